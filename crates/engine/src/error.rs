@@ -1,4 +1,4 @@
-//! What can go wrong, and what the caller must do about it.
+//! Errors of the engine, classified by what the caller must do about them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,25 @@ pub enum ErrorKind {
     /// Bytes on disk contradict their checksum or each other: restore the file, from a copy or by
     /// repair.
     Corruption,
-    /// The call or an option is wrong: mend the call.
+    /// The call or an option is wrong: correct it.
     InvalidArgument,
-    /// What was asked for is not there: a database, a column family, a file.
+    /// A database, column family or file does not exist.
     NotFound,
-    /// The data or the option needs something this version does not have, or the handle was opened
-    /// for reading only: it was refused, not misread. Use a handle that was opened for writing.
+    /// The data or an option needs a feature that this version lacks, or the handle is read-only:
+    /// the call was refused before it changed anything. A write needs a handle that was opened for
+    /// writing.
     NotSupported,
-    /// The disk or quota is full: make room, then try again.
+    /// The disk or quota is full: free space, then try again.
     NoSpace,
-    /// Another process or handle holds what is needed: try again later.
+    /// Another process or handle holds a resource that the call needs: try again later.
     Busy,
-    /// The system refused a call for another reason.
+    /// A system call failed for any other reason.
     Io,
-    /// A merge operator, comparator or filter of the user's failed.
+    /// A user-supplied merge operator, comparator or filter failed.
     UserCode,
-    /// The work was given up because somebody asked for that: nothing is wrong.
+    /// The work was cancelled on request: nothing is wrong.
     Cancelled,
-    /// Code panicked, the user's or the database's own: mend it, then resume or reopen as the
+    /// Code panicked, the user's or the database's own: fix it, then resume or reopen as the
     /// message says.
     Panicked,
     /// The database was closed or is being closed: open it again.
@@ -52,11 +53,11 @@ struct Inner {
     source: Option<Arc<dyn std::error::Error + Send + Sync>>,
 }
 
-/// The answer of an engine call.
+/// The result of an engine call.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// An error of that kind that concerns no file.
+    /// An error of the given kind that concerns no file.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
@@ -69,7 +70,7 @@ impl Error {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// Something that is refused by name.
+    /// A request for a feature that is not supported.
     #[cold]
     pub fn not_supported(feature: impl fmt::Display) -> Self {
         Self::new(ErrorKind::NotSupported, format!("not supported: {feature}"))
@@ -87,7 +88,7 @@ impl Error {
         Self::new(ErrorKind::NotSupported, "the database was opened for reading only")
     }
 
-    /// A thread that the system did not start.
+    /// A thread that the system failed to start.
     #[cold]
     pub(crate) fn no_thread(error: std::io::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string()).caused_by(error)
@@ -107,7 +108,7 @@ impl Error {
         error
     }
 
-    /// A decoder's error about bytes of `path` that begin at offset `base`.
+    /// Converts a decoder's error about bytes of `path` that begin at file offset `base`.
     #[cold]
     pub fn decoding(path: &Path, base: u64, error: format::Error) -> Self {
         match error.at(base) {
@@ -122,21 +123,21 @@ impl Error {
         }
     }
 
-    /// The same error, said to be about a file, unless it already names one.
+    /// Attaches a file to the error, unless it already names one.
     #[must_use]
     pub fn in_file(mut self, path: &Path) -> Self {
         self.0.path.get_or_insert_with(|| path.to_owned());
         self
     }
 
-    /// The same error with what was being done in front of its message.
+    /// Prefixes the message with what was being done.
     #[must_use]
     pub fn while_doing(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }
 
-    /// The same error with more behind its message.
+    /// Appends `more` to the message.
     #[must_use]
     pub(crate) fn followed_by(mut self, more: &str) -> Self {
         self.0.message.push_str(": ");
@@ -144,7 +145,7 @@ impl Error {
         self
     }
 
-    /// The same error with what it came of.
+    /// Attaches the error that caused this one.
     #[must_use]
     pub(crate) fn caused_by(
         mut self,
@@ -179,24 +180,24 @@ impl Error {
         self.0.kind == ErrorKind::Corruption
     }
 
-    /// Whether the thing was not there.
+    /// Whether a database, column family or file did not exist.
     pub fn is_not_found(&self) -> bool {
         self.0.kind == ErrorKind::NotFound
     }
 
-    /// Whether there was no room on the disk, or no descriptor left: work of the database's own is
-    /// then tried again later.
+    /// Whether the disk was full or no file descriptor was left. The database retries its own work
+    /// after such an error.
     pub(crate) fn is_shortage(&self) -> bool {
         self.kind() == ErrorKind::NoSpace || self.is_out_of_descriptors()
     }
 
-    /// What a shortage is of, for people.
+    /// The resource that [`Error::is_shortage`] found lacking, for messages.
     pub(crate) fn lacking(&self) -> &'static str {
         if self.is_out_of_descriptors() { "descriptor for another file" } else { "space" }
     }
 
-    /// Whether the process, or the whole system, has as many files open as it may. Nothing is
-    /// damaged: the call can be made again once some are closed or the limit is raised.
+    /// Whether the process or the system is at its limit of open files. Nothing is damaged: retry
+    /// the call once files were closed or the limit was raised.
     pub fn is_out_of_descriptors(&self) -> bool {
         let source = self.0.source.as_deref();
         source
@@ -238,8 +239,8 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// The failed call to storage, where the error came of one: a [`tailwater_io::Error`], whose
-    /// own source is the system's. What it says is part of [`Error::message`], too.
+    /// The failed storage call that caused the error, if any: a [`tailwater_io::Error`], whose own
+    /// source is the system's error. [`Error::message`] includes its text.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
     }

@@ -1,4 +1,4 @@
-//! Copies of files, and second names where those will do.
+//! Copying of files, or hard links where the filesystem allows them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,18 +9,18 @@ use tailwater_io::{Create, IoMode, Purpose, ReadFile, Storage};
 
 use crate::{Error, Result};
 
-/// How much is copied at a time, in bytes.
+/// Size of one read or write of a copy, in bytes.
 const COPY_BYTES: usize = 1 << 20;
 
-/// How a file is read and written that is copied.
+/// I/O modes in which a copy reads its source and writes its target.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct CopyModes {
     pub(crate) source: IoMode,
     pub(crate) target: IoMode,
 }
 
-/// Gives a file a second name, or copies it, in the modes of copying, where the filesystem does not
-/// do that. The name is not synced.
+/// Hard-links a file, or copies it in the given modes where the filesystem cannot link it. The
+/// directory is not synced.
 pub(crate) fn link_or_copy(
     storage: &dyn Storage,
     from: &Path,
@@ -30,7 +30,7 @@ pub(crate) fn link_or_copy(
     match storage.link(from, to) {
         Ok(()) => Ok(()),
         Err(error) if error.is_no_space() => Err(error.into()),
-        // Another filesystem, or one without links; if it is not that, the copy fails too.
+        // The filesystem differs or has no links. Any other cause makes the copy fail, too.
         Err(_) => copy(storage, from, to, modes),
     }
 }
@@ -45,11 +45,11 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path, modes: CopyModes) -> Resu
     copy_into(source, length, writer, purpose, || Ok(()))
 }
 
-/// Appends the first `length` bytes of a file to a new one, and puts them on the device. `check` is
-/// asked before each MiB whether to go on.
+/// Appends the first `length` bytes of a file to a new one, and syncs it. `check` runs before each
+/// MiB; its error stops the copy.
 ///
 /// # Errors
-/// Corruption, for a file that is shorter; those of reading, writing and `check`.
+/// Corruption if the file is shorter than `length`; errors of reading, of writing and of `check`.
 pub(crate) fn copy_into(
     source: Arc<dyn ReadFile>,
     length: u64,
@@ -66,7 +66,7 @@ pub(crate) fn copy_into(
         check()?;
         let bytes = reader.read(offset, COPY_BYTES)?;
         if bytes.is_empty() {
-            let message = format!("it ended after {offset} bytes while it was copied");
+            let message = format!("the file ended after {offset} bytes while it was being copied");
             return Err(Error::corruption(&path, message));
         }
         writer.append(bytes)?;

@@ -1,9 +1,10 @@
-//! How bytes move, by their purpose and directory: what the options ask, and what came of it.
+//! I/O modes by purpose and directory: those that the options request, and those in effect.
 //!
-//! A filesystem may refuse direct I/O, or take it and go through the page cache all the same. So
-//! every directory that such a purpose can touch is tried when the database is opened, before a
-//! compaction finds out. What was asked for by name and is refused is an error; what is asked for
-//! with `auto`, or is taken and not done, is a warning, and is buffered from then on.
+//! A filesystem may refuse direct I/O, or accept it and still use the page cache. So every
+//! directory that such a purpose can touch is tried when the database is opened, before a
+//! compaction finds out. A mode that an option requests by name and the filesystem refuses is an
+//! error. A mode requested with `auto`, or accepted but not performed, is a warning, and the I/O is
+//! buffered.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,8 +21,8 @@ use crate::options::{AskedIoMode, DbOptions, IoModeChoice};
 use crate::wal::LogDurability;
 use crate::{Error, Result};
 
-/// The purposes whose modes can be chosen, in the order in which they are shown: those that read
-/// and write tables and blob files in the database's directories.
+/// The purposes that read and write tables and blob files in the database's directories, in the
+/// order in which their modes are shown.
 pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::UserRead,
     Purpose::UserBlobRead,
@@ -34,7 +35,7 @@ pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::Checkpoint,
 ];
 
-/// What a mode is tried for.
+/// The use that a trial of a mode covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Reading,
@@ -43,18 +44,19 @@ enum Use {
     Logging,
 }
 
-/// How bytes move in a database. Shared by everybody who opens files of its tables.
+/// The I/O modes of a database, shared by all code that opens its table files.
 #[derive(Debug)]
 pub(crate) struct IoModes {
     asked: [AskedIoMode; Purpose::COUNT],
     tried: Mutex<Vec<Trial>>,
-    /// The largest request that a directory's device takes as one, in bytes, as it says.
+    /// Largest request that a directory's device does not split, in bytes, as the device reports
+    /// it.
     request_bytes_max: Mutex<HashMap<PathBuf, Option<usize>>>,
-    /// How direct logs become durable, which the logs find out.
+    /// How direct logs become durable; the logs detect it.
     log_durability: Arc<LogDurability>,
 }
 
-/// What a mode came to in a directory.
+/// The outcome of trying a mode in a directory.
 #[derive(Debug, Clone)]
 struct Trial {
     directory: PathBuf,
@@ -65,7 +67,7 @@ struct Trial {
 }
 
 impl IoModes {
-    /// What the options ask; nothing is tried yet.
+    /// Takes the modes that the options request, without trying them.
     pub(crate) fn new(options: &DbOptions) -> Self {
         let asked = Purpose::ALL.map(|purpose| options.io_mode(purpose));
         Self {
@@ -76,7 +78,7 @@ impl IoModes {
         }
     }
 
-    /// The mode in which files of a directory are opened for a purpose.
+    /// Returns the mode in which files of a directory are opened for a purpose.
     pub(crate) fn mode(&self, purpose: Purpose, directory: &Path) -> IoMode {
         let mode = wanted(self.asked(purpose).choice);
         if !needs_trial(mode) {
@@ -91,21 +93,22 @@ impl IoModes {
         }
     }
 
-    /// The mode in which a file is opened for a purpose.
+    /// Returns the mode in which a file is opened for a purpose.
     pub(crate) fn mode_of_file(&self, purpose: Purpose, path: &Path) -> IoMode {
         self.mode(purpose, path.parent().unwrap_or(path))
     }
 
-    /// Whether files of a directory are opened otherwise for one purpose than for another.
+    /// Whether files of a directory are opened in different modes for two purposes.
     pub(crate) fn differ(&self, one: Purpose, other: Purpose, directory: &Path) -> bool {
         self.mode(one, directory) != self.mode(other, directory)
     }
 
-    /// Tries what the options ask of the bytes of some purposes in a directory, by writing a file
-    /// there. Answers what there is to warn of.
+    /// Tries the modes that the options request for some purposes, by writing a file in a
+    /// directory. Returns the warnings.
     ///
     /// # Errors
-    /// Not supported, for a mode that was asked for by name and is refused; those of writing there.
+    /// Not supported, for a mode that an option requests by name and the filesystem refuses; errors
+    /// of writing in the directory.
     pub(crate) fn try_in(
         &self,
         storage: &dyn Storage,
@@ -117,21 +120,23 @@ impl IoModes {
             let Probe { filesystem, mut answer, alignment, .. } =
                 probe(storage, directory, mode, access)?;
             if used_for == Use::Logging && answer == Answer::Works && alignment > ALIGNMENT {
-                let why = format!("its blocks are of {alignment} bytes, and a log's {ALIGNMENT}");
+                let why = format!(
+                    "it needs an alignment of {alignment} bytes, and logs have {ALIGNMENT}"
+                );
                 answer = Answer::Refused(why);
             }
             Ok(Some((filesystem, answer)))
         })
     }
 
-    /// The same of reads, in a database that is only read: with the files that are there. Those of
-    /// compactions are only tried to be told.
+    /// Tries the modes of reads in a database that is opened read-only, on files that exist. Modes
+    /// of compaction reads are tried only so that [`IoModes::text`] can report them.
     pub(crate) fn try_reading(&self, storage: &dyn Storage, directory: &Path) -> Result<()> {
         let attempt = |directory: &Path, mode, _| read_some_file(storage, directory, mode);
         self.try_with(directory, &[Purpose::UserRead, Purpose::UserBlobRead], attempt)?;
         for purpose in [Purpose::CompactionRead, Purpose::CompactionBlobRead, Purpose::Verification]
         {
-            // What it came to is known then, and refuses nobody who only reads.
+            // The outcome is recorded; an error does not concern a database that is only read.
             let _ = self.try_with(directory, &[purpose], attempt);
         }
         Ok(())
@@ -144,7 +149,7 @@ impl IoModes {
         attempt: impl Fn(&Path, IoMode, Use) -> Result<Option<(String, Answer)>>,
     ) -> Result<Vec<String>> {
         let directory = named(directory);
-        // What there is to warn of, and the purposes that it concerns.
+        // Each warning, with the purposes that it concerns.
         let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
         for &purpose in purposes {
             let AskedIoMode { choice, option } = self.asked(purpose);
@@ -152,7 +157,7 @@ impl IoModes {
             if !needs_trial(mode) {
                 continue;
             }
-            // Nobody who opens a file waits for a trial meanwhile.
+            // The trial runs without the lock, so that opening a file does not wait for it.
             if self.tried_there(directory, mode, used_for).is_none()
                 && let Some((filesystem, answer)) = attempt(directory, mode, used_for)?
             {
@@ -189,8 +194,8 @@ impl IoModes {
         tried.iter().find(|trial| trial.is_of(directory, mode, used_for)).cloned()
     }
 
-    /// The largest request that the device of a directory takes as one, in bytes, where it says so.
-    /// Reading ahead by more through the page cache only makes the kernel cut it up.
+    /// Returns the largest request that a directory's device does not split, in bytes, if the
+    /// device reports it. The kernel splits a larger readahead through the page cache.
     pub(crate) fn request_bytes_max(
         &self,
         storage: &dyn Storage,
@@ -206,8 +211,8 @@ impl IoModes {
         &self.log_durability
     }
 
-    /// A line for each purpose: what was asked, by which option, and what it came to. Where logs
-    /// may be direct, another one says how they become durable.
+    /// Returns a line for each purpose: the mode requested, the option that requests it, and the
+    /// mode in effect. If logs may be direct, a further line says how they become durable.
     pub(crate) fn text(&self) -> String {
         let mut text = self.text_of_purposes();
         if self.effective(Purpose::Wal).starts_with(IoMode::Direct.name()) {
@@ -275,7 +280,7 @@ impl Trial {
     }
 }
 
-/// The current directory has a name, too, where paths relative to it have no parent.
+/// Names the current directory ".", where a relative path has an empty parent.
 fn named(directory: &Path) -> &Path {
     if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
@@ -296,7 +301,7 @@ fn name(choice: IoModeChoice) -> &'static str {
     }
 }
 
-/// Whether a mode may come to something else than it says.
+/// Whether a filesystem may refuse the mode or not perform it.
 fn needs_trial(mode: IoMode) -> bool {
     matches!(mode, IoMode::Direct | IoMode::Uncached)
 }
@@ -323,7 +328,8 @@ fn use_of(purpose: Purpose) -> Use {
     }
 }
 
-/// Reads the beginning of a table or blob file in a directory; `None` where there is none.
+/// Tries a mode by reading the beginning of a table or blob file in a directory; `None` if there is
+/// no such file.
 fn read_some_file(
     storage: &dyn Storage,
     directory: &Path,
@@ -344,12 +350,13 @@ fn read_some_file(
         .and_then(|file| file.read_full_at(&mut block, 0, Purpose::Metadata));
     let answer = match read {
         Err(error) if error.is_unsupported() => Answer::Refused(error.to_string()),
-        // It went meanwhile.
+        // The file was removed meanwhile.
         Err(error) if error.is_not_found() => return Ok(None),
         read => read.map(|_| Answer::Works)?,
     };
     let filesystem = storage.capabilities(directory)?.filesystem;
-    // What else is in the page cache says nothing; this one is nowhere else.
+    // Files of tmpfs exist only in the page cache, so direct I/O cannot bypass it. Elsewhere,
+    // cached pages of a file prove nothing.
     let is_in_memory = filesystem == "tmpfs" && mode == IoMode::Direct;
     Ok(Some((filesystem, if is_in_memory { Answer::Cached } else { answer })))
 }

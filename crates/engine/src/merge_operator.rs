@@ -1,22 +1,22 @@
-//! Merge operators: how operands fold into a value.
+//! Merge operators, which combine merge operands into a value.
 //!
-//! A merge writes an operand instead of a value; the operator says what a key holds whose newest
-//! records are operands over a base value, or over nothing. The built-in ones go by RocksDB's names
-//! (`utilities/merge_operators/`), and fold as RocksDB's do, so that a database reads the same in
-//! both.
+//! A merge writes an operand instead of a value. If a key's newest records are operands, the
+//! operator computes the key's value from them and from the base value, if any. The built-in
+//! operators have RocksDB's names and semantics (`utilities/merge_operators/`), so that a database
+//! reads the same in both.
 
 use std::fmt;
 use std::sync::Arc;
 
 use tailwater_format::user_code;
 
-/// How operands fold into a value, for an operator that is not built in.
+/// A user-defined merge operator.
 pub trait CustomMergeOperator: Send + Sync {
-    /// The name that stands in OPTIONS files and table properties.
+    /// The name written to OPTIONS files and table properties.
     fn name(&self) -> &str;
 
-    /// The value of `key` whose base value is `existing` and whose operands, oldest first, are
-    /// `operands`; `None` if they do not fold, which fails the read or compaction that asked.
+    /// Returns the value of `key` whose base value is `existing` and whose operands, oldest first,
+    /// are `operands`; `None` fails the read or compaction that called it.
     fn full_merge(
         &self,
         key: &[u8],
@@ -24,8 +24,8 @@ pub trait CustomMergeOperator: Send + Sync {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>>;
 
-    /// One operand that stands for `operands`, oldest first, whatever lies below them; `None` if
-    /// there is none.
+    /// Returns one operand equivalent to `operands`, oldest first, over any base value; `None` if
+    /// there is no such operand.
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let _ = (key, operands);
         None
@@ -34,7 +34,7 @@ pub trait CustomMergeOperator: Send + Sync {
     /// Returns whether merging over a wide-column entity keeps its other columns: the result of
     /// `full_merge` over the default column then replaces only that column. If false, the result is
     /// a plain value that replaces the whole entity. The default is true, as in RocksDB, where
-    /// `FullMergeV3` decides this. It must always return the same.
+    /// `FullMergeV3` decides this. It must return the same value every time.
     fn keeps_entity_columns(&self) -> bool {
         true
     }
@@ -43,37 +43,37 @@ pub trait CustomMergeOperator: Send + Sync {
 /// The merge operator of a column family.
 #[derive(Clone)]
 pub enum MergeOperator {
-    /// Adds 64-bit little-endian unsigned integers, wrapping; anything of another length counts as
+    /// Adds 64-bit little-endian unsigned integers, wrapping; values of any other length count as
     /// zero.
     UInt64Add,
     /// Joins with a delimiter, a comma by default.
     StringAppend {
-        /// What stands between two operands.
+        /// The bytes between two operands.
         delimiter: Vec<u8>,
-        /// Whether the name is that of the variant that was made for testing.
+        /// Whether this is RocksDB's testing variant, which has another name and no partial merge.
         test_variant: bool,
     },
     /// The newest operand wins.
     Put,
     /// The largest operand by bytes wins.
     Max,
-    /// The user's own.
+    /// A user-defined operator.
     Custom(Arc<dyn CustomMergeOperator>),
 }
 
-/// What a column family's operands fold by.
+/// The merge operator known for a column family.
 #[derive(Debug, Clone)]
 pub(crate) enum FamilyMergeOperator {
-    /// Nothing: it should have none.
+    /// The options name no operator.
     None,
-    /// This.
+    /// The operator to use.
     Known(MergeOperator),
-    /// Something of this name, which is neither built in nor was supplied.
+    /// The options name this operator, which is neither built in nor supplied.
     Unknown(String),
 }
 
 impl MergeOperator {
-    /// The built-in operator of that name, by any of the names RocksDB knows it by.
+    /// Returns the built-in operator of the given name, which may be any of its names in RocksDB.
     pub fn built_in(name: &str) -> Option<Self> {
         let comma = || b",".to_vec();
         Some(match name {
@@ -90,7 +90,7 @@ impl MergeOperator {
         })
     }
 
-    /// The name that stands in OPTIONS files and table properties.
+    /// The name written to OPTIONS files and table properties.
     pub fn name(&self) -> &str {
         match self {
             Self::UInt64Add => "UInt64AddOperator",
@@ -102,8 +102,8 @@ impl MergeOperator {
         }
     }
 
-    /// The value of `key` whose base value is `existing` and whose operands, oldest first, are
-    /// `operands`; `None` if the operator fails.
+    /// Returns the value of `key` whose base value is `existing` and whose operands, oldest first,
+    /// are `operands`; `None` if the operator fails.
     pub fn full_merge(
         &self,
         key: &[u8],
@@ -114,7 +114,8 @@ impl MergeOperator {
         self.full_merge_into(key, existing, operands.iter().copied(), &mut out).then_some(out)
     }
 
-    /// One operand that stands for `operands`, oldest first; `None` if there is none.
+    /// Returns one operand equivalent to `operands`, oldest first; `None` if there is no such
+    /// operand.
     pub fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.partial_merge_into(key, operands.iter().copied(), &mut out).then_some(out)
@@ -128,8 +129,8 @@ impl MergeOperator {
         }
     }
 
-    /// As [`MergeOperator::full_merge`], over what `out` holds. Answers whether the operator did
-    /// it. The built-in ones allocate nothing but what `out` grows by.
+    /// Does what [`MergeOperator::full_merge`] does, replacing the contents of `out`. Returns
+    /// whether the operator succeeded. The built-in operators allocate only to grow `out`.
     pub(crate) fn full_merge_into<'a>(
         &self,
         key: &[u8],
@@ -149,7 +150,8 @@ impl MergeOperator {
         }
     }
 
-    /// As [`MergeOperator::partial_merge`], in the same way.
+    /// Does what [`MergeOperator::partial_merge`] does, replacing the contents of `out`. Returns
+    /// whether there is such an operand.
     pub(crate) fn partial_merge_into<'a>(
         &self,
         key: &[u8],
@@ -161,7 +163,7 @@ impl MergeOperator {
                 let operands: Vec<&[u8]> = operands.collect();
                 put(called(custom, || custom.partial_merge(key, &operands)), out)
             }
-            // It was made to see operands that stay as they are.
+            // RocksDB's testing variant leaves operands as they are.
             Self::StringAppend { test_variant: true, .. } => false,
             _ => {
                 self.fold_into(operands, out);
@@ -170,7 +172,8 @@ impl MergeOperator {
         }
     }
 
-    /// The built-in operators are associative: a base value folds like an operand.
+    /// Applies a built-in operator. These are associative, so a base value is treated like an
+    /// operand.
     fn fold_into<'a>(&self, values: impl Iterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
         out.clear();
         match self {
@@ -193,12 +196,12 @@ impl MergeOperator {
     }
 }
 
-/// Calls an operator of the user's, which is named where it panics.
+/// Calls a user-defined operator, and names it in the error if it panics.
 fn called<R>(custom: &Arc<dyn CustomMergeOperator>, call: impl FnOnce() -> R) -> R {
     user_code::call("merge operator", || custom.name(), call)
 }
 
-/// Replaces what `out` holds by a value, if there is one. Answers whether there is.
+/// Replaces the contents of `out` with a value, if there is one. Returns whether there is.
 fn put(value: Option<Vec<u8>>, out: &mut Vec<u8>) -> bool {
     value.map(|value| *out = value).is_some()
 }

@@ -1,9 +1,9 @@
-//! Panics on the way to becoming errors.
+//! Conversion of panics into errors.
 //!
-//! Code of the user's that the database calls may panic, in its threads and in those of callers.
-//! What the database does for itself goes on from there with an error that names what panicked.
-//! What a caller asked for in his own thread panics there, and only what he holds of the database
-//! is given up: see [`unwinding`].
+//! User code that the database calls may panic, in the database's threads and in those of callers.
+//! In the database's own threads, the panic becomes an error that names the code that panicked. In
+//! a caller's thread, the panic unwinds through the call; others who wait for that call get the
+//! error of [`unwinding`].
 
 use std::any::Any;
 use std::fmt::Display;
@@ -13,13 +13,14 @@ use tailwater_format::user_code;
 
 use crate::{Error, ErrorKind, Result};
 
-/// Does some work, and answers with an error if it panics. `what` says what it is: "a flush".
+/// Runs `work`, and returns an error if it panics. `what` names the work in the message, such as "a
+/// flush".
 ///
 /// # Errors
-/// Those of the work; panicked.
+/// Errors of the work; `Panicked` if it panics.
 pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> Result<R> {
     user_code::forget_panicked();
-    // What the work has changed is whole between statements, as after an error.
+    // Unwind safety: as after an error, the state that the work has changed stays consistent.
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|payload| {
         let error = panicked(what);
         Err(match text(&*payload) {
@@ -29,8 +30,7 @@ pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> 
     })
 }
 
-/// The error that is left of something by the panic that unwinds this thread, for others who wait
-/// for it.
+/// Returns the error for threads that wait for work that a panic of this thread has ended.
 #[cold]
 pub(crate) fn unwinding(what: impl Display) -> Error {
     panicked(what)
@@ -41,7 +41,7 @@ fn panicked(what: impl Display) -> Error {
     Error::new(ErrorKind::Panicked, format!("{what} panicked{place}"))
 }
 
-/// What a panic said, if it is text.
+/// Returns the message of a panic, if it is text.
 fn text(payload: &(dyn Any + Send)) -> Option<&str> {
     let owned = payload.downcast_ref::<String>().map(String::as_str);
     owned.or_else(|| payload.downcast_ref::<&str>().copied())

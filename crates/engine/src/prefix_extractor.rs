@@ -1,4 +1,4 @@
-//! Prefix extractors: the part of a key that prefix filters and prefix iterators go by.
+//! Prefix extractors, which select the part of a key that prefix filters and prefix iterators use.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,31 +7,32 @@ use tailwater_format::user_code;
 
 use crate::{Error, Result};
 
-/// A prefix extractor that is not built in.
+/// A user-defined prefix extractor.
 pub trait CustomPrefixExtractor: Send + Sync {
-    /// The name that stands in OPTIONS files and table properties. It must change whenever the
-    /// prefixes do.
+    /// The name written to OPTIONS files and table properties. It must change whenever the prefixes
+    /// do.
     fn name(&self) -> &str;
 
-    /// The prefix of a key, which must be one of the key's own; `None` if the key has none.
+    /// Returns the prefix of a key, which must be a prefix of its bytes; `None` if the key has
+    /// none.
     fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]>;
 }
 
 /// The prefix extractor of a column family.
 #[derive(Clone)]
 pub enum PrefixExtractor {
-    /// The first bytes of keys that are long enough: `rocksdb.FixedPrefix.N`.
+    /// The first N bytes; shorter keys have no prefix: `rocksdb.FixedPrefix.N`.
     Fixed(usize),
-    /// At most so many first bytes: `rocksdb.CappedPrefix.N`.
+    /// The first N bytes, or the whole key if it is shorter: `rocksdb.CappedPrefix.N`.
     Capped(usize),
     /// The whole key: `rocksdb.Noop`.
     Noop,
-    /// The user's own.
+    /// A user-defined extractor.
     Custom(Arc<dyn CustomPrefixExtractor>),
 }
 
 impl PrefixExtractor {
-    /// The built-in extractor of that name: `rocksdb.FixedPrefix.8`, `fixed:8`,
+    /// Returns the built-in extractor of the given name: `rocksdb.FixedPrefix.8`, `fixed:8`,
     /// `rocksdb.CappedPrefix.8`, `capped:8`, `rocksdb.Noop`.
     ///
     /// # Errors
@@ -49,7 +50,7 @@ impl PrefixExtractor {
         }
     }
 
-    /// The name that stands in OPTIONS files and table properties.
+    /// The name written to OPTIONS files and table properties.
     pub fn name(&self) -> String {
         match self {
             Self::Fixed(length) => format!("rocksdb.FixedPrefix.{length}"),
@@ -59,7 +60,7 @@ impl PrefixExtractor {
         }
     }
 
-    /// Whether both extract the same prefixes, as far as their names tell.
+    /// Whether both extract the same prefixes, judged by their names.
     pub(crate) fn same_as(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Fixed(a), Self::Fixed(b)) | (Self::Capped(a), Self::Capped(b)) => a == b,
@@ -69,7 +70,7 @@ impl PrefixExtractor {
         }
     }
 
-    /// The prefix of a key; `None` if the key has none.
+    /// Returns the prefix of a key; `None` if the key has none.
     #[inline]
     pub fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
         match self {

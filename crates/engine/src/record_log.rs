@@ -1,4 +1,4 @@
-//! Record logs in files: how a write-ahead log or MANIFEST is fed to its reader.
+//! Record logs in files: the input of the reader of a write-ahead log or MANIFEST.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tailwater_io::{Purpose, ReadFile};
 pub(crate) struct FileSource {
     file: Arc<dyn ReadFile>,
     purpose: Purpose,
-    /// What is left of the span. The file may end before it does.
+    /// The rest of the span. The file may end before it does.
     span: Range<u64>,
 }
 
 impl FileSource {
-    /// What the file has in that span.
+    /// Reads the bytes that the file has in the given span.
     pub(crate) fn new(file: Arc<dyn ReadFile>, purpose: Purpose, span: Range<u64>) -> Self {
         Self { file, purpose, span }
     }

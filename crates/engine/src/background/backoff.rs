@@ -1,13 +1,13 @@
-//! How long work rests that found no space, before it is tried again.
+//! Backoff of work that failed for lack of space.
 
 use std::time::Duration;
 
-/// The first pause is this part of the interval, and the longest so many times as long as it.
+/// Ratio of the interval to the first pause, and of the longest pause to the interval.
 const RANGE: u32 = 8;
-/// No pause is shorter, however short the interval.
+/// Minimum pause, however short the interval.
 const SHORTEST: Duration = Duration::from_millis(1);
 
-/// Pauses that grow, each twice as long as the one before.
+/// Pauses that double each time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backoff {
     interval: Duration,
@@ -15,13 +15,13 @@ pub(crate) struct Backoff {
 }
 
 impl Backoff {
-    /// Pauses from an eighth of `interval_us` to eight times as long, in microseconds.
+    /// Creates pauses from an eighth of `interval_us` to eight times it, in microseconds.
     pub(crate) fn new(interval_us: u64) -> Self {
         let interval = Duration::from_micros(interval_us);
         Self { interval, next: interval / RANGE }
     }
 
-    /// Takes the next pause.
+    /// Returns the next pause.
     pub(crate) fn next_pause(&mut self) -> Duration {
         let longest = self.interval.saturating_mul(RANGE);
         let pause = self.next;
@@ -29,7 +29,7 @@ impl Backoff {
         pause.max(SHORTEST)
     }
 
-    /// Begins with the shortest pause again.
+    /// Starts again with the shortest pause.
     pub(crate) fn restart(&mut self) {
         *self = Self { interval: self.interval, next: self.interval / RANGE };
     }

@@ -1,12 +1,12 @@
-//! The threads that work while users do.
+//! The background threads of a database.
 //!
-//! One flushes, some compact, one cleans up. The first is woken when a memtable is sealed, the
-//! second when tables came or may be let go of, the third when there is something to remove. They
-//! end when the database is closed: after the flush they are at, and in the middle of a compaction,
-//! whose outputs are left over then.
+//! One thread flushes, some compact, and one cleans up. The first is woken when a memtable is
+//! sealed, the second when tables were added or released, the third when there are files to remove.
+//! They end when the database is closed: a running flush is completed; a running compaction is
+//! cancelled, and its outputs remain as obsolete files.
 //!
-//! None ends otherwise. What panics in a thread, in code of the user's perhaps, is an error of the
-//! round it was in ([`Writer::round`]), which refuses writes and is told to whoever waits.
+//! No thread ends otherwise. A panic in a thread, perhaps in user code, is an error of its round
+//! ([`Writer::round`]), which refuses later writes and is reported to waiting callers.
 
 mod backoff;
 mod own_work;
@@ -26,20 +26,20 @@ use tailwater_io::sync::Mutex;
 use crate::compaction::Urgency;
 use crate::{Error, ErrorKind, Result};
 
-/// How long the threads that flush and clean sleep at most.
+/// Maximum sleep of the flushing and cleaning threads.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// What background threads have to do, and whether they are to end.
+/// Work requests to the background threads, and their shutdown.
 #[derive(Debug)]
 pub(crate) struct Background {
     state: Mutex<State>,
-    /// How much compactions have to hurry.
+    /// The compaction pressure.
     urgency: Arc<Urgency>,
-    /// Notified when there is something to do.
+    /// Notified when work is requested.
     wanted: Condvar,
-    /// Notified when something was done.
+    /// Notified when work is done.
     done: Condvar,
-    /// Whether compactions that run are to give up.
+    /// Whether running compactions are to be cancelled.
     cancelling: Arc<AtomicBool>,
 }
 
@@ -49,80 +49,81 @@ struct State {
     compaction_wanted: bool,
     cleaning_wanted: bool,
     closing: bool,
-    /// Whether nobody holds the database any more and nobody but the cleaning thread can close it.
+    /// Whether the last handle was dropped by a thread that cannot close the database, so that the
+    /// cleaning thread must.
     abandoned: bool,
-    /// How often what found no space was asked for once more.
+    /// Numbers of requests to retry work that found no space.
     asked: Asked,
-    /// Whether a compaction found no space, and all of them rest.
+    /// Whether compactions rest because one found no space.
     compactions_rest: bool,
-    /// How many of the threads for it compact where compactions are behind, and one elsewhere; the
+    /// Number of threads that compact while compactions are behind; otherwise one compacts, and the
     /// others rest.
     compactions_max: usize,
-    /// How many times compactions are paused.
+    /// Number of pauses of compactions in effect.
     pauses: usize,
-    /// How many compactions run, those that somebody waits for too.
+    /// Number of running compactions, including manual ones.
     compactions: usize,
-    /// How many of them are background threads'.
+    /// Number of running compactions in background threads.
     own_compactions: usize,
-    /// How much other work on files is done in threads of users.
+    /// Number of other operations on files in users' threads.
     works: usize,
-    /// How many rounds of flushing have ended.
+    /// Number of completed rounds of flushing.
     rounds: u64,
-    /// How the last of them failed, if it did.
+    /// The error of the last round of flushing, if it failed.
     failure: Option<Error>,
 }
 
-/// How often what found no space was asked for: it is tried again at once then.
+/// Numbers of requests to retry work that found no space; each makes it retry at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Asked {
-    /// By those who say that there is room. Pauses are short again from then on.
+    /// Requests because space may be available. They restart the backoff.
     resumes: u64,
-    /// By those who want a flush.
+    /// Requests for a flush.
     flushes: u64,
 }
 
 impl Asked {
-    /// Whether somebody has said since `before` that there is room.
+    /// Whether a request because space may be available was made since `before`.
     pub(crate) fn was_resumed_since(&self, before: Self) -> bool {
         self.resumes != before.resumes
     }
 }
 
-/// What the cleaning thread is to do next.
+/// The next task of the cleaning thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cleaning {
-    /// To remove what nobody needs.
+    /// Remove obsolete files.
     Remove,
-    /// To close the database, which nobody holds any more.
+    /// Close the database, whose last handle was dropped.
     Close,
     End,
 }
 
-/// What the flushing thread is to do next.
+/// The next task of the flushing thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Flush,
-    /// Nothing in particular: time has passed.
+    /// The wait timed out without a request.
     Idle,
     End,
 }
 
-/// A compaction that runs. Dropping it says that it has ended.
+/// A running compaction. Dropping it marks its end.
 #[derive(Debug)]
 pub(crate) struct Running<'b> {
     background: &'b Background,
-    /// Whether it is a background thread's.
+    /// Whether it runs in a background thread.
     is_own: bool,
 }
 
-/// Work of a user's thread on the files of the database. Dropping it says that it has ended.
+/// Work of a user's thread on the database's files. Dropping it marks its end.
 #[derive(Debug)]
 pub(crate) struct Working<'b> {
     background: &'b Background,
 }
 
 impl Background {
-    /// For a database whose compactions have to hurry so much.
+    /// Creates the state for a database with this compaction pressure.
     pub(crate) fn new(urgency: Arc<Urgency>) -> Self {
         Self {
             state: Mutex::default(),
@@ -133,14 +134,14 @@ impl Background {
         }
     }
 
-    /// Has memtables flushed.
+    /// Requests a flush of memtables.
     pub(crate) fn flush_soon(&self) {
         self.lock().flush_wanted = true;
         self.wanted.notify_all();
     }
 
-    /// Has memtables flushed, at once also where that found no space and is to be tried again
-    /// later.
+    /// Requests a flush of memtables at once, even if the flushing thread backs off for lack of
+    /// space.
     pub(crate) fn flush_now(&self) {
         let mut state = self.lock();
         state.flush_wanted = true;
@@ -149,7 +150,7 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Has whatever found no space be tried again at once: there is room, perhaps.
+    /// Retries all work that found no space at once, because space may be available.
     pub(crate) fn try_again(&self) {
         let mut state = self.lock();
         state.flush_wanted = true;
@@ -159,39 +160,38 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// How often what found no space was asked for. What is tried after this is the answer to all
-    /// of that.
+    /// Returns the numbers of retry requests. An attempt that starts afterwards covers all of them.
     pub(crate) fn asked(&self) -> Asked {
         self.lock().asked
     }
 
-    /// Has the cleaning thread close the database: nobody holds it any more, and who let go of it
-    /// is a thread that closing waits for.
+    /// Makes the cleaning thread close the database. Its last handle was dropped by a thread for
+    /// which closing waits.
     pub(crate) fn abandon(&self) {
         self.lock().abandoned = true;
         self.wanted.notify_all();
     }
 
-    /// Has somebody look for something to compact.
+    /// Requests that a thread look for a compaction.
     pub(crate) fn compact_soon(&self) {
         self.lock().compaction_wanted = true;
         self.wanted.notify_all();
     }
 
-    /// Has somebody remove what nobody needs.
+    /// Requests the removal of obsolete files.
     pub(crate) fn clean_soon(&self) {
         self.lock().cleaning_wanted = true;
         self.wanted.notify_all();
     }
 
-    /// Lets so many compactions of background threads run at a time where they are behind; those
-    /// that run go on.
+    /// Sets the maximum number of concurrent background compactions while they are behind. Running
+    /// ones continue.
     pub(crate) fn set_compactions_max(&self, compactions: usize) {
         self.lock().compactions_max = compactions;
         self.wanted.notify_all();
     }
 
-    /// Has all threads look for what they have to do.
+    /// Requests that the threads look for flushes and compactions.
     pub(crate) fn wake(&self) {
         let mut state = self.lock();
         state.flush_wanted = true;
@@ -200,7 +200,7 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Has the threads end.
+    /// Shuts the threads down.
     pub(crate) fn close(&self) {
         self.cancelling.store(true, Ordering::Release);
         self.lock().closing = true;
@@ -208,24 +208,24 @@ impl Background {
         self.done.notify_all();
     }
 
-    /// Waits until no compaction runs and no thread of a user's works on files; after
-    /// [`Self::close`] none begins.
+    /// Waits until no compaction runs and no user's thread works on files. After [`Self::close`]
+    /// none starts.
     pub(crate) fn wait_for_all_work(&self) {
         let goes_on = |state: &mut State| state.compactions > 0 || state.works > 0;
         drop(self.done.wait_while(self.lock(), goes_on));
     }
 
-    /// Whether the threads are to end.
+    /// Whether the threads are shutting down.
     pub(crate) fn is_closing(&self) -> bool {
         self.lock().closing
     }
 
-    /// Whether compactions that run are to give up.
+    /// Whether running compactions are to be cancelled.
     pub(crate) fn cancelling(&self) -> &Arc<AtomicBool> {
         &self.cancelling
     }
 
-    /// Waits for something to do for the flushing thread.
+    /// Waits for the next task of the flushing thread.
     pub(crate) fn next_flush(&self) -> Task {
         let mut state = self.lock();
         loop {
@@ -244,8 +244,8 @@ impl Background {
         }
     }
 
-    /// Waits until compacting thread `number`, counted from 0, is to look for something to compact,
-    /// at the latest for `period`. `None` when the thread is to end.
+    /// Waits, up to `period`, until compacting thread `number`, counted from 0, is to look for a
+    /// compaction. A resting thread waits longer. `None` if the thread is to end.
     pub(crate) fn next_compaction(&self, number: usize, period: Duration) -> Option<Running<'_>> {
         let at_a_time = |state: &State| match self.urgency.is_behind() {
             true => state.compactions_max,
@@ -274,7 +274,7 @@ impl Background {
         Some(Running { background: self, is_own: true })
     }
 
-    /// Waits until there is something to do for the cleaning thread, or for a while.
+    /// Waits for the next task of the cleaning thread, which also runs periodically.
     pub(crate) fn next_cleaning(&self) -> Cleaning {
         let state = self.lock();
         let waits =
@@ -289,7 +289,7 @@ impl Background {
         }
     }
 
-    /// Notes a compaction that is not a background thread's.
+    /// Registers a compaction that does not run in a background thread.
     ///
     /// # Errors
     /// Busy, while compactions are paused; closed, after closing.
@@ -305,8 +305,8 @@ impl Background {
         Ok(Running { background: self, is_own: false })
     }
 
-    /// Notes work on files that is no compaction, in a thread of a user's. Closing waits for it:
-    /// the lock on the directory is not given up before.
+    /// Registers work on files in a user's thread, other than a compaction. Closing waits for it,
+    /// and keeps the directory locked until then.
     ///
     /// # Errors
     /// Closed, after closing.
@@ -319,14 +319,14 @@ impl Background {
         Ok(Working { background: self })
     }
 
-    /// Waits until another compaction has ended, but not for long.
+    /// Waits until another compaction ends, for at most [`IDLE`].
     pub(crate) fn wait_for_compaction(&self) {
         let state = self.lock();
         let _ = self.done.wait_timeout(state, IDLE);
     }
 
-    /// Lets no compaction begin until [`Self::continue_compactions`] was called as often as this,
-    /// and waits until none runs.
+    /// Prevents compactions from starting, and waits until none runs. Each call needs a call of
+    /// [`Self::continue_compactions`].
     pub(crate) fn pause_compactions(&self) {
         let mut state = self.lock();
         state.pauses += 1;
@@ -335,7 +335,7 @@ impl Background {
         }
     }
 
-    /// Takes back one [`Self::pause_compactions`].
+    /// Ends one [`Self::pause_compactions`].
     pub(crate) fn continue_compactions(&self) {
         let mut state = self.lock();
         state.pauses = state.pauses.saturating_sub(1);
@@ -344,22 +344,21 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// How many compactions run.
+    /// Returns the number of running compactions.
     pub(crate) fn running_compactions(&self) -> usize {
         self.lock().compactions
     }
 
-    /// Waits for `pause` after a flush found no space, or until the threads are to end or somebody
-    /// asks for it, as nobody had `before` it was tried. What is merely sealed meanwhile asks for
-    /// nothing: it will find no space either.
+    /// Waits for `pause` after a flush found no space, or until shutdown or a retry request since
+    /// `before`. A newly sealed memtable does not end the wait: its flush would find no space
+    /// either.
     pub(crate) fn pause_flushes(&self, pause: Duration, before: Asked) {
         let goes_on = |state: &mut State| !state.closing && state.asked == before;
         let _ = self.wanted.wait_timeout_while(self.lock(), pause, goes_on);
     }
 
-    /// Lets no compaction of a background thread begin for `pause` after one found no space, or
-    /// until the threads are to end or somebody says that there is room, as nobody had `before` it
-    /// was tried.
+    /// Prevents background compactions from starting for `pause` after one found no space, or until
+    /// shutdown or until space may be available, as requested since `before`.
     pub(crate) fn rest_compactions(&self, pause: Duration, before: Asked) {
         let mut state = self.lock();
         state.compactions_rest = true;
@@ -372,13 +371,13 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Waits for `pause`, or until the threads are to end.
+    /// Waits for `pause`, or until shutdown.
     pub(crate) fn sleep(&self, pause: Duration) {
         let state = self.lock();
         let _ = self.wanted.wait_timeout_while(state, pause, |state| !state.closing);
     }
 
-    /// Says how a round of flushing has ended.
+    /// Records the end of a round of flushing.
     pub(crate) fn round_ended(&self, failure: Option<Error>) {
         let mut state = self.lock();
         state.rounds += 1;
@@ -387,22 +386,22 @@ impl Background {
         self.done.notify_all();
     }
 
-    /// How the last round of flushing failed, if it did.
+    /// Returns the error of the last round of flushing, if it failed.
     pub(crate) fn last_failure(&self) -> Option<Error> {
         self.lock().failure.clone()
     }
 
-    /// How many rounds of flushing have ended.
+    /// Number of completed rounds of flushing.
     pub(crate) fn rounds(&self) -> u64 {
         self.lock().rounds
     }
 
-    /// Waits until `outcome` has one; it is asked after each round. What makes a round end in an
-    /// outcome happens before its end.
+    /// Waits until `outcome` returns one; it is called after each round. The effects of a round
+    /// precede its end.
     ///
     /// # Errors
-    /// That of the outcome, and that of a round which failed since `seen` had ended: who takes that
-    /// number before he asks for a flush misses none that answers him.
+    /// The error of the outcome, or of a round that failed after round `seen`. A caller that reads
+    /// that number before it requests a flush misses no failure of that flush.
     pub(crate) fn wait_for(
         &self,
         mut seen: u64,

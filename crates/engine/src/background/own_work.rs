@@ -1,8 +1,7 @@
-//! Whether a thread is at work for a database: in one of its own threads, or in a caller's that
-//! flushes or compacts.
+//! Marks threads that work for a database: its own threads, and callers that flush or compact.
 //!
-//! Code of the user's that is called there is part of that work. It cannot wait for the work to
-//! end, as closing does.
+//! User code called in such a thread is part of that work. It must not wait for the work to end, as
+//! closing would.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -10,20 +9,20 @@ use std::marker::PhantomData;
 use crate::db::OpeningId;
 
 thread_local! {
-    /// Without a destructor, so that it can be asked while the thread ends.
+    /// Without a destructor, so that it can be read while the thread ends.
     static WORKS_FOR: Cell<Option<OpeningId>> = const { Cell::new(None) };
 }
 
-/// While it lives, its thread is at work for a database.
+/// Marks its thread as working for a database while it lives.
 #[derive(Debug)]
 pub(crate) struct OwnWork {
-    /// What the thread was at work for before.
+    /// The previous mark of the thread.
     before: Option<OpeningId>,
     not_send: PhantomData<*mut ()>,
 }
 
 impl OwnWork {
-    /// The calling thread is at work for this database.
+    /// Marks the calling thread as working for this database.
     pub(crate) fn begin(opening: OpeningId) -> Self {
         Self { before: WORKS_FOR.replace(Some(opening)), not_send: PhantomData }
     }
@@ -35,7 +34,7 @@ impl Drop for OwnWork {
     }
 }
 
-/// Whether the calling thread is at work for this database.
+/// Whether the calling thread works for this database.
 pub(crate) fn is_at_work_for(opening: OpeningId) -> bool {
     WORKS_FOR.get() == Some(opening)
 }

@@ -1,4 +1,4 @@
-//! Rounds of work that the database does for itself, in a thread of its own or in a caller's.
+//! Rounds of background work, in the database's threads or a caller's.
 
 use crate::Result;
 use crate::background::OwnWork;
@@ -7,8 +7,8 @@ use crate::db::errors::FailedPart;
 use crate::panics;
 
 impl Writer {
-    /// Does a round of work, `what` as in "a flush". A panic in it refuses writes from now on, as a
-    /// failure of `part`, and is the answer.
+    /// Runs a round of work; `what` names it, such as "a flush". A panic in it is latched as a
+    /// failure of `part`, which refuses later writes, and is returned as an error.
     pub(crate) fn round<R>(
         &self,
         part: FailedPart,
@@ -20,9 +20,9 @@ impl Writer {
         done.inspect_err(|error| self.latch(part, error))
     }
 
-    /// Changes what the database consists of, `what` as in "a flush": in the MANIFEST first, and
-    /// then in memory. A panic in between leaves the one without the other, and only reopening
-    /// helps then.
+    /// Installs a change in the MANIFEST and then in memory; `what` names it, such as "a flush".
+    /// After a panic in between the two disagree until the database is reopened, so the panic is
+    /// latched as a failed installation.
     pub(crate) fn halfway<R>(&self, what: &'static str, change: impl FnOnce() -> R) -> R {
         let latch = HalfwayLatch { writer: self, what };
         let changed = change();
@@ -31,7 +31,7 @@ impl Writer {
     }
 }
 
-/// Dropped where a change unwinds.
+/// Latches a failure when a change unwinds.
 struct HalfwayLatch<'w> {
     writer: &'w Writer,
     what: &'static str,

@@ -1,4 +1,4 @@
-//! Starting and ending the threads.
+//! Start and end of the background threads.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use crate::background::OwnWork;
 use crate::db::Writer;
 use crate::{Error, Result};
 
-/// The threads of one database. Dropping them waits for their ends, so whoever does has asked them
-/// to end; a thread that drops itself among them goes on to its own end.
+/// The threads of a database. Dropping this joins them, so they must have been told to end before;
+/// a thread that drops this is not joined and ends by itself.
 #[derive(Debug, Default)]
 pub(crate) struct Threads {
-    /// Dropped to be joined.
+    /// Joined on drop.
     others: Vec<Thread>,
     compacting: Vec<Thread>,
 }
@@ -21,7 +21,7 @@ impl Threads {
     /// Starts a thread that flushes, one that cleans up and some that compact.
     ///
     /// # Errors
-    /// Those of starting a thread, with its name. Those that were started have ended then.
+    /// Errors of starting a thread, with its name. Threads that were started have ended then.
     pub(crate) fn start(writer: &Arc<Writer>) -> Result<Self> {
         let mut threads = Self::default();
         if let Err(error) = threads.start_all(writer) {
@@ -38,11 +38,10 @@ impl Threads {
         self.grow(writer)
     }
 
-    /// Starts threads until there are as many as compactions may run at a time. Those that are
-    /// more rest.
+    /// Starts threads up to the maximum number of concurrent compactions. Surplus threads rest.
     ///
     /// # Errors
-    /// Those of starting a thread. The database goes on with those that there are.
+    /// Errors of starting a thread. The database continues with those that run.
     pub(crate) fn grow(&mut self, writer: &Arc<Writer>) -> Result<()> {
         let wanted = writer.database.now().compactions_max();
         writer.background.set_compactions_max(wanted);

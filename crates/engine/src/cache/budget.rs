@@ -1,26 +1,26 @@
-//! The bytes the cache may hold, and who holds them.
+//! The cache's memory budget, and reservations against it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The share of the capacity that is kept free of resident entries, as a divisor.
+/// Share of the capacity that evictions keep free: 1/HEADROOM_DIVISOR.
 ///
-/// An evicted entry holds its bytes until the readers that may see it have left. Evicting this far
-/// ahead lets an insert take bytes that were given back instead of waiting for them.
+/// An evicted entry keeps its charge until no reader can see it. Evicting this far ahead lets an
+/// insert take bytes that are free already.
 const HEADROOM_DIVISOR: usize = 64;
 
-/// The one count that every charge goes through.
+/// The counter of all charges.
 ///
-/// Its bound is strict by construction: [`Budget::reserve`] is the only way up, and it refuses to
-/// pass the capacity. Only lowering the capacity can leave more in use than is allowed, until
-/// what is evicted and unpinned has left. Counts are relaxed: they guard no memory.
+/// The bound is strict: only [`Budget::reserve`] raises `used`, and never above the capacity. After
+/// the capacity was lowered, `used` may exceed it until evicted and unpinned values are dropped.
+/// Counters are relaxed: they guard no memory.
 #[repr(align(128))]
 #[derive(Debug)]
 pub(super) struct Budget {
     capacity: AtomicUsize,
-    /// Every byte charged and not yet given back.
+    /// All bytes charged and not yet released.
     used: AtomicUsize,
-    /// The part of `used` that has left the table and waits for its readers.
+    /// The part of `used` that was removed from the table and that readers may still see.
     unlinked: AtomicUsize,
 }
 
@@ -49,25 +49,25 @@ impl Budget {
         self.unlinked.load(Ordering::Relaxed)
     }
 
-    /// The bytes that evictions try to keep free.
+    /// Returns the number of bytes that evictions try to keep free.
     pub(super) fn headroom(&self) -> usize {
         self.capacity() / HEADROOM_DIVISOR
     }
 
-    /// How much has to be evicted before `bytes` more have room, not counting what is already on
-    /// its way out.
+    /// Returns how many bytes to evict to make room for `bytes` more. Entries removed from the
+    /// table count as free.
     pub(super) fn excess(&self, bytes: usize) -> usize {
         let staying = self.used().saturating_sub(self.unlinked());
         staying.saturating_add(bytes).saturating_sub(self.capacity())
     }
 
-    /// How much has to be evicted before a cache of `capacity` bytes has its headroom.
+    /// Returns how many bytes to evict before a cache of `capacity` bytes has its headroom.
     pub(super) fn excess_of(&self, capacity: usize) -> usize {
         let staying = self.used().saturating_sub(self.unlinked());
         (staying + capacity / HEADROOM_DIVISOR).saturating_sub(capacity)
     }
 
-    /// Takes `bytes` if the capacity has room for them at this moment.
+    /// Reserves `bytes`, if they fit into the capacity now.
     pub(super) fn reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         let capacity = self.capacity();
         self.used
@@ -78,12 +78,12 @@ impl Budget {
         Some(Reservation { budget: Arc::clone(self), bytes })
     }
 
-    /// Notes that `bytes` have left the table.
+    /// Records that `bytes` were removed from the table.
     pub(super) fn unlink(&self, bytes: usize) {
         self.unlinked.fetch_add(bytes, Ordering::Relaxed);
     }
 
-    /// Notes that `bytes` that had left the table wait for no reader any more.
+    /// Records that `bytes` removed from the table were dropped.
     pub(super) fn settle(&self, bytes: usize) {
         self.unlinked.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -91,7 +91,7 @@ impl Budget {
 
 /// Bytes of the cache's capacity, held until this is dropped.
 ///
-/// It outlives the cache if need be. Safe to use from any thread.
+/// It may outlive the cache. Any thread may use it.
 #[derive(Debug)]
 #[must_use = "dropping a reservation gives its bytes back"]
 pub struct Reservation {
@@ -100,20 +100,20 @@ pub struct Reservation {
 }
 
 impl Reservation {
-    /// How many bytes are held.
+    /// Returns the number of bytes held.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Gives back what exceeds `bytes`; nothing if that is not less than what is held.
+    /// Reduces the reservation to `bytes`; no effect if it is not larger.
     pub fn shrink_to(&mut self, bytes: usize) {
         let excess = self.bytes.saturating_sub(bytes);
         self.bytes -= excess;
         self.budget.used.fetch_sub(excess, Ordering::Relaxed);
     }
 
-    /// Takes over what `other`, a reservation of the same cache, holds. One of another cache comes
-    /// back as the error.
+    /// Adds the bytes of `other`, a reservation of the same cache. Returns a reservation of another
+    /// cache as the error.
     pub fn merge(&mut self, mut other: Self) -> Result<(), Self> {
         if !Arc::ptr_eq(&self.budget, &other.budget) {
             return Err(other);

@@ -1,4 +1,4 @@
-//! What the cache holds: keys, priorities and values with their charge.
+//! Cache entries: keys, priorities, and values with their charge.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU8, Ordering};
 
 use super::budget::Reservation;
 
-/// Where a block stands: the number of its file and its offset there, in bytes.
+/// The identity of a block: its file's number and its offset in the file.
 ///
-/// File numbers are never used twice, so a key never changes its meaning. Databases that share a
-/// cache must make their file numbers differ.
+/// File numbers are never reused, so a key never changes its meaning. Databases that share a cache
+/// must use different file numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The file's number.
@@ -19,8 +19,8 @@ pub struct Key {
 }
 
 impl Key {
-    /// A mix in which every bit of the key reaches every bit that the shard, the bucket and the
-    /// tag are taken from.
+    /// Returns a hash in which every bit of the key affects all bits that select the shard, the
+    /// bucket and the tag.
     #[inline]
     pub(super) fn hash(self) -> u64 {
         // Odd constants with about half their bits set: 2^64 over the golden ratio, and a prime.
@@ -32,10 +32,10 @@ impl Key {
     }
 }
 
-/// How long an entry stays: the rounds of the clock hand that it survives.
+/// How many rounds of the clock hand an entry survives.
 ///
-/// An entry comes in with the first number and a hit sets it to the second; each passing of the
-/// hand takes one away, and an entry at zero goes.
+/// An entry starts with the first number of rounds, and a hit sets it to the second. Each pass of
+/// the hand subtracts one, and evicts an entry at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Priority {
     /// 0 rounds, 2 after a hit: values from blob files.
@@ -64,13 +64,13 @@ impl Priority {
     }
 }
 
-/// A value that is or was in the cache, or was refused by it.
+/// A value that is or was in the cache, or that the cache refused.
 ///
-/// It holds its charge until its last reference is dropped, even after it left the cache: what is
-/// still in memory stays counted. Reads as the value.
+/// It keeps its charge until its last reference is dropped, even after its eviction: values still
+/// in memory stay counted. Dereferences to the value.
 #[derive(Debug)]
 pub struct Cached<V> {
-    // Dropped in this order: the bytes are given back after the value's memory.
+    // Dropped in this order: the charge is released after the value's memory.
     value: V,
     reservation: Option<Reservation>,
 }
@@ -90,7 +90,7 @@ impl<V> Cached<V> {
         &self.value
     }
 
-    /// The bytes charged to the cache, overhead included; 0 for a value that it refused.
+    /// Returns the bytes charged to the cache, overhead included; 0 for a value that it refused.
     pub fn charge(&self) -> usize {
         self.reservation.as_ref().map_or(0, Reservation::bytes)
     }
@@ -105,21 +105,21 @@ impl<V> Deref for Cached<V> {
     }
 }
 
-/// Set in a mark once the entry has been hit, and never cleared.
+/// Bit of a mark that is set by the first hit, and never cleared.
 const HIT: u8 = 0x80;
 
 /// An entry of the table.
 ///
-/// Made under the shard's lock, owned by the shard's ring and then by its garbage; readers borrow
-/// it. On cache lines of its own: what the allocator puts beside it may be what a thread writes at
-/// each get, and every reader of this entry would wait for that.
+/// Created under the shard's lock; owned by the shard's ring and then by its garbage; readers
+/// borrow it. It has cache lines of its own: a neighbouring allocation may be written at each get,
+/// and would slow down every reader of this entry.
 #[repr(align(64))]
 pub(super) struct Node<V> {
     pub(super) key: Key,
     pub(super) value: Arc<Cached<V>>,
-    /// Where the shard's ring holds it.
+    /// Its place in the shard's ring.
     pub(super) position: usize,
-    /// The rounds left, and [`HIT`].
+    /// Number of rounds left, and [`HIT`].
     mark: AtomicU8,
     /// The mark that a hit sets.
     hottest: u8,
@@ -138,7 +138,7 @@ impl<V> Node<V> {
         Self { key, value, position, mark, hottest, priority }
     }
 
-    /// Notes a hit: a store only if the mark is not already at its highest.
+    /// Records a hit. Stores only if the mark is not at its highest already.
     #[inline]
     pub(super) fn touch(&self) {
         if self.mark.load(Ordering::Relaxed) != self.hottest {
@@ -146,9 +146,9 @@ impl<V> Node<V> {
         }
     }
 
-    /// The hand passes: takes a round away, or answers that none was left.
+    /// Subtracts a round when the hand passes. Returns false if none was left.
     ///
-    /// A hit at the same time may be lost, or undo this: either costs a round, nothing else.
+    /// A concurrent hit may be lost, or may undo this: either is off by one round only.
     pub(super) fn cool(&self) -> bool {
         let mark = self.mark.load(Ordering::Relaxed);
         if mark & !HIT == 0 {
@@ -158,19 +158,20 @@ impl<V> Node<V> {
         true
     }
 
-    /// Takes all rounds away: the hand's next passing evicts it.
+    /// Removes all rounds, so that the hand's next pass evicts the entry.
     pub(super) fn chill(&self) {
         self.mark.store(self.mark.load(Ordering::Relaxed) & HIT, Ordering::Relaxed);
     }
 
-    /// Gives it the rounds of a hit, without its counting as one.
+    /// Sets the rounds to those after a hit, without recording a hit. An entry that was hit stays
+    /// unchanged.
     pub(super) fn warm(&self) {
         if !self.was_hit() {
             self.mark.store(self.hottest & !HIT, Ordering::Relaxed);
         }
     }
 
-    /// The rounds left.
+    /// Returns the number of rounds left.
     pub(super) fn rounds(&self) -> u8 {
         self.mark.load(Ordering::Relaxed) & !HIT
     }
@@ -180,7 +181,7 @@ impl<V> Node<V> {
         self.mark.load(Ordering::Relaxed) & HIT != 0
     }
 
-    /// Whether anyone outside the cache holds the value, so that evicting it would free nothing.
+    /// Whether the value is referenced outside the cache, so that evicting it would free no memory.
     pub(super) fn is_pinned(&self) -> bool {
         Arc::strong_count(&self.value) > 1
     }

@@ -1,4 +1,4 @@
-//! Entries that left the table and wait for their readers.
+//! Entries removed from the table, until no reader can see them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,12 +6,12 @@ use std::sync::Arc;
 use super::entry::Node;
 use crate::epoch::{self, Epoch};
 
-/// The entries that share a stamp, unless they are wanted sooner: a stamp costs every reader's next
-/// pin a cache miss.
+/// Number of entries that share an epoch stamp, unless their memory is needed sooner: a stamp costs
+/// every reader's next pin a cache miss.
 const STAMP_BATCH: usize = 8;
 
-/// A shard's garbage, guarded by its lock. The stamps are made after the entries were taken out of
-/// the table.
+/// A shard's garbage, guarded by the shard's lock. Entries are stamped after their removal from the
+/// table.
 pub(super) struct Garbage<V> {
     unstamped: Vec<Arc<Node<V>>>,
     unstamped_bytes: usize,
@@ -24,15 +24,17 @@ impl<V> Garbage<V> {
         Self { unstamped: Vec::new(), unstamped_bytes: 0, stamped: VecDeque::new() }
     }
 
-    /// Takes over an entry that was just taken out of the table.
+    /// Adds an entry that was just removed from the table.
     pub(super) fn push(&mut self, node: Arc<Node<V>>) {
         self.unstamped_bytes += node.value.charge();
         self.unstamped.push(node);
     }
 
-    /// Takes out what no reader can see any more, for the caller to drop without the lock.
+    /// Removes and returns the entries that no reader can see, for the caller to drop without the
+    /// lock.
     ///
-    /// Entries without a stamp get one first if they are many or have `stamp_bytes` bytes.
+    /// Entries without a stamp get one first, if there are [`STAMP_BATCH`] of them or they hold
+    /// `stamp_bytes` bytes.
     pub(super) fn take_due(&mut self, stamp_bytes: usize) -> Vec<Arc<Node<V>>> {
         let enough = self.unstamped.len() >= STAMP_BATCH || self.unstamped_bytes >= stamp_bytes;
         if enough && !self.unstamped.is_empty() {

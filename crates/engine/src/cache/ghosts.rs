@@ -1,33 +1,35 @@
-//! What left the cache lately: to tell how many misses a larger cache would have spared.
+//! Recently evicted keys, to estimate how many misses a larger cache would avoid.
 //!
-//! Of all keys one in [`SAMPLED`] is kept account of, by its hash. When it is evicted it is noted
-//! with the count of evictions at that time; when it comes back, the evictions since then say how
-//! much larger the cache would have had to be. Inserts and evictions alone come here, never hits.
+//! One of [`SAMPLED`] keys is tracked, selected by its hash. When it is evicted, it is recorded
+//! with the number of bytes evicted so far; when it is inserted again, the bytes evicted since then
+//! show how much larger the cache would have had to be. Only inserts and evictions call this, never
+//! hits.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tailwater_io::sizing::GhostHits;
 
-/// One key in so many is sampled; a power of two.
+/// Sampling rate: one of this many keys is tracked. A power of two.
 const SAMPLED: u64 = 32;
-/// How many evictions are remembered: sampled ones, about.
+/// Number of places for sampled keys, and so roughly of evictions remembered.
 const PLACES: usize = 1 << 14;
-/// A key that was let go of so few KiB ago is near, however small the cache is: where it has little
-/// of what is read, a quarter more spares little, and much more may spare all.
+/// Minimum distance, in KiB evicted since, up to which a key counts as near, however small the
+/// cache is: while the cache holds little of what is read, a quarter more avoids few misses, and
+/// much more may avoid all.
 const NEAR_MIN_KIB: u64 = 64 << 10;
-/// How many bits of a place are of the hash; the others count evictions.
+/// Number of bits of a place that hold the hash; the others hold the eviction count.
 const HASH_BITS: u32 = 32;
 
-/// Keys that were evicted lately. Safe to use from any thread.
+/// Recently evicted keys. Safe to use from any thread.
 #[derive(Debug)]
 pub(super) struct Ghosts {
     places: Box<[AtomicU64]>,
-    /// How many bytes were evicted so far, in KiB.
+    /// Total evicted so far, in KiB.
     evicted_kib: AtomicU64,
-    /// Sampled keys that came back, and that a cache a quarter larger, or by [`NEAR_MIN_KIB`],
-    /// would have kept.
+    /// Sampled keys inserted again that a cache larger by a quarter, or by [`NEAR_MIN_KIB`], would
+    /// have kept.
     near: AtomicU64,
-    /// All sampled keys that were inserted.
+    /// Sampled keys inserted.
     inserted: AtomicU64,
 }
 
@@ -41,7 +43,7 @@ impl Ghosts {
         }
     }
 
-    /// An entry was evicted.
+    /// Records the eviction of an entry.
     #[inline]
     pub(super) fn evicted(&self, hash: u64, bytes: usize) {
         let before = self.evicted_kib.fetch_add((bytes as u64 >> 10).max(1), Relaxed);
@@ -51,7 +53,7 @@ impl Ghosts {
         }
     }
 
-    /// A key comes in, of a cache of so many bytes.
+    /// Records the insertion of a key into a cache of `capacity` bytes.
     #[inline]
     pub(super) fn inserted(&self, hash: u64, capacity: usize) {
         let Some((place, tag)) = self.sampled(hash) else { return };
@@ -68,14 +70,15 @@ impl Ghosts {
         }
     }
 
-    /// What was found so far.
+    /// Returns the counts so far.
     pub(super) fn hits(&self) -> GhostHits {
         GhostHits { near: self.near.load(Relaxed), inserted: self.inserted.load(Relaxed) }
     }
 
-    /// The place of a hash that is sampled, and what tells it from others there: never 0.
+    /// Returns the place of a sampled hash, and its tag, which is never 0.
     fn sampled(&self, hash: u64) -> Option<(&AtomicU64, u64)> {
-        // Bits that neither shard, bucket nor tag is taken from alone.
+        // Mixes the hash, so that sampling does not depend only on the bits of shard, bucket or
+        // tag.
         let mixed = hash.wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let is_sampled = mixed >> 32 & (SAMPLED - 1) == 0;
         is_sampled.then(|| (&self.places[(mixed >> 40) as usize % PLACES], hash >> 32 | 1))
@@ -86,8 +89,8 @@ impl Ghosts {
 mod tests {
     use super::*;
 
-    /// Goes round over so many keys of 4 KiB, of which a cache of `capacity` bytes has none when
-    /// they come. Answers the share of them that a cache a quarter larger would have had.
+    /// Cycles over `keys` entries of 4 KiB, of which a cache of `capacity` bytes has always just
+    /// evicted the next. Returns the share of inserts that count as near.
     fn share_near(keys: u64, capacity: usize) -> f64 {
         let ghosts = Ghosts::new();
         let hash = |key: u64| (key + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -110,7 +113,7 @@ mod tests {
         assert!(share_near(held * 9 / 8, capacity) > 0.8);
         assert!(share_near(held * 2, capacity) < 0.01);
         assert!(share_near(held * 20, capacity) < 0.01);
-        // A small one would have to be several times as large, and may be.
+        // A small cache would have to be several times as large, which still counts as near.
         assert!(share_near(1 << 14, 8 << 20) > 0.8);
         assert!(share_near(1 << 15, 8 << 20) < 0.01);
     }

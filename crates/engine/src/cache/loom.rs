@@ -1,8 +1,8 @@
-//! Every interleaving of a lookup with a removal, the freeing behind it, and an insert into the
-//! freed slot; and of threads that return memory with one that takes it.
+//! Loom tests of all interleavings of a lookup with a removal, the freeing of the entry and an
+//! insert into its slot; and of threads that drop slots with one that takes them.
 //!
-//! Values hold loom's own cell: freeing one is a write to it, so loom reports a lookup whose look
-//! at the value is not ordered before its freeing.
+//! Values hold loom's own cell, and freeing a value writes to it, so loom reports a lookup whose
+//! read of the value is not ordered before the freeing.
 
 #![expect(unsafe_code, reason = "loom checks the accesses that the table's contract allows")]
 
@@ -18,13 +18,13 @@ use std::ptr::{self, NonNull};
 use std::sync::Arc;
 
 const FREED: u64 = 0xdead;
-/// A hash, for entries that share it.
+/// A hash shared by all entries.
 const HASH: u64 = 0x5500_0000_0000_0000;
 
-/// A value that can tell that it was freed.
+/// A value that records that it was freed.
 struct Value(UnsafeCell<u64>);
 
-// SAFETY: the tests' subject is that every access to the cell is ordered; loom checks each one.
+// SAFETY: the tests check that accesses to the cell are ordered; loom checks each one.
 unsafe impl Sync for Value {}
 // SAFETY: as for `Sync`.
 unsafe impl Send for Value {}
@@ -35,12 +35,12 @@ fn node(offset: u64) -> Arc<Node<Value>> {
     Arc::new(Node::new(Key { file: 1, offset }, cached, Priority::Low, 0))
 }
 
-/// Looks up an offset as a reader does and answers what its value says.
+/// Looks up an offset as a reader does. Returns the contents of its value.
 fn look(domain: &Domain, table: &Table<Value>, hash: u64, offset: u64) -> Option<u64> {
     let key = Key { file: 1, offset };
     let slot = domain.take_slot();
     domain.enter(slot);
-    // SAFETY: entered above, left below, and the writer frees by this domain.
+    // SAFETY: the domain is entered above and left below, and the writer frees by this domain.
     let found = unsafe { table.find(hash, key) };
     let answer = found.map(|node| {
         node.touch();
@@ -62,7 +62,7 @@ fn free_if_due(domain: &Domain, stamp: u64, node: &Node<Value>) {
 #[test]
 fn a_lookup_finds_a_living_entry_or_none() {
     loom::model(|| {
-        // One bucket, so that the second entry takes the first one's slot.
+        // There is one bucket, so that the second entry takes the first one's slot.
         let shared = Shared::new((Domain::new(), Table::<Value>::new(1)));
         let (first, second) = (node(10), node(20));
         shared.1.insert(HASH, Arc::as_ptr(&first));
@@ -105,7 +105,7 @@ fn an_insert_is_seen_whole() {
     });
 }
 
-/// Memory of a value that is returned.
+/// A slot that holds a value and is then dropped.
 #[repr(C)]
 struct Slot {
     returned: Returned,
@@ -124,7 +124,7 @@ fn whoever_takes_what_was_returned_writes_after_all_reads() {
                     let slot = Box::new(Slot { returned, value: UnsafeCell::new(number) });
                     // SAFETY: loom fails the test if a write is not ordered after this.
                     assert_eq!(slot.value.with(|value| unsafe { *value }), number);
-                    // SAFETY: a slot begins with what it holds when it is returned.
+                    // SAFETY: a slot begins with its `Returned`.
                     unsafe { stack.push(NonNull::from(Box::leak(slot)).cast()) };
                 })
             })
@@ -133,7 +133,7 @@ fn whoever_takes_what_was_returned_writes_after_all_reads() {
         let mut take = || {
             let mut next = stack.take_all();
             while let Some(first) = NonNull::new(next) {
-                // SAFETY: it was leaked above, and taking it makes it ours.
+                // SAFETY: the slot was leaked above, and taking it gives exclusive ownership.
                 let slot = unsafe { Box::from_raw(first.cast::<Slot>().as_ptr()) };
                 next = slot.returned.next;
                 // SAFETY: as above.

@@ -1,46 +1,44 @@
-//! The block cache: blocks by file and offset, within a strict bound, read without a lock.
+//! The block cache: blocks by file and offset, with a strict memory bound and lock-free reads.
 //!
 //! # Invariants
 //!
-//! - A hit takes no lock and writes nothing that other cores write. The entry's mark is set only
-//!   if it is not set already. Hits and misses are not counted here: the caller knows the kind of
+//! - A hit takes no lock and writes no memory that other cores write. It sets the entry's mark only
+//!   if it is not set already. Hits and misses are not counted here: the caller knows the type of
 //!   block and counts them in its own per-thread counters.
-//! - The bytes in use never pass the capacity: entries, what was evicted but is pinned or may
-//!   still be seen by a reader, and reservations, each with what it costs to keep. A value for
-//!   which there is no room at once is handed back to its caller uncached. Only a capacity that
-//!   was lowered can be passed, until what is evicted for it has left.
-//! - The first value of a key stays until it is evicted or erased; blocks do not change.
-//! - An evicted value is dropped when no reader's guard can see it and nobody holds it.
+//! - The bytes in use never exceed the capacity. They are entries, evicted values that are pinned
+//!   or that a reader may still see, and reservations, each with its overhead. A value that does
+//!   not fit at once is returned to its caller uncached. Only after the capacity was lowered can
+//!   usage exceed it, until evicted values are dropped.
+//! - The first value of a key stays until it is evicted or erased; blocks are immutable.
+//! - An evicted value is dropped when no reader's guard can see it and nothing references it.
 //!
-//! # Who goes first
+//! # Eviction policy
 //!
-//! A clock. Each entry has a count of rounds: low when it comes in, set to the highest of its
-//! priority by a hit ([`Priority`]). A hand walks over the entries, takes one round from each,
-//! and evicts those at zero; pinned entries are passed over. A block that is read once, as by a
-//! scan, is gone after its second meeting with the hand, while one that was hit stays for five,
-//! so a scan drives out what other scans left before it drives out what is in use. Reads
-//! that should leave no trace look with [`Cache::peek`] and do not insert. To keep an insert's
-//! delay flat, the hand looks at a bounded number of entries and then takes the coolest of them.
+//! A clock. Each entry has a count of rounds: low at first, set to the maximum of its priority by a
+//! hit ([`Priority`]). A hand walks over the entries, subtracts one round from each, and evicts
+//! those at zero; it skips pinned entries. A data block that is read once, as by a scan, is evicted
+//! at its second meeting with the hand, one that was hit at its fifth, so a scan evicts blocks of
+//! other scans before blocks in use. Reads that must not affect the policy use [`Cache::peek`] and
+//! do not insert. To bound the latency of an insert, the hand looks at a bounded number of entries
+//! and then evicts the coolest of them.
 //!
 //! # Shards
 //!
-//! Entries are spread over shards by hash; one lock each, for whoever changes something. The bound
-//! is one for all, so a block may be larger than a shard's share. An insert into a full cache
-//! evicts from its own shard, which keeps the shards even. Evicting keeps a little ahead
-//! (a 64th of the capacity), because an evicted value's bytes come back only when its readers
-//! have left.
+//! Entries are spread over shards by hash, each with a lock for changes. All shards share the
+//! bound, so a block may be larger than a shard's share. An insert into a full cache evicts from
+//! its own shard, which keeps the shards even. Eviction runs ahead by 1/64 of the capacity, because
+//! an evicted value's bytes become free only when its readers have left.
 //!
-//! A cache that gives memory back to the system evicts by where values are in memory instead, since
-//! the system takes whole pages ([`Cache::give_back`]): where their bytes are in slabs, a region of
-//! those at a time.
+//! A cache that releases memory to the system evicts by the address of values instead, since the
+//! system takes whole pages ([`Cache::give_back`]): it evicts whole regions of slabs.
 //!
 //! # Threads
 //!
 //! Everything here is safe to call from any thread. [`Cache::lookup`] and [`Cache::peek`] take no
-//! lock and wait for nothing, and dropping a value or a reservation takes no lock either. All else
-//! takes shard locks that foreground inserts take, for a bounded number of entries at a time (all
-//! of a shard's only when its table doubles), so a thread of reduced scheduling weight must not
-//! call it: it hands the work to a thread of normal weight.
+//! lock and never wait; dropping a value or a reservation takes no lock either. All other functions
+//! take shard locks, which foreground inserts take, too, for a bounded number of entries at a time
+//! (all of a shard's only when its table doubles). So a low-priority thread must not call them: it
+//! hands the work to a thread of normal priority.
 
 mod budget;
 mod entry;
@@ -73,46 +71,47 @@ pub(crate) use tailwater_io::sizing::{LOOK, Sizing};
 
 use crate::epoch::{Guard, pin};
 
-/// The capacity that gives rise to another shard, in bytes.
+/// Capacity per shard, in bytes.
 const SHARD_BYTES: usize = 4 << 20;
-/// The most shards that [`Cache::new`] makes.
+/// Maximum number of shards that [`Cache::new`] creates.
 const SHARDS_MAX: usize = 64;
-/// The shards besides its own that an insert asks for room, at most.
+/// Maximum number of shards besides its own from which an insert evicts.
 const NEIGHBOURS: usize = 3;
-/// How often a reservation evicts and tries again, while others take what it evicted.
+/// Number of times that a reservation evicts and retries, while other threads take the freed bytes.
 const RESERVE_ATTEMPTS: usize = 3;
 
 /// The entries whose values are in one region of memory.
 #[derive(Debug, Default)]
 struct RegionEntries {
     bytes: usize,
-    /// The bytes of those that nobody holds.
+    /// Bytes of the unpinned ones.
     unpinned_bytes: usize,
-    /// The rounds that they have left, for each byte.
+    /// Sum of their charges, each times its entry's rounds left plus one, and [`WARMTH_OF_HIGH`]
+    /// for high priority.
     warmth: usize,
 }
 
-/// By so much an entry of high priority is warmer than another.
+/// Extra warmth of an entry of high priority, in rounds.
 const WARMTH_OF_HIGH: usize = 8;
 
-/// The cache. See the module.
+/// The block cache. See the module.
 ///
-/// Tables that it outgrew, and what it still holds when it is dropped, go to
+/// Replaced tables, and the entries left when it is dropped, go to
 /// [`epoch::retire`](crate::epoch::retire).
 pub struct Cache<V: Send + Sync + 'static> {
-    /// A power of two of them.
+    /// Their number is a power of two.
     shards: Box<[Shard<V>]>,
     budget: Arc<Budget>,
     counters: Counters,
-    /// What left it lately, where that is kept account of.
+    /// Recently evicted keys, if they are tracked.
     ghosts: Option<Arc<Ghosts>>,
 }
 
-/// Written by inserts, on cache lines of their own.
+/// Counters that inserts write, on cache lines of their own.
 #[repr(align(128))]
 #[derive(Default)]
 struct Counters {
-    /// Turns over the shards that inserts ask for room.
+    /// Rotates over the shards from which inserts evict.
     neighbour: AtomicUsize,
     inserted: AtomicU64,
     present: AtomicU64,
@@ -121,14 +120,14 @@ struct Counters {
     erased: AtomicU64,
 }
 
-/// What happened in a cache since it was made.
+/// Counts of a cache's operations since its creation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Statistics {
     /// Values that were admitted.
     pub inserted: u64,
-    /// Values that were not needed, because their key had one.
+    /// Values that were dropped, because their key had one.
     pub present: u64,
-    /// Values that found no room.
+    /// Values refused for lack of room.
     pub refused: u64,
     /// Entries that were evicted to make room.
     pub evicted: u64,
@@ -136,19 +135,19 @@ pub struct Statistics {
     pub erased: u64,
 }
 
-/// What became of an inserted value. Each carries the value to use.
+/// The outcome of an insert. Each variant holds the value to use.
 #[derive(Debug)]
 pub enum Inserted<V> {
-    /// It is in the cache.
+    /// The value is in the cache.
     Admitted(Arc<Cached<V>>),
-    /// The key had a value already: this one. The new one was dropped.
+    /// The key already had this value. The new one was dropped.
     Present(Arc<Cached<V>>),
-    /// There was no room: the value is here and nowhere else, and not charged.
+    /// There was no room: the value is not in the cache and not charged.
     Standalone(Arc<Cached<V>>),
 }
 
 impl<V> Inserted<V> {
-    /// The value to use.
+    /// Returns the value to use.
     pub fn into_cached(self) -> Arc<Cached<V>> {
         match self {
             Self::Admitted(cached) | Self::Present(cached) | Self::Standalone(cached) => cached,
@@ -167,29 +166,29 @@ pub struct Resident {
     pub priority: Priority,
     /// Whether a lookup has hit it since it was inserted.
     pub was_hit: bool,
-    /// The rounds it has left, 0 to 5: how lately it was hit, measured in evictions.
+    /// Number of rounds left, 0 to 5: the more, the more recently it was hit.
     pub rounds: u8,
 }
 
 impl<V: Send + Sync + 'static> Cache<V> {
-    /// What an entry costs besides its value's own memory, in bytes: the entry, the value's
+    /// Overhead of an entry besides its value's own memory, in bytes: the entry, the value's
     /// header, places in ring and table, and the allocator's share. Every charge includes it.
     pub const ENTRY_OVERHEAD: usize =
         size_of::<Node<V>>() + size_of::<Cached<V>>() + 4 * ARC_AND_ALLOCATION + RING_AND_TABLE;
 
-    /// An empty cache of `capacity` bytes, with a shard for every 4 MiB, 64 at most.
+    /// Creates an empty cache of `capacity` bytes, with a shard per 4 MiB, 64 at most.
     ///
-    /// For a cache that will grow, see [`Cache::with_shards`]: the number of shards stays.
+    /// The number of shards is fixed: for a cache that will grow, see [`Cache::with_shards`].
     pub fn new(capacity: usize) -> Self {
         Self::with_shards(capacity, (capacity / SHARD_BYTES).min(SHARDS_MAX))
     }
 
-    /// An empty cache of `capacity` bytes in `shards` shards, rounded up to a power of two.
+    /// Creates an empty cache of `capacity` bytes in `shards` shards, rounded up to a power of two.
     pub fn with_shards(capacity: usize, shards: usize) -> Self {
         Self::build(capacity, shards, None)
     }
 
-    /// The same, with account kept of what leaves it: [`Cache::ghosts`].
+    /// Does what [`Cache::with_shards`] does, and tracks evicted keys for [`Cache::ghosts`].
     pub fn with_ghosts(capacity: usize, shards: usize) -> Self {
         Self::build(capacity, shards, Some(Arc::new(Ghosts::new())))
     }
@@ -205,15 +204,15 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// How much of what came in had been let go of shortly before; nothing where no account is
-    /// kept.
+    /// Returns how many inserted keys had been evicted shortly before; zeros if evicted keys are
+    /// not tracked.
     pub fn ghosts(&self) -> GhostHits {
         self.ghosts.as_ref().map(|ghosts| ghosts.hits()).unwrap_or_default()
     }
 
     #[inline]
     fn home(&self, hash: u64) -> usize {
-        // Bits that neither the bucket nor the tag is taken from.
+        // These bits select neither the bucket nor the tag.
         (hash >> 40) as usize & (self.shards.len() - 1)
     }
 
@@ -223,7 +222,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.shards[self.home(hash)].find(hash, key, guard)
     }
 
-    /// The value with that key, for as long as the guard lives; to keep it longer, clone the
+    /// Returns the value of a key, for as long as the guard lives; to keep it longer, clone the
     /// reference. Counts as a hit for the clock.
     #[inline]
     pub fn lookup<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
@@ -232,24 +231,25 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Some(&node.value)
     }
 
-    /// As [`Cache::lookup`], but leaves no trace: for compaction and other background reads.
+    /// Does what [`Cache::lookup`] does without recording a hit: for compaction and other
+    /// background reads.
     #[inline]
     pub fn peek<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
         Some(&self.find(key, guard)?.value)
     }
 
-    /// Whether the value with that key was hit since it was inserted; `None` where there is none.
-    /// Leaves no trace.
+    /// Whether the value of a key was hit since it was inserted; `None` if there is none. Records
+    /// no hit.
     pub fn was_hit(&self, key: Key) -> Option<bool> {
         Some(self.find(key, &pin())?.was_hit())
     }
 
-    /// Puts a value in, if it has room or can be given room at once.
+    /// Inserts a value, if there is room or room can be made at once.
     ///
     /// `charge` is the memory that the value owns, in bytes, without `V` itself; the overhead
-    /// ([`Cache::ENTRY_OVERHEAD`]) is added. Room is taken from unpinned entries and from garbage
-    /// that no reader can see any more; there is none if the rest fills the cache. The work is
-    /// bounded: where nearly everything is pinned, room that exists may not be found.
+    /// ([`Cache::ENTRY_OVERHEAD`]) is added. Room is made by evicting unpinned entries and dropping
+    /// garbage that no reader can see. The work is bounded: if nearly everything is pinned, the
+    /// insert may be refused although an entry could be evicted.
     pub fn insert(&self, key: Key, value: V, charge: usize, priority: Priority) -> Inserted<V> {
         let hash = key.hash();
         if let Some(node) = self.find(key, &pin()) {
@@ -278,7 +278,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// Room for an insert of `bytes` into the shard `home`.
+    /// Reserves `bytes` for an insert into the shard `home`.
     fn admit(&self, home: usize, bytes: usize) -> Option<Reservation> {
         if let Some(room) = self.budget.reserve(bytes) {
             return Some(room);
@@ -298,11 +298,11 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.budget.reserve(bytes)
     }
 
-    /// Takes `bytes` of the capacity for memory that is charged to the cache and is not in it:
-    /// memtables, table readers, a filter under construction. Evicts as much as it takes.
+    /// Reserves `bytes` of the capacity for memory outside the cache: memtables, table readers, a
+    /// filter under construction. Evicts as needed.
     ///
-    /// `None` if what is pinned or may still be seen by a reader leaves no room. It visits every
-    /// shard, so reserve large pieces (256 KiB and more) and use them up.
+    /// `None` if values that are pinned or that readers may still see leave no room. It visits
+    /// every shard, so reserve large pieces (256 KiB and more).
     pub fn reserve(&self, bytes: usize) -> Option<Reservation> {
         for _ in 0..RESERVE_ATTEMPTS {
             if let Some(reservation) = self.budget.reserve(bytes) {
@@ -316,21 +316,21 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.budget.reserve(bytes)
     }
 
-    /// Changes the capacity, in bytes. Returns when everything unpinned that is too much has been
-    /// evicted, in fair shares from every shard; its memory is free when [`Cache::usage`] says so:
-    /// at once if no reader's guard stands in the way, else after a later [`Cache::collect`].
+    /// Changes the capacity, in bytes. Evicts the excess of unpinned entries before it returns, in
+    /// equal shares from every shard. [`Cache::usage`] shows when their memory is free: at once if
+    /// no reader's guard can see them, otherwise after a later [`Cache::collect`].
     pub fn set_capacity(&self, capacity: usize) {
         self.budget.set_capacity(capacity);
         self.shrink_for(self.budget.headroom());
     }
 
-    /// Lowers the capacity, as [`Cache::set_capacity`] does, so that memory can be given back to
-    /// the system: that takes whole pages, and entries that are evicted here and there leave a part
-    /// of each. So whole regions of memory are evicted, as slabs have them: those first whose
-    /// entries were hit least of late, where one of high priority counts for more, and last those
-    /// of which somebody holds a part. `address` says where a value's memory is.
+    /// Lowers the capacity, as [`Cache::set_capacity`] does, such that memory can be released to
+    /// the system. The system takes whole pages, of which scattered evictions would leave parts in
+    /// use. So whole regions of slabs are evicted: first those whose entries were hit least
+    /// recently, with more weight for high priority, and last those with pinned entries. `address`
+    /// returns the address of a value's memory.
     ///
-    /// Looks at every entry, some under a lock at a time.
+    /// Looks at every entry, a batch under a lock at a time.
     pub fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
         let cold = self.coldest_regions(self.budget.excess_of(capacity), &address);
         self.budget.set_capacity(capacity);
@@ -338,11 +338,11 @@ impl<V: Send + Sync + 'static> Cache<V> {
             let is_cold = |value: &V| cold.contains(&(address(value) / REGION));
             add(&self.counters.evicted, shard.evict_those(is_cold));
         }
-        // What came in meanwhile, and what somebody held before.
+        // Makes up for entries inserted meanwhile, and for regions with pinned entries.
         self.shrink_for(self.budget.headroom());
     }
 
-    /// The regions of memory whose entries were hit least of late, so many that they have `bytes`.
+    /// Returns the regions whose entries were hit least recently, enough of them to evict `bytes`.
     fn coldest_regions(&self, bytes: usize, address: impl Fn(&V) -> usize) -> HashSet<usize> {
         let mut regions = HashMap::<usize, RegionEntries>::new();
         for shard in &self.shards {
@@ -373,7 +373,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
             .collect()
     }
 
-    /// Evicts from all shards until `bytes` have room or nothing unpinned is left.
+    /// Evicts from all shards until `bytes` fit or nothing unpinned is left.
     fn shrink_for(&self, bytes: usize) {
         loop {
             let share = self.budget.excess(bytes).div_ceil(self.shards.len());
@@ -389,28 +389,28 @@ impl<V: Send + Sync + 'static> Cache<V> {
         }
     }
 
-    /// Lets the entry with that key go before all others that were not let go, if there is one.
-    /// Until then it is found as before, and a hit keeps it. Takes no lock.
+    /// Makes the entry of a key, if there is one, the first to be evicted. Until then lookups find
+    /// it, and a hit keeps it. Takes no lock.
     pub fn chill(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.chill();
         }
     }
 
-    /// Lets the entry with that key stay as long as if it were hit now, if there is one. It does
-    /// not count as hit. Takes no lock.
+    /// Gives the entry of a key, if there is one, the rounds of a hit, without recording a hit.
+    /// Takes no lock.
     pub fn warm(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.warm();
         }
     }
 
-    /// Erases the entry with that key; answers whether there was one. Whoever holds its value
-    /// keeps it, and its charge stays until then.
+    /// Erases the entry of a key. Returns whether there was one. References to its value stay
+    /// valid, and its charge stays until they are dropped.
     pub fn erase(&self, key: Key) -> bool {
         let hash = key.hash();
         if self.find(key, &pin()).is_none() {
-            // Without the lock, so that asking for what is not there costs little.
+            // Checked without the lock, so that erasing an absent key is cheap.
             return false;
         }
         let erased = self.shards[self.home(hash)].erase(hash, key);
@@ -418,17 +418,17 @@ impl<V: Send + Sync + 'static> Cache<V> {
         erased
     }
 
-    /// Erases the entries of a file that is gone; answers how many there were.
+    /// Erases the entries of a deleted file. Returns their number.
     ///
-    /// An insert for the same file at the same time may stay behind; it ages like any other. Reads
-    /// 16 bytes for every entry of the cache, a batch under a lock at a time.
+    /// A concurrent insert for the same file may remain; it ages like any other. Reads 16 bytes for
+    /// every entry of the cache, a batch under a lock at a time.
     pub fn erase_file(&self, file: u64) -> usize {
         let erased = self.shards.iter().map(|shard| shard.erase_file(file)).sum();
         add(&self.counters.erased, erased);
         erased
     }
 
-    /// The entries of a file and how hot they are, in the order of their offsets.
+    /// Returns the entries of a file with their hits and rounds, in the order of their offsets.
     ///
     /// Each was there at some time during the call. Costs as much as [`Cache::erase_file`].
     pub fn resident(&self, file: u64) -> Vec<Resident> {
@@ -449,43 +449,45 @@ impl<V: Send + Sync + 'static> Cache<V> {
         found
     }
 
-    /// Drops evicted and erased values that no reader can see any more. Inserts do so for their
-    /// own shards; a background thread that calls this frees what inserts would not come to.
+    /// Drops evicted and erased values that no reader can see. Inserts do so for their own shards;
+    /// a background thread calls this for the others.
     pub fn collect(&self) {
         self.shards.iter().for_each(Shard::collect);
     }
 
-    /// The bytes it may use: `rocksdb.block-cache-capacity`.
+    /// Returns the capacity, in bytes: `rocksdb.block-cache-capacity`.
     pub fn capacity(&self) -> usize {
         self.budget.capacity()
     }
 
-    /// The bytes in use: entries, what left the table and is still in memory, and reservations:
-    /// `rocksdb.block-cache-usage`.
+    /// Returns the bytes in use: entries, removed values that are still in memory, and
+    /// reservations: `rocksdb.block-cache-usage`.
     pub fn usage(&self) -> usize {
         self.budget.used()
     }
 
-    /// The part of [`Cache::usage`] that evicting cannot free: values that someone holds, in the
+    /// Returns the part of [`Cache::usage`] that eviction cannot free: referenced values, in the
     /// table or not, and reservations: `rocksdb.block-cache-pinned-usage`.
     ///
-    /// Looks at every entry, a batch under a lock at a time; exact only while nothing changes.
+    /// Looks at every entry, a batch under a lock at a time; exact only if nothing changes
+    /// meanwhile.
     pub fn pinned_usage(&self) -> usize {
         let unpinned: usize = self.shards.iter().map(Shard::unpinned_bytes).sum();
         self.usage().saturating_sub(self.unlinked_usage()).saturating_sub(unpinned)
     }
 
-    /// The part of [`Cache::usage`] that was evicted or erased and waits for its readers.
+    /// Returns the part of [`Cache::usage`] that was evicted or erased and that readers may still
+    /// see.
     pub fn unlinked_usage(&self) -> usize {
         self.budget.unlinked()
     }
 
-    /// How many entries it has.
+    /// Returns the number of entries.
     pub fn entries(&self) -> usize {
         self.shards.iter().map(Shard::entries).sum()
     }
 
-    /// What happened since it was made.
+    /// Returns the counts of operations since its creation.
     pub fn statistics(&self) -> Statistics {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Statistics {
@@ -509,10 +511,12 @@ impl<V: Send + Sync + 'static> fmt::Debug for Cache<V> {
     }
 }
 
-/// Half of what one counted allocation costs: two counts, and the allocator's header and rounding.
+/// Overhead of an `Arc` and of an allocation, in bytes: two counters, or the allocator's header and
+/// rounding.
 const ARC_AND_ALLOCATION: usize = 16;
-/// A place in the ring (16), one in the list of holes (8), and 8 bytes for each of the table's
-/// slots, of which at least three in eight are used after the table has doubled.
+/// Overhead in the ring and the table, in bytes: a place in the ring (16), one in the list of holes
+/// (8), and 8 for each of the table's slots, of which at least 3/8 are used after the table has
+/// doubled.
 const RING_AND_TABLE: usize = 16 + 8 + 22;
 
 fn add(counter: &AtomicU64, count: usize) {

@@ -1,15 +1,14 @@
-//! One part of the cache: a table for readers, and behind a lock the ring that the clock hand
-//! walks.
+//! A shard of the cache: a table for lock-free readers, and a locked ring for the clock hand.
 //!
 //! # Invariants
 //!
-//! - An entry is owned by its place in the ring from before it is in the table until after it has
-//!   been taken out; then by the garbage, with a stamp made after the taking out, until no reader
+//! - An entry is owned by its place in the ring from before its insertion into the table until
+//!   after its removal; then by the garbage, with a stamp made after the removal, until no reader
 //!   can see it.
-//! - An entry keeps its place in the ring. A new one takes the place that was freed last, which
-//!   is right behind the hand, so that it has a whole round to be hit.
-//! - The lock is held for a bounded number of entries at a time, except when the table doubles,
-//!   and values are dropped after it has been let go.
+//! - An entry keeps its place in the ring. A new one takes the place that was freed last, usually
+//!   right behind the hand, so that it has a whole round to be hit.
+//! - The lock is held for a bounded number of entries at a time, except when the table doubles, and
+//!   values are dropped after it was released.
 
 #![expect(
     unsafe_code,
@@ -28,21 +27,21 @@ use tailwater_io::sync::Mutex;
 
 use crate::epoch::{self, EpochCell, Guard};
 
-/// The buckets of a new table.
+/// Number of buckets of a new table.
 const FIRST_BUCKETS: usize = 8;
-/// The entries that the hand looks at, at most, before it takes the coolest of them.
+/// Maximum number of entries that the hand looks at before it evicts the coolest of them.
 const HAND_STEPS: usize = 256;
-/// The entries that are evicted under one holding of the lock while the cache shrinks.
+/// Number of entries evicted under one holding of the lock while the cache shrinks.
 const SHRINK_BATCH: usize = 64;
-/// The places of the ring that are searched for a file's entries under one holding of the lock.
+/// Number of ring places searched for a file's entries under one holding of the lock.
 const SEARCH_BATCH: usize = 4096;
-/// The same where each entry is looked at, which is not in the ring.
+/// Number of ring places searched under one holding of the lock if each entry is dereferenced.
 const LOOK_BATCH: usize = 512;
-/// The entries that such a search may find under one holding of the lock.
+/// Maximum number of entries found by a search under one holding of the lock.
 const FOUND_BATCH: usize = 128;
 
-/// A place in the ring. The file stands beside the pointer, so that searching for a file's entries
-/// reads the ring alone.
+/// A place in the ring. The file number is stored beside the pointer, so that searching for a
+/// file's entries reads only the ring.
 struct Place<V> {
     file: u64,
     node: Option<Arc<Node<V>>>,
@@ -53,7 +52,7 @@ struct State<V: Send + Sync + 'static> {
     /// The same table that readers see.
     table: Arc<Table<V>>,
     ring: Vec<Place<V>>,
-    /// The places of the ring without an entry.
+    /// The ring places without an entry.
     holes: Vec<usize>,
     hand: usize,
     garbage: Garbage<V>,
@@ -65,7 +64,7 @@ impl<V: Send + Sync + 'static> State<V> {
     }
 
     fn find(&self, hash: u64, key: Key) -> Option<&Node<V>> {
-        // SAFETY: a borrowed state is a held lock.
+        // SAFETY: the state can be borrowed only under the lock.
         unsafe { self.table.find(hash, key) }
     }
 
@@ -79,7 +78,7 @@ impl<V: Send + Sync + 'static> State<V> {
         self.ring[position] = Place { file: key.file, node: Some(node) };
     }
 
-    /// Takes the entry in that place out of the table and answers its charge.
+    /// Removes the entry in a place from the table. Returns its charge, in bytes.
     fn unlink(&mut self, position: usize) -> usize {
         let Some(node) = self.ring[position].node.take() else { return 0 };
         self.table.remove(node.key.hash(), Arc::as_ptr(&node));
@@ -89,8 +88,8 @@ impl<V: Send + Sync + 'static> State<V> {
         charge
     }
 
-    /// Moves the hand on to an entry that nobody holds and that has no round left; if it meets
-    /// none in [`HAND_STEPS`] entries, to the one with the fewest.
+    /// Advances the hand to an unpinned entry without rounds left; if there is none among
+    /// [`HAND_STEPS`] entries, selects the unpinned one with the fewest rounds. Returns its place.
     fn next_victim(&mut self) -> Option<usize> {
         let mut coolest: Option<(u8, usize)> = None;
         let mut looked = 0;
@@ -116,8 +115,8 @@ impl<V: Send + Sync + 'static> State<V> {
         coolest.map(|(_, position)| position)
     }
 
-    /// Evicts up to `limit` entries until `bytes` are on their way out; answers how many entries
-    /// and bytes that were.
+    /// Evicts up to `limit` entries until they amount to `bytes`. Returns the numbers of entries
+    /// and bytes evicted.
     fn evict(&mut self, bytes: usize, limit: usize, ghosts: Option<&Ghosts>) -> (usize, usize) {
         let (mut entries, mut evicted) = (0, 0);
         while evicted < bytes && entries < limit {
@@ -134,24 +133,24 @@ impl<V: Send + Sync + 'static> State<V> {
     }
 }
 
-/// The lock on cache lines of its own: readers look at the table's pointer beside it.
+/// The lock, on cache lines of its own, since readers load the table's pointer beside it.
 #[repr(align(128))]
 struct Locked<V: Send + Sync + 'static>(Mutex<State<V>>);
 
-/// One part of the cache.
+/// A shard of the cache.
 #[repr(align(128))]
 pub(super) struct Shard<V: Send + Sync + 'static> {
     table: EpochCell<Table<V>>,
     state: Locked<V>,
     budget: Arc<Budget>,
-    /// How many shards share the headroom.
+    /// Number of shards, which share the headroom.
     shards: usize,
-    /// What was evicted lately, where that is kept account of.
+    /// Recently evicted keys, if they are tracked.
     ghosts: Option<Arc<Ghosts>>,
 }
 
 impl<V: Send + Sync + 'static> Shard<V> {
-    /// One of `shards` parts.
+    /// Creates one of `shards` shards.
     pub(super) fn new(budget: &Arc<Budget>, shards: usize, ghosts: Option<Arc<Ghosts>>) -> Self {
         let table = Arc::new(Table::new(FIRST_BUCKETS));
         let state = State {
@@ -174,17 +173,17 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.state.0.lock()
     }
 
-    /// The entry with that key.
+    /// Returns the entry of a key.
     #[inline]
     pub(super) fn find<'g>(&self, hash: u64, key: Key, guard: &'g Guard) -> Option<&'g Node<V>> {
         let table = self.table.load(guard)?;
-        // SAFETY: `guard` lives for 'g, and entries removed from the table wait in the garbage for
-        // every guard that was there.
+        // SAFETY: `guard` lives for 'g, and the garbage keeps removed entries until every guard
+        // that could see them is gone.
         unsafe { table.find(hash, key) }
     }
 
-    /// Puts a value in and evicts as much as it takes, or answers the value that was there first.
-    /// Also says how many entries were evicted.
+    /// Inserts a value and evicts as needed. Returns the number of entries evicted, or the key's
+    /// existing value as the error.
     pub(super) fn insert(
         &self,
         key: Key,
@@ -200,7 +199,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
             self.grow(&mut state);
         }
         state.link(key, hash, Arc::clone(value), priority);
-        // Twice its own size: a shard that took more than its share gives it back.
+        // Evicting up to twice the value's size lets a shard above its share shrink back to it.
         let excess = self.budget.excess(self.budget.headroom());
         let wanted = excess.min(value.charge().saturating_mul(2));
         let (evicted, _) = self.evict(&mut state, wanted, usize::MAX);
@@ -210,11 +209,11 @@ impl<V: Send + Sync + 'static> Shard<V> {
         Ok(evicted)
     }
 
-    /// Replaces the table by one of twice the size.
+    /// Replaces the table with one of twice the size.
     ///
-    /// Readers go on in the old one, and miss what is inserted after. They may also find there what
-    /// is removed after; but it is stamped after the old table was replaced, so it waits for all
-    /// who can still be in there.
+    /// Readers in the old table miss later inserts. They may find entries that are removed later;
+    /// these are stamped after the replacement, so they are kept until all readers have left the
+    /// old table.
     fn grow(&self, state: &mut State<V>) {
         let table = Arc::new(Table::new(state.table.buckets() * 2));
         for node in state.ring.iter().filter_map(|place| place.node.as_ref()) {
@@ -230,8 +229,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
         (entries, evicted)
     }
 
-    /// Takes out of the garbage what can go. `now` stamps what has no stamp yet, for when room is
-    /// needed.
+    /// Takes the garbage that can be dropped. `now` stamps all unstamped entries first, because
+    /// room is needed.
     fn take_due(&self, state: &mut State<V>, now: bool) -> Vec<Arc<Node<V>>> {
         let share = if now { 0 } else { self.budget.headroom() / self.shards };
         state.garbage.take_due(share / 2)
@@ -239,13 +238,13 @@ impl<V: Send + Sync + 'static> Shard<V> {
 
     fn discard(&self, due: Vec<Arc<Node<V>>>) {
         let bytes = due.iter().map(|node| node.value.charge()).sum();
-        // First the bytes come back, then they stop waiting: the other way round, someone would
-        // evict for them a second time.
+        // The bytes are released before they stop counting as unlinked: in the other order, another
+        // thread would evict for them a second time.
         drop(due);
         self.budget.settle(bytes);
     }
 
-    /// Drops the garbage that no reader can see any more.
+    /// Drops the garbage that no reader can see.
     pub(super) fn collect(&self) {
         let due = {
             let mut state = self.lock();
@@ -254,8 +253,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.discard(due);
     }
 
-    /// Evicts so that `bytes` have room, or as much as this shard can do about it at once; answers
-    /// how many entries went.
+    /// Evicts to make room for `bytes`, twice that much at most. Returns the number of entries
+    /// evicted.
     pub(super) fn make_room(&self, bytes: usize) -> usize {
         let wanted = self.budget.excess(bytes).min(bytes.saturating_mul(2));
         let mut state = self.lock();
@@ -266,13 +265,13 @@ impl<V: Send + Sync + 'static> Shard<V> {
         entries
     }
 
-    /// Evicts `bytes`, or everything that is not pinned, a batch at a time; answers how many
-    /// entries and bytes went.
+    /// Evicts `bytes`, or everything unpinned, a batch at a time. Returns the numbers of entries
+    /// and bytes evicted.
     pub(super) fn shrink(&self, bytes: usize) -> (usize, usize) {
         let (mut entries, mut evicted, mut barren) = (0, 0, 0);
         while evicted < bytes {
             let mut state = self.lock();
-            // Not the ghosts' business: the cache was made smaller on purpose.
+            // These evictions are not tracked as ghosts: the cache was shrunk on purpose.
             let batch = state.evict(bytes - evicted, SHRINK_BATCH, None);
             self.budget.unlink(batch.1);
             let due = self.take_due(&mut state, true);
@@ -281,7 +280,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
             self.discard(due);
             entries += batch.0;
             evicted += batch.1;
-            // The hand has to come round once without a victim before there is none.
+            // Only a full round of the hand without a victim shows that there is none.
             barren = if batch.0 == 0 { barren + HAND_STEPS } else { 0 };
             if batch.0 == 0 && barren >= places {
                 break;
@@ -290,7 +289,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
         (entries, evicted)
     }
 
-    /// Takes the entry with that key out; answers whether there was one.
+    /// Removes the entry of a key. Returns whether there was one.
     pub(super) fn erase(&self, hash: u64, key: Key) -> bool {
         let mut state = self.lock();
         let Some(position) = state.find(hash, key).map(|node| node.position) else {
@@ -303,13 +302,13 @@ impl<V: Send + Sync + 'static> Shard<V> {
         true
     }
 
-    /// Takes the entries of a file out, a batch at a time; answers how many.
+    /// Removes the entries of a file, a batch at a time. Returns their number.
     pub(super) fn erase_file(&self, file: u64) -> usize {
         self.take_out(SEARCH_BATCH, |place| place.file == file)
     }
 
-    /// Evicts the entries that nobody holds and whose value is one of those, a batch at a time;
-    /// answers how many.
+    /// Evicts the unpinned entries whose value satisfies `is_one`, a batch at a time. Returns their
+    /// number.
     pub(super) fn evict_those(&self, is_one: impl Fn(&V) -> bool) -> usize {
         self.take_out(LOOK_BATCH, |place| {
             place.node.as_ref().is_some_and(|node| !node.is_pinned() && is_one(&node.value))
@@ -325,12 +324,12 @@ impl<V: Send + Sync + 'static> Shard<V> {
         taken
     }
 
-    /// Shows every entry of a file, in no order.
+    /// Visits every entry of a file, in no particular order.
     pub(super) fn visit_file(&self, file: u64, visit: impl FnMut(&Node<V>)) {
         self.visit(SEARCH_BATCH, |place| place.file == file, visit);
     }
 
-    /// Shows every entry, in no order.
+    /// Visits every entry, in no particular order.
     pub(super) fn visit_all(&self, visit: impl FnMut(&Node<V>)) {
         self.visit(LOOK_BATCH, |_| true, visit);
     }
@@ -348,8 +347,8 @@ impl<V: Send + Sync + 'static> Shard<V> {
         });
     }
 
-    /// Calls `found` with each place that holds an entry and is wanted, a batch of places at a
-    /// time. Entries keep their places, so each that stays during the search is found.
+    /// Calls `found` with each occupied place that satisfies `is_wanted`, a batch at a time.
+    /// Entries keep their places, so every entry that stays in the ring during the search is found.
     fn search(
         &self,
         batch: usize,
@@ -376,12 +375,12 @@ impl<V: Send + Sync + 'static> Shard<V> {
         }
     }
 
-    /// How many entries it has.
+    /// Returns the number of entries.
     pub(super) fn entries(&self) -> usize {
         self.lock().entries()
     }
 
-    /// The bytes of the entries that nobody outside the cache holds.
+    /// Returns the bytes of the unpinned entries.
     pub(super) fn unpinned_bytes(&self) -> usize {
         let (mut bytes, mut start) = (0, 0);
         loop {
@@ -401,8 +400,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
 }
 
 impl<V: Send + Sync + 'static> Drop for Shard<V> {
-    /// The entries wait for their readers, since a borrow is bound to its guard and not to the
-    /// cache. Nobody can look for them any more, so they count as unlinked.
+    /// Retires the entries, since readers' borrows are bound to their guards and not to the cache.
     fn drop(&mut self) {
         let state = self.state.0.get_mut();
         let ring = mem::take(&mut state.ring);

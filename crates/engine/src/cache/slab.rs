@@ -1,29 +1,29 @@
-//! Memory for what a cache holds: slots of a few sizes, in regions that go back to the system.
+//! Memory of cached values: slots in size classes, in regions that are released to the system.
 //!
-//! A cache turns over all the time, and who puts something in is seldom who lets it go. An
-//! allocator with a heap for every thread keeps what was let go of in the heap that it came from,
-//! for that thread. Here all threads share what is free.
+//! A cache replaces its contents continuously, and the thread that inserts a value is seldom the
+//! one that drops it. An allocator with per-thread heaps would keep freed memory for the thread
+//! that allocated it. Here all threads share free slots.
 //!
 //! # Layout
 //!
-//! [`REGION`] bytes of memory are cut into slots of one size; there are 16 sizes to a power of two,
-//! so that a slot of more than [`SLOT_MIN`] is at most a 16th larger than what is in it. What is
-//! larger than [`SLOT_MAX`] is a mapping of its own. A region in which nothing is any more goes
-//! back to the system, and may be cut into slots of another size later; of one that is three
-//! quarters full or less, the pages that have nothing do. Both happen when slots are seen to that
-//! were dropped: when there is to be another region, and in [`Slabs::release`]. So memory is more
-//! than what is in it by what was dropped since, by up to a quarter of each region, and by what is
-//! free in pages that have something. Address space is kept for as long as anything lives.
+//! A region of [`REGION`] bytes is cut into slots of one size. There are 16 sizes per power of two,
+//! so a slot above [`SLOT_MIN`] is at most 1/16 larger than its contents. An allocation above
+//! [`SLOT_MAX`] is a mapping of its own. An empty region is released to the system, and may be cut
+//! into slots of another size later. Of a region at most three quarters full, the free pages are
+//! released. Both happen when dropped slots are reclaimed: before a new region is added, and in
+//! [`Slabs::release`]. So memory in use exceeds the contents by slots dropped since, by up to a
+//! quarter of each region, and by free slots in partly used pages. Address space is kept until the
+//! slabs and all slots are dropped.
 //!
 //! # Threads
 //!
-//! Taking a slot takes the lock of its size, which foreground inserts take: a thread of reduced
-//! scheduling weight must not. Dropping one takes no lock but, for a mapping of its own, the
-//! system's: it goes on a stack of its size. Whoever finds no free slot of that size takes them
-//! from there; who needs another region sees to those of all sizes first, some of each; and
-//! [`Slabs::release`] to all of them.
+//! Taking a slot takes the lock of its size, which foreground inserts take: a low-priority thread
+//! must not do so. Dropping a slot pushes it on a stack of its size, without a lock; dropping a
+//! mapping of its own takes the kernel's. A thread that finds no free slot reclaims dropped ones of
+//! that size. A thread that needs a new region first reclaims some of every size.
+//! [`Slabs::release`] reclaims all.
 //!
-//! The scheme (slots of like size in aligned slabs) is that of J. Bonwick, "The Slab Allocator",
+//! The scheme (slots of equal size in aligned slabs) is that of J. Bonwick, "The Slab Allocator",
 //! USENIX Summer 1994.
 
 #![expect(unsafe_code, reason = "memory is handed out in parts and comes back from any thread")]
@@ -41,31 +41,32 @@ use tailwater_io::sync::Mutex;
 
 use crate::epoch::atomic::{AtomicPtr, Ordering};
 
-/// How large a region is and of what its address is a multiple, in bytes.
+/// Size and alignment of a region, in bytes.
 pub(crate) const REGION: usize = 1 << 20;
-/// How much address space is asked for at a time, in bytes.
+/// Unit in which address space is mapped, in bytes.
 const CHUNK: usize = 64 << 20;
 /// The smallest slot, in bytes. A power of two.
 const SLOT_MIN: usize = 512;
 /// The largest slot, in bytes: eight to a region. A power of two.
 const SLOT_MAX: usize = 128 << 10;
-/// So many sizes lie from one power of two to the next. A power of two.
+/// Number of sizes per power of two. A power of two.
 const STEPS: usize = 16;
-/// How many sizes there are: the smallest, and the steps from there.
+/// Number of sizes: the smallest, and [`STEPS`] for each doubling up to the largest.
 const SIZES: usize = 1 + (SLOT_MAX / SLOT_MIN).ilog2() as usize * STEPS;
-/// So many slots that were returned are seen to under a lock at a time.
+/// Maximum number of dropped slots reclaimed under one holding of a lock.
 const PIECE: usize = 32;
-/// So often are they of each size before there is another region: as many slots as a region has of
-/// 4 KiB, so that they keep up where blocks change their size.
+/// Number of times that each size reclaims [`PIECE`] slots before a new region is added: together
+/// as many as a region has of 4 KiB, so that reclaiming keeps up when block sizes change.
 const PIECES: usize = 8;
-/// From one free slot in so many on a region's free pages go back to the system.
+/// Share of free slots from which a region's free pages are released: 1/SPARSE_PART.
 const SPARSE_PART: usize = 4;
-/// They do so again when one slot in so many is free that was not then.
+/// Share of slots that must have become free since a region was last trimmed before it is trimmed
+/// again: 1/AGAIN_PART.
 const AGAIN_PART: usize = 16;
-/// Of so many regions before there is another.
+/// Maximum number of sparse regions to trim before a new region is added.
 const TRIMS: usize = 2;
 
-/// Which size of slot so many bytes take; `None` if there is none so large.
+/// Returns the index of the slot size for `bytes`; `None` if no slot is that large.
 fn size_index(bytes: usize) -> Option<usize> {
     if bytes <= SLOT_MIN {
         return Some(0);
@@ -77,35 +78,36 @@ fn size_index(bytes: usize) -> Option<usize> {
     (index < SIZES).then_some(index)
 }
 
-/// How large the slots of a size are, in bytes: a multiple of 32.
+/// Returns the slot size of an index, in bytes: a multiple of 32.
 fn slot_bytes(index: usize) -> usize {
     let Some(steps) = index.checked_sub(1) else { return SLOT_MIN };
     ((STEPS + steps % STEPS + 1) * SLOT_MIN / STEPS) << (steps / STEPS)
 }
 
-/// Memory for what a cache holds. Any thread may use it; see the module for locks.
+/// Allocator of cached values. Any thread may use it; see the module for locks.
 pub(crate) struct Slabs {
     sizes: Box<[Size]>,
     space: Mutex<Space>,
 }
 
-/// The slots of one size. On cache lines of its own: whoever drops a slot writes to it.
+/// The slots of one size. It has cache lines of its own, since every thread that drops a slot
+/// writes to it.
 #[repr(align(128))]
 struct Size {
-    /// In bytes.
+    /// Slot size, in bytes.
     slot: usize,
-    /// Those that were dropped and not seen to yet.
+    /// Dropped slots that were not reclaimed yet.
     returned: ReturnedStack,
     regions: Mutex<Regions>,
 }
 
-/// What a slot holds that was dropped.
+/// The contents of a dropped slot.
 #[derive(Debug)]
 pub(super) struct Returned {
     pub(super) next: *mut Returned,
 }
 
-/// Slots that were dropped: a stack that is only ever taken as a whole. Takes no lock.
+/// A lock-free stack of dropped slots, which is only taken as a whole.
 #[derive(Debug)]
 pub(super) struct ReturnedStack(AtomicPtr<Returned>);
 
@@ -114,16 +116,18 @@ impl ReturnedStack {
         Self(AtomicPtr::new(ptr::null_mut()))
     }
 
-    /// Puts a slot on it.
+    /// Pushes a slot.
     ///
     /// # Safety
-    /// It is large enough for a [`Returned`] and aligned for one, and nobody else knows of it.
+    /// The slot is large enough and aligned for a [`Returned`], and the caller owns it exclusively.
     pub(super) unsafe fn push(&self, slot: NonNull<Returned>) {
         let mut next = self.0.load(Ordering::Relaxed);
         loop {
-            // SAFETY: it is ours until the exchange succeeds, and as the caller says.
+            // SAFETY: the caller owns the slot, which is large enough, and it is shared only when
+            // the exchange succeeds.
             unsafe { slot.write(Returned { next }) };
-            // Whoever takes it sees what was written, and writes after all reads.
+            // Pairs with the Acquire in `take_all`: the taker sees this write, and writes to the
+            // slot only after this thread's reads of it.
             let (success, failure) = (Ordering::Release, Ordering::Relaxed);
             match self.0.compare_exchange_weak(next, slot.as_ptr(), success, failure) {
                 Ok(_) => return,
@@ -132,9 +136,9 @@ impl ReturnedStack {
         }
     }
 
-    /// Takes all of it: the first, or null.
+    /// Takes all slots. Returns the first, or null.
     pub(super) fn take_all(&self) -> *mut Returned {
-        // What was written by those who put them there is seen.
+        // Pairs with the Release in `push`.
         self.0.swap(ptr::null_mut(), Ordering::Acquire)
     }
 }
@@ -142,15 +146,15 @@ impl ReturnedStack {
 /// The regions that are cut into slots of one size.
 #[derive(Default)]
 struct Regions {
-    /// By address.
+    /// All regions, by address.
     all: BTreeMap<usize, Cut>,
-    /// The addresses of those that have free slots.
+    /// Addresses of the regions with free slots.
     open: BTreeSet<usize>,
-    /// What is left of a stack of returned slots that was taken.
+    /// Dropped slots taken off the stack and not reclaimed yet.
     returned: Chain,
 }
 
-/// The first of a list of returned slots, or null.
+/// The first of a list of dropped slots, or null.
 struct Chain(*mut Returned);
 
 impl Default for Chain {
@@ -159,8 +163,7 @@ impl Default for Chain {
     }
 }
 
-// SAFETY: what was returned belongs to whoever has taken the list; slots are sent between threads
-// anyway.
+// SAFETY: the owner of the list owns its slots exclusively, and slots may be sent between threads.
 unsafe impl Send for Chain {}
 
 /// A region that is cut into slots.
@@ -169,29 +172,30 @@ struct Cut {
     /// A bit for each slot that is free.
     free: Box<[u64]>,
     used: usize,
-    /// The most that were used since its free pages went back last.
+    /// Maximum of `used` since its free pages were last released.
     most_used: usize,
-    /// Whether they are being given back. Then nobody takes a slot from it, and it stays.
+    /// Whether its free pages are being released. No slot is taken from it meanwhile, and it is not
+    /// removed.
     is_being_trimmed: bool,
 }
 
 /// A region's memory.
 struct Region(NonNull<u8>);
 
-// SAFETY: memory that whoever has this owns alone, apart from the slots that were given out.
+// SAFETY: the owner has exclusive access to the memory, except for slots in use.
 unsafe impl Send for Region {}
 
-/// The memory there is.
+/// The mapped memory.
 #[derive(Default)]
 struct Space {
-    /// Given back when the last slot and the slabs themselves are gone.
+    /// Unmapped when the slabs and their last slot are dropped.
     chunks: Vec<Pages>,
-    /// Regions that are no memory at the moment, by address.
+    /// Regions without physical memory, by address.
     empty: BTreeMap<usize, Region>,
 }
 
 impl Slabs {
-    /// None yet.
+    /// Creates an allocator without memory.
     pub(crate) fn new() -> Arc<Self> {
         let size = |index| Size {
             slot: slot_bytes(index),
@@ -201,7 +205,7 @@ impl Slabs {
         Arc::new(Self { sizes: (0..SIZES).map(size).collect(), space: Mutex::default() })
     }
 
-    /// A copy of these bytes; `None` if there is no memory for it, or it is longer than 4 GiB.
+    /// Copies bytes; `None` if there is no memory, or they are longer than 4 GiB.
     pub(crate) fn copy(self: &Arc<Self>, bytes: &[u8]) -> Option<SlabBytes> {
         let length = u32::try_from(bytes.len()).ok()?;
         let index = size_index(bytes.len());
@@ -214,13 +218,13 @@ impl Slabs {
             }
         };
         unpoison(start, bytes.len());
-        // SAFETY: the memory is at least so long and nobody else knows of it.
+        // SAFETY: the memory is at least that long and owned exclusively.
         unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), start.as_ptr(), bytes.len()) };
         let index = index.unwrap_or(SIZES) as u32;
         Some(SlabBytes { start, length, index, slabs: Arc::clone(self) })
     }
 
-    /// A slot that is free from now on.
+    /// Takes a free slot, reclaiming dropped slots and adding a region as needed.
     fn take(&self, index: usize) -> Option<NonNull<u8>> {
         let size = &self.sizes[index];
         let mut taken = size.regions.lock().take(size.slot);
@@ -245,8 +249,8 @@ impl Slabs {
         regions.take(size.slot)
     }
 
-    /// Sees to slots of a size that were returned, [`PIECE`] at most, and then does something with
-    /// its regions. Answers whether there may be more of them.
+    /// Reclaims dropped slots of a size, [`PIECE`] at most, and then calls `then` under the same
+    /// lock. Returns its result, and whether more dropped slots may be left.
     fn reclaim<T>(&self, size: &Size, then: impl FnOnce(&mut Regions) -> T) -> (T, bool) {
         let mut empty = Vec::new();
         let mut regions = size.regions.lock();
@@ -257,17 +261,17 @@ impl Slabs {
         (done, is_more)
     }
 
-    /// Gives the memory of regions back to the system in which nothing is any more.
+    /// Releases the memory of empty regions to the system.
     fn vacate(&self, empty: Vec<Region>) {
         for region in empty {
-            // SAFETY: the region has no slot that anybody knows of, and is nobody's but ours.
+            // SAFETY: no slot of the region is in use, and this thread owns it exclusively.
             unsafe { Pages::release(region.0, REGION) };
             self.space.lock().empty.insert(region.0.addr().get(), region);
         }
     }
 
-    /// Sees to all slots that were returned by now, and gives memory back to the system in which
-    /// nothing is. Locks are held for some slots at a time.
+    /// Reclaims all dropped slots, and releases empty regions and the free pages of sparse ones to
+    /// the system. Locks are held for a bounded number of slots at a time.
     pub(crate) fn release(&self) {
         for size in &self.sizes {
             while self.reclaim(size, |_| ()).1 {}
@@ -275,7 +279,7 @@ impl Slabs {
         self.trim(usize::MAX);
     }
 
-    /// Gives back what is free of sparse regions, of so many at most.
+    /// Releases the free pages of sparse regions, `regions` of them at most.
     fn trim(&self, mut regions: usize) {
         for size in &self.sizes {
             let mut from = 0;
@@ -288,8 +292,8 @@ impl Slabs {
         }
     }
 
-    /// Gives back what is free of the first region of a size that is open, from an address on, if
-    /// it is sparse. Answers which it was, and whether it is.
+    /// Releases the free pages of the first open region of a size at or above an address, if the
+    /// region is sparse. Returns its address, and whether it was sparse.
     fn trim_next(&self, size: &Size, from: usize) -> Option<(usize, bool)> {
         let mut regions = size.regions.lock();
         let address = *regions.open.range(from..).next()?;
@@ -302,7 +306,8 @@ impl Slabs {
                 let begin = (slots.start * size.slot).next_multiple_of(page);
                 let end = slots.end * size.slot / page * page;
                 if begin < end {
-                    // SAFETY: whole pages of slots that are free, and that nobody takes meanwhile.
+                    // SAFETY: these are whole pages of free slots, and none is taken until trimming
+                    // ends.
                     unsafe { Pages::release(start.add(begin), end - begin) };
                 }
             }
@@ -315,8 +320,8 @@ impl Slabs {
         Some((address, is_sparse))
     }
 
-    /// How much memory its regions are that have anything in them, in bytes. Slots that were
-    /// returned and not seen to count.
+    /// Returns the size of all regions with used slots, in bytes. Dropped slots that were not
+    /// reclaimed count as used.
     #[cfg(all(not(loom), test))]
     pub(crate) fn bytes(&self) -> usize {
         self.sizes.iter().map(|size| size.regions.lock().all.len()).sum::<usize>() * REGION
@@ -324,11 +329,11 @@ impl Slabs {
 }
 
 impl Regions {
-    /// A free slot of `slot` bytes, that with the lowest address.
+    /// Takes the free slot in the region with the lowest address.
     fn take(&mut self, slot: usize) -> Option<NonNull<u8>> {
         let address = *self.open.first()?;
         let cut = self.all.get_mut(&address)?;
-        // Whoever trims it gives back the pages of all slots that were free when it began.
+        // Trimming releases the pages of all slots that were free when it began.
         assert!(!cut.is_being_trimmed, "a region that is being trimmed is open");
         let (word, bits) = cut.free.iter_mut().enumerate().find(|(_, bits)| **bits != 0)?;
         let index = word * u64::BITS as usize + bits.trailing_zeros() as usize;
@@ -338,7 +343,7 @@ impl Regions {
         if cut.used == REGION / slot {
             self.open.remove(&address);
         }
-        // SAFETY: only slots that are inside the region have a bit.
+        // SAFETY: only slots inside the region have a bit.
         Some(unsafe { cut.region.0.add(index * slot) })
     }
 
@@ -356,15 +361,16 @@ impl Regions {
         self.open.insert(address);
     }
 
-    /// Marks returned slots as free, [`PIECE`] at most, and takes out regions that are empty by
-    /// that. Answers whether there may be more of them.
+    /// Marks dropped slots as free, [`PIECE`] at most, and moves regions that become empty into
+    /// `empty`, except the last open one. Returns whether more dropped slots may be left.
     fn reclaim(&mut self, size: &Size, empty: &mut Vec<Region>) -> bool {
         for _ in 0..PIECE {
             if self.returned.0.is_null() {
                 self.returned.0 = size.returned.take_all();
             }
             let Some(start) = NonNull::new(self.returned.0) else { return false };
-            // SAFETY: what is on the stack was put there whole, and is nobody's but ours.
+            // SAFETY: slots on the stack hold a whole `Returned`, and this thread took them
+            // exclusively.
             self.returned.0 = unsafe { start.read() }.next;
             poison(start.cast(), size.slot);
             let address = self.mark_free(start.addr().get(), size.slot);
@@ -375,13 +381,13 @@ impl Regions {
         true
     }
 
-    /// Marks a slot as free. Answers at which address its region is.
+    /// Marks a slot as free. Returns the address of its region.
     fn mark_free(&mut self, slot_address: usize, slot: usize) -> usize {
         let address = slot_address - slot_address % REGION;
-        let Some(cut) = self.all.get_mut(&address) else { panic!("a slot of no region") };
+        let Some(cut) = self.all.get_mut(&address) else { panic!("a slot outside all regions") };
         let index = (slot_address - address) / slot;
         let bits = u64::BITS as usize;
-        // Else two would have the same memory.
+        // Otherwise two values would share the memory.
         assert!(cut.free[index / bits] >> (index % bits) & 1 == 0, "a slot was returned twice");
         cut.free[index / bits] |= 1 << (index % bits);
         if cut.used == REGION / slot {
@@ -392,7 +398,7 @@ impl Regions {
         address
     }
 
-    /// Takes a region out, if it is one in which nothing is any more.
+    /// Removes and returns a region, if it is empty.
     fn take_out_if_empty(&mut self, address: usize) -> Option<Region> {
         let cut = self.all.get(&address)?;
         if cut.used > 0 || cut.is_being_trimmed {
@@ -402,8 +408,8 @@ impl Regions {
         self.all.remove(&address).map(|cut| cut.region)
     }
 
-    /// Where a region is and which of its slots are free, if that has become so many that their
-    /// pages are to go back. Nobody takes them until the [end](Self::end_trimming).
+    /// Returns the start of a region and its free slots, if it has become sparse enough to trim. No
+    /// slot is taken from it until the [end](Self::end_trimming).
     fn begin_to_trim(&mut self, address: usize, slot: usize) -> Option<(NonNull<u8>, Box<[u64]>)> {
         let cut = self.all.get_mut(&address)?;
         let slots = REGION / slot;
@@ -426,7 +432,7 @@ impl Regions {
     }
 }
 
-/// The runs of bits that are set.
+/// Returns the runs of set bits.
 fn runs(bits: &[u64]) -> impl Iterator<Item = Range<usize>> {
     let is_set = |at: usize| bits[at / 64] >> (at % 64) & 1 == 1;
     let end = bits.len() * 64;
@@ -439,13 +445,13 @@ fn runs(bits: &[u64]) -> impl Iterator<Item = Range<usize>> {
 }
 
 impl Space {
-    /// An empty region, that with the lowest address; `None` where the system has no more.
+    /// Takes the empty region with the lowest address; `None` if the system has no more memory.
     fn take(&mut self) -> Option<Region> {
         if self.empty.is_empty() {
             let chunk = Pages::map(CHUNK, REGION)?;
             chunk.avoid_huge_pages();
             for offset in (0..CHUNK).step_by(REGION) {
-                // SAFETY: inside the chunk.
+                // SAFETY: the offset is inside the chunk.
                 let start = unsafe { chunk.start().add(offset) };
                 self.empty.insert(start.addr().get(), Region(start));
             }
@@ -456,7 +462,7 @@ impl Space {
 }
 
 impl Drop for Space {
-    /// What is mapped there next is somebody else's.
+    /// Unpoisons the address range, which the system may map for other uses.
     fn drop(&mut self) {
         for chunk in &self.chunks {
             unpoison(chunk.start(), chunk.length());
@@ -470,23 +476,23 @@ impl fmt::Debug for Slabs {
     }
 }
 
-/// Bytes in memory of slabs. Dropping them takes no lock of ours.
+/// Bytes in a slot or mapping. Dropping them takes no lock of the slabs.
 pub(crate) struct SlabBytes {
     start: NonNull<u8>,
     slabs: Arc<Slabs>,
-    /// How many bytes of it are in use.
+    /// Number of bytes in use.
     length: u32,
-    /// Of its size; [`SIZES`] for a mapping of its own.
+    /// Index of the slot size; [`SIZES`] for a mapping of its own.
     index: u32,
 }
 
-// SAFETY: the memory is theirs alone until they are dropped, as a Vec's memory is.
+// SAFETY: they own their memory exclusively until they are dropped, as a Vec does.
 unsafe impl Send for SlabBytes {}
-// SAFETY: as above: shared, they give out shared slices only.
+// SAFETY: a shared reference gives out shared slices only.
 unsafe impl Sync for SlabBytes {}
 
 impl SlabBytes {
-    /// How much memory it is, in bytes.
+    /// Returns the size of the slot or mapping, in bytes.
     pub(crate) fn capacity(&self) -> usize {
         match self.slabs.sizes.get(self.index as usize) {
             Some(size) => size.slot,
@@ -500,7 +506,8 @@ impl Deref for SlabBytes {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: so many bytes were written when the memory was taken, and it is theirs alone.
+        // SAFETY: this many bytes were written when the memory was taken, and it is owned
+        // exclusively.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length as usize) }
     }
 }
@@ -511,10 +518,11 @@ impl Drop for SlabBytes {
             Some(size) => {
                 poison(self.start, size.slot);
                 unpoison(self.start, size_of::<Returned>());
-                // SAFETY: the slot is larger than this, aligned to 32 bytes, and nobody's any more.
+                // SAFETY: the slot is larger than a `Returned`, aligned to 32 bytes, and no longer
+                // in use.
                 unsafe { size.returned.push(self.start.cast()) }
             }
-            // SAFETY: the pages that were mapped for it, of which nobody knows any more.
+            // SAFETY: these are the pages that were mapped for it, which nothing else refers to.
             None => drop(unsafe { Pages::from_leaked(self.start, self.len()) }),
         }
     }

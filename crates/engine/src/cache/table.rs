@@ -1,20 +1,19 @@
-//! A hash table that is read without a lock while one writer at a time changes it.
+//! A hash table with lock-free reads and one writer at a time.
 //!
 //! A bucket is one cache line: a control word and seven pointers. Bytes 0 to 6 of the control word
-//! are the tags of the pointers (eight bits of the hash, 0 where there is none); byte 7 counts the
-//! entries that would have liked to stand here but found the bucket full and went on. A lookup
-//! compares all tags at once and goes on to the next bucket only where that count is not zero, so
-//! it reads one line of the table, almost always, and removing leaves no tombstones.
+//! are the tags of the pointers (eight bits of the hash, 0 for an empty slot); byte 7 counts the
+//! entries that probed past this bucket because it was full. A lookup compares all tags at once and
+//! goes on to the next bucket only if that count is not zero, so it almost always reads one line of
+//! the table, and removal leaves no tombstones.
 //!
 //! # Invariants
 //!
-//! - Writers hold the shard's lock. A reader sees each of a writer's stores in or after its order,
-//!   so it may miss an entry that is just being inserted or removed, and never finds a wrong one:
-//!   the key in the entry decides.
-//! - A pointer is stored before its tag, and its tag is cleared before it.
-//! - An entry is freed only when it has been removed and every reader that was inside has left.
-//! - A full count (255) stays: it costs a longer look and is gone when the table grows.
-//! - At most three quarters of the slots are used, so every walk finds a free one.
+//! - Writers hold the shard's lock. A reader may miss an entry that is being inserted or removed,
+//!   but never returns a wrong one: it compares the key in the entry.
+//! - A pointer is stored before its tag; the tag is cleared before the pointer.
+//! - An entry is freed only after its removal, when every reader that could see it has left.
+//! - A saturated count (255) is never decremented: it costs longer lookups until the table grows.
+//! - At most three quarters of the slots are used, so every probe finds a free one.
 
 #![expect(
     unsafe_code,
@@ -29,15 +28,15 @@ use std::ptr;
 use super::entry::{Key, Node};
 use crate::epoch::atomic::{AtomicPtr, AtomicU64, Ordering};
 
-/// The pointers in a bucket.
+/// Number of pointers in a bucket.
 const LANES: usize = 7;
 /// The lowest bit of each tag.
 const LANE_LOW_BITS: u64 = 0x0001_0101_0101_0101;
 /// The highest bit of each tag.
 const LANE_HIGH_BITS: u64 = LANE_LOW_BITS << 7;
-/// One in the count of entries that went on.
+/// One entry in the count of entries that probed past a bucket.
 const PASSED_ONE: u64 = 1 << 56;
-/// The highest count, which stays.
+/// The saturated count.
 const PASSED_FULL: u64 = 0xff << 56;
 
 #[repr(align(64))]
@@ -57,14 +56,14 @@ impl<V> Bucket<V> {
     }
 }
 
-/// The table. Its size is fixed; the shard replaces it by one of twice the size.
+/// The table. Its size is fixed; the shard replaces a full table with one of twice the size.
 pub(super) struct Table<V> {
-    /// A power of two of them.
+    /// Their number is a power of two.
     buckets: Box<[Bucket<V>]>,
 }
 
 impl<V> Table<V> {
-    /// An empty table of `buckets` buckets, rounded up to a power of two.
+    /// Creates an empty table of `buckets` buckets, rounded up to a power of two.
     pub(super) fn new(buckets: usize) -> Self {
         Self { buckets: (0..buckets.next_power_of_two()).map(|_| Bucket::new()).collect() }
     }
@@ -73,7 +72,7 @@ impl<V> Table<V> {
         self.buckets.len()
     }
 
-    /// How many entries may stand in it.
+    /// Returns the maximum number of entries.
     pub(super) fn limit(&self) -> usize {
         self.buckets.len() * LANES * 3 / 4
     }
@@ -82,32 +81,33 @@ impl<V> Table<V> {
         (hash >> 56).max(1)
     }
 
-    /// The buckets from the hash's own on, each once.
+    /// Returns all buckets, in probing order from the hash's own.
     fn walk(&self, hash: u64) -> impl Iterator<Item = &Bucket<V>> {
         let mask = self.buckets.len() - 1;
         let home = hash as usize;
         (0..self.buckets.len()).map(move |step| &self.buckets[home.wrapping_add(step) & mask])
     }
 
-    /// The entry with that key.
+    /// Returns the entry of a key.
     ///
     /// # Safety
-    /// For the whole of `'a` the caller holds the lock that every writer of this table holds, or a
-    /// guard of the epoch that entries removed from this table wait for before they are freed.
+    /// During all of `'a` the caller holds the lock that every writer of this table holds, or a
+    /// guard of the epoch domain that delays the freeing of removed entries.
     #[inline]
     pub(super) unsafe fn find<'a>(&self, hash: u64, key: Key) -> Option<&'a Node<V>> {
         let tags = Self::tag(hash) * LANE_LOW_BITS;
         for bucket in self.walk(hash) {
             let control = bucket.control.load(Ordering::Acquire);
             let difference = control ^ tags;
-            // A zero byte borrows: its highest bit stands here, perhaps with some of later bytes.
+            // A zero byte borrows: its highest bit is set here, perhaps with those of higher bytes,
+            // which the comparison of keys rejects.
             let mut matches = difference.wrapping_sub(LANE_LOW_BITS) & !difference & LANE_HIGH_BITS;
             while matches != 0 {
                 let lane = matches.trailing_zeros() as usize / 8;
                 matches &= matches - 1;
                 let node = bucket.nodes[lane].load(Ordering::Acquire);
-                // SAFETY: a pointer that is not null stands for an entry that was in the table
-                // when it was loaded, which the caller's lock or guard keeps alive.
+                // SAFETY: a pointer that is not null refers to an entry that was in the table when
+                // it was loaded, which the caller's lock or guard keeps alive.
                 if let Some(node) = unsafe { node.as_ref() }
                     && node.key == key
                 {
@@ -121,8 +121,8 @@ impl<V> Table<V> {
         None
     }
 
-    /// Puts in an entry, whose key is not there yet. The caller holds the lock, keeps the table
-    /// within its limit, and keeps the entry alive as [`Table::find`] says.
+    /// Inserts an entry whose key is not in the table. The caller holds the lock, keeps the table
+    /// within its limit, and keeps the entry alive as [`Table::find`] requires.
     pub(super) fn insert(&self, hash: u64, node: *const Node<V>) {
         for bucket in self.walk(hash) {
             let control = bucket.control.load(Ordering::Relaxed);
@@ -138,7 +138,7 @@ impl<V> Table<V> {
         }
     }
 
-    /// Takes out an entry that is in the table. The caller holds the lock.
+    /// Removes an entry that is in the table. The caller holds the lock.
     pub(super) fn remove(&self, hash: u64, node: *const Node<V>) {
         for bucket in self.walk(hash) {
             let control = bucket.control.load(Ordering::Relaxed);

@@ -1,47 +1,47 @@
-//! Compaction filters: what the user wants removed or changed while tables are written anew.
+//! Compaction filters: user code that removes or changes records during compactions.
 
-/// What a compaction filter is shown.
+/// The kind of record that a compaction filter is called with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilteredValue {
-    /// A value; one that stands in a blob file was read from there.
+    /// A value; one in a blob file has been read.
     Plain,
-    /// An operand that was not folded yet.
+    /// A merge operand.
     MergeOperand,
-    /// An entity of named columns, as it is stored.
+    /// A wide-column entity, as stored.
     WideColumns,
 }
 
-/// What a compaction filter wants done.
+/// The decision of a compaction filter about a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FilterDecision {
-    /// It stays as it is.
+    /// Keeps the record.
     Keep,
-    /// It goes, and everything older of its key that no snapshot shows.
+    /// Removes the record, with all older versions of its key that no snapshot sees.
     Remove,
-    /// It stays, with this as its value or operand.
+    /// Keeps the record, with this value or operand.
     ChangeValue(Vec<u8>),
-    /// It goes, and so does everything that this compaction reads of keys before this one, which is
-    /// not included. Older versions of those keys in deeper levels come to light again. A key that
-    /// is not above the filtered one keeps it.
+    /// Removes the record and everything that this compaction reads of keys up to this one,
+    /// exclusive. Older versions of those keys in deeper levels become visible again. If this key
+    /// is not above the record's, the record is kept.
     RemoveAndSkipUntil(Vec<u8>),
 }
 
-/// A filter that compactions ask about what they read.
+/// A filter that compactions call for records.
 ///
-/// It is asked about the newest version of each key that a compaction reads, if that is a value or
-/// an entity, whether or not snapshots show it, and about each merge operand that no snapshot
-/// shows. Snapshots therefore do not protect values from it, as in RocksDB since version 6.
-/// Flushes do not ask.
+/// It is called for the newest version of each key that a compaction reads, if that is a value or
+/// an entity, whether or not snapshots see it, and for each merge operand that no snapshot sees.
+/// Snapshots therefore do not protect values from it, as in RocksDB since version 6. Flushes do not
+/// call it.
 ///
-/// Several threads call it at once. It may drop the last handle to the database, but not close it.
-/// A panic ends the compaction, and refuses writes until `resume`. Source:
+/// Several threads may call it concurrently. It may drop the last handle to the database, but not
+/// close it. A panic fails the compaction, and writes are refused until `resume`. Source:
 /// `include/rocksdb/compaction_filter.h`, `db/compaction/compaction_iterator.cc`.
 pub trait CompactionFilter: Send + Sync {
-    /// The name that stands in OPTIONS files.
+    /// The name written to OPTIONS files.
     fn name(&self) -> &str;
 
-    /// What to do with a record of `key`. `level` is the first level that the compaction takes
-    /// tables from.
+    /// Returns what to do with a record of `key`. `level` is the first input level of the
+    /// compaction.
     fn filter(&self, level: usize, key: &[u8], kind: FilteredValue, value: &[u8])
     -> FilterDecision;
 }

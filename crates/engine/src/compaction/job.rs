@@ -1,16 +1,16 @@
-//! Carrying out a compaction: from input tables to output tables on the device.
+//! Execution of a compaction, from input tables to synced output tables.
 //!
 //! # Order
-//! 1. The inputs are looked at: their properties and range tombstones.
-//! 2. The key space is cut into parts, which run at once.
-//! 3. Each part merges what the inputs have there into tables, and syncs these.
-//! 4. What was read is held against what the inputs' properties say.
-//! 5. The directory is synced; where that is asked for, the tables are read back.
+//! 1. The inputs' properties and range tombstones are read.
+//! 2. The key space is divided into parts, which run concurrently.
+//! 3. Each part merges its range of the inputs into tables, and syncs them.
+//! 4. The number of records read is compared with the inputs' properties.
+//! 5. The directory is synced; if an option requests it, the tables are read back.
 //!
-//! Whoever runs the job then tells the MANIFEST, and removes the inputs.
+//! The caller then writes the MANIFEST and removes the inputs.
 //!
 //! # Failure
-//! The tables that were written are removed, and the inputs stay as they are.
+//! Written tables are removed, and the inputs stay unchanged.
 //!
 //! # A crash
 //! No MANIFEST names the tables yet, and the next open removes them.
@@ -45,92 +45,93 @@ use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
 use crate::version::{FileNumbers, Version};
 use crate::{Error, Result};
 
-/// How much memory a part of a compaction may take to read its inputs ahead, in bytes, if that is
-/// two requests for each.
+/// Maximum memory for the readahead of a part of a compaction, in bytes, unless two requests per
+/// input need more.
 const INPUT_BUFFERS: usize = 64 << 20;
 
-/// A compaction that is to be carried out.
+/// A compaction to be executed.
 pub(crate) struct Job {
     pub(crate) compaction: Compaction,
-    /// What the compaction was picked from.
+    /// The version from which the compaction was picked.
     pub(crate) version: Arc<Version>,
     pub(crate) needs: Needs,
 }
 
-/// What a job needs of its database and column family.
+/// The objects of its database and column family that a job uses.
 pub(crate) struct Needs {
     /// The opening of the database that it works for.
     pub(crate) opening: OpeningId,
     pub(crate) storage: Arc<dyn Storage>,
-    /// Where outputs go.
+    /// Directory of the outputs.
     pub(crate) directory: PathBuf,
-    /// The place of that directory among those of the column family's tables.
+    /// The path id of that directory.
     pub(crate) path_id: u8,
     pub(crate) numbers: FileNumbers,
-    /// What reads of the column family go through.
+    /// The readers of the column family's tables and blob files.
     pub(crate) readers: Arc<FamilyReaders>,
     pub(crate) io_modes: Arc<IoModes>,
-    /// What files that it opens for itself count against.
+    /// The budget of files that it opens for itself.
     pub(crate) open_budget: Arc<OpenBudget>,
     pub(crate) options: ColumnFamilyOptions,
     pub(crate) database: DbOptions,
-    /// How outputs are written.
+    /// The format of outputs.
     pub(crate) format: Arc<Format>,
     pub(crate) compression: TableCompression,
-    /// Where outputs come from; their numbers and times are the job's to say.
+    /// The origin of outputs, without their numbers and times, which the job sets.
     pub(crate) origin: Origin,
-    /// What snapshots show, in any order. One that is taken later shows all that the inputs have.
+    /// The sequence numbers of snapshots, in any order. Later snapshots see everything in the
+    /// inputs.
     pub(crate) snapshots: Vec<Sequence>,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
     /// The buffers of files that are being written.
     pub(crate) buffers: BufferPool,
-    /// Write full buffers behind the back of who fills them.
+    /// Threads that write full buffers in the background.
     pub(crate) workers: Option<Arc<Workers>>,
-    /// Read inputs ahead, where the system does not.
+    /// Threads that read inputs ahead, if the system has no asynchronous I/O.
     pub(crate) input_readers: Option<Arc<Workers>>,
-    /// Set when the job is to be given up.
+    /// Set to cancel the job.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Where the job may have low weight: whether it is to have normal weight all the same.
+    /// Set if the job may run at low priority: tells when it needs normal priority.
     pub(crate) quiet: Option<Arc<Quiet>>,
 }
 
 impl Needs {
-    /// Whether the job has low weight, at this moment.
+    /// Whether the job runs at low priority now.
     pub(crate) fn is_quiet(&self) -> bool {
         self.quiet.as_ref().is_some_and(|quiet| !quiet.is_over())
     }
 }
 
-/// What came of a compaction.
+/// The result of a compaction.
 #[derive(Debug)]
 pub(crate) struct Outcome {
     /// The new tables, in the order of their keys.
     pub(crate) outputs: Vec<NewFile>,
-    /// What they take over of what users read, by their numbers.
+    /// Their parts in warm handover, by number.
     pub(crate) takeovers: Vec<(u64, Takeover)>,
-    /// What of blob files nothing refers to any more.
+    /// New garbage in blob files.
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
     pub(crate) statistics: Statistics,
 }
 
-/// What a compaction read and wrote.
+/// Totals of a compaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Statistics {
-    /// How many tables of each level it took, and how many bytes these have.
+    /// Number and size of the input tables of each level.
     pub(crate) read: Vec<LevelFiles>,
-    /// The same of its outputs.
+    /// Number and size of the outputs.
     pub(crate) written: LevelFiles,
-    /// How many records it read, range tombstones not counted, and wrote, with range tombstones.
+    /// Number of records read, without range tombstones, and written, with range tombstones.
     pub(crate) records_in: u64,
     pub(crate) records_out: u64,
     pub(crate) dropped: Dropped,
-    /// How many parts ran at once.
+    /// Number of parts that ran concurrently.
     pub(crate) parts: usize,
 }
 
-/// So many tables of a level.
+/// Number and size of tables of a level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct LevelFiles {
     pub(crate) level: usize,
@@ -138,40 +139,39 @@ pub(crate) struct LevelFiles {
     pub(crate) bytes: u64,
 }
 
-/// The part of a compaction between two user keys, of which the second is not included; without one
-/// it goes on to the end.
+/// The part of a compaction between two user keys, the second exclusive; `None` is unbounded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) begin: Option<Vec<u8>>,
     pub(crate) end: Option<Vec<u8>>,
 }
 
-/// What the parts of a job have in common.
+/// The state shared by the parts of a job.
 pub(crate) struct Shared {
     pub(crate) compaction: Compaction,
     version: Arc<Version>,
     pub(crate) needs: Needs,
     pub(crate) inputs: Inputs,
     pub(crate) snapshots: Arc<Snapshots>,
-    /// When sequence numbers of the inputs were written, where that is preserved.
+    /// Write times of the inputs' sequence numbers, if they are preserved.
     pub(crate) times: Option<Arc<SequenceTimes>>,
-    /// Sequence numbers above this tell when their records were written, and are kept.
+    /// Sequence numbers above this one are kept, since they determine the write times of records.
     pub(crate) timeless_through: Sequence,
-    /// When the job began, in seconds since 1970.
+    /// Start time of the job, in seconds since 1970.
     pub(crate) now_s: u64,
-    /// The files that were created, for a failure to remove.
+    /// The files that were created, to be removed after a failure.
     created: Mutex<Vec<PathBuf>>,
-    /// Set when a part has failed, so that the others need not go on.
+    /// Set when a part has failed, to cancel the others.
     pub(crate) has_failed: Arc<AtomicBool>,
 }
 
 impl Job {
-    /// Carries it out. Nothing refers to the outputs yet when it answers.
+    /// Executes the compaction. Nothing refers to the outputs yet when it returns.
     ///
     /// # Errors
-    /// Cancelled, where it was; corruption, for inputs that are damaged or hold other numbers of
-    /// records than they say, and for outputs that read back otherwise; user code, for a merge
-    /// operator that failed; panicked; those of the storage. None leaves a file.
+    /// Cancelled; corruption, for inputs that are damaged or whose number of records contradicts
+    /// their properties, and for outputs that differ when read back; user code, if a merge operator
+    /// failed; panicked; errors of the storage. No error leaves a file.
     pub(crate) fn run(self) -> Result<Outcome> {
         let Self { compaction, version, mut needs } = self;
         let inputs = Inputs::survey(&compaction, &needs.readers.tables, &needs.open_budget)?;
@@ -190,7 +190,7 @@ impl Job {
             created: Mutex::default(),
             has_failed: Arc::default(),
         });
-        // A panic fails it, too, and leaves no file.
+        // A panic fails the job like an error, and leaves no file.
         let outcome = panics::catch("a compaction", || {
             subcompaction::run_all(&shared).and_then(|parts| shared.complete(parts))
         });
@@ -217,8 +217,8 @@ impl Shared {
         }
     }
 
-    /// How a part that ends before a user key reads the inputs. Past the page cache nobody but we
-    /// read ahead, and nobody bounds how much one request may be.
+    /// Returns how a part that ends before a user key reads the inputs. With direct I/O the kernel
+    /// neither reads ahead nor limits the size of a request.
     pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
         let read_ahead = self.needs.database.compaction_readahead_size;
         let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
@@ -229,7 +229,7 @@ impl Shared {
         }
         let request_bytes = self.needs.database.direct_request_size();
         let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
-        // However large their disk asks the requests to be.
+        // Large enough for any alignment that the device requires.
         let buffer_bytes = request_bytes.next_multiple_of(MAX_ALIGNMENT);
         let streams = self.inputs.streams().max(1);
         let affordable = (INPUT_BUFFERS / streams / buffer_bytes).saturating_sub(1);
@@ -237,7 +237,7 @@ impl Shared {
         ReadPlan::Streamed(Arc::new(Streaming {
             request_bytes,
             depth,
-            // All that all of them can want, so that none comes too late.
+            // Enough for all streams at once, so that none finds the pool empty.
             buffers: BufferPool::new(streams * (depth + 1) * buffer_bytes),
             workers: self.needs.input_readers.clone(),
             foreground: Arc::clone(self.needs.storage.statistics().foreground()),
@@ -245,7 +245,7 @@ impl Shared {
         }))
     }
 
-    /// The number and path of a new output.
+    /// Allocates the number and path of a new output.
     pub(crate) fn take_output(&self) -> (u64, PathBuf) {
         let number = self.needs.numbers.take();
         let path = self.needs.directory.join(FileKind::Table(number).to_string());
@@ -253,7 +253,7 @@ impl Shared {
         (number, path)
     }
 
-    /// The levels below the output's, before the first key.
+    /// Returns the levels below the output's, positioned before the first key.
     pub(crate) fn deeper_levels(&self) -> DeeperLevels {
         let Compaction { output_level, is_bottommost, .. } = self.compaction;
         let is_leveled = self.needs.options.compaction_style == CompactionStyle::Level;
@@ -261,15 +261,15 @@ impl Shared {
         DeeperLevels::new(&self.version, comparator, output_level, is_bottommost, is_leveled)
     }
 
-    /// The epoch of the outputs: the oldest of the inputs'.
+    /// Returns the epoch of the outputs: the oldest of the inputs'.
     pub(crate) fn epoch_number(&self) -> u64 {
         let epochs = self.inputs.tables().iter().map(|table| table.file.added().epoch_number);
         // Files of old versions have none.
         epochs.filter(|&epoch| epoch > 0).min().unwrap_or(1)
     }
 
-    /// When the oldest data was written of the inputs that overlap the space between two internal
-    /// keys, in seconds since 1970; `None` where no input says.
+    /// Returns the write time of the oldest data in inputs that overlap the range between two
+    /// internal keys, in seconds since 1970; `None` if no input has it.
     pub(crate) fn oldest_ancestor_time_s(
         &self,
         begin: Option<&[u8]>,
@@ -279,7 +279,7 @@ impl Shared {
         times.filter(|&time| time > 0).min()
     }
 
-    /// When their newest key was written, in the same way; 0 where no input says.
+    /// Returns the write time of the newest key in the same inputs; 0 if no input has it.
     pub(crate) fn newest_key_time_s(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> u64 {
         let times = self.overlapping(begin, end).map(|table| table.newest_key_time_s);
         times.max().unwrap_or(0)
@@ -328,7 +328,7 @@ impl Shared {
         Ok(Outcome { outputs, takeovers, blob_garbage, statistics })
     }
 
-    /// Whether the parts read as many records as the inputs say they have.
+    /// Checks that the parts read as many records as the inputs' properties count.
     fn check_record_count(&self, parts: &[PartOutcome]) -> Result<()> {
         let is_exact = parts.iter().all(|part| part.is_exact);
         let read: u64 = parts.iter().map(|part| part.records_in).sum();
@@ -357,15 +357,14 @@ impl Shared {
     fn remove_outputs(&self) {
         let created = self.created.lock();
         for path in created.iter() {
-            // Nothing refers to it, and it may never have come to be; if it stays, the next open
-            // removes it.
+            // Nothing refers to it, and it may not exist; if it remains, the next open removes it.
             let _ = self.needs.storage.remove(path);
         }
     }
 }
 
-/// When sequence numbers of the inputs were written, where the options preserve that, and the last
-/// that nobody asks about any more.
+/// Returns the write times of the inputs' sequence numbers, if the options preserve them, and the
+/// last sequence number whose time is no longer needed.
 fn preserved_times(
     inputs: &Inputs,
     options: &ColumnFamilyOptions,
@@ -381,7 +380,7 @@ fn preserved_times(
     (Some(Arc::new(times)), timeless_through)
 }
 
-/// Adds garbage of a file to what there is of that file.
+/// Adds garbage of a file to its total.
 fn add(all: &mut Vec<BlobFileGarbage>, garbage: BlobFileGarbage) {
     match all.iter_mut().find(|known| known.number == garbage.number) {
         Some(known) => {

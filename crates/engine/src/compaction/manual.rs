@@ -1,11 +1,11 @@
-//! Compactions that somebody asks and waits for.
+//! Manual compactions, for which the caller waits.
 
 use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};
 use super::schedule::Picked;
 use crate::db::{ColumnFamily, Writer};
 use crate::{Error, ErrorKind, Result, panics};
 
-/// How a range is compacted. The names and defaults are RocksDB's, of its `CompactRangeOptions`.
+/// Options of a manual compaction. Names and defaults are those of RocksDB's `CompactRangeOptions`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactRangeOptions {
     /// Whether the tables of the last level are rewritten.
@@ -14,8 +14,8 @@ pub struct CompactRangeOptions {
 
 impl Writer {
     /// Flushes a column family and compacts a range of its keys, both ends included, level by level
-    /// down to the last. It runs on the caller's thread, beside compactions in the background; a
-    /// panic there is an error of this call alone.
+    /// down to the last. It runs on the caller's thread, alongside background compactions; a panic
+    /// is an error of this call only.
     pub(crate) fn compact_range(
         &self,
         family: &ColumnFamily,
@@ -35,12 +35,12 @@ impl Writer {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         if self.stall.state().stopped_by().is_some() {
-            // Writers that wait hold up the flush, and may wait for this.
+            // Stopped writers delay the flush, and may be waiting for this compaction.
             self.compact_tables(family, begin, end, options)?;
         }
         self.flush(&[family])?;
         self.compact_tables(family, begin, end, options)?;
-        // There may be something to do elsewhere now.
+        // Other levels may need compaction now.
         self.compact_soon();
         Ok(())
     }
@@ -53,7 +53,7 @@ impl Writer {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         let rewrite = options.bottommost_level_compaction;
-        // What this request writes itself is not rewritten once more.
+        // Tables written by this request are not rewritten again.
         let asked_at = self.numbers.next();
         let spared = (rewrite != BottommostRewrite::Force).then_some(asked_at);
         let first = self
@@ -71,7 +71,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Compacts a range from one level to another, in as many compactions as it takes.
+    /// Compacts a range from one level to another, in as many compactions as needed.
     fn carry_out_step(
         &self,
         family: &ColumnFamily,
@@ -134,7 +134,7 @@ impl Writer {
     }
 }
 
-/// What is to be done next for a range.
+/// The next action for a range.
 enum Step {
     Done,
     Wait,

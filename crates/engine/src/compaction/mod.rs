@@ -1,17 +1,17 @@
-//! Compaction: from tables of one or more levels to tables of a deeper one.
+//! Compaction: merges tables of one or more levels into tables of a deeper one.
 //!
 //! # Order
 //!
-//! 1. The picker looks at a version and answers what to compact, or nothing. It changes nothing.
-//! 2. The inputs are marked, so that no other compaction takes them.
-//! 3. A job merges them, without what nobody can see any more, into new tables, which it syncs.
-//! 4. The MANIFEST gets one edit: the inputs out, the outputs in.
-//! 5. Readers get the new version. The inputs go when nobody reads them.
+//! 1. The picker selects what to compact from a version, or nothing. It changes nothing.
+//! 2. The inputs are claimed, so that no other compaction takes them.
+//! 3. A job merges them, without records that no reader can see, into new tables, which it syncs.
+//! 4. One edit of the MANIFEST replaces the inputs with the outputs.
+//! 5. Readers get the new version. The inputs are deleted when no reader uses them.
 //!
 //! # A crash
 //!
-//! Before the end of step 4 the outputs are left over, which the next open removes, and the inputs
-//! count. After it the inputs are left over.
+//! Before the end of step 4 the outputs are obsolete, and the next open removes them. After it the
+//! inputs are obsolete.
 
 mod filter;
 mod job;
@@ -39,33 +39,33 @@ pub(crate) use picker::{
 pub(crate) use schedule::CompactionState;
 pub(crate) use urgency::{Quiet, Urgency};
 
-/// What is to be compacted: the picker's answer, which a job carries out.
+/// A compaction: the picker's choice, which a job executes.
 #[derive(Debug, Clone)]
 pub(crate) struct Compaction {
-    /// The levels that tables are taken from, in order; the output level may be the last of them.
-    /// None is empty but, for a move, that of the output.
+    /// The input levels, in order; the last may be the output level. None is empty, except the
+    /// output level of a move.
     pub(crate) inputs: Vec<InputLevel>,
-    /// Where the new tables go.
+    /// The level of the new tables.
     pub(crate) output_level: usize,
-    /// Why.
+    /// The reason.
     pub(crate) reason: Reason,
-    /// Whether the input tables just change their level: no byte of them moves.
+    /// Whether the input tables only change their level, without being rewritten.
     pub(crate) is_move: bool,
-    /// Whether no level below the output's, nor an older table of level 0, has any key between the
-    /// smallest and the largest of the inputs.
+    /// Whether neither a level below the output's nor an older table of level 0 has a key in the
+    /// range of the inputs.
     pub(crate) is_bottommost: bool,
     /// The tables of the level below the output's that overlap the inputs: outputs are cut so that
     /// each overlaps few of them.
     pub(crate) grandparents: Vec<Arc<FileMetadata>>,
-    /// At about how many bytes an output is cut.
+    /// Approximate size at which an output is cut, in bytes.
     pub(crate) max_output_file_bytes: u64,
-    /// With how many bytes of grandparents an output may overlap.
+    /// Maximum size of the grandparents that an output overlaps, in bytes.
     pub(crate) max_overlap_bytes: u64,
-    /// Into how many parts it may be cut that run at once.
+    /// Maximum number of parts that run concurrently.
     pub(crate) max_subcompactions: usize,
 }
 
-/// The tables of one level that go into a compaction.
+/// The input tables of one level.
 #[derive(Debug, Clone)]
 pub(crate) struct InputLevel {
     pub(crate) level: usize,
@@ -73,22 +73,22 @@ pub(crate) struct InputLevel {
     pub(crate) files: Vec<Arc<FileMetadata>>,
 }
 
-/// Why a compaction is done. The names are RocksDB's, of `CompactionReason`.
+/// The reason of a compaction. The names are those of RocksDB's `CompactionReason`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// Level 0 has too many tables or bytes.
     LevelL0FilesNum,
     /// A level has too many bytes.
     LevelMaxLevelSize,
-    /// Somebody asked for it.
+    /// It was requested.
     ManualCompaction,
-    /// Tables were marked for it.
+    /// Tables were marked for compaction.
     FilesMarkedForCompaction,
-    /// Tables of the last level hold what no snapshot needs any more.
+    /// Tables of the last level hold data that snapshots no longer need.
     BottommostFiles,
     /// Tables hold data older than `ttl`.
     Ttl,
-    /// As above, where the tables of a level are taken in turn.
+    /// Tables hold data older than `ttl`, and the level's tables are compacted round robin.
     RoundRobinTtl,
     /// Tables are older than `periodic_compaction_seconds`.
     PeriodicCompaction,

@@ -1,8 +1,8 @@
-//! The parts of a compaction, which run at once.
+//! The parts of a compaction (subcompactions), which run concurrently.
 //!
-//! A part is what the inputs have between two user keys. The keys are chosen among those that cut
-//! each input table into pieces of about the same length, so that parts come out about equal, and
-//! no part is shorter than an output should be. Source: `CompactionJob::GenSubcompactionBoundaries`
+//! A part is the range of the inputs between two user keys. These are chosen among keys that cut
+//! each input table into pieces of about equal length, so that parts are about equal, and none is
+//! smaller than the target size of an output. Source: `CompactionJob::GenSubcompactionBoundaries`
 //! in `db/compaction/compaction_job.cc`.
 
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::compaction::merge::{BlobGarbage, Dropped, Merge, Rules, Source, Stop}
 use crate::compaction::output::{Outputs, WrittenTable, target_bytes};
 use crate::{Error, ErrorKind, Result, panics};
 
-/// How threads of parts are called.
+/// Name of the threads of parts.
 const THREAD: &str = "subcompaction";
 
-/// What came of a part.
+/// The result of a part.
 #[derive(Debug)]
 pub(crate) struct PartOutcome {
     pub(crate) written: Vec<WrittenTable>,
@@ -32,14 +32,14 @@ pub(crate) struct PartOutcome {
     pub(crate) dropped: Dropped,
 }
 
-/// Runs all parts at once. If one fails the others are given up.
+/// Runs all parts concurrently. If one fails, the others are cancelled.
 ///
-/// Where the job may be quiet each part has a thread of low weight; when normal weight is wanted,
-/// it stops between two records, and goes on in a thread of normal weight. Otherwise the first part
-/// has the caller's thread, and each other one a thread of its own.
+/// If the job may run at low priority, each part has a low-priority thread; when normal priority is
+/// needed, it pauses between two records and continues in a thread of normal priority. Otherwise
+/// the first part runs in the caller's thread, and each other one in a thread of its own.
 ///
 /// # Errors
-/// The failure of a part.
+/// The error of a part.
 pub(crate) fn run_all(shared: &Arc<Shared>) -> Result<Vec<PartOutcome>> {
     let parts = parts(shared);
     let outcomes = match shared.needs.is_quiet() {
@@ -56,7 +56,7 @@ pub(crate) fn run_all(shared: &Arc<Shared>) -> Result<Vec<PartOutcome>> {
             Step::Stopped(_) => Err(failed("a part stopped")),
         })
         .collect();
-    // What failed is the reason why others were given up.
+    // The failure is the cause of other parts' cancellation, so it is the one reported.
     let failure = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     match failure.min_by_key(|error| error.kind() == ErrorKind::Cancelled) {
         Some(failure) => Err(failure.clone()),
@@ -64,16 +64,16 @@ pub(crate) fn run_all(shared: &Arc<Shared>) -> Result<Vec<PartOutcome>> {
     }
 }
 
-/// How far a part has come.
+/// The state in which a part returns.
 enum Step {
     Done(PartOutcome),
-    /// Normal weight is wanted, and it has stopped between two records.
+    /// It has paused between two records, because normal priority is needed.
     Stopped(Box<Running>),
 }
 
 type Outcomes = Vec<Result<Step>>;
 
-/// Does the first on this thread, and each other one on a thread of its own.
+/// Runs the first on this thread, and each other one on a thread of its own.
 fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
     mut works: impl Iterator<Item = W>,
 ) -> Outcomes {
@@ -83,7 +83,8 @@ fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
     std::iter::once(first).chain(threads.into_iter().map(Started::join)).collect()
 }
 
-/// Does each part on a thread of low weight, and then what is left of those that have stopped.
+/// Runs each part on a low-priority thread, and then the rest of those that paused at normal
+/// priority.
 fn run_quietly(shared: &Arc<Shared>, parts: Vec<Part>) -> Outcomes {
     let threads: Vec<_> = parts
         .into_iter()
@@ -112,8 +113,7 @@ fn run_quietly(shared: &Arc<Shared>, parts: Vec<Part>) -> Outcomes {
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Work in a thread of its own, or, where the system has no room for one, to be done by who waits
-/// for it.
+/// Work in a thread of its own; if the system cannot start one, the caller of `join` runs it.
 enum Started<W> {
     There(Thread<Option<Result<Step>>>),
     Here(Arc<Mutex<Option<W>>>),
@@ -149,14 +149,14 @@ fn failed(how: &str) -> Error {
     Error::new(ErrorKind::Io, format!("a compaction failed: {how}"))
 }
 
-/// Goes on with a part; if it fails, or panics, the others are given up.
+/// Continues a part. If it fails or panics, the others are cancelled.
 fn go_on(shared: &Shared, running: impl FnOnce() -> Result<Running>) -> Result<Step> {
     let _own = OwnWork::begin(shared.needs.opening);
     let step = panics::catch("a part of a compaction", || running().and_then(Running::go_on));
     step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
 }
 
-/// A part that is being merged into tables.
+/// A part in progress.
 struct Running {
     merge: Merge,
     outputs: Outputs,
@@ -206,7 +206,7 @@ fn merge(shared: &Shared, part: &Part, weight: Weight) -> Result<Merge> {
     let source = Source::begin(comparator.clone(), merged, begin, end, garbage)?;
     let is_bottommost = shared.compaction.is_bottommost;
     let starts = match is_bottommost {
-        // There is nothing below for outputs to overlap, and tombstones may all go.
+        // No deeper level overlaps the outputs, and all tombstones may be dropped.
         true => Vec::new(),
         false => inputs.tombstones().starts(&comparator, begin, end),
     };
@@ -226,7 +226,7 @@ fn merge(shared: &Shared, part: &Part, weight: Weight) -> Result<Merge> {
     Ok(Merge::new(rules, source, tombstones, shared.deeper_levels(), starts))
 }
 
-/// The parts that a compaction is cut into, in the order of their keys.
+/// Returns the parts of a compaction, in key order.
 fn parts(shared: &Shared) -> Vec<Part> {
     let mut parts = vec![Part::default()];
     for boundary in boundaries(shared) {
@@ -238,7 +238,7 @@ fn parts(shared: &Shared) -> Vec<Part> {
     parts
 }
 
-/// The user keys that parts begin with, but for the first.
+/// Returns the user keys at which all parts but the first begin.
 fn boundaries(shared: &Shared) -> Vec<Vec<u8>> {
     let count = shared.compaction.max_subcompactions;
     if count <= 1 || shared.compaction.output_level == 0 {

@@ -1,77 +1,78 @@
-//! How much compactions have to hurry: whether several run at a time, and whether those that may
-//! have low weight are to have normal weight all the same.
+//! Compaction pressure: whether several compactions run concurrently, and whether low-priority
+//! compactions switch to normal priority.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// What there is to hurry for. Any thread may say so, and compactions look between records.
+/// The causes of compaction pressure. Any thread may set them, and compactions check them between
+/// records.
 #[derive(Debug, Default)]
 pub(crate) struct Urgency {
-    /// Writes will soon be slowed down, if compactions do not go on.
+    /// Writes are about to be slowed down.
     near_stall: AtomicBool,
-    /// Level 0 has so many tables that reads get slower.
+    /// Level 0 has enough tables to slow down reads.
     crowded: AtomicBool,
-    /// One compaction at a time does not keep up.
+    /// A single compaction does not keep up.
     behind: AtomicBool,
-    /// How many wait for a compaction to end.
+    /// Number of callers waiting for a compaction to end.
     waiting: AtomicUsize,
 }
 
-/// Somebody who waits for a compaction to end, until this is dropped.
+/// A caller waiting for a compaction to end, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Waiting<'u>(&'u Urgency);
 
 impl Urgency {
-    /// Whether compactions are to have normal weight.
+    /// Whether compactions need normal priority.
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_near_stall() || self.crowded.load(Relaxed) || self.waiting.load(Relaxed) > 0
     }
 
-    /// Whether writes will soon be slowed down.
+    /// Whether writes are about to be slowed down.
     pub(crate) fn is_near_stall(&self) -> bool {
         self.near_stall.load(Relaxed)
     }
 
-    /// Says whether writes will soon be slowed down.
+    /// Sets whether writes are about to be slowed down.
     pub(crate) fn set_near_stall(&self, is_near: bool) {
         self.near_stall.store(is_near, Relaxed);
     }
 
-    /// Says whether level 0 has so many tables that reads get slower.
+    /// Sets whether level 0 has enough tables to slow down reads.
     pub(crate) fn set_crowded(&self, is_crowded: bool) {
         self.crowded.store(is_crowded, Relaxed);
     }
 
-    /// Whether several compactions are to run at a time.
+    /// Whether several compactions are to run concurrently.
     pub(crate) fn is_behind(&self) -> bool {
         self.behind.load(Relaxed)
     }
 
-    /// Says whether one compaction at a time does not keep up.
+    /// Sets whether a single compaction does not keep up.
     pub(crate) fn set_behind(&self, is_behind: bool) {
         self.behind.store(is_behind, Relaxed);
     }
 
-    /// Says that somebody waits for compactions that run.
+    /// Registers a caller waiting for running compactions.
     pub(crate) fn wait(&self) -> Waiting<'_> {
         self.waiting.fetch_add(1, Relaxed);
         Waiting(self)
     }
 }
 
-/// The low weight of a job. Once it is over it stays so: parts that have stopped do not wait for
-/// others that go on quietly.
+/// The low priority of a job. Once it has ended it stays so, so that parts that have paused do not
+/// wait for others that continue at low priority.
 #[derive(Debug)]
 pub(crate) struct Quiet {
     urgency: Arc<Urgency>,
     is_over: AtomicBool,
-    /// How often it can be looked at before it is over.
+    /// Number of checks after which it ends.
     #[cfg(test)]
     looks_left: AtomicUsize,
 }
 
 impl Quiet {
-    /// That of a job that begins.
+    /// Creates the state of a job that begins.
     pub(crate) fn new(urgency: &Arc<Urgency>) -> Self {
         Self {
             urgency: Arc::clone(urgency),
@@ -81,7 +82,7 @@ impl Quiet {
         }
     }
 
-    /// One that is over after so many looks.
+    /// Creates a state that ends after this many checks.
     #[cfg(test)]
     pub(crate) fn over_after(looks: usize) -> Self {
         let quiet = Self::new(&Arc::default());
@@ -89,7 +90,7 @@ impl Quiet {
         quiet
     }
 
-    /// Whether the job is to have normal weight from here on.
+    /// Whether the job needs normal priority from now on.
     pub(crate) fn is_over(&self) -> bool {
         #[cfg(test)]
         if self.looks_left.fetch_sub(1, Relaxed) == 0 {

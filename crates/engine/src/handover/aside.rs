@@ -1,43 +1,42 @@
-//! Blocks that are kept aside for the block cache, until the table that they are in is about to be
-//! installed.
+//! Blocks staged for the block cache until their table is about to be installed.
 
 use tailwater_io::buffer::AlignedBuffer;
 
-/// How much memory is asked for at a time, in bytes: so much that it is a mapping of its own, which
-/// goes back to the system at once; and a multiple of nothing above a page, so that it begins at
-/// any and many of them are one mapping to the system, which has a limit on those.
+/// Unit of allocation, in bytes: large enough to be a mapping of its own, which is released to the
+/// system as soon as it is freed; and not a multiple of any alignment above a page, so that
+/// neighbouring chunks merge into one mapping, whose number the system limits.
 const CHUNK: usize = (1 << 20) - 4096;
 
-/// Blocks of a table that is being written, one behind the other.
+/// Staged blocks of a table that is being written.
 ///
-/// Kept by the thread that writes the table, which takes no lock for it, and taken into the cache
-/// by another: on the heap they would stay with the first one when they are gone.
+/// The thread that writes the table stages them, without a lock; another thread inserts them into
+/// the cache. On the heap, their freed memory would stay with the first thread.
 #[derive(Debug, Default)]
 pub(super) struct Aside {
     chunks: Vec<AlignedBuffer>,
     blocks: Vec<Kept>,
 }
 
-/// A block that is kept.
+/// A staged block.
 #[derive(Debug)]
 struct Kept {
-    /// Where it begins in the table.
+    /// Its offset in the table.
     offset: u64,
-    /// Whether users read it where it comes from.
+    /// Whether its records come from blocks in use in the block cache.
     is_warm: bool,
-    /// Which chunk it is in, and where.
+    /// Index of its chunk, and its place there.
     chunk: usize,
     start: usize,
     length: usize,
 }
 
 impl Aside {
-    /// Whether there is none.
+    /// Whether no blocks are staged.
     pub(super) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
-    /// Keeps the uncompressed bytes of a block that begins at `offset`.
+    /// Stages the uncompressed bytes of the block at `offset`.
     pub(super) fn keep(&mut self, offset: u64, block: &[u8], is_warm: bool) {
         if self.chunks.last().is_none_or(|chunk| chunk.remaining() < block.len()) {
             self.chunks.push(AlignedBuffer::with_capacity(block.len().max(CHUNK)));
@@ -48,8 +47,8 @@ impl Aside {
         self.blocks.push(Kept { offset, is_warm, chunk: self.chunks.len() - 1, start, length });
     }
 
-    /// Does something with each block, in their order: its offset, whether users read it, and its
-    /// bytes. Memory goes as soon as all that is in it is done with.
+    /// Calls `take` with each block, in order: its offset, whether it is warm, and its bytes. Each
+    /// chunk is freed after its last block.
     pub(super) fn for_each(self, mut take: impl FnMut(u64, bool, &[u8])) {
         let mut blocks = self.blocks.into_iter().peekable();
         for (index, chunk) in self.chunks.into_iter().enumerate() {

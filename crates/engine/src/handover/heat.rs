@@ -1,48 +1,48 @@
-//! Which parts of a table users read lately.
+//! The warm set: regions of tables that users read recently.
 //!
-//! A table has a bit for each of its regions. A user's read that the block cache could not answer
-//! sets the bit of the region that its block begins in, if it is clear. Bits are kept for two
-//! generations, the current one and the one before: what was read in either is hot. A generation
-//! ends after a while, and when as much was found hot as there is memory for; so what is hot is a
-//! guess at what memory holds.
+//! A table has a bit per region. A user's read that misses the block cache sets the bit of the
+//! region in which its block begins. Bits are kept for two generations, the current one and the
+//! previous one: a region read in either is hot. A generation ends after [`GENERATION_NS`], or when
+//! its hot regions would fill the memory; so the hot regions approximate the contents of memory.
 //!
-//! What was handed over is marked until it is read. The generations keep account of how much was
-//! handed over and how much of that was read. Handing over is judged by what was handed over before
-//! the current generation, so that users had time to read it; with each that ends, what lies
-//! further back counts half as much.
+//! Regions that were handed over are marked until they are read. The generations count the bytes
+//! handed over, and how many of them were read. Handover is judged by the bytes handed over before
+//! the current generation, which users had time to read; at the end of each generation older counts
+//! are halved.
 //!
 //! # Threads
-//! Any thread may do anything. Nothing takes a lock; a bit that is set while its map is being
-//! cleared for a new generation may be lost, and the next read sets it again.
+//! All functions may be called from any thread, and take no lock. A bit that is set while its map
+//! is being cleared for a new generation may be lost; the next read sets it again.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use super::WarmBlock;
 
-/// A generation ends after so long, in nanoseconds.
+/// Duration of a generation, in nanoseconds.
 const GENERATION_NS: u64 = 60_000_000_000;
-/// Regions of a small table have so many bytes, as a power of two.
+/// Minimum size of a region, as a power of two of bytes.
 const SMALLEST_REGION: u32 = 12;
-/// The largest.
+/// Maximum size of a region, as a power of two of bytes.
 const LARGEST_REGION: u32 = 16;
-/// Handing over is judged once so many bytes were handed over.
+/// Amount handed over, in bytes, from which handover is judged.
 const ENOUGH_HANDED_OVER: u64 = 16 << 20;
-/// It is worth it where at least one byte in so many is read.
+/// Minimum share of handed-over bytes that users must read for handover to be worthwhile:
+/// 1/READ_PART.
 const READ_PART: u64 = 8;
-/// Regions grow before a table has more than so many.
+/// Number of regions of a table above which larger regions are used.
 const REGIONS_WANTED: u64 = 1 << 15;
 
 /// The generations of all tables of a database.
 #[derive(Debug)]
 pub(crate) struct Generations {
     current: AtomicU32,
-    /// How much was found hot in the current one, in bytes.
+    /// Size of the regions found hot in the current generation, in bytes.
     found: AtomicU64,
-    /// How much there is memory for, in bytes.
+    /// Available memory, in bytes.
     limit: u64,
     began_ns: AtomicU64,
-    /// How many bytes were handed over, and how many of those were read.
+    /// Bytes handed over, and those of them that were read.
     handed_over: Account,
     read: Account,
 }
@@ -59,7 +59,7 @@ impl Account {
         self.now.fetch_add(bytes, Relaxed);
     }
 
-    /// The current generation ends. What others add meanwhile is of either.
+    /// Ends the current generation. A concurrent addition may count for either.
     fn end(&self) {
         let now = self.now.swap(0, Relaxed);
         self.before.store(self.before.load(Relaxed) / 2 + now, Relaxed);
@@ -67,9 +67,9 @@ impl Account {
 }
 
 impl Generations {
-    /// The first, where there is memory for so many bytes.
+    /// Starts the first generation, with memory for `limit` bytes.
     pub(crate) fn new(limit: u64) -> Self {
-        // Neither it nor the one before is what maps begin with.
+        // Neither this generation nor the previous one is 0, the initial generation of maps.
         let current = AtomicU32::new(2);
         Self {
             current,
@@ -81,10 +81,10 @@ impl Generations {
         }
     }
 
-    /// Ends the current one if it has gone on for long enough.
+    /// Ends the current generation if its time is over.
     pub(crate) fn pass(&self, now_ns: u64) {
         let began_ns = self.began_ns.load(Relaxed);
-        // The clock may begin anywhere.
+        // The first call only starts the clock, which may have any value.
         let is_first = began_ns == 0;
         let is_over = is_first || now_ns.saturating_sub(began_ns) >= GENERATION_NS;
         let is_ours = || self.began_ns.compare_exchange(began_ns, now_ns, Relaxed, Relaxed).is_ok();
@@ -108,7 +108,8 @@ impl Generations {
         }
     }
 
-    /// Whether enough is read of what was handed over; until that can be told, it is.
+    /// Whether users read enough of the bytes handed over; true until enough bytes were handed over
+    /// to judge.
     pub(crate) fn is_worth_it(&self) -> bool {
         let handed_over = self.handed_over.before.load(Relaxed);
         let read = self.read.before.load(Relaxed) + self.read.now.load(Relaxed);
@@ -116,34 +117,34 @@ impl Generations {
     }
 }
 
-/// Which regions of a table are hot.
+/// The hot regions of a table.
 #[derive(Debug)]
 pub(crate) struct Heat {
     generations: Arc<Generations>,
     region: u32,
     regions: u64,
-    /// `None` until something is.
+    /// `None` until a region is hot.
     maps: OnceLock<Maps>,
 }
 
 #[derive(Debug)]
 struct Maps {
-    /// By the generation's last bit: which it is of, and its bits.
+    /// The generation of each map and its bits, indexed by the generation's lowest bit.
     of_generations: [(AtomicU32, Bits); 2],
-    /// What was handed over, and not read since.
+    /// The regions that were handed over and not read since.
     handed_over: Bits,
 }
 
 impl Heat {
-    /// That of a table of so many bytes, of which nothing was read.
+    /// Creates the state of a table of `bytes`, without hot regions.
     pub(crate) fn new(generations: Arc<Generations>, bytes: u64) -> Self {
         let is_enough = |region: &u32| bytes >> *region <= REGIONS_WANTED;
         let region = (SMALLEST_REGION..LARGEST_REGION).find(is_enough).unwrap_or(LARGEST_REGION);
         Self { generations, region, regions: (bytes >> region) + 1, maps: OnceLock::new() }
     }
 
-    /// Notes that a user read the block at an offset. Answers whether it was handed over and is
-    /// read for the first time since.
+    /// Records that a user read the block at an offset. Returns whether this is the first read
+    /// since its region was handed over.
     pub(crate) fn touch(&self, offset: u64) -> bool {
         let maps = self.maps();
         let region = offset >> self.region;
@@ -158,7 +159,7 @@ impl Heat {
         is_first
     }
 
-    /// Whether users read the block at an offset lately.
+    /// Whether users read the region of an offset recently.
     pub(crate) fn is_hot(&self, offset: u64) -> bool {
         let Some(maps) = self.maps.get() else { return false };
         let (region, current) = (offset >> self.region, self.generations.current.load(Relaxed));
@@ -168,8 +169,7 @@ impl Heat {
         })
     }
 
-    /// Takes these blocks for hot, as those were that they come from: until the next generation, if
-    /// nobody reads them.
+    /// Marks blocks as hot until the next generation, since they replace hot blocks.
     pub(crate) fn inherit(&self, blocks: &[WarmBlock]) {
         if blocks.is_empty() {
             return;
@@ -195,7 +195,7 @@ impl Heat {
 }
 
 impl Maps {
-    /// The bits of a generation: the current one, or the one before.
+    /// Returns the bits of the current or the previous generation.
     fn of(&self, generation: u32) -> &Bits {
         let (of, bits) = &self.of_generations[(generation & 1) as usize];
         let known = of.load(Relaxed);
@@ -206,7 +206,7 @@ impl Maps {
     }
 }
 
-/// So many bits.
+/// A fixed number of atomic bits.
 #[derive(Debug)]
 struct Bits(Box<[AtomicU64]>);
 
@@ -219,13 +219,13 @@ impl Bits {
         Some((self.0.get(usize::try_from(index / 64).ok()?)?, 1 << (index % 64)))
     }
 
-    /// Answers whether it was clear. One that is set is only looked at.
+    /// Sets a bit. Returns whether it was clear. Does not write if it is set already.
     fn set(&self, index: u64) -> bool {
         let Some((word, bit)) = self.word(index) else { return false };
         word.load(Relaxed) & bit == 0 && word.fetch_or(bit, Relaxed) & bit == 0
     }
 
-    /// Answers whether it was set.
+    /// Clears a bit. Returns whether it was set.
     fn clear(&self, index: u64) -> bool {
         let Some((word, bit)) = self.word(index) else { return false };
         word.load(Relaxed) & bit != 0 && word.fetch_and(!bit, Relaxed) & bit != 0
@@ -266,7 +266,7 @@ mod tests {
         assert!(heat.is_hot(8192) && heat.is_hot(0));
         heat.generations.pass(2 * GENERATION_NS + 1);
         assert!(!heat.is_hot(8192) && heat.is_hot(0));
-        // What is read again and again stays hot.
+        // Regions that are read repeatedly stay hot.
         for round in 3..10 {
             heat.touch(0);
             heat.generations.pass(round * GENERATION_NS + 1);
@@ -279,7 +279,7 @@ mod tests {
         let heat = heat(4 * 4096, 1 << 20);
         (0..6).for_each(|region| assert!(!heat.touch(region * 4096)));
         assert!((0..6).all(|region| heat.is_hot(region * 4096)));
-        // Read again nothing new is found.
+        // Another read finds no newly hot region.
         (4..6).for_each(|region| assert!(!heat.touch(region * 4096)));
         assert!(heat.is_hot(0));
         (6..9).for_each(|region| assert!(!heat.touch(region * 4096)));
@@ -322,7 +322,7 @@ mod tests {
         assert!(!worth_it(), "a sixteenth was read");
         second[..first.len()].iter().for_each(|&block| assert!(heat.touch(block)));
         assert!(worth_it());
-        // What was read counts as long as what was handed over.
+        // Reads are remembered as long as handovers.
         pass();
         assert!(worth_it());
         pass();

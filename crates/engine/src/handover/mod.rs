@@ -1,23 +1,23 @@
-//! Handing over what users read, from the tables that a compaction replaces to those it writes.
+//! Warm handover: keeps data that users read in memory when a compaction replaces its tables.
 //!
-//! A compaction that writes past the page cache leaves its outputs nowhere in memory, while what
-//! users read of its inputs was there, and goes with them. Nobody removes that miss: the output is
-//! read from the device again, block by block, by users who wait for it. So of each block of a
-//! compaction's inputs it is asked how users get at it ([`Warmth`]): from the block cache, where it
-//! is in use, or from the page cache, where they read it [lately](heat). What goes into an output
-//! takes that along, and an output's block is warm when enough of its bytes are:
+//! Without it, a compaction that writes with direct I/O would leave none of its outputs in memory,
+//! while cached blocks of its inputs are dropped with them. Users would then wait for the device at
+//! each first read of an output's block. So each block of a compaction's inputs has a [`Warmth`]:
+//! whether users read it from the block cache, or [recently](heat) from the page cache. Records
+//! carry their block's warmth into the output, and an output's block is warm when enough of its
+//! bytes are:
 //!
-//! - for the page cache it is written through it, and the rest of the table past it
+//! - for the page cache, it is written through it, and the rest of the table past it
 //!   ([`SequentialWriter::append_warm`](tailwater_io::stream::SequentialWriter::append_warm));
-//! - for the block cache its uncompressed bytes are kept [aside], and put there when the output is
-//!   installed, right after the input's blocks have left.
+//! - for the block cache, its uncompressed bytes are [staged](aside), and inserted when the output
+//!   is installed.
 //!
-//! Where users read little of what was handed over to the page cache, only a sample is; near a
-//! stall, nothing that they read. No more is handed over than was in memory, and that goes with the
-//! inputs.
+//! If users read little of what was handed over to the page cache, only a sample of such blocks is
+//! handed over; near a write stall, none of the blocks that users read. Handover takes about as
+//! much memory as the inputs' blocks, which are dropped with them.
 //!
-//! Outputs are warm when they are first seen. What a job that failed has kept aside goes with it;
-//! failing to warm is no error.
+//! Outputs are warm before readers see them. The staged blocks of a failed job are dropped with it;
+//! a failure to keep blocks warm is not an error.
 
 mod aside;
 mod heat;
@@ -37,60 +37,61 @@ use crate::version::{FileMetadata, Version};
 use aside::Aside;
 pub(crate) use heat::{Generations, Heat};
 
-/// One part in so many of a block's bytes must come from warm blocks for it to be warm.
+/// Share of a block's bytes that must come from warm blocks for it to be warm: 1/WARM_PART.
 const WARM_PART: usize = 4;
-/// Where little is read of what was handed over, one block in so many is.
+/// If little of what was handed over is read, one of this many warm blocks is handed over.
 const SAMPLE_PART: usize = 16;
 
-/// How users get at a block.
+/// The caches from which users read a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Warmth {
-    /// From the block cache, where it is in use.
+    /// The block cache, where it is in use.
     pub(crate) cached: bool,
-    /// From the page cache, where they read it lately.
+    /// The page cache, where they read it recently.
     pub(crate) paged: bool,
 }
 
-/// What is handed over between the tables of a column family.
+/// The kinds of data handed over between the tables of a column family.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Shares {
-    /// What users read, by compactions.
+    /// Compactions hand over blocks that users read.
     pub(crate) read: bool,
-    /// To the page cache: users read through it, and compactions write past it.
+    /// Blocks are handed over to the page cache: users read through it, and compactions write past
+    /// it.
     pub(crate) pages: bool,
-    /// What users read in memtables, by flushes.
+    /// Flushes hand over records that users read in memtables.
     pub(crate) flushes: bool,
-    /// Every block that compactions write, to the block cache.
+    /// Compactions insert every block into the block cache.
     pub(crate) all_of_compactions: bool,
-    /// Every block that flushes write.
+    /// Flushes insert every block into the block cache.
     pub(crate) all_of_flushes: bool,
 }
 
-/// Handing over between the tables of a column family.
+/// Warm handover between the tables of a column family.
 #[derive(Debug)]
 pub(crate) struct Handover {
     pub(crate) generations: Arc<Generations>,
-    /// Near a stall compactions have no time for what users read.
+    /// Compaction pressure: near a stall, blocks that users read are not handed over.
     pub(crate) urgency: Arc<Urgency>,
-    /// Where the tables' blocks are.
+    /// The block cache of the tables.
     pub(crate) cache: Option<Arc<BlockCache>>,
     pub(crate) shares: Shares,
     pub(crate) statistics: Option<Arc<Statistics>>,
 }
 
 impl Handover {
-    /// What is handed over.
+    /// Returns the kinds of data handed over.
     pub(crate) fn shares(&self) -> Shares {
         self.shares
     }
 
-    /// What a table takes over that a flush writes, if anything.
+    /// Returns the handover to a table that a flush writes, if any.
     pub(crate) fn of_flush(self: &Arc<Self>) -> Option<Takeover> {
         let Shares { flushes, all_of_flushes, .. } = self.shares;
         (flushes || all_of_flushes).then(|| Takeover::new(Arc::clone(self), all_of_flushes))
     }
 
-    /// What a table takes over that a compaction writes, if anything.
+    /// Returns the handover to a table that a compaction writes, if any.
     pub(crate) fn of_compaction(self: &Arc<Self>) -> Option<Takeover> {
         let Shares { read, all_of_compactions, .. } = self.shares;
         if !read && !all_of_compactions {
@@ -102,20 +103,20 @@ impl Handover {
         Some(Takeover::new(Arc::clone(self), all_of_compactions))
     }
 
-    /// How users will get at what they read in a memtable.
+    /// Returns the warmth of records that users read in a memtable.
     pub(crate) fn warmth_of_memtables(&self) -> Warmth {
         let Shares { flushes, pages, .. } = self.shares;
         let flushes = flushes && !self.urgency.is_near_stall();
         Warmth { cached: flushes && self.cache.is_some() && !pages, paged: flushes && pages }
     }
 
-    /// The generations that heat is told by.
+    /// Returns the generations of the warm set.
     pub(crate) fn generations(&self) -> &Arc<Generations> {
         &self.generations
     }
 
-    /// How users get at a block that goes by `key` in the block cache. `is_resident` is asked
-    /// whether it is in the page cache, where that matters.
+    /// Returns the warmth of the block with a key in the block cache. `is_resident` is called only
+    /// if its presence in the page cache matters.
     pub(crate) fn warmth(
         &self,
         key: Key,
@@ -131,7 +132,7 @@ impl Handover {
         Warmth { cached, paged: self.shares.pages && (is_hot || cached) && is_resident() }
     }
 
-    /// Takes room for so many bytes to be kept aside, of all that is written or only of what users
+    /// Reserves memory for staged blocks, of all that is written (`is_all`) or only of what users
     /// read.
     fn take_aside(&self, bytes: usize, is_all: bool) -> bool {
         self.cache.as_ref().is_some_and(|cache| cache.take_aside(bytes, is_all))
@@ -150,52 +151,52 @@ impl Handover {
     }
 }
 
-/// A block of a table that is warm.
+/// A warm block of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WarmBlock {
-    /// Where it begins.
+    /// Its offset in the table.
     pub(crate) offset: u64,
-    /// Whether users can get at it from the page cache alone. Then a first read of it is noted.
+    /// Whether it was handed over to the page cache only. Its first read is then counted.
     pub(crate) is_paged_only: bool,
 }
 
-/// What a table that is being written takes over.
+/// The handover to a table that is being written.
 #[derive(Debug)]
 pub(crate) struct Takeover {
     handover: Arc<Handover>,
     /// Whether every block goes to the block cache.
     takes_all: bool,
-    /// Of the block that is being filled: its bytes, and those of them that come from blocks in the
-    /// block cache, and in the page cache.
+    /// Bytes of the current block: in total, and from warm blocks in the block cache and in the
+    /// page cache.
     bytes: usize,
     cached_bytes: usize,
     paged_bytes: usize,
-    /// How many blocks would have been warm if more were read of such.
+    /// Number of blocks subject to sampling, because little of what was handed over is read.
     little_read: usize,
     /// Its warm blocks.
     warm: Vec<WarmBlock>,
-    /// Whether any block is to be in the page cache.
+    /// Whether any block goes to the page cache.
     is_paged: bool,
-    /// What is kept aside for the block cache.
+    /// The blocks staged for the block cache.
     aside: Aside,
-    /// The same, once it is in the cache's memory.
+    /// The staged blocks, once they are in the cache's memory.
     taken_in: Vec<TakenIn>,
-    /// How many bytes either is.
+    /// Size of the staged blocks, in bytes.
     aside_bytes: usize,
 }
 
 /// A block in the memory of the block cache.
 #[derive(Debug)]
 struct TakenIn {
-    /// Where it begins in its table.
+    /// Its offset in its table.
     offset: u64,
     block: Block,
-    /// Whether users read it where it comes from.
+    /// Whether its records come from blocks in use in the block cache.
     is_warm: bool,
 }
 
 impl Takeover {
-    /// Nothing yet.
+    /// Creates an empty handover.
     fn new(handover: Arc<Handover>, takes_all: bool) -> Self {
         Self {
             handover,
@@ -212,7 +213,7 @@ impl Takeover {
         }
     }
 
-    /// A record of so many bytes goes into the block that is being filled.
+    /// Adds a record of `bytes` to the current block.
     #[inline]
     pub(crate) fn add(&mut self, bytes: usize, warmth: Warmth) {
         self.bytes += bytes;
@@ -220,8 +221,8 @@ impl Takeover {
         self.paged_bytes += if warmth.paged { bytes } else { 0 };
     }
 
-    /// The block is full, and will begin at an offset. Answers whether it is to be in the page
-    /// cache.
+    /// Ends the current block, which will be written at an offset. Returns whether it goes to the
+    /// page cache.
     pub(crate) fn end_block(&mut self, offset: u64, block: &[u8]) -> bool {
         let enough = self.bytes.div_ceil(WARM_PART).max(1);
         let cached = self.cached_bytes >= enough;
@@ -239,34 +240,32 @@ impl Takeover {
         paged
     }
 
-    /// Whether a block is handed over of those of which little is read, to find out when that
-    /// changes.
+    /// Whether a block is handed over as a sample, to detect when such blocks are read again.
     fn is_sample(&mut self) -> bool {
         self.little_read += 1;
         self.little_read % SAMPLE_PART == 1
     }
 
-    /// Whether what lies behind its blocks is to be in the page cache: who reads one of them needs
-    /// that first.
+    /// Whether the table's tail goes to the page cache, since a read of a block needs it first.
     pub(crate) fn is_paged(&self) -> bool {
         self.is_paged
     }
 
-    /// Takes what was kept aside into the memory of the block cache, before the table is installed:
-    /// a copy, which is not for those who hold the versions' lock, nor, since it takes one that
-    /// users' reads take, for a thread of low weight.
+    /// Copies the staged blocks into the memory of the block cache, before the table is installed.
+    /// Not to be called under the version lock, because it copies, nor from a low-priority thread,
+    /// because it takes a lock that users' reads take.
     pub(crate) fn take_in(&mut self) {
         let Some(cache) = &self.handover.cache else { return };
         let taken_in = &mut self.taken_in;
         std::mem::take(&mut self.aside).for_each(|offset, is_warm, bytes| {
-            // What the builder made is a block.
+            // The builder wrote the block, so it parses.
             if let Ok(block) = Block::parse(cache.take_in(bytes), BlockKind::Data) {
                 taken_in.push(TakenIn { offset, block, is_warm });
             }
         });
     }
 
-    /// The table is about to be seen: what was taken in goes to the block cache.
+    /// Inserts the staged blocks into the block cache, right before readers see the table.
     fn install(mut self, file: &FileMetadata) {
         debug_assert!(self.aside.is_empty(), "it was not taken in");
         file.heat(&self.handover.generations).inherit(&self.warm);
@@ -279,14 +278,15 @@ impl Takeover {
             let (key, charge) = (Key { file: cache_id, offset }, block.memory());
             cache.blocks.insert(key, block, charge, Priority::Low);
             if is_warm {
-                // It stays as what it replaces would. It is handed over again only if it is read.
+                // It stays cached as long as the block that it replaces would. It is handed over
+                // again only if it is read.
                 cache.blocks.warm(key);
             }
         }
     }
 }
 
-/// The numbers of new tables: those that take over what users read come first.
+/// Returns the numbers of new tables, those with warm blocks first.
 pub(crate) fn by_warmth(added: &[NewFile], takeovers: &[(u64, Takeover)]) -> Vec<u64> {
     let warm = takeovers.iter().filter(|(_, takeover)| !takeover.warm.is_empty());
     let warm: HashSet<u64> = warm.map(|(number, _)| *number).collect();
@@ -295,8 +295,8 @@ pub(crate) fn by_warmth(added: &[NewFile], takeovers: &[(u64, Takeover)]) -> Vec
     numbers
 }
 
-/// Has the blocks of tables that are about to be replaced make room in the block cache for what
-/// takes their place, where there is none: else that would drive itself out.
+/// If the block cache is full, marks the blocks of tables that are about to be replaced as first to
+/// evict. Otherwise the new blocks would evict each other.
 pub(crate) fn make_room<'f>(
     replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
     takeovers: &[(u64, Takeover)],
@@ -309,16 +309,16 @@ pub(crate) fn make_room<'f>(
     }
 }
 
-/// Lets the blocks of a table go from the block cache that was replaced.
+/// Erases the blocks of a replaced table from the block cache.
 pub(crate) fn forget(file: &FileMetadata) {
     for_each_block(file, |cache, key| {
         cache.blocks.erase(key);
     });
 }
 
-/// Goes over the places of a table's data blocks in the block cache.
+/// Calls `visit` with the cache keys of a table's data blocks.
 fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
-    // What would have to be read for it goes when the table does.
+    // If the index would have to be read for this, the blocks are left until the table is deleted.
     let table = file.table.load_arc().filter(|table| !table.is_index_partitioned());
     let Some(table) = table else { return };
     let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };
@@ -330,12 +330,12 @@ fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
     });
 }
 
-/// Whether any of what tables take over goes to the block cache.
+/// Whether any table has blocks staged for the block cache.
 pub(crate) fn fill_cache(takeovers: &[(u64, Takeover)]) -> bool {
     takeovers.iter().any(|(_, takeover)| takeover.aside_bytes > 0)
 }
 
-/// Installs what tables of a version take over, by their numbers, before the version is seen.
+/// Installs the handovers of a version's tables, by number, before readers see the version.
 pub(crate) fn install(version: &Version, takeovers: impl IntoIterator<Item = (u64, Takeover)>) {
     for (number, takeover) in takeovers {
         let mut files = version.files().map(|(_, file)| file);

@@ -1,4 +1,4 @@
-//! Bringing files into a database's directory.
+//! Linking and copying of files into a database's directory.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ pub(super) struct Arrival {
 }
 
 impl Writer {
-    /// Gives a file its name in the directory, and puts its bytes on the device; the name is not
-    /// synced. What is there afterwards is a table, or was removed again.
+    /// Links or copies a file into the directory, and syncs the file but not the directory. The
+    /// result was opened as a table; after an error it is removed.
     pub(super) fn bring(
         &self,
         family: &ColumnFamily,
@@ -36,21 +36,21 @@ impl Writer {
         let number = self.numbers.take();
         let path = self.table_path(family, number);
         let is_copy = self.link_or_copy(file, &path, options)?;
-        // What arrived must be what was looked at.
+        // Checks that the file is the one that was examined.
         let table = FileMetadata::new(file.new_file(number, 0, 0, 0));
         let opened = family.readers().tables.open_uncached(&table, Purpose::Ingestion);
         opened.map(drop).inspect_err(|_| self.remove_arrival(&path))?;
         Ok(Arrival { number, path, is_copy })
     }
 
-    /// Removes a file that came to the directory and does not count.
+    /// Removes a file that was linked or copied but not installed.
     pub(super) fn remove_arrival(&self, path: &Path) {
         // Nothing refers to it; if this fails, the next open removes it.
         let _ = self.storage.remove(path);
     }
 
-    /// Answers whether it is a copy. After an error there is nothing at `path` that was not there
-    /// before, and what was is as it was.
+    /// Links or copies a file. Returns whether it is a copy. After an error, `path` is as it was
+    /// before.
     fn link_or_copy(
         &self,
         file: &ExternalFile,
@@ -72,15 +72,15 @@ impl Writer {
         self.copy(file, path).map(|()| true)
     }
 
-    /// Whoever made the file may not have put it on the device.
+    /// The writer of the file may not have synced it.
     fn sync_linked(&self, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
         let mut file = self.storage.create(path, Create::Existing, IoMode::Buffered, purpose)?;
         Ok(file.sync_all(purpose)?)
     }
 
-    /// A file that could not be synced counts as synced from then on, whatever the device has of
-    /// it. It can only be copied.
+    /// Records that a sync of a file failed. The kernel may report success for later syncs although
+    /// data is missing on the device, so the file can only be copied.
     fn note_unsynced(&self, path: &Path) {
         if let Ok(identity) = self.storage.identity(path) {
             self.unsynced_files.lock().insert(identity);
@@ -113,8 +113,8 @@ impl Writer {
         copied.inspect_err(|_| self.remove_arrival(path))
     }
 
-    /// A file that is copied is read as its copy is written, where the file's own filesystem lets
-    /// it: that one is not the database's, and was not tried.
+    /// Opens the source of a copy in the I/O mode of the target, or buffered if the source's
+    /// filesystem, whose modes were not tried, refuses that.
     fn open_source(&self, source: &Path, target: &Path) -> Result<Arc<dyn ReadFile>> {
         let purpose = Purpose::Ingestion;
         let mode = self.readers.io_modes().mode_of_file(purpose, target);

@@ -1,4 +1,4 @@
-//! A file that is to be taken in, as it is found where its maker left it.
+//! Inspection of a file to be ingested, at its original path.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::table::{
 use crate::verify;
 use crate::{Error, Result};
 
-/// The version of such tables that is taken in.
+/// The supported version of external tables.
 const VERSION: u32 = 2;
-/// Where index and filter partitions are kept while a table is examined, in bytes.
+/// Size of the cache of index and filter partitions while a table is examined, in bytes.
 const PARTITION_CACHE: usize = 16 << 20;
-/// How it is read.
+/// Parameters of reads of external tables.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Ingestion, verify_checksums: true, fill_cache: false };
 
-/// A file that is to be taken in.
+/// A file to be ingested.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ExternalFile {
-    /// Where its maker left it.
+    /// Its original path.
     pub(super) path: PathBuf,
     /// Its length in bytes.
     pub(super) size: u64,
@@ -37,9 +37,9 @@ pub(super) struct ExternalFile {
     pub(super) smallest: Vec<u8>,
     /// Its largest internal key, range tombstones included.
     pub(super) largest: Vec<u8>,
-    /// How many records it has, range tombstones included.
+    /// Number of records, range tombstones included.
     pub(super) entries: u64,
-    /// How many of them are range tombstones.
+    /// Number of range tombstones.
     pub(super) range_deletions: u64,
     /// Its unique id; zeros if it has none.
     pub(super) unique_id: [u64; 2],
@@ -48,11 +48,12 @@ pub(super) struct ExternalFile {
 }
 
 impl ExternalFile {
-    /// Looks at a file that `family` is to take in. With `verifies` all of it is read and checked.
+    /// Examines a file to be ingested into `family`. With `verifies`, all of it is read and
+    /// checked.
     ///
     /// # Errors
-    /// Not found; corruption, for a file that is no table or a damaged one; invalid argument, for
-    /// one that was not made for this. Each names the file.
+    /// Not found; corruption, for a file that is not a table or is damaged; invalid argument, for a
+    /// table that was not written for ingestion into this family. Each names the file.
     pub(super) fn examine(
         storage: &Arc<dyn Storage>,
         path: &Path,
@@ -87,19 +88,19 @@ impl ExternalFile {
         })
     }
 
-    /// The user key it begins with.
+    /// Returns its smallest user key.
     pub(super) fn begin(&self) -> &[u8] {
         key::user_key(&self.smallest)
     }
 
-    /// The user key it ends with. It may be the end of a range tombstone, and not in the table
-    /// itself; it is taken to be.
+    /// Returns its largest user key. It may be the exclusive end of a range tombstone, but is
+    /// treated as included.
     pub(super) fn end(&self) -> &[u8] {
         key::user_key(&self.largest)
     }
 
-    /// The table that it is in a level, with all its records at a sequence number; its time is that
-    /// of ingestion, in seconds since 1970.
+    /// Returns the version edit's entry of the table in a level, with all its records at a sequence
+    /// number. Its times are that of the ingestion, in seconds since 1970.
     pub(super) fn new_file(
         &self,
         number: u64,
@@ -117,7 +118,7 @@ impl ExternalFile {
             largest_sequence: sequence,
             oldest_ancestor_time_s: now_s,
             creation_time_s: now_s,
-            // One range tombstone alone takes a place, and does nothing before it is compacted.
+            // A table of a single range tombstone is only useful once it is compacted.
             marked_for_compaction: self.range_deletions == 1 && self.entries == 1,
             unique_id: self.unique_id,
             tail_size: self.tail_size,
@@ -126,8 +127,8 @@ impl ExternalFile {
     }
 }
 
-/// What a file is read with before it belongs to the database: nothing of it goes into the block
-/// cache, for its blocks have no name there yet.
+/// Returns the context for reading a file before it belongs to the database. It does not use the
+/// database's block cache, in which the file has no key yet.
 fn context(family: &ColumnFamily) -> Arc<TableContext> {
     let readers = family.readers();
     let of_family = readers.tables.context();
@@ -146,7 +147,7 @@ fn context(family: &ColumnFamily) -> Arc<TableContext> {
     })
 }
 
-/// Refuses a table that was not made to be taken in, or by another column family.
+/// Refuses a table that was not written for ingestion, or for another column family.
 fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily) -> Result<()> {
     let refused = |message: String| Err(Error::invalid_argument(message).in_file(path));
     let known = family.comparator().name();
@@ -165,11 +166,11 @@ fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily)
     }
     match (properties.external_global_sequence, properties.largest_sequence) {
         (None, _) => {
-            let message = "an external table without a place for its sequence number";
+            let message = "an external table without a global sequence number property";
             return Err(Error::corruption(path, message));
         }
         (Some(stored), _) if stored > 0 => {
-            return refused(format!("it was ingested before, and given sequence number {stored}"));
+            return refused(format!("it was ingested before, with sequence number {stored}"));
         }
         (_, Some(largest)) if largest > 0 => {
             let message = format!("a record of an external table has sequence number {largest}");
@@ -192,7 +193,7 @@ fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily)
     Ok(())
 }
 
-/// The smallest and the largest internal key of a table.
+/// Returns the smallest and the largest internal key of a table.
 fn bounds(path: &Path, table: &Arc<TableReader>) -> Result<(Vec<u8>, Vec<u8>)> {
     let comparator = table.comparator();
     let mut iterator = TableIterator::new(Arc::clone(table), PROFILE, &ReadPlan::Growing);
@@ -231,14 +232,13 @@ fn bounds(path: &Path, table: &Arc<TableReader>) -> Result<(Vec<u8>, Vec<u8>)> {
     })
 }
 
-/// An internal key that is one, at sequence number 0.
+/// Checks an internal key and returns it at sequence number 0.
 fn checked(path: &Path, internal_key: &[u8]) -> Result<Vec<u8>> {
     let parsed = ParsedKey::parse(internal_key).map_err(|error| Error::decoding(path, 0, error))?;
     Ok(ParsedKey { sequence: 0, ..parsed }.to_vec())
 }
 
-/// A bound with the sequence number that its records have from now on; the end of a range tombstone
-/// keeps its own.
+/// Returns a bound with the assigned sequence number; the end of a range tombstone keeps its own.
 fn at_sequence(bound: &[u8], sequence: Sequence) -> Vec<u8> {
     match ParsedKey::parse(bound) {
         Ok(parsed) if parsed.sequence == 0 => ParsedKey { sequence, ..parsed }.to_vec(),

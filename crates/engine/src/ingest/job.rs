@@ -1,4 +1,4 @@
-//! An ingestion, from the files to the new versions.
+//! The steps of an ingestion, from the files to the new versions.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -22,31 +22,31 @@ use crate::version::{Version, VersionSet};
 use crate::write::queue::Leadership;
 use crate::{Error, ErrorKind, Result};
 
-/// What an error calls this.
+/// Name of the operation in errors.
 const INGESTION: &str = "an ingestion";
 
-/// The files for one column family, on their way into it.
+/// The state of an ingestion into one column family.
 struct Job {
     family: ColumnFamily,
     options: IngestOptions,
     files: Vec<ExternalFile>,
-    /// Those of the files that are in the directory, in the same order.
+    /// The files that are in the directory already, in the same order.
     arrivals: Vec<Arrival>,
     overlaps: Overlaps,
     places: Vec<Place>,
 }
 
 impl Writer {
-    /// Takes files in, all or none. Answers what became of them, in their order.
+    /// Ingests all files or none. Returns the result for each, in their order.
     pub(crate) fn ingest(&self, requests: &[ExternalFiles<'_>]) -> Result<Vec<Vec<IngestedFile>>> {
         self.errors.check()?;
-        // Until the last file is removed or counts, nobody else may open the database.
+        // Keeps others from opening the database until the last file is installed or removed.
         let _working = self.background.begin_work()?;
         self.check_requests(requests)?;
         let statistics = self.shared.statistics.as_deref();
         let begun_ns = self.clock.monotonic_ns();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
-        // A panic fails it as an error does, and leaves no file.
+        // A panic fails the ingestion like an error, and leaves no file.
         let mut jobs = panics::catch(INGESTION, || {
             requests.iter().map(|request| self.examine(request)).collect::<Result<Vec<Job>>>()
         })?;
@@ -82,11 +82,11 @@ impl Writer {
                 return Err(Error::invalid_argument(message));
             }
             if paths.is_empty() {
-                return Err(Error::invalid_argument("there are no files to take in"));
+                return Err(Error::invalid_argument("there are no files to ingest"));
             }
         }
         match requests {
-            [] => Err(Error::invalid_argument("there are no files to take in")),
+            [] => Err(Error::invalid_argument("there are no files to ingest")),
             _ => Ok(()),
         }
     }
@@ -156,7 +156,7 @@ impl Writer {
         self.install_files(jobs)
     }
 
-    /// The column families that have something in memory where files reach.
+    /// Returns the column families with memtable records in the key range of a file.
     fn families_to_flush(&self, jobs: &[Job]) -> Result<Vec<ColumnFamily>> {
         let mut due = Vec::new();
         for job in jobs {
@@ -178,14 +178,14 @@ impl Writer {
         Ok(due)
     }
 
-    /// Flushes column families while nobody writes.
+    /// Flushes column families while writes are blocked.
     fn flush_leading(&self, leadership: &Leadership<'_>, due: &[ColumnFamily]) -> Result<()> {
         let awaited = self.seal_for_flush(leadership, &due.iter().collect::<Vec<_>>())?;
         self.wait_for_flush(&awaited)
     }
 
-    /// Looks up what decides where the files go, as far as that can be told while others write:
-    /// what is found is kept, and where they go is decided later.
+    /// Looks up overlaps with tables while writes continue. The results are cached; the placement
+    /// is decided later.
     fn look_up_overlaps(&self, jobs: &mut [Job]) -> Result<()> {
         for job in jobs {
             let source = job.family.super_version();
@@ -194,7 +194,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Decides where the files of a job go.
+    /// Decides the placement of a job's files.
     fn find_places(
         &self,
         job: &mut Job,
@@ -221,14 +221,15 @@ impl Writer {
         Ok(())
     }
 
-    /// Steps 6 and 7. Who calls leads the write queue.
+    /// Steps 6 and 7. The caller must lead the write queue.
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut versions = self.versions();
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
         let snapshots = self.shared.snapshots.hold_still();
         let is_watched = must_hide && !snapshots.is_empty();
-        // From here on none is taken, which would see files appear that have no number. Where all
-        // have one, or nobody minds, they are taken until the numbers are published.
+        // A snapshot taken from here on would see files without a sequence number appear, so none
+        // is taken. If all files have a number, or consistency is not requested, snapshots may be
+        // taken until the numbers are published.
         let snapshots = (must_hide && !is_watched).then_some(snapshots);
         for job in jobs.iter_mut() {
             let Some(known) = versions.families().get(&job.family.id()) else {
@@ -245,7 +246,7 @@ impl Writer {
         let edits: Vec<VersionEdit> = jobs.iter().map(|job| self.edit(job, &versions)).collect();
         let numbers = |edit: &VersionEdit| edit.new_files.iter().map(|file| file.number).collect();
         let added: Vec<Vec<u64>> = edits.iter().map(numbers).collect();
-        // A crash here is safe: the files are left over, and nothing else was changed.
+        // A crash here is safe: the files are obsolete, and nothing else was changed.
         self.halfway(INGESTION, || {
             self.apply_at(&mut versions, edits, last)?;
             let installed =
@@ -257,8 +258,8 @@ impl Writer {
                 }
             }
             let snapshots = snapshots.unwrap_or_else(|| self.shared.snapshots.hold_still());
-            // Who reads takes a version, then a number: with a new version it is a new number. A
-            // snapshot takes its number first, and would see the files appear.
+            // A read takes its version first and then the sequence number, so with a new version it
+            // has a new number. A snapshot takes its number first, and would see the files appear.
             self.shared.published.store(last, Ordering::Release);
             for (job, version) in jobs.iter().zip(installed) {
                 version.into_iter().for_each(|version| job.family.install(version, &[]));
@@ -268,7 +269,7 @@ impl Writer {
         })
     }
 
-    /// What the MANIFEST is told of the files of a job.
+    /// Returns the version edit that adds a job's files.
     fn edit(&self, job: &Job, versions: &VersionSet) -> VersionEdit {
         let column_family = job.family.id();
         let now_s = self.clock.wall_us() / 1_000_000;
@@ -281,7 +282,7 @@ impl Writer {
         VersionEdit { column_family, new_files: new_files.collect(), ..VersionEdit::default() }
     }
 
-    /// Removes what was brought into the directory and does not count.
+    /// Removes the files of a failed ingestion from the directory.
     fn remove_arrivals(&self, jobs: &[Job]) {
         let is_halfway = matches!(self.errors.latched(), Some((FailedPart::Installation, _)));
         if is_halfway || self.versions().failure().is_some() {
@@ -293,14 +294,14 @@ impl Writer {
         }
     }
 
-    /// Step 8 for the files of a job; tells what became of them.
+    /// Step 8 for the files of a job. Returns their results.
     fn finish_job(&self, job: &Job, micros: u64) -> Vec<IngestedFile> {
         let mut ingested = Vec::new();
         for ((file, arrival), place) in job.files.iter().zip(&job.arrivals).zip(&job.places) {
             if job.options.move_files
                 && let Err(error) = self.storage.remove(&file.path)
             {
-                self.info_log.warn(format_args!("a file that was taken in stays: {error}"));
+                self.info_log.warn(format_args!("cannot remove an ingested file: {error}"));
             }
             self.info_log.info(format_args!(
                 "ingested {} into level {} of '{}' as table {}: {} entries, {} bytes, sequence \

@@ -1,45 +1,47 @@
-//! Ingestion: tables that were made outside a database are taken in as they are.
+//! Ingestion adds tables that were written outside a database, without rewriting them.
 //!
-//! [`SstFileWriter`] makes such tables. All their records have sequence number 0; where they must
-//! be newer than what a database holds, the MANIFEST gives the table another, which counts for all
-//! its records.
+//! [`SstFileWriter`] writes such tables. All their records have sequence number 0; if they must be
+//! newer than the database's data, the MANIFEST assigns the table a global sequence number, which
+//! applies to all its records.
 //!
 //! # Order
 //!
-//! 1. The files are examined where they are ([`external_file`]): whether each is a table that can
-//!    be taken in, and from which key to which it reaches. Those that are tables of this database
-//!    are not moved ([`own_tables`]). Nothing has been changed then.
-//! 2. They get a second name in the database's directory, or are copied there ([`arrival`]), and
-//!    are synced, and then the directory.
-//! 3. What is in memory of the keys they reach over is flushed.
-//! 4. Nobody writes any more: ingestion leads the write queue. What came into memory meanwhile is
-//!    flushed.
-//! 5. With several column families, the logs that are complete are synced, as before the edit of a
-//!    flush: a file must not outlive what was logged before it, or its column family seems to have
-//!    more than there are logs for.
-//! 6. Each gets the deepest level where nothing is in its way, and a sequence number if it hides
-//!    anything ([`place`]). What tables hold was looked up before ([`overlap`]): it stays true.
-//! 7. One group of edits makes them part of the database, those of several column families
-//!    together. The sequence numbers are published, then readers get the new versions: a read takes
-//!    its version first, and so sees all the files of a column family or none. No snapshot is taken
-//!    in between, which would see them appear.
-//! 8. Writes go on. With `move_files` the first names go.
+//! 1. The files are examined at their original paths ([`external_file`]): whether each is a table
+//!    that can be ingested, and its key range. Tables of this database are not moved
+//!    ([`own_tables`]). Nothing is changed in this step.
+//! 2. They are linked or copied into the database's directory ([`arrival`]) and synced, and then
+//!    the directory is synced.
+//! 3. Memtables with records in their key ranges are flushed.
+//! 4. The ingestion leads the write queue, which blocks writes. Records written meanwhile in the
+//!    key ranges are flushed.
+//! 5. With several column families, closed logs are synced, as before the edit of a flush: a file
+//!    must not survive a crash that loses records logged before it, since its column family would
+//!    then be ahead of the logs.
+//! 6. Each file gets the deepest possible level, and a sequence number if it hides anything
+//!    ([`place`]). Overlaps with tables were looked up before ([`overlap`]), and stay valid since
+//!    tables are immutable.
+//! 7. One atomic group of edits adds the files of all column families. The sequence numbers are
+//!    published, then readers get the new versions: a read takes its version first, and so sees all
+//!    the files of a column family or none. No snapshot is taken in between, since it would see
+//!    them appear.
+//! 8. Writes continue. With `move_files` the original names are removed.
 //!
 //! # A crash
 //!
-//! Before the end of step 7's sync nothing counts, and the next open removes what was brought into
-//! the directory. After it everything counts. Before the end of step 8 the first names may still be
-//! there.
+//! Before the end of step 7's sync nothing was ingested, and the next open removes the files from
+//! the directory. After it everything was ingested; until the end of step 8 original names may
+//! remain.
 //!
 //! # An error
 //!
-//! What was brought into the directory is removed, unless the MANIFEST may name it: after a failed
-//! write of the MANIFEST it is left to the next open.
+//! The files in the directory are removed, unless the MANIFEST may name them: after a failed write
+//! of the MANIFEST they are left to the next open.
 //!
 //! # Closing
 //!
-//! Closing waits for an ingestion to end, which gives up if it still brings files: nobody else may
-//! open the database and give its numbers to other tables while it may remove its own.
+//! Closing waits for an ingestion to end, which is cancelled if it still links or copies files.
+//! Otherwise another process could open the database and reuse the numbers of files that the
+//! ingestion may yet remove.
 //!
 //! Source: `db/external_sst_file_ingestion_job.cc`, `table/sst_file_writer.cc`.
 

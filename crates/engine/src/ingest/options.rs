@@ -1,4 +1,4 @@
-//! What can be asked of an ingestion, and what it answers.
+//! Options and results of an ingestion.
 
 use std::path::{Path, PathBuf};
 
@@ -7,38 +7,39 @@ use tailwater_format::key::Sequence;
 use crate::db::ColumnFamily;
 use crate::{Error, Result};
 
-/// How files are taken in. The names and defaults are RocksDB's, of its
-/// `IngestExternalFileOptions`.
+/// Options of an ingestion. Names and defaults are those of RocksDB's `IngestExternalFileOptions`.
 ///
-/// Checksums of whole files are neither taken nor made: they need `file_checksum_gen_factory`,
-/// which is refused.
+/// Whole-file checksums are neither verified nor created: they need `file_checksum_gen_factory`,
+/// which has no effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IngestOptions {
-    /// The files are linked into the database's directory, and their first names removed when the
-    /// ingestion is done. Of a symbolic link it is the file that it leads to which is linked, and
-    /// the symbolic link that is removed. A file that is a table of this database, whatever path,
-    /// symbolic link or hard link leads to it, is refused as an invalid argument.
+    /// Moves the files: they are linked into the database's directory, and their original names are
+    /// removed at the end. If a name is a symbolic link, its target is linked, and the symbolic
+    /// link is removed. A file that is a table of this database, whatever path, symbolic link or
+    /// hard link leads to it, is refused as an invalid argument.
     pub move_files: bool,
-    /// The same, but the first names stay. The files must not be changed by them.
+    /// Links the files into the database's directory, and keeps the original names. The files must
+    /// not be changed through these.
     pub link_files: bool,
-    /// Files that cannot be linked are copied.
+    /// Copies files that cannot be linked.
     pub failed_move_fall_back_to_copy: bool,
-    /// Snapshots that there are go on showing what they showed.
+    /// Existing snapshots do not see the files.
     pub snapshot_consistency: bool,
-    /// A file may get a sequence number for all its records, which it needs if it hides anything.
+    /// Allows assigning a file a sequence number for all its records, which it needs if it hides
+    /// anything.
     pub allow_global_seqno: bool,
-    /// What is in memory of a file's keys may be flushed.
+    /// Allows flushing memtables that overlap a file's key range, which blocks writes.
     pub allow_blocking_flush: bool,
-    /// Every block of the files is read and checked before anything is changed.
+    /// Reads and verifies every block of the files before anything is changed.
     pub verify_checksums_before_ingest: bool,
-    /// Only the last level will do.
+    /// Fails if a file cannot go to the last level.
     pub fail_if_not_bottommost_level: bool,
-    /// Not built, refused: files are not taken in behind all others.
+    /// Not supported, refused: ingestion behind all other data.
     pub ingest_behind: bool,
-    /// Not built, refused: sequence numbers stand in the MANIFEST alone, as RocksDB has them since
-    /// 5.16.
+    /// Not supported, refused: sequence numbers are written to the MANIFEST only, as by RocksDB
+    /// since 5.16.
     pub write_global_seqno: bool,
-    /// Not built, refused: tables of a database are not taken in with their own sequence numbers.
+    /// Not supported, refused: ingestion of database tables with their own sequence numbers.
     pub allow_db_generated_files: bool,
 }
 
@@ -61,7 +62,7 @@ impl Default for IngestOptions {
 }
 
 impl IngestOptions {
-    /// Refuses, by name, what is not built and what contradicts itself.
+    /// Refuses unsupported and contradictory options, by name.
     pub(super) fn check(&self) -> Result<()> {
         let refused = [
             (self.ingest_behind, "ingest_behind"),
@@ -77,39 +78,40 @@ impl IngestOptions {
         Ok(())
     }
 
-    /// Whether files get a second name rather than a copy.
+    /// Whether files are linked rather than copied.
     pub(super) fn links(&self) -> bool {
         self.move_files || self.link_files
     }
 }
 
-/// Files for one column family. Where two of them have the same keys, the later one counts.
+/// Files to ingest into one column family. If several have the same key, the last one takes
+/// precedence.
 #[derive(Debug, Clone, Copy)]
 pub struct ExternalFiles<'a> {
-    /// The column family that takes them in.
+    /// The column family.
     pub family: &'a ColumnFamily,
     /// The files.
     pub paths: &'a [&'a Path],
-    /// How.
+    /// The options.
     pub options: IngestOptions,
 }
 
-/// A file that was taken in.
+/// A file that was ingested.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IngestedFile {
-    /// Where it came from.
+    /// Its original path.
     pub path: PathBuf,
-    /// The number of the table that it is now.
+    /// The number of its table.
     pub number: u64,
-    /// The level that it is in.
+    /// Its level.
     pub level: usize,
     /// The sequence number of its records: 0 if it hides nothing.
     pub sequence: Sequence,
     /// Its length in bytes.
     pub size: u64,
-    /// How many records it has, range tombstones included.
+    /// Number of records, range tombstones included.
     pub entries: u64,
-    /// How many of them are range tombstones.
+    /// Number of range tombstones.
     pub range_deletions: u64,
     /// Whether it was copied rather than linked.
     pub is_copy: bool,

@@ -1,8 +1,8 @@
-//! Whether a database has anything where a file reaches.
+//! Overlaps of a file's key range with records of the database.
 //!
-//! Tables that only reach over a file's keys, and have none of them, are not in its way: so they
-//! are looked into. What was found once stays true, since neither the file nor the table changes.
-//! It is looked up while others write, and only what is new is looked up while they wait.
+//! A table whose key range overlaps a file's may have no record inside it, and then does not
+//! conflict: so tables are searched. Results are cached, since neither files nor tables change.
+//! Most are looked up while writes continue, and only new tables while writes are blocked.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
 use crate::version::FileMetadata;
 
-/// How tables of the database are looked into.
+/// Parameters of searches in tables of the database.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Ingestion, verify_checksums: true, fill_cache: true };
 
-/// Which tables have records or range tombstones where the files for a column family reach.
+/// Cached overlaps: which tables have records or range tombstones in the key ranges of files.
 #[derive(Debug, Default)]
 pub(super) struct Overlaps {
-    /// By the file's place and the table's number.
+    /// By the file's index and the table's number.
     known: BTreeMap<(usize, u64), bool>,
 }
 
 impl Overlaps {
-    /// Whether a table has anything from the first key of the file at that place to its last.
+    /// Whether a table has records or range tombstones in the key range of the file at an index.
     pub(super) fn with_table(
         &mut self,
         place: usize,
@@ -59,7 +59,7 @@ fn has_any(file: &ExternalFile, tables: &TableCache, table: &Arc<FileMetadata>) 
     Ok(iterator.valid() && comparator.compare(key, file.end()).is_le())
 }
 
-/// Whether a memtable has anything from the first key of a file to its last.
+/// Whether a memtable has records or range tombstones in the key range of a file.
 pub(super) fn with_memtable(file: &ExternalFile, memtable: &MemTable) -> bool {
     let tombstones = memtable.tombstones();
     if tombstones.is_some_and(|tombstones| tombstones.overlaps(file.begin(), file.end())) {
@@ -79,7 +79,7 @@ fn tombstones_overlap(tombstones: &FragmentedRangeTombstones, file: &ExternalFil
     })
 }
 
-/// The internal key before all records of a user key.
+/// Returns the internal key before all records of a user key.
 fn first_of(user_key: &[u8]) -> Vec<u8> {
     let mut internal_key = Vec::new();
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK);

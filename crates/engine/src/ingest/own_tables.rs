@@ -1,8 +1,7 @@
-//! Files that are tables of a database already.
+//! Detection of files that are tables of a database already.
 //!
-//! Every table that was ingested can be ingested again, also out of the database's own directory.
-//! Moved in, it would get a second name there, and then lose the first one, by which its versions
-//! know it.
+//! An ingested table can be ingested again, even from the database's own directory. If it were
+//! moved, it would get a second name there, and lose the first one, to which versions refer.
 
 use std::path::{Path, PathBuf};
 
@@ -21,12 +20,12 @@ struct OwnTable {
 }
 
 impl Writer {
-    /// Refuses to move any of `files` that a column family has as a table, whatever path or link
-    /// leads to it, or that have the name of a table in a directory of another database. Call it
+    /// Refuses to move files that are tables of a column family, whatever path or link leads to
+    /// them, or that have the name of a table in a directory of another database. Must be called
     /// before anything is linked.
     ///
     /// # Errors
-    /// Invalid argument, with both paths; those of asking what a path leads to.
+    /// Invalid argument, with both paths; errors of resolving paths.
     pub(super) fn refuse_own_tables<'a>(
         &self,
         files: impl Iterator<Item = &'a ExternalFile>,
@@ -35,7 +34,7 @@ impl Writer {
         for file in files {
             self.refuse_table_of_another(&file.path)?;
             let identity = self.storage.identity(&file.path)?;
-            // Tables never change, so one of another length is another file.
+            // Tables are immutable, so a table of another length is another file.
             let own_tables = own_tables.get_or_insert_with(|| self.own_tables());
             for table in own_tables.iter().filter(|table| table.size == file.size) {
                 if self.identity_of(&table.path)? == Some(identity) {
@@ -65,7 +64,7 @@ impl Writer {
         Ok(())
     }
 
-    /// The tables of all column families, and those that are still read.
+    /// Returns the tables of all column families, and obsolete ones that are still read.
     fn own_tables(&self) -> Vec<OwnTable> {
         let mut own_tables = Vec::new();
         for family in self.shared.family_set().iter() {
@@ -85,7 +84,7 @@ impl Writer {
         own_tables
     }
 
-    /// What a path leads to; `None` if nothing is there.
+    /// Returns the identity of the file at a path; `None` if there is none.
     fn identity_of(&self, path: &Path) -> Result<Option<FileIdentity>> {
         match self.storage.identity(path) {
             Ok(identity) => Ok(Some(identity)),

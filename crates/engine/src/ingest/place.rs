@@ -1,13 +1,13 @@
-//! Where files go that are taken in, and which sequence numbers they get.
+//! Placement of ingested files: their levels and sequence numbers.
 //!
-//! A file goes to the deepest level that it can reach from above past nothing that it hides, and in
-//! which no table reaches over its keys. A running compaction is in the way in the level that it
-//! writes to. A file that hides something gets the next sequence number, and so it is newer than
-//! everything there is; so does every file where a snapshot must not see it. One that hides nothing
-//! stays at 0.
+//! A file goes to the deepest level such that no level above has records that it hides, and no
+//! table of the level itself overlaps its key range. The output of a running compaction counts as
+//! an overlap in its level. A file that hides records gets the next sequence number, and so is
+//! newer than all existing data; so does every file that existing snapshots must not see. A file
+//! that hides nothing keeps 0.
 //!
-//! Files that overlap each other come in batches, each of files that do not. A batch is newer than
-//! the one before and goes to a level above it.
+//! If files overlap each other, they are divided into batches of files that do not. Each batch is
+//! newer than the one before, and goes to a level above it.
 //!
 //! Source: `AssignLevelAndSeqnoForIngestedFile` in `db/external_sst_file_ingestion_job.cc`.
 
@@ -26,7 +26,7 @@ use crate::options::CompactionStyle;
 use crate::version::{FileMetadata, Version};
 use crate::{Error, ErrorKind, Result};
 
-/// Where a file goes.
+/// The placement of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) level: usize,
@@ -34,36 +34,37 @@ pub(super) struct Place {
     pub(super) sequence: Sequence,
 }
 
-/// What there is in a column family, and what is asked for.
+/// The state of a column family, and the ingestion's options.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Surroundings<'a> {
     pub(super) comparator: &'a Comparator,
     pub(super) version: &'a Version,
     pub(super) running: &'a [Arc<Compaction>],
     pub(super) style: CompactionStyle,
-    /// How many levels there are.
+    /// Number of levels.
     pub(super) levels: usize,
     /// The levels between 0 and this one stay empty.
     pub(super) base_level: usize,
-    /// The highest sequence number that was given out.
+    /// The highest assigned sequence number.
     pub(super) last_sequence: Sequence,
     /// Whether there are snapshots that must not see the files.
     pub(super) is_watched: bool,
     pub(super) options: &'a IngestOptions,
 }
 
-/// What a batch of files, none of which overlap, is placed by.
+/// The rules for placing a batch of files that do not overlap each other.
 #[derive(Debug, Clone, Copy)]
 struct BatchRules {
     /// Every file gets a sequence number.
     numbers_all: bool,
-    /// They go to a level above this one, to level 0 if that is 0.
+    /// They go to a level above this one; to level 0 if this is 0.
     below: usize,
 }
 
 impl Surroundings<'_> {
-    /// The places of files, in their order. `overlaps` says whether a table has any key that the
-    /// file at that place reaches over, and is asked only about tables that reach there.
+    /// Returns the placements of files, in their order. `overlaps` returns whether a table has any
+    /// record in the key range of the file at an index, and is called only for tables whose key
+    /// range overlaps.
     pub(super) fn places(
         &self,
         files: &[ExternalFile],
@@ -120,7 +121,8 @@ impl Surroundings<'_> {
         Ok(Place { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })
     }
 
-    /// The deepest level above `below` that a file can go to, and whether it hides anything there.
+    /// Returns the deepest level above `below` to which a file can go, and whether it hides records
+    /// there.
     fn deepest_level(
         &self,
         file: &ExternalFile,
@@ -146,7 +148,7 @@ impl Surroundings<'_> {
         Ok((deepest, false))
     }
 
-    /// Whether a running compaction writes to a level where a file reaches.
+    /// Whether a running compaction writes to a level within a file's key range.
     fn is_written(&self, level: usize, file: &ExternalFile) -> bool {
         let running = self.running.iter().filter(|running| running.output_level == level);
         running.filter_map(|running| running.user_keys(self.comparator)).any(|(from, to)| {
@@ -155,7 +157,7 @@ impl Surroundings<'_> {
         })
     }
 
-    /// Whether a table reaches over a key between the first and the last of a file.
+    /// Whether the key ranges of a table and a file overlap.
     fn reaches(&self, table: &FileMetadata, file: &ExternalFile) -> bool {
         self.comparator.compare(table.smallest_user_key(), file.end()).is_le()
             && self.comparator.compare(file.begin(), table.largest_user_key()).is_le()

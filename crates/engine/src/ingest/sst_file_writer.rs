@@ -1,4 +1,4 @@
-//! Making tables outside a database.
+//! Writing of tables outside a database.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,14 +18,15 @@ use crate::table::builder::{Builder, Format, Origin, TableCompression};
 use crate::table::{NewFiles, table_buffers};
 use crate::{Error, Result};
 
-/// What such tables have in the place of a database's id: RocksDB's name for it.
+/// The database id of such tables, the same as in RocksDB.
 const DATABASE_ID: &str = "SST Writer";
-/// Makes tables outside a database, one after the other, for [`Db::ingest_external_file`] to take
-/// in: of this engine or of RocksDB, which its `SstFileWriter` is the counterpart of.
+/// Writes tables outside a database, one after another, for ingestion with
+/// [`Db::ingest_external_file`] or into RocksDB. It is the counterpart of RocksDB's
+/// `SstFileWriter`.
 ///
-/// A table is begun by [`SstFileWriter::open`] and completed by [`SstFileWriter::finish`]. Keys
-/// come in the column family's order, each once; range deletions come at any time, and hide nothing
-/// of the table itself. One thread at a time.
+/// A table is started by [`SstFileWriter::open`] and completed by [`SstFileWriter::finish`]. Keys
+/// are added in the column family's order, each once; range deletions may be added at any time, and
+/// hide nothing of the table itself. Used by one thread at a time.
 ///
 /// [`Db::ingest_external_file`]: crate::Db::ingest_external_file
 #[derive(Debug)]
@@ -36,7 +37,7 @@ pub struct SstFileWriter {
     buffers: BufferPool,
     format: Arc<Format>,
     compression: TableCompression,
-    /// With the number of the table before.
+    /// The origin of the next table, except that the file number is still the last one's.
     origin: Origin,
     open: Option<OpenTable>,
 }
@@ -46,42 +47,42 @@ pub struct SstFileWriter {
 struct OpenTable {
     builder: Builder,
     info: ExternalFileInfo,
-    /// The internal key at hand.
+    /// Buffer of the current internal key.
     key: Vec<u8>,
 }
 
-/// What a table that was made outside a database holds. Keys are user keys; they are empty where
-/// there is none.
+/// A summary of a table written outside a database. Keys are user keys, and empty if there are
+/// none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalFileInfo {
     /// The file.
     pub file_path: PathBuf,
-    /// The first key, apart from range deletions.
+    /// The first key, ignoring range deletions.
     pub smallest_key: Vec<u8>,
-    /// The last key, apart from range deletions.
+    /// The last key, ignoring range deletions.
     pub largest_key: Vec<u8>,
     /// The key at which the first range deletion begins.
     pub smallest_range_del_key: Vec<u8>,
     /// The key before which the last range deletion ends.
     pub largest_range_del_key: Vec<u8>,
-    /// The length in bytes; while it is written, that of the blocks that are complete.
+    /// The length in bytes; while it is being written, that of the complete blocks.
     pub file_size: u64,
-    /// How many keys there are, apart from range deletions.
+    /// Number of keys, without range deletions.
     pub num_entries: u64,
-    /// How many range deletions there are.
+    /// Number of range deletions.
     pub num_range_del_entries: u64,
     /// The version of such tables.
     pub version: u32,
 }
 
 impl SstFileWriter {
-    /// Makes tables as column family `family` of a database with these options would: its order of
-    /// keys, its blocks and filters, and the compression of its last level. They can be taken in by
-    /// any column family of that order.
+    /// Creates a writer of tables in the format of column family `family` of a database with these
+    /// options: its order of keys, its blocks and filters, and the compression of its last level.
+    /// They can be ingested into any column family with that order.
     ///
     /// # Errors
-    /// Invalid argument, which names the option, for one that contradicts another or needs what is
-    /// not built, and for a comparator that is not known.
+    /// Invalid argument, with the option's name, for contradictory or unsupported options and an
+    /// unknown comparator.
     pub fn new(options: &OpenOptions, family: &str) -> Result<Self> {
         let options = options.sanitized(Path::new(""), false);
         let of_family = options.column_family(family);
@@ -112,7 +113,7 @@ impl SstFileWriter {
         })
     }
 
-    /// Has the tables say which column family they are for; no other takes them in then.
+    /// Records in the tables which column family they are for; no other can ingest them then.
     #[must_use]
     pub fn for_column_family(mut self, family: &ColumnFamily) -> Self {
         self.origin.column_family_id = Some(family.id());
@@ -120,18 +121,18 @@ impl SstFileWriter {
         self
     }
 
-    /// Begins a table. A file that is there is written over.
+    /// Starts a table. An existing file is overwritten.
     ///
     /// # Errors
-    /// Invalid argument, while another table is open; not supported, for a compression that is not
-    /// built, and for an I/O mode that the filesystem refuses; those of creating the file.
+    /// Invalid argument, while another table is open; not supported, for an unsupported
+    /// compression, and for an I/O mode that the filesystem refuses; errors of creating the file.
     pub fn open(&mut self, path: &Path) -> Result<()> {
         if let Some(open) = &self.open {
-            let message = "a table that was begun is not finished yet";
+            let message = "the previous table is not finished yet";
             return Err(Error::invalid_argument(message).in_file(&open.info.file_path));
         }
         let directory = path.parent().unwrap_or(path);
-        // What there is to warn of stands in no LOG: there is none.
+        // Warnings are dropped, since there is no LOG.
         self.io_modes.try_in(&*self.storage, directory, &[Purpose::Ingestion])?;
         let files = NewFiles {
             storage: &*self.storage,
@@ -151,20 +152,20 @@ impl SstFileWriter {
         Ok(())
     }
 
-    /// Gives `key` this value.
+    /// Sets the value of `key`.
     ///
     /// # Errors
-    /// Invalid argument, if no table is open, and for a key that is not behind the one before: the
-    /// table stays as it was. Not supported, for a key or value of 4 GiB, and those of the file: it
-    /// takes nothing more then.
+    /// Invalid argument, if no table is open, or for a key that is not above the previous one: the
+    /// table is unchanged. Not supported, for a key or value of 4 GiB, and errors of the file: the
+    /// table then accepts nothing more.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.add(ValueType::Value, key, value)
     }
 
-    /// Gives `key` a merge operand.
+    /// Adds a merge operand to `key`.
     ///
     /// # Errors
-    /// As [`SstFileWriter::put`].
+    /// Those of [`SstFileWriter::put`].
     pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
         self.add(ValueType::Merge, key, operand)
     }
@@ -172,16 +173,16 @@ impl SstFileWriter {
     /// Deletes `key`.
     ///
     /// # Errors
-    /// As [`SstFileWriter::put`].
+    /// Those of [`SstFileWriter::put`].
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
         self.add(ValueType::Deletion, key, &[])
     }
 
-    /// Deletes every key from `begin` up to, not including, `end` of what the database holds when
-    /// it takes the table in. Nothing is deleted between a key and itself.
+    /// Deletes every key from `begin` to `end`, exclusive, that the database holds when it ingests
+    /// the table. If both are equal, nothing is deleted.
     ///
     /// # Errors
-    /// As [`SstFileWriter::put`]; invalid argument, for an end that comes before the beginning.
+    /// Those of [`SstFileWriter::put`]; invalid argument, for an end before the beginning.
     pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
         let comparator = self.format.comparator();
         let open = self.open.as_mut().ok_or_else(no_table)?;
@@ -208,16 +209,16 @@ impl SstFileWriter {
         Ok(())
     }
 
-    /// The length of the table's blocks that are complete, in bytes; 0 if none is open.
+    /// Returns the length of the open table's complete blocks, in bytes; 0 if no table is open.
     pub fn file_size(&self) -> u64 {
         self.open.as_ref().map_or(0, |open| open.info.file_size)
     }
 
-    /// Completes the table, and puts it and its name on the device.
+    /// Completes the table, and syncs it and its directory.
     ///
     /// # Errors
-    /// Invalid argument, if no table is open, and for one that nothing was added to, which stays
-    /// open. Those of the file, which is removed then.
+    /// Invalid argument, if no table is open, or if it is empty, in which case it stays open.
+    /// Errors of the file, which is then removed.
     pub fn finish(&mut self) -> Result<ExternalFileInfo> {
         let open = self.open.take().ok_or_else(no_table)?;
         if open.builder.is_empty() {
@@ -239,7 +240,7 @@ impl SstFileWriter {
                 Ok(info)
             }
             Err(error) => {
-                // What is left is no table.
+                // The file is incomplete.
                 let _ = self.storage.remove(&info.file_path);
                 Err(error)
             }
@@ -252,7 +253,7 @@ impl SstFileWriter {
         let info = &mut open.info;
         if info.num_entries > 0 && comparator.compare(key, &info.largest_key).is_le() {
             let (shown, before) = (key.escape_ascii(), info.largest_key.escape_ascii());
-            let message = format!("key '{shown}' does not come behind the one before, '{before}'");
+            let message = format!("key '{shown}' is not above the previous key, '{before}'");
             return Err(Error::invalid_argument(message).in_file(&info.file_path));
         }
         open.set_key(key, value_type);
@@ -270,7 +271,7 @@ impl SstFileWriter {
 }
 
 impl Drop for SstFileWriter {
-    /// A table that was not finished is removed.
+    /// Removes an unfinished table.
     fn drop(&mut self) {
         if let Some(OpenTable { builder, info, .. }) = self.open.take() {
             builder.abandon();
@@ -280,7 +281,7 @@ impl Drop for SstFileWriter {
 }
 
 impl OpenTable {
-    /// Sets the internal key at hand; its sequence number is 0.
+    /// Sets the current internal key, with sequence number 0.
     fn set_key(&mut self, user_key: &[u8], value_type: ValueType) {
         self.key.clear();
         put_internal_key(&mut self.key, user_key, pack_trailer(0, value_type as u8));
@@ -288,7 +289,7 @@ impl OpenTable {
 }
 
 impl ExternalFileInfo {
-    /// That of an empty table.
+    /// Returns the summary of an empty table.
     fn of(path: &Path) -> Self {
         Self {
             file_path: path.to_owned(),

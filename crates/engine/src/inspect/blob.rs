@@ -13,34 +13,34 @@ use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 use super::read_exactly;
 use crate::{Error, Result};
 
-/// How many bytes are looked through at once for the next record behind damage.
+/// Size of the window that is searched for the next record after damage, in bytes.
 const SEARCH_WINDOW: usize = 64 << 10;
 
-/// A blob file that is read from its start. It keeps one record in memory.
+/// A reader of a blob file. It keeps one record in memory.
 pub struct BlobFileReader {
     file: Arc<dyn ReadFile>,
     header: Result<BlobFileHeader>,
     footer: Result<BlobFileFooter>,
     decompressor: Decompressor,
-    /// Where the file ends.
+    /// Length of the file.
     length: u64,
-    /// Where the records end.
+    /// End of the records.
     records_end: u64,
     position: u64,
 }
 
-/// The next thing in a blob file.
+/// An item of a blob file.
 #[derive(Debug)]
 pub enum BlobItem {
-    /// A record whose header holds.
+    /// A record with a valid header.
     Record(BlobRecord),
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Damage {
-        /// Where they begin.
+        /// Their offset.
         offset: u64,
-        /// How many there are, up to the next record or the end.
+        /// Their number, up to the next record or the end.
         length: u64,
-        /// What is wrong where they begin.
+        /// What is wrong at their offset.
         error: Error,
     },
 }
@@ -48,11 +48,11 @@ pub enum BlobItem {
 /// A record of a blob file.
 #[derive(Debug)]
 pub struct BlobRecord {
-    /// Where it begins.
+    /// Its offset.
     pub offset: u64,
-    /// How many bytes it takes, header and key included.
+    /// Its length, including header and key, in bytes.
     pub length: u64,
-    /// Where its value begins: what a blob index says.
+    /// The offset of its value, as in a blob index.
     pub value_offset: u64,
     /// The user key.
     pub key: Vec<u8>,
@@ -60,18 +60,18 @@ pub struct BlobRecord {
     pub stored_length: u64,
     /// When it expires, in seconds since 1970; 0 for never.
     pub expiration: u64,
-    /// The length of the value in bytes, `None` where a damaged header does not say how it is
-    /// compressed; or why it cannot be had: a checksum that does not hold, or bytes that do not
-    /// decompress.
+    /// The length of the value in bytes, or why it cannot be read: a checksum mismatch, or bytes
+    /// that do not decompress. `None` if the file's header is damaged, so that the compression is
+    /// unknown.
     pub value_length: Result<Option<u64>>,
 }
 
 impl BlobFileReader {
-    /// Opens a blob file. A header or footer that is damaged is told by [`Self::header`] and
-    /// [`Self::footer`].
+    /// Opens a blob file. [`Self::header`] and [`Self::footer`] return errors about a damaged
+    /// header or footer.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let file = storage.open(path, IoMode::Buffered, Purpose::Verification)?;
         let length = file.length()?;
@@ -83,7 +83,7 @@ impl BlobFileReader {
         let footer = read(footer_at, BLOB_FOOTER_LENGTH).and_then(|bytes| {
             BlobFileFooter::decode(&bytes).map_err(|error| Error::decoding(path, footer_at, error))
         });
-        // A file that was not closed has no footer, and its records go on to its end.
+        // A file that was not closed has no footer, and its records extend to its end.
         let records_end = if footer.is_ok() { footer_at } else { length };
         let position = BLOB_HEADER_LENGTH as u64;
         let decompressor = Decompressor::new();
@@ -110,11 +110,11 @@ impl BlobFileReader {
         &self.footer
     }
 
-    /// The next thing in the file; `None` at its end. Behind a record whose header is damaged, so
-    /// that its length is not known, the next one is searched whose checksums all hold.
+    /// Returns the next item; `None` at the end. After a record with a damaged header, whose length
+    /// is unknown, it searches for the next record with valid checksums.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub fn next_item(&mut self) -> Result<Option<BlobItem>> {
         let offset = self.position;
         if offset >= self.records_end {
@@ -129,7 +129,7 @@ impl BlobFileReader {
         Ok(Some(BlobItem::Damage { offset, length: self.position - offset, error }))
     }
 
-    /// The header of a record that ends before the footer.
+    /// Reads a record's header, and checks that the record ends before the footer.
     fn record_header(&self, offset: u64) -> Result<BlobRecordHeader> {
         let path = self.file.path();
         let bytes =
@@ -139,7 +139,7 @@ impl BlobFileReader {
         let end = offset.checked_add(header.record_length());
         if end.is_none_or(|end| end > self.records_end) {
             let message = format!(
-                "a record of {} bytes goes past the end of the records at {}",
+                "a record of {} bytes extends beyond the end of the records at {}",
                 header.record_length(),
                 self.records_end
             );
@@ -148,7 +148,7 @@ impl BlobFileReader {
         Ok(header)
     }
 
-    /// Reads the record whose header was read, and moves behind it.
+    /// Reads the rest of a record, and moves past it.
     fn record(&mut self, offset: u64, header: &BlobRecordHeader) -> Result<BlobItem> {
         let body_at = offset + BLOB_RECORD_HEADER_LENGTH as u64;
         let length = (header.key_length + header.value_length) as usize;
@@ -171,7 +171,7 @@ impl BlobFileReader {
         }))
     }
 
-    /// How long a value is that was stored as the header says.
+    /// Returns the uncompressed length of a value.
     fn value_length(&mut self, stored: &[u8]) -> tailwater_format::Result<Option<u64>> {
         let Ok(header) = &self.header else { return Ok(None) };
         if header.compression == Compression::None {
@@ -182,7 +182,7 @@ impl BlobFileReader {
         Ok(Some(value.len() as u64))
     }
 
-    /// Where the next record begins whose checksums all hold, or where the records end.
+    /// Returns the offset of the next record with valid checksums, or the end of the records.
     fn next_whole_record(&self, from: u64) -> Result<u64> {
         let mut window_at = from;
         while window_at < self.records_end {

@@ -1,4 +1,4 @@
-//! MANIFEST files, edit by edit, and the state that their edits lead to.
+//! MANIFEST files, edit by edit, and the state that results from their edits.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,28 +14,28 @@ use super::record_log::{Item, Items};
 use crate::version::manifest::{self, Manifest};
 use crate::{Error, ErrorKind, Result};
 
-/// How many levels a column family is shown with at least.
+/// Minimum number of levels shown for a column family.
 const LEVEL_COUNT: usize = 7;
 
-/// A MANIFEST that is read from its start.
+/// A reader of a MANIFEST.
 pub struct ManifestReader {
     items: Items,
     records: u64,
 }
 
-/// The next thing in a MANIFEST.
+/// An item of a MANIFEST.
 #[derive(Debug)]
 pub enum ManifestItem {
-    /// A record and what it says.
+    /// A record and its edit.
     Edit {
-        /// How many records stand before it.
+        /// The number of records before it.
         number: u64,
-        /// Where it stands.
+        /// Its location and form.
         placement: Placement,
         /// The edit, or why it does not decode; offsets count from the edit's first byte.
         edit: std::result::Result<Box<VersionEdit>, tailwater_format::Error>,
     },
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Irregularity(Irregularity),
 }
 
@@ -43,7 +43,7 @@ impl ManifestReader {
     /// Opens a MANIFEST.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let file = storage.open(path, IoMode::Buffered, Purpose::Manifest)?;
         Ok(Self { items: Items::open(file, Some(0), Purpose::Manifest)?, records: 0 })
@@ -59,10 +59,10 @@ impl ManifestReader {
         self.items.length()
     }
 
-    /// The next thing in the file; `None` at its end. It goes on behind damage.
+    /// Returns the next item; `None` at the end. It continues after damage.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub fn next_item(&mut self) -> Result<Option<ManifestItem>> {
         loop {
             let (placement, payload) = match self.items.next()? {
@@ -70,7 +70,7 @@ impl ManifestReader {
                 Some(Item::Irregularity(irregularity)) => {
                     return Ok(Some(ManifestItem::Irregularity(irregularity)));
                 }
-                // Records about logs mean nothing in a MANIFEST.
+                // Records about logs have no meaning in a MANIFEST.
                 Some(Item::TimestampSizes { .. } | Item::Predecessor { .. }) => continue,
                 Some(Item::Record { placement, payload }) => (placement, payload),
             };
@@ -82,71 +82,71 @@ impl ManifestReader {
     }
 }
 
-/// What a MANIFEST says the database consists of.
+/// The state of a database according to its MANIFEST.
 #[derive(Debug, Clone)]
 pub struct ManifestState {
     /// The file.
     pub path: PathBuf,
     /// The number in its name.
     pub number: u64,
-    /// The database's id, where the MANIFEST has it.
+    /// The database's id, if the MANIFEST has it.
     pub database_id: Option<String>,
-    /// The number that the next file gets.
+    /// The next file number.
     pub next_file_number: u64,
     /// The highest sequence number in tables.
     pub last_sequence: Sequence,
-    /// The highest id that a column family has had.
+    /// The highest id that any column family has had.
     pub max_column_family: u32,
-    /// Logs with a lower number are needed by no column family.
+    /// No column family needs logs with a lower number.
     pub min_log_number_to_keep: u64,
-    /// Logs whose synced length was noted, and that length in bytes.
+    /// Logs with a recorded synced length, and that length in bytes.
     pub synced_logs: BTreeMap<u64, u64>,
-    /// How many records the file has.
+    /// The number of records in the file.
     pub records: u64,
-    /// Where the file ends inside a record, if it does, and what it ends inside.
+    /// If the file ends inside a record, its offset and a description.
     pub torn: Option<(u64, String)>,
-    /// How many edits at the end are of a group that is not complete and have no effect.
+    /// The number of edits of an incomplete group at the end, which have no effect.
     pub unfinished_edits: usize,
     /// The column families that were not dropped, by id.
     pub column_families: Vec<FamilyState>,
 }
 
-/// A column family, as a MANIFEST says it is.
+/// The state of a column family according to a MANIFEST.
 #[derive(Debug, Clone)]
 pub struct FamilyState {
     /// Its id; 0 is the default one.
     pub id: u32,
     /// Its name.
     pub name: String,
-    /// The name of its order.
+    /// The name of its comparator.
     pub comparator: String,
-    /// Logs with a lower number hold nothing for it that is not in tables.
+    /// All its writes in logs with a lower number are in tables.
     pub log_number: u64,
-    /// Its tables by level: in level 0 the newest first, in the others in key order; by their
-    /// numbers where the order of keys is not known here.
+    /// Its tables by level: in level 0 newest first, in the others in key order; by number if its
+    /// comparator is not built in.
     pub levels: Vec<Vec<NewFile>>,
     /// Its blob files, by number.
     pub blob_files: Vec<BlobFileState>,
 }
 
-/// A blob file, as a MANIFEST says it is.
+/// The state of a blob file according to a MANIFEST.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BlobFileState {
-    /// What was said when it was added.
+    /// The edit that added it.
     pub added: BlobFileAddition,
-    /// How many of its blobs nothing refers to any more.
+    /// The number of its garbage blobs, to which nothing refers.
     pub garbage_count: u64,
-    /// How many bytes those take.
+    /// The size of its garbage blobs, in bytes.
     pub garbage_bytes: u64,
 }
 
 impl FamilyState {
-    /// How many tables it has.
+    /// Returns the number of its tables.
     pub fn table_count(&self) -> usize {
         self.levels.iter().map(Vec::len).sum()
     }
 
-    /// How many bytes its tables take.
+    /// Returns the size of its tables, in bytes.
     pub fn table_bytes(&self) -> u64 {
         self.levels.iter().flatten().map(|file| file.size).fold(0, u64::saturating_add)
     }
@@ -181,10 +181,10 @@ impl BlobFileState {
     }
 }
 
-/// The number of the MANIFEST that CURRENT names.
+/// Returns the number of the MANIFEST that CURRENT names.
 ///
 /// # Errors
-/// Not found, where there is no CURRENT and so no database; corruption, where it names none.
+/// Not found, if there is no CURRENT and so no database; corruption, if it names no MANIFEST.
 pub fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
     manifest::current(storage, directory).map_err(|error| {
         if !error.is_not_found() {
@@ -195,11 +195,12 @@ pub fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
     })
 }
 
-/// What the edits of `MANIFEST-<number>` lead to, under the rules by which a database opens.
+/// Returns the state that results from the edits of `MANIFEST-<number>`, under the rules of opening
+/// a database.
 ///
 /// # Errors
-/// Corruption, with file, record and offset, where a database would not open with it; not found,
-/// where it is not there.
+/// Corruption, with file, record and offset, if a database would not open with it; not found, if it
+/// does not exist.
 pub fn state(storage: &dyn Storage, directory: &Path, number: u64) -> Result<ManifestState> {
     let path = directory.join(FileKind::Manifest(number).to_string());
     storage.metadata(&path)?;

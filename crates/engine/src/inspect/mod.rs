@@ -1,10 +1,9 @@
-//! Looking into the files of a database, one by one and record by record.
+//! Inspection of single database files, record by record.
 //!
-//! What a database does with a damaged file is to refuse it or to leave a part of it out. Here
-//! damage is a value like any other: a reader says where it is and what is wrong with it, and goes
-//! on behind it as far as the format lets it. Nothing here opens a database, takes a lock or
-//! changes a file; the files may belong to a database that is open for writing, and are then seen
-//! as they are at this moment.
+//! A database refuses a damaged file or skips a part of it. Here damage is an ordinary value: a
+//! reader returns its location and cause, and continues after it as far as the format allows.
+//! Nothing here opens a database, takes a lock or changes a file; files of a database that is open
+//! for writing are read in their current state.
 //!
 //! ```text
 //! manifest   MANIFEST files: version edits, and what they lead to
@@ -28,7 +27,7 @@ use crate::{Error, Result};
 /// Reads `length` bytes at `offset`.
 ///
 /// # Errors
-/// Corruption, where the file ends before that; those of the system.
+/// Corruption, if the file ends before; I/O errors.
 fn read_exactly(
     file: &dyn ReadFile,
     offset: u64,

@@ -1,4 +1,4 @@
-//! What MANIFEST files and write-ahead logs have in common: records in a log of 32 KiB blocks.
+//! The record format shared by MANIFEST files and write-ahead logs: records in 32 KiB blocks.
 
 use std::ops::Range;
 use std::path::Path;
@@ -15,46 +15,47 @@ use tailwater_io::{Purpose, ReadFile};
 use crate::Result;
 use crate::record_log::{self, FileSource};
 
-/// The type of the record that says how those behind it are compressed.
+/// The type of the record that states the compression of later records.
 const COMPRESSION_TYPE: u8 = 9;
 
-/// What is behind the end of a log whose file held another before.
-const LEFT_BEHIND: &str = "left from an earlier use of the file: the log ends before it";
+/// Reason given for the remains of an earlier log in a recycled file.
+const LEFT_BEHIND: &str = "remains of an earlier use of the file: the log ends before it";
 
-/// Where a record stands and how it is written.
+/// The location and form of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
-    /// Where its first header begins.
+    /// Offset of its first header.
     pub offset: u64,
-    /// How many bytes of the file it takes, headers included.
+    /// Its length in the file, headers included, in bytes.
     pub length: u64,
-    /// In how many fragments it is cut; more than one where it meets the end of a block.
+    /// Number of fragments; more than one if it crosses a block boundary.
     pub fragments: u32,
-    /// Whether its fragments carry the log's number, so that the file can be used again.
+    /// Whether its fragments carry the log's number, so that the file can be recycled.
     pub recyclable: bool,
     /// Whether it is compressed, with zstd.
     pub compressed: bool,
 }
 
-/// What bytes are that are no record.
+/// Kinds of bytes that are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IrregularityKind {
     /// They contradict the format.
     Damage,
-    /// The file ends inside something that was begun.
+    /// The file ends inside a record or fragment.
     Torn,
-    /// Space that was allocated and never written.
+    /// Preallocated space that was never written.
     Unwritten,
-    /// A record of an ignorable type, with which a log is filled up to a boundary.
+    /// A record of an ignorable type, which pads a log to a boundary.
     Padding,
-    /// What an earlier use of the file left behind: records, and what is left of one.
+    /// Remains of an earlier log in a recycled file: whole records or part of one.
     Stale,
-    /// A fragment that does not decompress though its checksum is right.
+    /// A fragment that does not decompress although its checksum is valid.
     Undecompressable,
 }
 
 impl IrregularityKind {
-    /// The name in figures: `damage`, `torn`, `unwritten`, `padding`, `stale`, `undecompressable`.
+    /// Returns its name for summaries: `damage`, `torn`, `unwritten`, `padding`, `stale`,
+    /// `undecompressable`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Damage => "damage",
@@ -67,29 +68,30 @@ impl IrregularityKind {
     }
 }
 
-/// Bytes of a record log that are no record.
+/// Bytes of a record log that are not a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Irregularity {
-    /// What they are.
+    /// Their kind.
     pub kind: IrregularityKind,
-    /// Where they begin, or where it was noticed.
+    /// Their offset, or the offset at which the irregularity was detected.
     pub offset: u64,
-    /// How many bytes are passed over for it, those of an unfinished record before it included.
+    /// Number of bytes skipped, including those of an unfinished record before it.
     pub length: u64,
-    /// How many of its kind stand there one behind the other.
+    /// Number of consecutive irregularities of the same kind merged into this one.
     pub count: u64,
-    /// What is wrong, for people.
+    /// A human-readable reason.
     pub reason: String,
     event: Event<'static>,
 }
 
 impl Irregularity {
-    /// What a recovery mode makes of it, if it is the first of its log that ends anything.
+    /// Returns what a recovery mode does with it, if it is the first irregularity that ends the
+    /// log.
     pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
         mode.verdict(&self.event)
     }
 
-    /// Whether it is lost data, torn or damaged, rather than space without any.
+    /// Whether data was lost, torn or damaged, rather than none written there.
     pub fn loses_data(&self) -> bool {
         match &self.event {
             Event::Stale(stale) => stale.in_record,
@@ -100,7 +102,8 @@ impl Irregularity {
         }
     }
 
-    /// Takes `next` in, if both are unwritten space or both are stale, and answers whether it did.
+    /// Merges `next` into this one, if both are unwritten space or both are stale. Returns whether
+    /// it did.
     pub fn merge(&mut self, next: &Self) -> bool {
         let mergeable = matches!(self.kind, IrregularityKind::Unwritten | IrregularityKind::Stale);
         if !mergeable || self.kind != next.kind || self.loses_data() || next.loses_data() {
@@ -130,7 +133,7 @@ impl Irregularity {
             );
         let (kind, reason) = match (may_end_log, damage.own) {
             (false, _) => (IrregularityKind::Damage, damage.reason.to_string()),
-            // In a file that was used before, nothing else tells where a crash cut a write off.
+            // In a recycled file, nothing else shows where a crash interrupted a write.
             (true, true) => (IrregularityKind::Torn, damage.reason.to_string()),
             (true, false) => (IrregularityKind::Stale, LEFT_BEHIND.to_owned()),
         };
@@ -175,7 +178,7 @@ impl Irregularity {
     }
 }
 
-/// The next thing in a record log.
+/// An item of a record log.
 pub(super) enum Item<'a> {
     Record { placement: Placement, payload: &'a [u8] },
     TimestampSizes { offset: u64, sizes: Vec<(u32, u16)> },
@@ -183,7 +186,7 @@ pub(super) enum Item<'a> {
     Irregularity(Irregularity),
 }
 
-/// A record log that is read from its start.
+/// A reader of the items of a record log.
 pub(super) struct Items {
     file: Arc<dyn ReadFile>,
     reader: RecordReader<FileSource>,
@@ -195,13 +198,13 @@ pub(super) struct Items {
 /// The first header of a log.
 struct Head {
     kind: u8,
-    /// What stands behind type and length: of a recyclable fragment its log's number, of a
-    /// statement of compression the algorithm's.
+    /// The word after type and length: the log's number in a recyclable fragment, or the algorithm
+    /// in a compression record.
     word: u32,
 }
 
 impl Items {
-    /// Reads a log from its start. Without a number in its name, that of its first fragment counts.
+    /// Opens a log. Without a number in its name, that of its first fragment is used.
     pub(super) fn open(
         file: Arc<dyn ReadFile>,
         number: Option<u64>,
@@ -225,12 +228,12 @@ impl Items {
         self.length
     }
 
-    /// The number of the algorithm that the log says it is compressed with.
+    /// The number of the compression algorithm that the log states.
     pub(super) fn compression(&self) -> Option<u32> {
         self.compression
     }
 
-    /// The next thing; `None` at the end.
+    /// Returns the next item; `None` at the end.
     pub(super) fn next(&mut self) -> Result<Option<Item<'_>>> {
         let next_header = self.next_header();
         Ok(Some(match self.reader.next_event()? {
@@ -254,8 +257,8 @@ impl Items {
         }))
     }
 
-    /// Where the next header begins: not in the few bytes that end a block, and behind the
-    /// statement of compression, which is no event.
+    /// Returns the offset of the next header: past the trailing bytes of a block, and past the
+    /// compression record, which is not an event.
     fn next_header(&self) -> u64 {
         match (self.reader.offset(), self.compression) {
             (0, Some(_)) => RECYCLABLE_HEADER_LENGTH as u64,
@@ -281,14 +284,15 @@ fn is_recyclable(kind: u8) -> bool {
     matches!(kind, 5..=8 | 11 | 131)
 }
 
-/// Where the first header at or behind `position` is: not in the few bytes that end a block.
+/// Returns the offset of the first header at or after `position`, past the trailing bytes of a
+/// block.
 fn header_at(position: u64) -> u64 {
     let block = BLOCK_LENGTH as u64;
     let left = block - position % block;
     if left < HEADER_LENGTH as u64 { position + left } else { position }
 }
 
-/// Walks over the headers of a record that was read whole.
+/// Reads the fragment headers of a complete record.
 fn placement(
     file: &dyn ReadFile,
     Range { start, end }: Range<u64>,

@@ -15,47 +15,47 @@ use crate::wal::batch;
 
 pub use crate::wal::batch::Refusal;
 
-/// A write-ahead log that is read from its start. It keeps one block and one batch in memory.
+/// A reader of a write-ahead log. It keeps one block and one batch in memory.
 pub struct LogReader {
     items: Items,
     number: Option<u64>,
 }
 
-/// The next thing in a log.
+/// An item of a log.
 #[derive(Debug)]
 pub enum LogItem<'a> {
     /// A record, which holds a batch.
     Batch(LogBatch<'a>),
     /// Sizes of user-defined timestamps: column family and bytes.
     TimestampSizes {
-        /// Where the record begins.
+        /// Offset of the record.
         offset: u64,
         /// Column families and the sizes of their timestamps.
         sizes: Vec<(u32, u16)>,
     },
-    /// What the log says of the one before it.
+    /// The log's record about its predecessor.
     Predecessor {
-        /// Where the record begins.
+        /// Offset of the record.
         offset: u64,
-        /// What it says.
+        /// The contents of the record.
         predecessor: PredecessorWal,
     },
-    /// Bytes that are no record.
+    /// Bytes that are not a record.
     Irregularity(Irregularity),
 }
 
 /// A record of a log and the batch in it.
 #[derive(Debug, Clone)]
 pub struct LogBatch<'a> {
-    /// Where the record stands.
+    /// The location and form of the record.
     pub placement: Placement,
     /// The batch's bytes, decompressed.
     pub payload: &'a [u8],
-    /// The sequence number of the first operation; 0 where there is no header.
+    /// The sequence number of the first operation; 0 without a header.
     pub sequence: Sequence,
-    /// How many sequence numbers it takes, as its header says; 0 where there is none.
+    /// The number of sequence numbers that it takes, according to its header; 0 without a header.
     pub count: u32,
-    /// Why the batch cannot be taken, by itself, if it cannot. Offsets count from its first byte.
+    /// Why the batch is invalid by itself, if it is. Offsets count from its first byte.
     pub problem: Option<Refusal>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> LogBatch<'a> {
         Self { placement, payload, sequence, count, problem }
     }
 
-    /// The operations of the batch, up to the first that does not decode.
+    /// Returns the operations of the batch, up to the first that does not decode.
     pub fn operations(&self) -> impl Iterator<Item = tailwater_format::batch::Record<'a>> {
         let batch = BatchReader::new(self.payload).into_iter().flatten();
         batch.map_while(std::result::Result::ok)
@@ -75,11 +75,11 @@ impl<'a> LogBatch<'a> {
 }
 
 impl LogReader {
-    /// Opens a log. Its number is that in its name; in a file of another name, that of its first
+    /// Opens a log. Its number is that in its name or, with any other name, that of its first
     /// recyclable fragment.
     ///
     /// # Errors
-    /// Those of the system. An empty file is a log without records.
+    /// I/O errors. An empty file is a log without records.
     pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
         let number = match name.as_deref().and_then(FileKind::parse) {
@@ -105,16 +105,16 @@ impl LogReader {
         self.items.length()
     }
 
-    /// The number of the algorithm that its first record says the others are compressed with.
+    /// The number of the compression algorithm, which the first record states.
     pub fn compression(&self) -> Option<u32> {
         self.items.compression()
     }
 
-    /// The next thing in the log; `None` at its end. It goes on behind damage, as the recovery mode
-    /// does that skips any: what follows need not be what that log was meant to hold.
+    /// Returns the next item; `None` at the end. It continues after damage, like the recovery mode
+    /// that skips damaged records, so later items may not be valid contents of the log.
     ///
     /// # Errors
-    /// Those of the system.
+    /// I/O errors.
     pub fn next_item(&mut self) -> Result<Option<LogItem<'_>>> {
         Ok(self.items.next()?.map(|item| match item {
             Item::Record { placement, payload } => LogItem::Batch(LogBatch::of(placement, payload)),

@@ -11,20 +11,20 @@ use super::object::{CacheCapacity, FilterPolicy, ObjectName};
 use super::schema::OptionTable;
 use super::value::OptionValue;
 
-const NO_PARTS: &str = "filters and indexes are written in one part";
-const NO_OWN_INDEX: &str = "new tables have no index of the user's, and none is gone by";
+const NO_PARTS: &str = "filters and indexes are written unpartitioned";
+const NO_OWN_INDEX: &str = "new tables have no user-defined index, and none is used";
 const NEEDS_OWN_INDEX: &str =
     "new tables have no index of the user's, so RocksDB would not open them with this option";
 
 option_table! {
-    /// Which blocks about tables stay in the cache while their tables are open.
+    /// Which metadata blocks stay in the cache while their tables are open.
     pub struct MetadataCacheOptions {
-        /// Filters and indexes that are one block.
+        /// Unpartitioned filters and indexes.
         unpartitioned_pinning: PinningTier = PinningTier::Fallback, Fixed, Honoured;
-        /// The parts of filters and indexes.
+        /// Partitions of filters and indexes.
         partition_pinning: PinningTier = PinningTier::Fallback, Fixed,
-            NoEffect("parts of filters and indexes live in the block cache");
-        /// The tops of filters and indexes in parts.
+            NoEffect("partitions of filters and indexes live in the block cache");
+        /// Top levels of partitioned filters and indexes.
         top_level_index_pinning: PinningTier = PinningTier::Fallback, Fixed, Honoured;
     }
     elsewhere {}
@@ -37,106 +37,110 @@ group_value!(MetadataCacheOptions, |_, text| Err(Error::malformed(text, "a group
 option_table! {
     /// The options of a column family's tables. Names, defaults and units are RocksDB's.
     pub struct BlockBasedTableOptions {
-        /// The bound up to which what an iterator reads ahead grows, in bytes; 64 MiB at most.
+        /// Maximum readahead of an iterator, in bytes; 64 MiB at most.
         max_auto_readahead_size: u64 = 256 << 10, Mutable, Honoured;
-        /// How far an iterator reads ahead at first, in bytes.
+        /// Initial readahead of an iterator, in bytes.
         initial_auto_readahead_size: u64 = 8 << 10, Mutable, Honoured;
-        /// Refuses to open a table without the user's index.
+        /// Refuses to open a table without the user-defined index.
         fail_if_no_udi_on_open: bool = false, Mutable, Refused(NEEDS_OWN_INDEX, &["false"]);
-        /// Which blocks about tables stay in the cache.
+        /// Which metadata blocks stay in the cache.
         metadata_cache_options: MetadataCacheOptions = MetadataCacheOptions::default(), Mutable,
             Honoured;
-        /// Keeps the tops of filters and indexes in parts in the cache.
+        /// Pins the top levels of partitioned filters and indexes in the cache.
         pin_top_level_index_and_filter: bool = true, Mutable, Honoured;
-        /// How much space may be lost to the alignment below: one part in this many.
+        /// Share of space that alignment to `super_block_alignment_size` may waste: 1 divided by
+        /// this number.
         super_block_alignment_space_overhead_ratio: u64 = 128, Mutable,
             NoEffect("blocks are not aligned to larger ones");
-        /// No data block crosses a multiple of this many bytes; 0 means any may.
+        /// Size of super blocks, in bytes: no data block crosses a multiple of it; 0 means no
+        /// alignment.
         super_block_alignment_size: u64 = 0, Mutable,
             NoEffect("blocks are not aligned to larger ones");
-        /// Decompresses each block that was compressed, and compares.
+        /// Verifies each compressed block by decompressing it.
         verify_compression: bool = false, Mutable, Honoured;
-        /// Keeps the keys of a data block apart from its values.
+        /// Stores the keys of a data block separately from its values.
         separate_key_value_in_data_block: bool = false, Mutable,
-            NoEffect("such blocks are read but not written");
-        /// After how many reads in a row an iterator reads ahead.
+            NoEffect("such blocks can be read but are not written");
+        /// Number of sequential reads after which an iterator reads ahead.
         num_file_reads_for_auto_readahead: u64 = 2, Mutable, Honoured;
-        /// The version of the tables' format: 2 to 7. Tables are written as 5 where it is lower.
+        /// Version of the table format, 2 to 7. If it is below 5, tables are written with version
+        /// 5.
         format_version: u32 = 7, Mutable, Honoured;
-        /// Goes by the user's index instead of the table's own.
+        /// Uses the user-defined index instead of the table's own.
         use_udi_as_primary_index: bool = false, Mutable, Refused(NEEDS_OWN_INDEX, &["false"]);
-        /// Counts which bytes of blocks are used, with a bit for this many bytes; 0 means not.
+        /// Bytes per bit of the bitmap that tracks which bytes of a block are used; 0 disables it.
         read_amp_bytes_per_bit: u32 = 0, Mutable,
-            NoEffect("bytes that are used are not counted");
-        /// Puts whole keys into filters.
+            NoEffect("used bytes are not tracked");
+        /// Adds whole keys to filters.
         whole_key_filtering: bool = true, Mutable, Honoured;
-        /// Which blocks are put into the cache that flushes and compactions write, as far as it has
-        /// room for them. What users read is handed over without it: `warm_handover`.
+        /// Which blocks that flushes and compactions write are added to the block cache, as far as
+        /// they fit. Warm handover works without this option: see `warm_handover`.
         prepopulate_block_cache: PrepopulateBlockCache = PrepopulateBlockCache::Disable, Mutable,
             Honoured;
-        /// Which filters tables get. Where it asks for a Ribbon filter, a Bloom filter of as many
-        /// bits is written, which takes more room and is as accurate.
+        /// Filters of tables. Instead of a Ribbon filter, a Bloom filter with
+        /// `bloom_equivalent_bits_per_key` bits is written, which is larger and as accurate.
         filter_policy: FilterPolicy = FilterPolicy::None, Mutable, Honoured;
-        /// Leaves out of a key what it shares with the one before it.
+        /// Delta-encodes keys: leaves out the prefix shared with the key before.
         use_delta_encoding: bool = true, Mutable, Honoured;
-        /// Makes filters of sizes that the allocator wastes least for.
+        /// Chooses filter sizes for which the allocator wastes least memory.
         optimize_filters_for_memory: bool = true, Mutable,
-            NoEffect("filters have the size that their keys ask for");
-        /// Ends the parts of a filter independently of those of the index.
+            NoEffect("filters are sized by their number of keys");
+        /// Cuts filter partitions independently of index partitions.
         decouple_partitioned_filters: bool = true, Mutable, NoEffect(NO_PARTS);
-        /// Divides filters into parts under an index; only with an index in parts.
+        /// Partitions filters; only with a partitioned index.
         partition_filters: bool = false, Mutable, NoEffect(NO_PARTS);
-        /// How evenly the keys of an index block must be spread to be marked so; below 0 none is.
-        uniform_cv_threshold: f64 = -1.0, Mutable, NoEffect("index blocks are searched by halving");
-        /// The size of the parts of filters and indexes, in bytes.
+        /// Maximum coefficient of variation of the gaps between keys for an index block to be
+        /// marked uniform; a negative number marks none.
+        uniform_cv_threshold: f64 = -1.0, Mutable, NoEffect("index blocks are always searched with binary search");
+        /// Size of partitions of filters and indexes, in bytes.
         metadata_block_size: u64 = 4096, Mutable, NoEffect(NO_PARTS);
-        /// How many keys of an index block share a restart point.
+        /// Number of keys between restart points of an index block.
         index_block_restart_interval: i32 = 1, Mutable, Honoured;
-        /// How far below its size a data block is ended, in percent, if the next record would pass
-        /// it.
+        /// A data block whose free space is below this percentage of `block_size` ends before a
+        /// record that does not fit.
         block_size_deviation: i32 = 10, Mutable, Honoured;
-        /// The size of data blocks before compression, in bytes.
+        /// Size of data blocks before compression, in bytes.
         block_size: u64 = 4096, Mutable, Honoured;
-        /// Keeps no blocks in memory.
+        /// Disables the block cache.
         no_block_cache: bool = false, Mutable, Honoured;
-        /// The checksum of blocks.
+        /// Checksum type of blocks.
         checksum: ChecksumType = ChecksumType::Xxh3, Mutable, Honoured;
-        /// Makes an index of the user's.
+        /// Factory of a user-defined index.
         user_defined_index_factory: ObjectName = ObjectName::default(), Mutable,
             NoEffect(NO_OWN_INDEX);
-        /// How full the hash of a data block is made.
+        /// Load factor of the hash index of a data block.
         data_block_hash_table_util_ratio: f64 = 0.75, Mutable, Honoured;
         /// Compresses index blocks.
         enable_index_compression: bool = true, Mutable, Honoured;
-        /// How far the separators of an index are shortened.
+        /// Which keys of an index are shortened.
         index_shortening: IndexShortening = IndexShortening::Separators, Mutable, Honoured;
-        /// How a data block is searched.
+        /// Index type of data blocks.
         data_block_index_type: DataBlockIndexType = DataBlockIndexType::BinarySearch, Mutable,
             Honoured;
-        /// Checks each filter after it was made.
+        /// Verifies each filter after it was built.
         detect_filter_construct_corruption: bool = false, Mutable, Honoured;
-        /// Lets no data block cross a page; only without compression.
+        /// Aligns data blocks so that none crosses a page; only without compression.
         block_align: bool = false, Mutable, Honoured;
-        /// How a block of an index is searched.
+        /// Search algorithm for index blocks.
         index_block_search_type: IndexSearchType = IndexSearchType::Binary, Mutable,
-            NoEffect("index blocks are searched by halving");
-        /// How the index is laid out.
+            NoEffect("index blocks are always searched with binary search");
+        /// Layout of the index.
         index_type: IndexType = IndexType::BinarySearch, Mutable,
-            NoEffect("indexes of all types are read, and written as kBinarySearch");
-        /// Keeps the filters and indexes of tables of level 0 in the cache.
+            NoEffect("indexes of all types can be read; new ones are kBinarySearch");
+        /// Pins the filters and indexes of level-0 tables in the cache.
         pin_l0_filter_and_index_blocks_in_cache: bool = false, Mutable, Honoured;
-        /// Keeps filters and indexes in the cache of blocks, instead of with their tables.
+        /// Keeps filters and indexes in the block cache, instead of with their tables.
         cache_index_and_filter_blocks: bool = false, Mutable, Honoured;
-        /// How many keys of a data block share a restart point.
+        /// Number of keys between restart points of a data block.
         block_restart_interval: i32 = 16, Mutable, Honoured;
-        /// Lets filters and indexes stay longer in the cache than data blocks.
+        /// Caches filters and indexes with a higher priority than data blocks.
         cache_index_and_filter_blocks_with_high_priority: bool = true, Mutable, Honoured;
         /// Decides where a data block ends.
         flush_block_policy_factory: ObjectName =
             ObjectName::new("FlushBlockBySizePolicyFactory"), Mutable,
-            NoEffect("data blocks end by their size");
-        /// How large the cache of blocks is; `auto`, which RocksDB does not know, for as large as
-        /// memory allows and reads need.
+            NoEffect("data blocks are cut by size");
+        /// Capacity of the block cache, in bytes; `auto`, which RocksDB does not have, resizes it
+        /// to what memory allows and reads need.
         block_cache: CacheCapacity = CacheCapacity::Unset, Unwritten, Honoured;
     }
     elsewhere {}
@@ -151,11 +155,12 @@ option_table! {
     }
 }
 
-/// The name of the one kind of table that is built.
+/// The name of the only supported table format.
 pub(super) const BLOCK_BASED_TABLE: &str = "BlockBasedTable";
 
 impl BlockBasedTableOptions {
-    /// Takes the kind of table, alone or with options. Those that `text` does not name stay.
+    /// Sets the table format, alone or with options. Options that `text` does not name keep their
+    /// values.
     pub(super) fn set_named(&mut self, text: &str) -> Result<()> {
         let check_kind = |kind: &str| match kind {
             BLOCK_BASED_TABLE => Ok(()),
@@ -177,8 +182,8 @@ impl BlockBasedTableOptions {
     }
 }
 
-/// As the value of `table_factory`: the kind of table, alone or with its options. Options that a
-/// text does not name are the defaults then.
+/// The value of `table_factory`: the table format, alone or with options. Options that the text
+/// does not name get their defaults.
 impl OptionValue for BlockBasedTableOptions {
     fn set(&mut self, text: &str) -> Result<()> {
         let mut options = Self::default();

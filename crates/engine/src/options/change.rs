@@ -1,8 +1,8 @@
 //! Changing options while the database is open.
 //!
-//! What comes of the changes is brought into its ranges and checked as when a database is opened,
-//! and nothing is changed where that refuses it. Source: `ColumnFamilyData::SetOptions` in
-//! `db/column_family.cc` and `DBImpl::SetDBOptions` in `db/db_impl/db_impl.cc`.
+//! The changed options are sanitized and checked as when a database is opened. If they are refused,
+//! nothing changes. Source: `ColumnFamilyData::SetOptions` in `db/column_family.cc` and
+//! `DBImpl::SetDBOptions` in `db/db_impl/db_impl.cc`.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use super::sanitize::{sanitize_column_family, sanitize_database};
 use super::schema::OptionTable;
 use super::tailwater::TailwaterOptions;
 
-/// A column family's options after changes, each a name and a value. A part of an option is named
-/// with a dot, or in braces: `compression_opts={level=3}` leaves its other parts as they are, as
-/// `block_based_table_factory={block_size=8k}` does.
+/// Returns a column family's options after changes, each a name and a value. A part of an option is
+/// named with a dot or in braces: `compression_opts={level=3}` and
+/// `block_based_table_factory={block_size=8k}` leave the other parts unchanged.
 ///
 /// # Errors
-/// A name that is none of a column family's, an option that cannot be changed while the database is
-/// open, a text that spells no value, and values that are refused.
+/// A name that is not a column family option, an option that cannot be changed while the database
+/// is open, an invalid value, or values that are refused.
 pub fn change_column_family(
     options: &ColumnFamilyOptions,
     database: &DbOptions,
@@ -32,7 +32,7 @@ pub fn change_column_family(
             return Err(Error::new(name, Problem::Elsewhere("the database's")));
         }
         match name {
-            // Unlike when a database is opened, tables keep the options that are not named.
+            // Table options that are not named keep their values, unlike when a database is opened.
             "table_factory" => {
                 changed.table_factory.set_named(value).map_err(|error| error.within(name))?;
             }
@@ -48,10 +48,11 @@ pub fn change_column_family(
     Ok(changed)
 }
 
-/// A database's options after changes, each a name and a value. `directory` is the database's.
+/// Returns a database's options after changes, each a name and a value. `directory` is the
+/// database's.
 ///
 /// # Errors
-/// As [`change_column_family`].
+/// Those of [`change_column_family`].
 pub fn change_database(
     options: &DbOptions,
     directory: &Path,

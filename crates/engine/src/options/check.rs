@@ -1,13 +1,13 @@
-//! Refuses values that contradict each other, and what is not built.
+//! Refuses values that contradict each other, and unsupported features.
 //!
-//! Opening a database checks what it was given after it was brought into its ranges, see
-//! [`super::sanitize_database`]: for reading, only what reading depends on, so that a database
-//! whose OPTIONS file asks for what only writing needs can be read. Source: `ValidateOptions` in
+//! Opening a database sanitizes the options, see [`super::sanitize_database`], and then checks
+//! them. Opening for reading checks only options that affect reading, so that unsupported options
+//! that concern only writing do not prevent it. Source: `ValidateOptions` in
 //! `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
 //! `table/block_based/block_based_table_factory.cc`.
 //!
-//! What RocksDB refuses is refused here even where it makes no difference: the OPTIONS file that is
-//! written would keep RocksDB from opening the database.
+//! Values that RocksDB refuses are refused here even if they have no effect: RocksDB could not open
+//! a database with such an OPTIONS file.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -25,25 +25,25 @@ use super::schema::OptionTable;
 use super::tailwater::AskedIoMode;
 use super::value::OptionValue;
 
-/// How many directories tables can be in.
+/// Maximum number of directories of tables.
 const PATHS_MAX: usize = 4;
 
-/// The versions that a table's format has.
+/// The supported versions of the table format.
 const FORMAT_VERSIONS: RangeInclusive<u32> = 2..=7;
 
-/// How many levels there can be: a MANIFEST that puts a table into another is damaged.
+/// Maximum number of levels: a MANIFEST that puts a table into a deeper level is damaged.
 pub(crate) const LEVELS_MAX: u32 = 64;
 
-/// The largest unit in which logs get space, in bytes.
+/// Maximum unit in which space for logs is preallocated, in bytes.
 const LOG_SPACE_MAX: u64 = 1 << 30;
 
-/// How many bytes of checksum RocksDB can give to each record in memory.
+/// Sizes of the checksum that RocksDB can give to each record in memory, in bytes.
 const PROTECTION_BYTES: [u32; 5] = [0, 1, 2, 4, 8];
 
-/// Refuses options that a database cannot even be read with, as they contradict each other.
+/// Refuses options that contradict each other such that the database cannot even be read.
 ///
 /// # Errors
-/// The first option that is refused, with the reason.
+/// The first refused option, with the reason.
 pub fn check_for_reading(options: &DbOptions) -> Result<()> {
     check_direct_io(options)?;
     check_paths(options)?;
@@ -51,19 +51,18 @@ pub fn check_for_reading(options: &DbOptions) -> Result<()> {
     refuse(*threads <= 0, "read_io_executor_threads", threads, "it must be above 0")
 }
 
-/// Refuses options of a column family that a database cannot even be read with.
+/// Refuses options of a column family with which the database cannot even be read.
 ///
 /// # Errors
-/// The first option that is refused, with the reason.
+/// The first refused option, with the reason.
 pub(crate) fn check_family_for_reading(options: &ColumnFamilyOptions) -> Result<()> {
     within("num_levels", options.num_levels, 1..=LEVELS_MAX as i32)
 }
 
-/// Refuses options of a database that is to be written which contradict each other, and what is not
-/// built.
+/// Refuses options of a writable database that contradict each other, and unsupported features.
 ///
 /// # Errors
-/// The first option that is refused, with the reason.
+/// The first refused option, with the reason.
 pub fn check_database(options: &DbOptions) -> Result<()> {
     options.check_verdicts()?;
     options.tailwater.check_verdicts()?;
@@ -162,11 +161,11 @@ fn is_time_range(text: &str) -> bool {
     text.is_empty() || range.is_some_and(|(from, to)| from != to)
 }
 
-/// Refuses options of a column family that contradict each other or the database's, and what is not
-/// built.
+/// Refuses options of a column family that contradict each other or the database's, and unsupported
+/// features.
 ///
 /// # Errors
-/// The first option that is refused, with the reason.
+/// The first refused option, with the reason.
 pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) -> Result<()> {
     options.check_verdicts()?;
     let own = &options.compression_opts;
@@ -384,7 +383,7 @@ fn check_index(options: &ColumnFamilyOptions) -> Result<()> {
     )
 }
 
-/// An error about `option` if its value is not within its range.
+/// Returns an error about `option` if its value is out of range.
 fn within<T: OptionValue + PartialOrd + Display>(
     option: &str,
     value: T,
@@ -397,7 +396,7 @@ fn within<T: OptionValue + PartialOrd + Display>(
     Err(Error::new(option, Problem::Invalid { value: value.print(), why: why.into() }))
 }
 
-/// An error about `option` if it `is_invalid`.
+/// Returns an error about `option` if it `is_invalid`.
 fn refuse(
     is_invalid: bool,
     option: &str,

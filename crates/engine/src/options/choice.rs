@@ -1,4 +1,4 @@
-//! Options that are one of several named values.
+//! Types of options whose value is one of several names.
 
 use tailwater_format::log::RecoveryMode;
 use tailwater_format::options_text::strip_outer_braces;
@@ -7,7 +7,7 @@ use tailwater_format::version_edit::Temperature;
 use super::error::{Error, Result};
 use super::value::OptionValue;
 
-/// Makes named values the values of options.
+/// Implements [`OptionValue`] for a type with named values.
 macro_rules! choice_names {
     ($type:ty { $($name:literal = $value:expr),* $(,)? }) => {
         impl OptionValue for $type {
@@ -55,13 +55,13 @@ macro_rules! choice {
 }
 
 choice! {
-    /// How bytes are compressed.
+    /// The compression of data.
     pub enum CompressionType {
         /// Not at all.
         None = "kNoCompression",
         /// With Snappy.
         Snappy = "kSnappyCompression",
-        /// With zlib's deflate, without its head.
+        /// With zlib's deflate, without the zlib header.
         Zlib = "kZlibCompression",
         /// With bzip2.
         Bzip2 = "kBZip2Compression",
@@ -73,7 +73,7 @@ choice! {
         Xpress = "kXpressCompression",
         /// With zstd.
         Zstd = "kZSTD",
-        /// As another option says.
+        /// As the option for all levels says.
         Inherited = "kDisableCompressionOption",
     }
 }
@@ -81,29 +81,29 @@ choice! {
 choice! {
     /// The checksum of a block.
     pub enum ChecksumType {
-        /// The low half of XXH3 with 64 bits.
+        /// The low half of 64-bit XXH3.
         Xxh3 = "kXXH3",
         /// None.
         None = "kNoChecksum",
         /// CRC32C.
         Crc32c = "kCRC32c",
-        /// xxHash with 32 bits.
+        /// 32-bit xxHash.
         Xxh32 = "kxxHash",
-        /// The low half of xxHash with 64 bits.
+        /// The low half of 64-bit xxHash.
         Xxh64 = "kxxHash64",
     }
 }
 
 choice! {
-    /// How tables are chosen and arranged by compaction.
+    /// How compaction selects and arranges tables.
     pub enum CompactionStyle {
         /// In levels, each a multiple of the one before it.
         Level = "kCompactionStyleLevel",
         /// In sorted runs of similar size.
         Universal = "kCompactionStyleUniversal",
-        /// Not at all: the oldest tables are dropped.
+        /// First in, first out: the oldest tables are dropped.
         Fifo = "kCompactionStyleFIFO",
-        /// Only by hand.
+        /// Manual compactions only.
         None = "kCompactionStyleNone",
     }
 }
@@ -113,7 +113,7 @@ choice! {
     pub enum CompactionPriority {
         /// The one that overlaps least with the next level, for its size.
         MinOverlappingRatio = "kMinOverlappingRatio",
-        /// The largest, tombstones counted more.
+        /// The largest, with extra weight for tombstones.
         ByCompensatedSize = "kByCompensatedSize",
         /// The one whose newest data is oldest.
         OldestLargestSequenceFirst = "kOldestLargestSeqFirst",
@@ -125,61 +125,61 @@ choice! {
 }
 
 choice! {
-    /// When universal compaction stops to add sorted runs.
+    /// When universal compaction stops adding sorted runs.
     pub enum StopStyle {
-        /// When the next run is larger than all chosen ones together.
+        /// When the next run is larger than all selected runs together.
         TotalSize = "kCompactionStopStyleTotalSize",
-        /// When the next run is not of similar size as the last.
+        /// When the next run is not similar in size to the last one.
         SimilarSize = "kCompactionStopStyleSimilarSize",
     }
 }
 
 choice! {
-    /// The least important messages that the information log takes.
+    /// The minimum severity of messages in the information log.
     pub enum InfoLogLevel {
-        /// What the engine does.
+        /// Normal operation.
         Info = "INFO_LEVEL",
-        /// What helps to find faults in the engine.
+        /// Details for debugging.
         Debug = "DEBUG_LEVEL",
-        /// What may need attention.
+        /// Conditions that may need attention.
         Warn = "WARN_LEVEL",
-        /// What failed.
+        /// Failures.
         Error = "ERROR_LEVEL",
-        /// What the engine could not survive.
+        /// Failures that the engine cannot survive.
         Fatal = "FATAL_LEVEL",
-        /// What stands at the head of each log.
+        /// The header of each log.
         Header = "HEADER_LEVEL",
     }
 }
 
 choice! {
-    /// Which caches may be used.
+    /// The cache tiers that may be used.
     pub enum CacheTier {
         /// All.
         NonVolatileBlock = "kNonVolatileBlockTier",
-        /// Those in memory, the compressed one too.
+        /// The caches in memory, including the compressed one.
         VolatileCompressed = "kVolatileCompressedTier",
-        /// The one in memory.
+        /// The uncompressed cache in memory.
         Volatile = "kVolatileTier",
     }
 }
 
 choice! {
-    /// Which large values are put into the cache while they are written.
+    /// Which large values are added to the cache when they are written.
     pub enum PrepopulateBlobCache {
         /// None.
         Disable = "kDisable",
-        /// Those that flushes write.
+        /// Those written by flushes.
         FlushOnly = "kFlushOnly",
     }
 }
 
 choice! {
-    /// Which blocks are put into the cache while they are written.
+    /// Which blocks are added to the block cache when they are written.
     pub enum PrepopulateBlockCache {
         /// None.
         Disable = "kDisable",
-        /// Those that flushes write.
+        /// Those written by flushes.
         FlushOnly = "kFlushOnly",
         /// All.
         FlushAndCompaction = "kFlushAndCompaction",
@@ -187,13 +187,13 @@ choice! {
 }
 
 choice! {
-    /// How a table's index is laid out.
+    /// The layout of a table's index.
     pub enum IndexType {
         /// One block of separators.
         BinarySearch = "kBinarySearch",
-        /// One block, with a hash of prefixes.
+        /// One block, with a hash index of prefixes.
         HashSearch = "kHashSearch",
-        /// Blocks of separators under a block of their separators.
+        /// Partitions of separators under a top-level block.
         TwoLevelSearch = "kTwoLevelIndexSearch",
         /// One block of separators, with each data block's first key.
         BinarySearchWithFirstKey = "kBinarySearchWithFirstKey",
@@ -201,31 +201,31 @@ choice! {
 }
 
 choice! {
-    /// How a block of an index is searched.
+    /// The search algorithm for index blocks.
     pub enum IndexSearchType {
-        /// By halving.
+        /// Binary search.
         Binary = "kBinary",
-        /// By guessing from the keys' bytes.
+        /// Interpolation of the keys' bytes.
         Interpolation = "kInterpolation",
-        /// By guessing, in blocks that say that their keys are spread evenly.
+        /// Interpolation in blocks marked as having uniform keys, binary search in others.
         Auto = "kAuto",
     }
 }
 
 choice! {
-    /// How a data block is searched.
+    /// The index of a data block.
     pub enum DataBlockIndexType {
-        /// By halving.
+        /// Binary search.
         BinarySearch = "kDataBlockBinarySearch",
-        /// With a hash of keys for point lookups.
+        /// Binary search, and a hash index for point lookups.
         BinaryAndHash = "kDataBlockBinaryAndHash",
     }
 }
 
 choice! {
-    /// How far the separators of an index are shortened.
+    /// Which keys of an index are shortened.
     pub enum IndexShortening {
-        /// All but the last.
+        /// All but that of the last block.
         Separators = "kShortenSeparators",
         /// Not at all.
         None = "kNoShortening",
@@ -235,13 +235,13 @@ choice! {
 }
 
 choice! {
-    /// Which blocks about a table stay in the cache while it is open.
+    /// Which metadata blocks of a table stay in the cache while it is open.
     pub enum PinningTier {
         /// As the older options say.
         Fallback = "kFallback",
         /// None.
         None = "kNone",
-        /// Those of tables that a flush wrote, or that are about as small.
+        /// Those of tables that a flush wrote, or that are similarly small.
         FlushedAndSimilar = "kFlushedAndSimilar",
         /// All.
         All = "kAll",
@@ -249,19 +249,19 @@ choice! {
 }
 
 choice! {
-    /// How bytes of one purpose move between files and memory.
+    /// The I/O mode requested for one purpose.
     pub enum IoModeChoice {
         /// As RocksDB's options say.
         Unset = "default",
         /// Through the page cache.
         Buffered = "buffered",
-        /// Past the page cache. Where a filesystem refuses that, the database is not opened.
+        /// Past the page cache. If a filesystem refuses this, the database is not opened.
         Direct = "direct",
-        /// Through the page cache, which keeps nothing of it.
+        /// Through the page cache, which drops the pages when the I/O is done.
         Uncached = "uncached",
-        /// Through the page cache, which is told that nothing of it is needed.
+        /// Through the page cache, which is advised to drop the pages.
         Fadvise = "fadvise",
-        /// Past the page cache where a filesystem lets it, and through it elsewhere.
+        /// Past the page cache if the filesystem supports it, otherwise through it.
         Auto = "auto",
     }
 }

@@ -1,4 +1,4 @@
-//! The OPTIONS file, and option strings over a whole set of options.
+//! The OPTIONS file, and option strings for a database and a column family together.
 
 use tailwater_format::options_text::{
     Document, Section, SectionKind, Version, parse_option_string,
@@ -11,36 +11,36 @@ use super::error::{Error, Problem, Result, nearest};
 use super::schema::OptionTable;
 use super::tailwater::TailwaterOptions;
 
-/// The version of RocksDB whose options these are; files are labelled with it.
+/// The version of RocksDB whose options these are, written to each OPTIONS file.
 const ROCKSDB_VERSION: Version = Version { major: 11, minor: 8, patch: 1 };
 
-/// What to do with names in a file that are not known.
+/// What to do with unknown names in an OPTIONS file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownOptions {
     /// Refuse the file.
     #[default]
     Refuse,
-    /// Pass over them if the file says that a version of RocksDB wrote it that is newer than the
-    /// one known here; in others they are damage.
+    /// Ignore them if the file says that a newer version of RocksDB than the known one wrote it; in
+    /// other files they are damage.
     IgnoreFromNewer,
 }
 
 /// The options of a database and of its column families.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// The database's.
+    /// The database's options.
     pub database: DbOptions,
-    /// The column families' with their names; the default one comes first.
+    /// The column families' names and options; the default family comes first.
     pub column_families: Vec<(String, ColumnFamilyOptions)>,
 }
 
 impl Options {
-    /// Takes the options that a file holds; what it does not name has RocksDB's defaults. Neither
+    /// Reads the options of a file; those that it does not name have RocksDB's defaults. Neither
     /// ranges nor verdicts are checked.
     ///
     /// # Errors
-    /// Names that are not known, values that are none of their option's type, and kinds of tables
-    /// that are not built; all with their line.
+    /// Unknown names, values that are not of the option's type, and unsupported table formats; all
+    /// with their line.
     pub fn from_document(document: &Document, unknown: UnknownOptions) -> Result<Self> {
         let is_newer = document.rocksdb_version > ROCKSDB_VERSION;
         let ignore_unknown = is_newer && unknown == UnknownOptions::IgnoreFromNewer;
@@ -62,7 +62,7 @@ impl Options {
         Ok(Self { database, column_families })
     }
 
-    /// The file that holds the options, in RocksDB's order.
+    /// Returns the OPTIONS file of these options, in RocksDB's order.
     pub fn to_document(&self) -> Document {
         let mut document = Document::new(ROCKSDB_VERSION);
         document.sections.push(print_section(SectionKind::Database, &self.database));
@@ -76,7 +76,7 @@ impl Options {
         document
     }
 
-    /// The options of the column family of that name.
+    /// Returns the options of the column family `name`.
     pub fn column_family(&self, name: &str) -> Option<&ColumnFamilyOptions> {
         let found = self.column_families.iter().find(|(family, _)| family == name);
         found.map(|(_, options)| options)
@@ -97,7 +97,7 @@ fn table_options(
     Ok(options)
 }
 
-/// Sets the options of a section. Of two entries of one name the first counts.
+/// Sets the options of a section. Of two entries with one name, the first counts.
 fn set_section<T: OptionTable>(
     options: &mut T,
     section: &Section,
@@ -123,12 +123,12 @@ fn print_section<T: OptionTable>(kind: SectionKind, options: &T) -> Section {
     section
 }
 
-/// Sets the options that an option string names; names of the database, also those that RocksDB
-/// does not have, and of a column family may stand in any order, and the tables' stand in
-/// `block_based_table_factory={...}`. Nothing is changed by a string that is refused.
+/// Sets the options that an option string names. Options of the database, including those that
+/// RocksDB does not have, and of the column family may be mixed; options of tables go in
+/// `block_based_table_factory={...}`. If the string is refused, nothing changes.
 ///
 /// # Errors
-/// A text that is no option string, an unknown name, and a text that spells no value of its option.
+/// A malformed option string, an unknown name, or an invalid value.
 pub fn set_options(
     database: &mut DbOptions,
     column_family: &mut ColumnFamilyOptions,

@@ -1,47 +1,47 @@
-//! Why options are not accepted.
+//! Errors about options.
 
 use std::borrow::Cow;
 use std::fmt;
 
 use tailwater_format::options_text::{Place, TextError};
 
-/// Why an option is not accepted.
+/// An option that is not accepted, and why.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
-    /// The option's name; of a part of one, both with a dot between them. Empty where the text is
-    /// none.
+    /// The option's name, or `name.part` for a part of an option. Empty if the text as a whole is
+    /// malformed.
     pub option: String,
-    /// The line of the OPTIONS file, from 1, if that is where the option stands.
+    /// The line of the OPTIONS file, from 1, if the option was read from one.
     pub line: Option<u32>,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with an option.
+/// The problem with an option.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Problem {
-    /// It is another group's: "the database's".
+    /// The option belongs to another group, such as "the database's".
     Elsewhere(&'static str),
-    /// There is none of that name.
+    /// There is no option of that name.
     Unknown {
-        /// The known name that looks most like it.
+        /// The most similar known name.
         nearest: Option<&'static str>,
     },
-    /// The value is none of the option's type.
+    /// The value is not of the option's type.
     Malformed {
-        /// The value, as it was given.
+        /// The value as given.
         value: String,
-        /// What values the option takes.
+        /// The values that the option takes.
         expected: Cow<'static, str>,
     },
-    /// The value switches on something that there is not.
+    /// The value enables a feature that is not supported.
     Refused {
-        /// The value, as it was given.
+        /// The value as given.
         value: String,
-        /// Why there is no such thing.
+        /// Why it is not supported.
         why: Cow<'static, str>,
     },
-    /// The value does not go together with others, or is out of its range.
+    /// The value contradicts others, or is out of range.
     Invalid {
         /// The value.
         value: String,
@@ -50,11 +50,11 @@ pub enum Problem {
     },
     /// The option cannot be changed while the database is open.
     Fixed,
-    /// The text is no option string, or no OPTIONS file.
+    /// The text is not an option string, or not an OPTIONS file.
     Text(TextError),
 }
 
-/// The answer of whatever takes options.
+/// The result of setting or checking options.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
@@ -63,20 +63,19 @@ impl Error {
         Self { option: option.into(), line: None, problem }
     }
 
-    /// A value that is none of its option's type; the option is named later, see [`Error::within`].
+    /// A value that is not of its option's type; [`Error::within`] names the option later.
     #[cold]
     pub(super) fn malformed(value: &str, expected: impl Into<Cow<'static, str>>) -> Self {
         Self::new("", Problem::Malformed { value: value.to_owned(), expected: expected.into() })
     }
 
-    /// A value that switches on something that there is not; the option is named later.
+    /// A value that enables an unsupported feature; [`Error::within`] names the option later.
     #[cold]
     pub(super) fn refused(value: &str, why: impl Into<Cow<'static, str>>) -> Self {
         Self::new("", Problem::Refused { value: value.to_owned(), why: why.into() })
     }
 
-    /// The same error with `name` put before the option's name: it is a part of the option of that
-    /// name.
+    /// Prefixes the option's name with `name`, the option that it is a part of.
     #[must_use]
     pub(super) fn within(mut self, name: &str) -> Self {
         self.option = match self.option.as_str() {
@@ -86,7 +85,7 @@ impl Error {
         self
     }
 
-    /// The same error, of that line of the OPTIONS file.
+    /// Attaches the line of the OPTIONS file.
     #[must_use]
     pub(super) fn at_line(mut self, line: u32) -> Self {
         self.line = Some(line);
@@ -139,7 +138,7 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// The name among `names` that looks most like `name`, if one is near enough to be a misspelling.
+/// Returns the most similar name among `names`, if `name` may be a misspelling of it.
 pub(super) fn nearest(
     name: &str,
     names: impl Iterator<Item = &'static str>,
@@ -150,7 +149,7 @@ pub(super) fn nearest(
     (distance <= distance_max).then_some(found)
 }
 
-/// How many characters must be inserted, removed or replaced to make `b` of `a`.
+/// Returns the number of bytes to insert, remove or replace to turn `a` into `b`.
 fn edit_distance(a: &str, b: &str) -> usize {
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (index, left) in a.bytes().enumerate() {

@@ -1,4 +1,4 @@
-//! Groups of options that stand in one option of a column family.
+//! Groups of options that form the value of one column family option.
 
 use tailwater_format::version_edit::Temperature;
 
@@ -8,40 +8,41 @@ use super::value::OptionValue;
 
 const NO_DICTIONARIES: &str = "tables are written without dictionaries";
 const NO_TIERS: &str = "files are not sorted by temperature";
-const NOTHING_DROPPED: &str = "nothing is dropped, and what is above it stalls writes";
-/// Of styles other than leveled.
-pub(super) const ONLY_BY_HAND: &str = "databases of this style are compacted only by hand";
+const NOTHING_DROPPED: &str = "nothing is dropped, and a larger size stalls writes";
+/// Why options of compaction styles other than leveled have no effect.
+pub(super) const ONLY_BY_HAND: &str = "databases of this style are only compacted manually";
 
 option_table! {
     /// How blocks are compressed.
     pub struct CompressionOptions {
-        /// Puts a checksum into zstd's frames.
+        /// Adds a checksum to zstd frames.
         checksum: bool = false, Mutable, Honoured;
-        /// How many bytes of data are held back to make a dictionary of; 0 goes by the table's
-        /// size.
+        /// Maximum amount of data buffered to build a dictionary, in bytes; 0 derives it from the
+        /// table's size.
         max_dict_buffer_bytes: u64 = 0, Mutable, NoEffect(NO_DICTIONARIES);
-        /// For the last level: these options count there, instead of those for all levels.
+        /// For the last level: these options apply there, instead of those for all levels.
         enabled: bool = false, Mutable, Honoured;
-        /// How large a table's dictionary may be, in bytes; 0 means none is made.
+        /// Maximum size of a table's dictionary, in bytes; 0 means no dictionary.
         max_dict_bytes: u32 = 0, Mutable, NoEffect(NO_DICTIONARIES);
-        /// How large a compressed block may be, in bytes for each KiB before; larger ones are not
-        /// compressed.
+        /// Maximum size of a compressed block, in bytes per KiB of uncompressed data; blocks that
+        /// would be larger are stored uncompressed.
         max_compressed_bytes_per_kb: i32 = 896, Mutable, Honoured;
-        /// How many threads compress the blocks of one table.
+        /// Number of threads that compress the blocks of one table.
         parallel_threads: u32 = 1, Mutable,
-            NoEffect("a table's blocks are compressed one after the other");
-        /// How much data zstd's trainer sees, in bytes; 0 makes the dictionary of samples as they
-        /// are.
+            NoEffect("a table's blocks are compressed one at a time");
+        /// Amount of training data for zstd's dictionary trainer, in bytes; 0 makes the dictionary
+        /// from raw samples.
         zstd_max_train_bytes: u32 = 0, Mutable, NoEffect(NO_DICTIONARIES);
-        /// The level of effort; 32767 is the algorithm's own default. With a level that zlib does
-        /// not have (-1 to 9) blocks are stored as they are; zstd and LZ4 take the nearest.
+        /// Compression level; 32767 is the algorithm's default. If the level is outside zlib's
+        /// range (-1 to 9), zlib's blocks are stored uncompressed; zstd and LZ4 use the nearest
+        /// level.
         level: i32 = 32_767, Mutable, Honoured;
-        /// Lets zstd's trainer make the dictionary, instead of its finisher.
+        /// Builds the dictionary with zstd's trainer, instead of `ZDICT_finalizeDictionary`.
         use_zstd_dict_trainer: bool = true, Mutable, NoEffect(NO_DICTIONARIES);
         /// zlib's strategy.
-        strategy: i32 = 0, Mutable, NoEffect("zlib's own strategy is taken");
-        /// zlib's window, as a power of two; negative means without zlib's head.
-        window_bits: i32 = -14, Mutable, NoEffect("zlib's window has 14 bits, without a head");
+        strategy: i32 = 0, Mutable, NoEffect("zlib's default strategy is used");
+        /// zlib's window size, as a power of two; a negative number omits zlib's header.
+        window_bits: i32 = -14, Mutable, NoEffect("zlib's window has 14 bits, without a headerer");
     }
     elsewhere {}
     other_names {}
@@ -50,9 +51,9 @@ option_table! {
 
 group_value!(CompressionOptions, set_without_names);
 
-/// The older form, values in a fixed order with colons between them: window bits, level, strategy,
-/// then from none to all of dictionary bytes, training bytes, threads, whether enabled, buffer
-/// bytes, trainer. Threads are left out where enabled is the last.
+/// Parses the older form, values in a fixed order separated by colons: window bits, level,
+/// strategy, then optionally dictionary bytes, training bytes, threads, enabled, buffer bytes,
+/// trainer. With six values, the last is `enabled`, and the threads are left out.
 fn set_without_names(options: &mut CompressionOptions, text: &str) -> Result<()> {
     let malformed = || Error::malformed(text, "3 to 9 values with colons between them");
     let values: Vec<&str> = text.split(':').collect();
@@ -81,7 +82,7 @@ fn set_without_names(options: &mut CompressionOptions, text: &str) -> Result<()>
 }
 
 option_table! {
-    /// From which age on files get a temperature.
+    /// The age from which files get a temperature.
     pub struct FileTemperatureAge {
         /// The age in seconds.
         age: u64 = 0, Mutable, NoEffect(NO_TIERS);
@@ -98,22 +99,22 @@ group_value!(FileTemperatureAge, |_, text| Err(Error::malformed(text, "a group o
 option_table! {
     /// How FIFO compaction drops tables.
     pub struct FifoCompactionOptions {
-        /// Chooses how large tables become by the share of blobs in the data.
+        /// Derives table sizes from the ratio of keys to blobs in the data.
         use_kv_ratio_compaction: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
-        /// How many bytes tables and blob files may take together; 0 goes by tables alone.
+        /// Maximum total size of tables and blob files, in bytes; 0 limits tables only.
         max_data_files_size: u64 = 0, Mutable, NoEffect(NOTHING_DROPPED);
-        /// The buffer for copying a file, in bytes.
+        /// Size of the buffer for copying a file, in bytes.
         trivial_copy_buffer_size: u64 = 4096, Mutable, NoEffect(ONLY_BY_HAND);
-        /// Copies files whose temperature changes as they are.
+        /// Copies files whose temperature changes, without rewriting their contents.
         allow_trivial_copy_when_change_temperature: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
-        /// From which ages on files get which temperatures.
+        /// Ages from which files get a given temperature.
         file_temperature_age_thresholds: Vec<FileTemperatureAge> = Vec::new(), Mutable,
             NoEffect(NO_TIERS);
         /// Compacts small tables of level 0 into larger ones.
         allow_compaction: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
-        /// The age in seconds from which files were once made warm; 0 means none.
-        age_for_warm: u64 = 0, Mutable, NoEffect("ages and temperatures stand in their own list");
-        /// How many bytes tables may take before the oldest is dropped.
+        /// Age from which files become warm, in seconds, in older versions; 0 means never.
+        age_for_warm: u64 = 0, Mutable, NoEffect("file_temperature_age_thresholds replaces it");
+        /// Total size of tables above which the oldest is dropped, in bytes.
         max_table_files_size: u64 = 1 << 30, Mutable, NoEffect(NOTHING_DROPPED);
     }
     elsewhere {}
@@ -128,24 +129,25 @@ option_table! {
     pub struct UniversalCompactionOptions {
         /// Locks only the files that a compaction reads.
         reduce_file_locking: bool = true, Mutable, NoEffect(ONLY_BY_HAND);
-        /// Compacts a part of the runs at a time.
+        /// Compacts the runs incrementally.
         incremental: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
-        /// How much of the data is compressed, in percent from the oldest on; -1 means all.
+        /// Share of the data that is compressed, in percent, starting from the oldest; -1 means
+        /// all.
         compression_size_percent: i32 = -1, Mutable, Honoured;
-        /// Moves tables that overlap with nothing, instead of writing them anew.
+        /// Moves tables that do not overlap, instead of rewriting them.
         allow_trivial_move: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
-        /// How much larger than the oldest run all others may become, in percent, before all are
+        /// Size of all other runs relative to the oldest run, in percent, above which all are
         /// merged.
         max_size_amplification_percent: u32 = 200, Mutable, NoEffect(ONLY_BY_HAND);
-        /// How many runs are merged at a time, at most.
+        /// Maximum number of runs merged at a time.
         max_merge_width: u32 = u32::MAX, Mutable, NoEffect(ONLY_BY_HAND);
-        /// When no more runs are added to a merge.
+        /// Criterion for adding no more runs to a merge.
         stop_style: StopStyle = StopStyle::TotalSize, Mutable, NoEffect(ONLY_BY_HAND);
-        /// How many runs are merged at a time, at least.
+        /// Minimum number of runs merged at a time.
         min_merge_width: u32 = 2, Mutable, NoEffect(ONLY_BY_HAND);
-        /// How many runs there may be; -1 goes by the trigger of level 0, 0 means any number.
+        /// Maximum number of runs; -1 means `level0_file_num_compaction_trigger`, 0 means no limit.
         max_read_amp: i32 = -1, Mutable, NoEffect(ONLY_BY_HAND);
-        /// How much larger the next run may be to be of similar size, in percent.
+        /// Tolerance within which the next run counts as similar in size, in percent.
         size_ratio: u32 = 1, Mutable, NoEffect(ONLY_BY_HAND);
     }
     elsewhere {}

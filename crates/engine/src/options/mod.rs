@@ -1,25 +1,25 @@
-//! The options: their names, values and meaning, the OPTIONS file, and which values go together.
+//! The options: their names, values and meaning, the OPTIONS file, and checks of their
+//! combinations.
 //!
-//! Every name that RocksDB knows stands once in a table (`schema.rs`), with its type, its default,
-//! when it can be changed, and what comes of setting it in a database that is written
-//! ([`Verdict`]). Source of names, defaults and units:
-//! `include/rocksdb/{options,advanced_options,table}.h`, `options/{db,cf}_options.cc`,
-//! `table/block_based/block_based_table_factory.cc`.
+//! Every option of RocksDB is declared once, in a table (`schema.rs`), with its type, its default,
+//! when it can be changed, and the effect of setting it in a writable database ([`Verdict`]).
+//! Source of names, defaults and units: `include/rocksdb/{options,advanced_options,table}.h`,
+//! `options/{db,cf}_options.cc`, `table/block_based/block_based_table_factory.cc`.
 //!
 //! - [`DbOptions`], [`ColumnFamilyOptions`] and, in those, [`BlockBasedTableOptions`] are the typed
 //!   values.
-//! - [`TailwaterOptions`] are those that RocksDB does not have.
-//! - [`Options`] is a database's with all its column families', read from and written to an OPTIONS
-//!   file.
-//! - [`set_options`] takes an option string over both, [`change_database`] and
-//!   [`change_column_family`] what is to be changed while the database is open.
+//! - [`TailwaterOptions`] are the options that RocksDB does not have.
+//! - [`Options`] holds a database's options with all its column families', read from and written to
+//!   an OPTIONS file.
+//! - [`set_options`] applies an option string to both; [`change_database`] and
+//!   [`change_column_family`] change options while the database is open.
 //! - [`sanitize_database`] and [`sanitize_column_family`] bring values into their ranges as RocksDB
-//!   does; [`check_database`] and [`check_column_family`] then refuse those that contradict each
-//!   other, and what is not built. A database that is only read passes [`check_for_reading`], which
-//!   minds what reading depends on.
+//!   does; [`check_database`] and [`check_column_family`] then refuse contradictory values and
+//!   unsupported features. A database that is opened read-only passes [`check_for_reading`], which
+//!   checks only options that affect reading.
 //!
-//! How bytes move is asked by purpose: [`DbOptions::io_mode`] brings RocksDB's flags and the
-//! options of our own together.
+//! [`DbOptions::io_mode`] returns the I/O mode of each purpose, from RocksDB's flags and
+//! Tailwater's options.
 
 mod error;
 #[macro_use]

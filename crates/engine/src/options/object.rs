@@ -1,7 +1,7 @@
 //! Options that name an object: a comparator, a prefix extractor, a filter policy.
 //!
-//! An object's text is its id, or `{id=<id>;option=value;...}`. `nullptr` and nothing stand for
-//! none.
+//! An object's text is its id, or `{id=<id>;option=value;...}`. `nullptr` and the empty text mean
+//! no object.
 
 use tailwater_format::options_text::{escape, parse_option_string, strip_outer_braces, unescape};
 
@@ -11,14 +11,14 @@ use super::value::OptionValue;
 /// The text for no object.
 const NONE: &str = "nullptr";
 
-/// The name of an object that the user supplies in code, or that the engine has built in.
+/// The name of an object that is built in or that the user supplies in code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ObjectName {
     text: String,
 }
 
 impl ObjectName {
-    /// The object of that id.
+    /// Names the object with the given id.
     pub fn new(id: impl Into<String>) -> Self {
         Self { text: id.into() }
     }
@@ -31,7 +31,7 @@ impl ObjectName {
 }
 
 impl ObjectName {
-    /// What the text sets the object's own option of that name to.
+    /// Returns the value that the text gives to the object's own option `name`.
     pub(crate) fn property(&self, name: &str) -> Option<String> {
         if !self.text.contains('=') {
             return None;
@@ -42,7 +42,7 @@ impl ObjectName {
     }
 }
 
-/// The id in an object's text.
+/// Returns the id in an object's text.
 fn object_id(text: &str) -> &str {
     if !text.contains('=') {
         return strip_outer_braces(text);
@@ -51,7 +51,7 @@ fn object_id(text: &str) -> &str {
     assignments.iter().find(|assignment| assignment.name == "id").map_or("", |id| id.value)
 }
 
-/// Whether the braces of a text close each other, and nothing follows those that it begins with.
+/// Whether the braces of a text are balanced, and nothing follows the pair that it begins with.
 fn is_braced_well(text: &str) -> bool {
     let mut depth = 0u32;
     for (at, byte) in text.bytes().enumerate() {
@@ -87,26 +87,26 @@ impl OptionValue for ObjectName {
 
     fn print(&self) -> String {
         match self.id() {
-            // Colons are part of ids and no mark there.
+            // A colon is part of the id there, and needs no escape.
             Some(_) => escape(&self.text).replace("\\:", ":"),
             None => NONE.to_owned(),
         }
     }
 }
 
-/// The part of a key that filters and hash indexes may go by instead of the whole.
+/// The part of a key that filters and hash indexes may use instead of the whole key.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PrefixExtractor {
-    /// There is none.
+    /// Keys have no prefix.
     #[default]
     None,
-    /// The first bytes, this many; shorter keys have no prefix.
+    /// This many first bytes; shorter keys have no prefix.
     Fixed(usize),
-    /// The first bytes, at most this many.
+    /// At most this many first bytes.
     Capped(usize),
     /// The whole key.
     Noop,
-    /// One of that name, which the user supplies in code.
+    /// The extractor of this name, which the user supplies in code.
     Custom(String),
 }
 
@@ -146,34 +146,32 @@ impl OptionValue for PrefixExtractor {
 /// Which filters tables get.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum FilterPolicy {
-    /// None, and those that tables have are not used.
+    /// Tables get no filters, and existing filters are not used.
     #[default]
     None,
-    /// None, and those that tables have are used. OPTIONS files that leave out how many bits say
-    /// this too, with the name of the filter, and so does one that names a policy of the user's,
-    /// with its text.
+    /// Tables get no filters, but existing filters are used. Holds the text of a filter without a
+    /// number of bits, or of a user-defined policy, as in the OPTIONS file.
     ReadOnly(String),
     /// Bloom filters.
     Bloom {
-        /// Bits of filter for each key; below half a bit there is no filter.
+        /// Filter bits per key; below 0.5 there is no filter.
         bits_per_key: f64,
     },
     /// Ribbon filters, smaller and slower to build.
     Ribbon {
-        /// As many bits as a Bloom filter of the same accuracy would take; the Ribbon filter takes
-        /// 30 % less.
+        /// Bits per key of a Bloom filter of the same accuracy; the Ribbon filter takes 30 % less.
         bloom_equivalent_bits_per_key: f64,
-        /// Tables above this level get a Bloom filter instead; 0 means those that flushes write, -1
-        /// none.
+        /// Tables above this level get a Bloom filter instead: 0 means only tables of flushes, -1
+        /// no tables.
         bloom_before_level: i32,
     },
 }
 
 impl FilterPolicy {
-    /// What filters are called where they are not described.
+    /// RocksDB's name of its built-in filters where it gives no details.
     const READ_ONLY: &'static str = "rocksdb.BuiltinBloomFilter";
 
-    /// The names by which policies that are built in are asked for.
+    /// The names of the built-in policies.
     const BUILT_IN: [&'static str; 5] = [
         Self::READ_ONLY,
         "bloomfilter",
@@ -182,18 +180,18 @@ impl FilterPolicy {
         "rocksdb.RibbonFilter",
     ];
 
-    /// Whether a policy's text is that of one that is built in.
+    /// Whether a text names a built-in policy.
     pub(crate) fn is_built_in(text: &str) -> bool {
         Self::BUILT_IN.contains(&object_id(text).split(':').next().unwrap_or_default())
     }
 
-    /// Whether the name of a class looks like a misspelled one that is built in.
+    /// Whether a class name looks like a misspelled built-in one.
     fn may_mean_built_in(class: &str) -> bool {
         Self::BUILT_IN.iter().any(|known| known.contains(class))
             || nearest(class, Self::BUILT_IN.into_iter()).is_some()
     }
 
-    /// Reads the parts of an id, which colons divide.
+    /// Parses an id, whose parts are separated by colons.
     fn parse(id: &str) -> Result<Self> {
         let malformed = || Error::malformed(id, "a filter, as bloomfilter:10 or ribbonfilter:10:0");
         let mut parts = id.split(':');
@@ -208,7 +206,7 @@ impl FilterPolicy {
             (Self::READ_ONLY | "bloomfilter" | "ribbonfilter", []) => {
                 Ok(Self::ReadOnly(id.to_owned()))
             }
-            // The last part once chose filters of blocks, which are gone.
+            // The last part selected block-based filters, which RocksDB removed.
             ("bloomfilter" | "rocksdb.BloomFilter", [text] | [text, "false" | "true"]) => {
                 Ok(Self::Bloom { bits_per_key: bits(text)? })
             }
@@ -220,7 +218,7 @@ impl FilterPolicy {
                 bloom_equivalent_bits_per_key: bits(text)?,
                 bloom_before_level: level.parse().map_err(|_| malformed())?,
             }),
-            // One of the user's, unless it is a misspelling.
+            // A user-defined policy, unless it is a misspelling.
             _ if is_name(id) && !Self::may_mean_built_in(class) => {
                 Ok(Self::ReadOnly(id.to_owned()))
             }
@@ -229,7 +227,7 @@ impl FilterPolicy {
     }
 }
 
-/// Whether a text may be the name of a class, and what it was made with behind colons.
+/// Whether a text may be a class name, with parameters after colons.
 fn is_name(text: &str) -> bool {
     let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || b"._-:".contains(&byte);
     text.starts_with(|first: char| first.is_ascii_alphabetic()) && text.bytes().all(is_of_name)
@@ -275,19 +273,19 @@ impl OptionValue for FilterPolicy {
     }
 }
 
-/// Bits to three places, without zeros at the end: what RocksDB keeps of them.
+/// Prints bits to three decimals without trailing zeros, the precision that RocksDB keeps.
 fn bits(bits: f64) -> String {
     let text = format!("{bits:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// How large a cache is, where it is made from options.
+/// Capacity of a cache that is created from options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CacheCapacity {
-    /// As large as the engine does by default.
+    /// The engine's default.
     #[default]
     Unset,
-    /// As large as memory allows and reads need, at each moment.
+    /// Resized continuously to what memory allows and reads need.
     Auto,
     /// This many bytes.
     Bytes(u64),
@@ -322,7 +320,7 @@ impl OptionValue for CacheCapacity {
                 *self = Self::Bytes(bytes);
                 Ok(())
             }
-            // These tune the inside of RocksDB's caches.
+            // These options tune the internals of RocksDB's caches.
             "id"
             | "num_shard_bits"
             | "strict_capacity_limit"

@@ -1,7 +1,7 @@
-//! Brings values into their ranges, as RocksDB does when it opens a database.
+//! Brings option values into their ranges, as RocksDB does when it opens a database.
 //!
-//! Nothing here fails; [`super::OptionTable::differences`] to the values before says what was
-//! changed. Source: `SanitizeOptions` in `db/db_impl/db_impl_open.cc`, `SanitizeCfOptions` in
+//! This never fails; [`super::OptionTable::differences`] to the original values shows what changed.
+//! Source: `SanitizeOptions` in `db/db_impl/db_impl_open.cc`, `SanitizeCfOptions` in
 //! `db/column_family.cc`, and `table/block_based/block_based_table_factory.cc`.
 
 use std::path::Path;
@@ -18,7 +18,7 @@ const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
 /// Brings the database's options into their ranges. `directory` is the database's.
 ///
-/// How many files can be open at all is the system's to say, and is not looked at here.
+/// The system's limit on open files is not considered here.
 pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     if options.max_open_files != -1 {
         options.max_open_files = options.max_open_files.max(20);
@@ -30,7 +30,7 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     if options.delayed_write_rate == 0 {
         options.delayed_write_rate = if rate == 0 { 16 << 20 } else { rate };
     }
-    // What an earlier use left in a log's file looks like damage to these modes.
+    // These modes would take remains of a recycled log's earlier use for damage.
     let is_strict = matches!(
         options.wal_recovery_mode,
         RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency
@@ -58,8 +58,7 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     }
 }
 
-/// Brings a column family's options into their ranges; the database's are brought into theirs
-/// before.
+/// Brings a column family's options into their ranges. The database's must be sanitized already.
 pub fn sanitize_column_family(
     options: &mut ColumnFamilyOptions,
     database: &DbOptions,
@@ -112,7 +111,7 @@ fn sanitize_levels(options: &mut ColumnFamilyOptions, database: &DbOptions) {
     };
     options.num_levels = options.num_levels.max(levels_min);
     if options.compaction_style == CompactionStyle::Fifo {
-        // Level 0 is all there is.
+        // FIFO compaction uses level 0 only.
         options.level0_slowdown_writes_trigger = i32::MAX;
         options.level0_stop_writes_trigger = i32::MAX;
     }

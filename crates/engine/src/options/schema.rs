@@ -1,9 +1,9 @@
-//! How a group of options is declared: once, as a table, from which everything else follows.
+//! Declaration of a group of options as a table, from which all code about them is generated.
 //!
-//! A row of a table is a field's documentation, name, type and default, whether it can be changed
-//! while the database is open, and a [`Verdict`]: what comes of setting it. From the rows
-//! [`option_table`] makes the struct, its `Default`, and the [`OptionTable`] that reading, writing
-//! and checking go by. Rows stand in the order in which RocksDB writes them.
+//! A row holds a field's documentation, name, type and default, whether it can be changed while the
+//! database is open, and a [`Verdict`], the effect of setting it. From the rows, [`option_table`]
+//! generates the struct, its `Default`, and the [`OptionTable`] used to read, write and check
+//! options. Rows are in the order in which RocksDB writes them.
 
 use tailwater_format::options_text::parse_option_string;
 
@@ -34,15 +34,15 @@ impl Life {
     }
 }
 
-/// What comes of setting an option.
+/// The effect of setting an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// It does what its documentation says.
+    /// The option does what its documentation says.
     Honoured,
-    /// Any value is accepted and changes nothing, for this reason.
+    /// Any value is accepted and has no effect, for this reason.
     NoEffect(&'static str),
-    /// It is refused, for this reason, unless its value in the OPTIONS file is one of these, which
-    /// switch it off.
+    /// The option is refused, for this reason, unless its text is one of these values, which switch
+    /// it off.
     Refused(&'static str, &'static [&'static str]),
 }
 
@@ -50,11 +50,11 @@ pub enum Verdict {
 pub struct OptionInfo<T: 'static> {
     /// RocksDB's name.
     pub name: &'static str,
-    /// What it does, in sentences.
+    /// Its documentation.
     pub about: &'static str,
     /// When it can be changed.
     pub life: Life,
-    /// What comes of setting it.
+    /// The effect of setting it.
     pub verdict: Verdict,
     pub(super) set: fn(&mut T, &str) -> Result<()>,
     pub(super) set_part: fn(&mut T, &str, &str) -> Result<()>,
@@ -62,13 +62,13 @@ pub struct OptionInfo<T: 'static> {
 }
 
 impl<T: 'static> OptionInfo<T> {
-    /// The text of its value among others.
+    /// Returns the text of this option's value in a group.
     pub fn value_in(&self, options: &T) -> String {
         (self.print)(options)
     }
 }
 
-/// A further name under which values are taken.
+/// An alias of an option.
 pub struct OtherName<T: 'static> {
     /// The name.
     pub name: &'static str,
@@ -77,16 +77,16 @@ pub struct OtherName<T: 'static> {
 
 /// A group of options that is declared as a table.
 pub trait OptionTable: Sized + 'static {
-    /// The options, in the order in which they are written.
+    /// Returns the options, in the order in which they are written.
     fn table() -> &'static [OptionInfo<Self>];
 
-    /// Further names under which values are taken.
+    /// Returns the aliases of options.
     fn other_names() -> &'static [OtherName<Self>];
 
-    /// Names that RocksDB still accepts, with any value, and that have lost their meaning.
+    /// Returns names that RocksDB still accepts, with any value, but ignores.
     fn retired_names() -> &'static [&'static str];
 
-    /// Every name under which values are taken.
+    /// Returns all names of options, including aliases.
     fn names() -> impl Iterator<Item = &'static str> {
         Self::table()
             .iter()
@@ -94,7 +94,7 @@ pub trait OptionTable: Sized + 'static {
             .chain(Self::other_names().iter().map(|other| other.name))
     }
 
-    /// Whether a value can be set under that name, or under it and a part of it after a dot.
+    /// Whether `name` is an option or alias, or a part of one, such as `compression_opts.level`.
     fn knows(name: &str) -> bool {
         let whole = name.split_once('.').map_or(name, |(whole, _)| whole);
         Self::names().any(|known| known == whole)
@@ -103,7 +103,7 @@ pub trait OptionTable: Sized + 'static {
     /// Sets one option. A name with a dot is a part of one: `compression_opts.level`.
     ///
     /// # Errors
-    /// An unknown name, or a text that spells no value of the option.
+    /// An unknown name, or an invalid value.
     fn set_option(&mut self, name: &str, text: &str) -> Result<()> {
         if let Some(info) = Self::table().iter().find(|info| info.name == name) {
             return (info.set)(self, text).map_err(|error| error.within(name));
@@ -126,7 +126,8 @@ pub trait OptionTable: Sized + 'static {
     /// Sets one option of a database that is open.
     ///
     /// # Errors
-    /// As [`OptionTable::set_option`], and an option that cannot be changed then.
+    /// Those of [`OptionTable::set_option`], and an option that cannot be changed while the
+    /// database is open.
     fn set_mutable_option(&mut self, name: &str, text: &str) -> Result<()> {
         let whole = name.split_once('.').map_or(name, |(whole, _)| whole);
         match Self::table().iter().find(|info| info.name == whole) {
@@ -135,11 +136,11 @@ pub trait OptionTable: Sized + 'static {
         }
     }
 
-    /// Sets the options that an option string names: `a=1;b={c=2}`.
+    /// Sets the options of an option string, such as `a=1;b={c=2}`.
     ///
     /// # Errors
-    /// A text that is no option string, and as [`OptionTable::set_option`]; `self` is then changed
-    /// in part.
+    /// A malformed option string, and those of [`OptionTable::set_option`]; `self` is then partly
+    /// changed.
     fn set_options(&mut self, text: &str) -> Result<()> {
         for assignment in parse_option_string(text)? {
             self.set_option(assignment.name, assignment.value)?;
@@ -147,8 +148,8 @@ pub trait OptionTable: Sized + 'static {
         Ok(())
     }
 
-    /// The names and values of all options, in the order in which they are written; those that are
-    /// not written and those without a text are left out.
+    /// Returns the names and values of all options that are written and whose text is not empty, in
+    /// the order in which they are written.
     fn print_options(&self) -> impl Iterator<Item = (&'static str, String)> {
         Self::table()
             .iter()
@@ -157,7 +158,7 @@ pub trait OptionTable: Sized + 'static {
             .filter(|(_, text)| !text.is_empty())
     }
 
-    /// The options that differ from `defaults` and have no effect: name, value, and why.
+    /// Returns the options that differ from `defaults` and have no effect: name, value and reason.
     fn without_effect(
         &self,
         defaults: &Self,
@@ -171,10 +172,10 @@ pub trait OptionTable: Sized + 'static {
         })
     }
 
-    /// Checks that nothing is switched on that is refused.
+    /// Checks that no option is set to a refused value.
     ///
     /// # Errors
-    /// The first option that is.
+    /// The first option that is set to one.
     fn check_verdicts(&self) -> Result<()> {
         for info in Self::table() {
             if let Verdict::Refused(why, off) = info.verdict {
@@ -187,18 +188,18 @@ pub trait OptionTable: Sized + 'static {
         Ok(())
     }
 
-    /// Checks that nothing differs from a group that is to take its place while the database is
-    /// open, but for options that can be changed then.
+    /// Checks that a group that replaces this one while the database is open differs only in
+    /// options that can be changed then.
     ///
     /// # Errors
-    /// The first option that does.
+    /// The first other option that differs.
     fn check_fixed(&self, after: &Self) -> Result<()> {
         let fixed = Self::table().iter().filter(|info| !info.life.is_mutable());
         let mut changed = fixed.filter(|info| (info.print)(self) != (info.print)(after));
         changed.next().map_or(Ok(()), |info| Err(Error::new(info.name, Problem::Fixed)))
     }
 
-    /// The options in which two groups differ: name, value here, value there.
+    /// Returns the options in which two groups differ: name, value in `self`, value in `other`.
     fn differences<'a>(
         &'a self,
         other: &'a Self,
@@ -210,8 +211,8 @@ pub trait OptionTable: Sized + 'static {
     }
 }
 
-/// Declares a group of options; see the module's text. A row may end in a function that prints the
-/// value. `elsewhere` are fields without a name of their own.
+/// Declares a group of options; see the module documentation. A row may end with a function that
+/// prints the value. `elsewhere` declares fields that are not options by themselves.
 macro_rules! option_table {
     (
         $(#[$meta:meta])*
@@ -279,7 +280,7 @@ macro_rules! option_table {
     };
 }
 
-/// The text of a value: as its type has it, or by the function given.
+/// The text of a value, printed by its type or by the given function.
 macro_rules! option_print {
     ($value:expr) => {
         OptionValue::print($value)
@@ -289,7 +290,7 @@ macro_rules! option_print {
     };
 }
 
-/// The name of a field's option: its own, or the one given.
+/// The name of a field's option: the field's name, or the given one.
 macro_rules! option_name {
     ($field:ident) => {
         stringify!($field)
@@ -299,8 +300,8 @@ macro_rules! option_name {
     };
 }
 
-/// Makes a group of options the value of one: `{a=1;b=2;}`. A text without `=` goes to the function
-/// given.
+/// Makes a group of options the value of one option: `{a=1;b=2;}`. The given function parses a text
+/// without `=`.
 macro_rules! group_value {
     ($group:ty, $without_names:expr) => {
         impl $crate::options::value::OptionValue for $group {

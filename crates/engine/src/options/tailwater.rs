@@ -1,9 +1,9 @@
 //! The options that RocksDB does not have.
 //!
-//! They are a database's. In an option string they stand among RocksDB's; on the device they have a
-//! file of their own, `TAILWATER-OPTIONS`, which RocksDB neither reads nor removes. It is text: a
-//! line for each option that was set, `name=value`; empty lines and those that begin with `#` mean
-//! nothing.
+//! They are options of a database. An option string mixes them with RocksDB's. On disk they have a
+//! file of their own, `TAILWATER-OPTIONS`, which RocksDB neither reads nor removes. It is text with
+//! a line `name=value` for each option that differs from its default; empty lines and those that
+//! begin with `#` are ignored.
 
 use std::fmt::Write as _;
 
@@ -17,57 +17,58 @@ use super::schema::OptionTable;
 option_table! {
     /// Options that RocksDB does not have.
     pub struct TailwaterOptions {
-        /// How users' reads of tables go: by default as `use_direct_reads` says.
+        /// I/O mode of users' reads of tables: by default as `use_direct_reads` says.
         user_read_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How users' reads of blob files go: by default as their reads of tables.
+        /// I/O mode of users' reads of blob files: by default the mode of their reads of tables.
         user_blob_read_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How compactions read tables: by default as `use_direct_reads` and
+        /// I/O mode of compactions' reads of tables: by default as `use_direct_reads` and
         /// `use_direct_io_for_compaction_reads` say.
         compaction_read_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How compactions read blob files: by default as they read tables.
+        /// I/O mode of compactions' reads of blob files: by default the mode of their reads of
+        /// tables.
         compaction_blob_read_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How compactions write tables: by default as `use_direct_io_for_flush_and_compaction`
-        /// says.
+        /// I/O mode of tables that compactions write: by default as
+        /// `use_direct_io_for_flush_and_compaction` says.
         compaction_write_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How flushes write tables: by default as `use_direct_io_for_flush_and_compaction` says.
+        /// I/O mode of tables that flushes write: by default as
+        /// `use_direct_io_for_flush_and_compaction` says.
         flush_write_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How compactions read back what they wrote, to verify it: by default as they read their
-        /// inputs.
+        /// I/O mode in which compactions verify their outputs: by default the mode in which they
+        /// read their inputs.
         verification_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How tables are written for ingestion, and copied by it: by default through the page
-        /// cache.
+        /// I/O mode of writing tables for ingestion and of copying them: by default buffered.
         ingestion_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// How files are copied into checkpoints: by default through the page cache.
+        /// I/O mode of copying files into checkpoints: by default buffered.
         checkpoint_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// Size of one request of a compaction or flush past the page cache, in bytes, 16 MiB at
-        /// most. A compaction reads up to `compaction_readahead_size` ahead of itself, so smaller
-        /// requests mean more of them at the device, where users' reads wait behind them. Where
-        /// `writable_file_max_buffer_size` is smaller, it bounds writes.
+        /// Size of one direct I/O request of a compaction or flush, in bytes, 16 MiB at most. A
+        /// compaction reads up to `compaction_readahead_size` ahead of itself, so smaller requests
+        /// mean more of them queued at the device ahead of users' reads.
+        /// `writable_file_max_buffer_size`, if smaller, bounds writes.
         direct_request_size: u64 = 1 << 20, Fixed, Honoured;
-        /// Whether compactions that write past the page cache hand over what users read: outputs'
-        /// blocks that come from it are in the page cache, or in the block cache, when the outputs
-        /// are first seen. Less is handed over while little of it is read, and nothing while writes
-        /// would soon be slowed down.
+        /// Whether compactions that write with direct I/O keep caches warm: output blocks that
+        /// replace blocks read by users are in the page cache, or in the block cache, before
+        /// readers see the outputs. Less is handed over while few of the blocks are read, and
+        /// nothing while writes are about to be slowed down.
         warm_handover: bool = true, Fixed, Honoured;
-        /// Whether compactions run at low weight, so that they take no processor that users want,
-        /// until writes would soon be slowed down. Where processors are never free, compactions
-        /// hardly run until then. A compaction filter or merge operator runs at that weight, too.
+        /// Whether compactions run at low CPU priority, so that they yield to users' threads, until
+        /// writes are about to be slowed down. If CPUs are never idle, compactions hardly run until
+        /// then. Compaction filters and merge operators run at that priority, too.
         quiet_background: bool = false, Fixed, Honoured;
-        /// How blob files are written.
+        /// I/O mode of blob files that are written.
         blob_write_io_mode: IoModeChoice = Unset, Fixed, NoEffect("blob files are not written");
-        /// How write-ahead logs are written: `buffered`, `direct`, or, with `auto`, past the page
-        /// cache while most writes are synced. By default as `use_direct_io_for_wal` says.
+        /// I/O mode of write-ahead logs: `buffered`, `direct`, or `auto`, which is direct while
+        /// most writes are synced. By default as `use_direct_io_for_wal` says.
         wal_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// Whether write-ahead logs are written past the page cache, into space that was written
-        /// before: what is synced then waits for one write of the device.
+        /// Whether write-ahead logs use direct I/O, into preallocated space that was already
+        /// written: a synced write then waits for only one device write.
         use_direct_io_for_wal: bool = false, Fixed, Honoured;
-        /// In which unit direct logs get space of zeros ahead of their need, in bytes, rounded up
-        /// to a multiple of 4096. With 0 they get none: they are appended to, and each sync waits
-        /// for the file's metadata, too.
+        /// Unit in which direct logs preallocate space filled with zeros, in bytes, rounded up to a
+        /// multiple of 4096. With 0 they are not preallocated: each sync waits for the file's
+        /// metadata, too.
         wal_preallocation_block_size: u64 = 1 << 20, Fixed, Honoured;
-        /// Whether the C library's allocator gives memory back to the system whenever a block cache
-        /// that sizes itself does (`malloc_trim`). That goes over the heap of the whole process and
-        /// keeps its locks meanwhile.
+        /// Whether the C library's allocator returns memory to the system (`malloc_trim`) whenever
+        /// a self-sizing block cache shrinks. That scans the heap of the whole process while
+        /// holding its locks.
         trim_allocator: bool = false, Fixed, Honoured;
     }
     elsewhere {}
@@ -76,7 +77,8 @@ option_table! {
 }
 
 impl TailwaterOptions {
-    /// What the file holds; `None` where nothing was set, and there is to be none.
+    /// Returns the text of the file; `None` if all options have their defaults, and no file is
+    /// needed.
     pub fn to_text(&self) -> Option<String> {
         let unset = Self::default();
         let mut text = String::from("# Options of this database that RocksDB does not have.\n");
@@ -88,11 +90,10 @@ impl TailwaterOptions {
         (text.len() > length).then_some(text)
     }
 
-    /// Takes the options that a file's text holds.
+    /// Parses the text of the file.
     ///
     /// # Errors
-    /// A line that is no assignment, names that are not known, values that there are not; all with
-    /// their line.
+    /// A line that is not an assignment, an unknown name, or an invalid value; all with their line.
     pub fn from_text(text: &str) -> Result<Self> {
         let mut options = Self::default();
         for (index, line) in text.lines().enumerate() {
@@ -110,17 +111,18 @@ impl TailwaterOptions {
     }
 }
 
-/// What is asked of the bytes of one purpose, and by which option.
+/// The I/O mode requested for a purpose, and the option that requests it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AskedIoMode {
-    /// What is asked: never [`IoModeChoice::Unset`].
+    /// The requested mode: never [`IoModeChoice::Unset`].
     pub choice: IoModeChoice,
-    /// The option that says so; `None` where none does.
+    /// The option that requests it; `None` for the default.
     pub option: Option<&'static str>,
 }
 
 impl DbOptions {
-    /// What the options ask of the bytes of a purpose: an option of our own goes before RocksDB's.
+    /// Returns the I/O mode that the options request for a purpose. Tailwater's options take
+    /// precedence over RocksDB's.
     pub fn io_mode(&self, purpose: Purpose) -> AskedIoMode {
         let own = &self.tailwater;
         let (choice, option) = match purpose {

@@ -1,8 +1,8 @@
-//! How values of options are read from text and written to it.
+//! Reading of option values from text, and printing of them.
 //!
-//! Numbers may end in `k`, `m`, `g` or `t`, of either case, for powers of 1024. Unlike in RocksDB
-//! nothing may follow them, and a number for an unsigned option has no sign: what would be read as
-//! another number is refused.
+//! Numbers may end in `k`, `m`, `g` or `t`, in either case, for powers of 1024. Unlike RocksDB,
+//! which would read another number, this parser refuses trailing text and signs of unsigned
+//! numbers.
 
 use tailwater_format::options_text::{escape, split_list, strip_outer_braces, unescape};
 
@@ -10,24 +10,23 @@ use super::error::{Error, Result};
 
 /// The value of an option.
 pub trait OptionValue {
-    /// Takes the value that `text` spells; of a group of options, those that it names. `self` may
-    /// be left changed in part by a text that is refused.
+    /// Sets the value from `text`; in a group of options, only those that `text` names. A text that
+    /// is refused may leave `self` partly changed.
     ///
     /// # Errors
-    /// A text that spells no value of this type.
+    /// A text that is not a value of this type.
     fn set(&mut self, text: &str) -> Result<()>;
 
-    /// Takes a value for one part of a group of options.
+    /// Sets one part of a group of options.
     ///
     /// # Errors
-    /// A group without such a part, a value that is no group, or a text that spells no value of the
-    /// part.
+    /// No such part, a value that is not a group, or an invalid value of the part.
     fn set_part(&mut self, part: &str, text: &str) -> Result<()> {
         let _ = text;
         Err(Error::new(part, super::error::Problem::Unknown { nearest: None }))
     }
 
-    /// The text that stands for the value in an OPTIONS file.
+    /// Returns the value's text in an OPTIONS file.
     fn print(&self) -> String;
 }
 
@@ -109,7 +108,7 @@ impl OptionValue for String {
     }
 }
 
-/// A list: its items with `:` between them, in braces where they hold a `:` themselves.
+/// A list: items separated by `:`, in braces if they contain a `:`.
 impl<T: OptionValue + Default> OptionValue for Vec<T> {
     fn set(&mut self, text: &str) -> Result<()> {
         let mut items = Self::new();

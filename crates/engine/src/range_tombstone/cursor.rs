@@ -1,58 +1,58 @@
-//! A position among the fragments of a view.
+//! A cursor over the fragments of a view.
 
 use tailwater_format::key::{Sequence, ValueType, pack_trailer};
 
 use super::truncation::{first_version, last_version};
 use super::{Boundary, View};
 
-/// A position among the fragments of a view that a tombstone between two sequence numbers covers;
-/// fragments without one are stepped over.
+/// A cursor over the fragments of a view that are covered by a tombstone between two sequence
+/// numbers; it skips others.
 ///
 /// Every call must be given the view that the cursor was last moved on. Nothing allocates.
 #[derive(Debug, Clone)]
 pub struct Cursor {
-    /// The oldest sequence that counts.
+    /// The oldest visible sequence.
     oldest: Sequence,
-    /// The newest sequence that counts.
+    /// The newest visible sequence.
     newest: Sequence,
     fragment: usize,
-    /// Where the sequences that count begin and end among the fragment's.
+    /// The range of visible sequences among the fragment's.
     visible_start: usize,
     visible_end: usize,
     valid: bool,
 }
 
 impl Cursor {
-    /// Sees what a read at the snapshot sees. Stands nowhere.
+    /// Creates an unpositioned cursor that sees what a read at the snapshot sees.
     pub fn new(snapshot: Sequence) -> Self {
         Self::between(0, snapshot)
     }
 
-    /// Sees the tombstones with sequences in `[oldest, newest]`: what lies between two snapshots.
-    /// Stands nowhere.
+    /// Creates an unpositioned cursor that sees the tombstones with sequences in `[oldest,
+    /// newest]`.
     pub fn between(oldest: Sequence, newest: Sequence) -> Self {
         Self { oldest, newest, fragment: 0, visible_start: 0, visible_end: 0, valid: false }
     }
 
-    /// The snapshot that the cursor reads at: the newest sequence that counts.
+    /// The snapshot at which the cursor reads: the newest visible sequence.
     pub fn snapshot(&self) -> Sequence {
         self.newest
     }
 
-    /// Reads at another snapshot from the next move on. Stands nowhere until then.
+    /// Changes the snapshot. The cursor is invalid until it is moved.
     pub fn set_snapshot(&mut self, snapshot: Sequence) {
         self.newest = snapshot;
         self.valid = false;
     }
 
-    /// Whether the cursor stands on a fragment.
+    /// Whether the cursor is on a fragment.
     #[inline]
     pub fn valid(&self) -> bool {
         self.valid
     }
 
-    /// Where the current fragment starts, inclusive: its start key at its newest visible sequence,
-    /// or the view's smallest bound. The cursor must be valid.
+    /// Returns the start of the current fragment, inclusive: its start key at its newest visible
+    /// sequence, or the view's smallest bound. The cursor must be valid.
     #[inline]
     pub fn start<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let start = self.untruncated_start(view);
@@ -62,8 +62,8 @@ impl Cursor {
         }
     }
 
-    /// Where the current fragment ends, exclusive: before every record of its end key, or the
-    /// view's largest bound. The cursor must be valid.
+    /// Returns the end of the current fragment, exclusive: before every record of its end key, or
+    /// the view's largest bound. The cursor must be valid.
     #[inline]
     pub fn end<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let end = self.untruncated_end(view);
@@ -107,13 +107,13 @@ impl Cursor {
         }
     }
 
-    /// Goes to the fragment that covers the user key, or else to the first one behind it.
+    /// Goes to the fragment that covers the user key, or else to the first one after it.
     pub fn seek(&mut self, view: View<'_>, user_key: &[u8]) {
         self.seek_boundary(view, first_version(user_key));
     }
 
-    /// Goes to the first fragment that ends behind the place, which is one that covers it if there
-    /// is such a one.
+    /// Goes to the first fragment that ends after a position: the fragment that covers it, if there
+    /// is one.
     pub fn seek_boundary(&mut self, view: View<'_>, target: Boundary<'_>) {
         let comparator = view.fragments.comparator();
         if view.largest().is_some_and(|largest| !target.is_before(comparator, largest)) {
@@ -145,12 +145,14 @@ impl Cursor {
         }
     }
 
-    /// Goes to the next fragment. The cursor must be valid; behind the last it is no longer.
+    /// Goes to the next fragment. The cursor must be valid; past the last fragment it becomes
+    /// invalid.
     pub fn next(&mut self, view: View<'_>) {
         self.move_to_visible_from(view, self.fragment + 1);
     }
 
-    /// Goes to the fragment before. The cursor must be valid; before the first it is no longer.
+    /// Goes to the previous fragment. The cursor must be valid; before the first it becomes
+    /// invalid.
     pub fn previous(&mut self, view: View<'_>) {
         self.move_to_visible_before(view, self.fragment);
     }
@@ -182,7 +184,7 @@ impl Cursor {
     fn move_to_visible_before(&mut self, view: View<'_>, end: usize) {
         self.valid = false;
         for fragment in (0..end).rev() {
-            // A fragment that starts at the largest bound's user key may lie wholly behind the
+            // A fragment that starts at the largest bound's user key may lie entirely past the
             // bound.
             if self.look_at(view, fragment) && self.begins_in_view(view) {
                 self.valid = self.ends_in_view(view);
@@ -191,7 +193,7 @@ impl Cursor {
         }
     }
 
-    /// Takes a fragment as the current one; whether a tombstone that counts covers it.
+    /// Makes a fragment the current one. Returns whether a visible tombstone covers it.
     #[inline]
     fn look_at(&mut self, view: View<'_>, fragment: usize) -> bool {
         self.fragment = fragment;

@@ -1,4 +1,4 @@
-//! Fragments, stored compactly, and the cutting that makes them.
+//! Construction and compact storage of fragments.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -11,27 +11,27 @@ use super::{RangeTombstone, Truncation, View};
 /// Range tombstones cut into fragments that do not overlap, each with the sequences of the
 /// tombstones that cover it.
 ///
-/// Fragment `i` is `[cut i, cut i + 1)`; between tombstones that do not touch there are fragments
-/// without sequences. Immutable and shared freely between threads. Memory: the bytes of every
-/// distinct start and end key once, 16 bytes for each, and 8 bytes for each tombstone in each
-/// fragment it covers: the square of the number of tombstones where all of them overlap.
+/// Fragment `i` is `[cut i, cut i + 1)`; gaps between tombstones are fragments without sequences.
+/// Immutable and shared freely between threads. Memory: the bytes of every distinct start and end
+/// key, plus 16 for each, and 8 bytes for each tombstone in each fragment that it covers: quadratic
+/// in the number of tombstones if all of them overlap.
 pub struct FragmentedRangeTombstones {
     comparator: Comparator,
-    /// The cuts' user keys, one after the other.
+    /// The cuts' user keys, concatenated.
     keys: Vec<u8>,
-    /// Where each cut's user key ends in `keys`.
+    /// The end of each cut's user key in `keys`.
     key_ends: Vec<usize>,
-    /// The fragments' sequences, one fragment after the other.
+    /// The fragments' sequences, fragment by fragment.
     sequences: Vec<Sequence>,
-    /// Where the sequences of the fragment before each cut end in `sequences`: 0 for the first cut.
+    /// For each cut, the end in `sequences` of the fragment before it; 0 for the first cut.
     sequence_ends: Vec<usize>,
     tombstone_count: usize,
 }
 
 impl FragmentedRangeTombstones {
-    /// Cuts tombstones, given in any order. One whose end does not come after its start deletes
-    /// nothing and is left out, but counted. Takes time for sorting, which is short where they come
-    /// nearly sorted by start key, and for writing what is stored.
+    /// Builds fragments from tombstones in any order. One whose end is not after its start deletes
+    /// nothing and is omitted, but counted. Takes time for sorting, which is short if they are
+    /// nearly sorted by start key, plus linear time in the size of the result.
     pub fn build<'a>(
         comparator: &Comparator,
         tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
@@ -58,7 +58,7 @@ impl FragmentedRangeTombstones {
         fragments
     }
 
-    /// No tombstones.
+    /// Creates fragments of no tombstones.
     pub fn empty(comparator: Comparator) -> Self {
         Self {
             comparator,
@@ -70,13 +70,13 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Goes over all starts and ends in key order and writes a cut, with the fragment before it,
-    /// where one changes what is active.
+    /// Visits all starts and ends in key order, and writes a cut, with the fragment before it, at
+    /// each.
     fn sweep(&mut self, starts: &[RangeTombstone<'_>], ends: &[RangeTombstone<'_>]) {
         let mut starts = starts.iter().peekable();
         let mut ends = ends.iter().peekable();
-        // Sequences of the tombstones that cover the fragment in the making, descending, and of how
-        // many each is.
+        // Sequences of the tombstones that cover the current fragment, descending, with the number
+        // of tombstones of each.
         let mut active: Vec<(Sequence, usize)> = Vec::new();
         // A tombstone starts before it ends, so the ends last longest.
         while let Some(&&next_end) = ends.peek() {
@@ -107,7 +107,7 @@ impl FragmentedRangeTombstones {
         }
     }
 
-    /// Ends the fragment that these tombstones cover at `key`.
+    /// Ends the current fragment, covered by `active`, at `key`.
     fn push_cut(&mut self, key: &[u8], active: &[(Sequence, usize)]) {
         self.keys.extend_from_slice(key);
         self.key_ends.push(self.keys.len());
@@ -127,19 +127,19 @@ impl FragmentedRangeTombstones {
         self.key_ends.is_empty()
     }
 
-    /// How many tombstones went in, those with empty ranges too.
+    /// Returns the number of tombstones given, including those with empty ranges.
     #[inline]
     pub fn tombstone_count(&self) -> usize {
         self.tombstone_count
     }
 
-    /// How many fragments there are that something covers.
+    /// Returns the number of covered fragments.
     pub fn fragment_count(&self) -> usize {
         (0..self.fragments_end()).filter(|&at| !self.sequences(at).is_empty()).count()
     }
 
-    /// Every tombstone of every fragment: in the order of the fragments, of one fragment the newest
-    /// first.
+    /// Returns every tombstone of every fragment, in the order of the fragments, newest first
+    /// within each.
     pub fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
         (0..self.fragments_end()).flat_map(|at| {
             let (start, end) = (self.cut(at), self.cut(at + 1));
@@ -148,7 +148,7 @@ impl FragmentedRangeTombstones {
         })
     }
 
-    /// The bytes that this takes, its own head not counted.
+    /// Returns its heap memory, in bytes.
     pub fn memory_usage(&self) -> usize {
         self.keys.capacity()
             + (self.key_ends.capacity() + self.sequence_ends.capacity()) * size_of::<usize>()
@@ -163,13 +163,13 @@ impl FragmentedRangeTombstones {
         self.sequences(fragment).get(newest).copied()
     }
 
-    /// All of it, not truncated.
+    /// Returns a view without bounds.
     #[inline]
     pub fn view(&self) -> View<'_> {
         View::new(self, Truncation::NONE)
     }
 
-    /// What lies within the bounds.
+    /// Returns a view truncated to the bounds.
     #[inline]
     pub fn truncated<'a>(&'a self, truncation: &'a Truncation) -> View<'a> {
         View::new(self, truncation)
@@ -181,7 +181,7 @@ impl FragmentedRangeTombstones {
         self.key_ends.len().saturating_sub(1)
     }
 
-    /// Where fragment `at` starts, which is where the one before it ends.
+    /// Returns the start of fragment `at`, which is the end of the one before.
     #[inline]
     pub(super) fn cut(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
@@ -194,13 +194,13 @@ impl FragmentedRangeTombstones {
         &self.sequences[self.sequence_ends[at]..self.sequence_ends[at + 1]]
     }
 
-    /// Where the sequences at or below the snapshot begin among those of fragment `at`.
+    /// Returns the index of the first sequence of fragment `at` at or below the snapshot.
     #[inline]
     pub(super) fn newest_visible(&self, at: usize, snapshot: Sequence) -> usize {
         self.sequences(at).partition_point(|&sequence| sequence > snapshot)
     }
 
-    /// The fragment that the user key lies in; `None` before the first and behind the last.
+    /// Returns the fragment that contains the user key; `None` before the first and after the last.
     #[inline]
     pub(super) fn fragment_at_or_before(&self, user_key: &[u8]) -> Option<usize> {
         let behind = self.first_cut_after(user_key);

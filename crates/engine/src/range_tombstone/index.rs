@@ -1,12 +1,12 @@
-//! Tombstones of a memtable, indexed for reads at any snapshot.
+//! An index of a memtable's range tombstones for reads at any snapshot.
 //!
-//! Starts and ends cut the keys into elementary fragments. Over these stands a binary tree, whose
-//! leaves are the fragments. A tombstone is noted at the highest nodes below which it covers every
-//! leaf, of which there are at most two at each height; the tombstones over a fragment are those
-//! noted between its leaf and the root. However many overlap, a read looks at one path of the tree,
-//! and at each node of it searches what is noted there for its snapshot.
+//! Starts and ends cut the keys into elementary fragments, which are the leaves of a binary tree (a
+//! segment tree). A tombstone is stored at the highest nodes below which it covers every leaf, of
+//! which there are at most two at each height; the tombstones over a fragment are those stored
+//! between its leaf and the root. However many overlap, a read visits one path of the tree, and
+//! searches each node's tombstones for its snapshot.
 //!
-//! An index never changes. Two are merged into one in time linear in what is written.
+//! An index is immutable. Two are merged into one in time linear in the size of the result.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -17,28 +17,28 @@ use tailwater_format::key::Sequence;
 use super::truncation::first_version;
 use super::{Boundary, RangeTombstone};
 
-/// Tombstones of a memtable, indexed. Shared freely between threads.
+/// An index of tombstones of a memtable. Shared freely between threads.
 ///
-/// Memory: the bytes of every distinct start and end key once and 24 for each, and for each
-/// tombstone 16 bytes and 8 for each node that it is noted at: one, if it overlaps no other, and
-/// twice the logarithm of their number at most.
+/// Memory: the bytes of every distinct start and end key, plus 24 for each; for each tombstone 16
+/// bytes, plus 8 for each node that stores it: one node if it overlaps no other, and at most twice
+/// the logarithm of the number of fragments.
 pub(crate) struct TombstoneIndex {
     comparator: Comparator,
-    /// The cuts' user keys, one after the other.
+    /// The cuts' user keys, concatenated.
     keys: Vec<u8>,
-    /// Where each cut's user key ends in `keys`.
+    /// The end of each cut's user key in `keys`.
     key_ends: Vec<usize>,
     /// All tombstones, the newest first.
     spans: Vec<Span>,
-    /// What is noted at the nodes, one node after the other; at each the newest first. Node 1 is
-    /// the root and nodes `2n` and `2n + 1` are below node `n`; the leaves come last.
+    /// The sequence numbers stored at each node, node by node, newest first. Node 1 is the root,
+    /// nodes `2n` and `2n + 1` are the children of node `n`, and the leaves come last.
     noted: Vec<Sequence>,
-    /// Where that of each node begins in `noted`, and where that of the last ends.
+    /// The start of each node's part of `noted`, and the end of the last.
     noted_starts: Vec<usize>,
 }
 
-/// A tombstone by the cuts that it starts and ends at. One that deletes nothing ends where it
-/// starts.
+/// A tombstone, as indexes of the cuts at which it starts and ends. One that deletes nothing ends
+/// where it starts.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u32,
@@ -47,7 +47,7 @@ struct Span {
 }
 
 impl TombstoneIndex {
-    /// One tombstone. If its end does not come after its start it deletes nothing.
+    /// Creates the index of one tombstone. If its end is not after its start, it deletes nothing.
     pub(crate) fn of(comparator: &Comparator, tombstone: RangeTombstone<'_>) -> Self {
         let RangeTombstone { start, end, sequence } = tombstone;
         let deletes = comparator.compare(start, end) == Ordering::Less;
@@ -59,7 +59,7 @@ impl TombstoneIndex {
         index
     }
 
-    /// The tombstones of two.
+    /// Returns the merge of two indexes.
     pub(crate) fn merged(&self, other: &Self) -> Self {
         let mut merged = Self::without_notes(&self.comparator);
         let (own_places, other_places) = merged.take_cuts(self, other);
@@ -71,7 +71,7 @@ impl TombstoneIndex {
         };
         merged.spans = moved(&self.spans, &own_places);
         merged.spans.extend(moved(&other.spans, &other_places));
-        // Both are in order, and a stable sort merges what is.
+        // Both parts are sorted, so this stable sort merges them.
         merged.spans.sort_by_key(|span| std::cmp::Reverse(span.sequence));
         merged.keys.shrink_to_fit();
         merged.key_ends.shrink_to_fit();
@@ -95,8 +95,8 @@ impl TombstoneIndex {
         self.key_ends.push(self.keys.len());
     }
 
-    /// Takes over the cuts of two, of which equal ones become one. Answers where the cuts of each
-    /// are then.
+    /// Merges the cuts of two indexes without duplicates. Returns the new positions of the cuts of
+    /// each.
     fn take_cuts(&mut self, a: &Self, b: &Self) -> (Vec<u32>, Vec<u32>) {
         let (a_count, b_count) = (a.key_ends.len(), b.key_ends.len());
         let (mut a_places, mut b_places) =
@@ -120,7 +120,7 @@ impl TombstoneIndex {
         (a_places, b_places)
     }
 
-    /// Notes the tombstones at their nodes.
+    /// Stores the tombstones at their nodes.
     fn note_spans(&mut self) {
         let fragments = self.fragments_end();
         let mut starts = vec![0; 2 * fragments + 1];
@@ -141,7 +141,7 @@ impl TombstoneIndex {
         (self.noted, self.noted_starts) = (noted, starts);
     }
 
-    /// How many tombstones there are, those that delete nothing too.
+    /// Returns the number of tombstones, including those that delete nothing.
     pub(crate) fn len(&self) -> usize {
         self.spans.len()
     }
@@ -151,7 +151,7 @@ impl TombstoneIndex {
         self.noted.is_empty()
     }
 
-    /// The highest sequence number of a tombstone.
+    /// Returns the highest sequence number of a tombstone.
     #[inline]
     pub(crate) fn newest(&self) -> Sequence {
         self.spans.first().map_or(0, |span| span.sequence)
@@ -165,7 +165,7 @@ impl TombstoneIndex {
         same.map(starts_there).any(Ordering::is_eq)
     }
 
-    /// The tombstones, the newest first. One that deletes nothing ends where it starts.
+    /// Returns the tombstones, newest first. One that deletes nothing ends where it starts.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
         self.spans.iter().map(|span| RangeTombstone {
             start: self.cut_at(span.start),
@@ -219,7 +219,7 @@ impl TombstoneIndex {
         self.key_ends.len().saturating_sub(1)
     }
 
-    /// Where fragment `at` starts, which is where the one before it ends.
+    /// Returns the start of fragment `at`, which is the end of the one before.
     #[inline]
     fn cut(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
@@ -245,7 +245,7 @@ impl TombstoneIndex {
         low
     }
 
-    /// The bytes that this takes, its own head not counted.
+    /// Returns its heap memory, in bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         self.keys.capacity()
             + self.key_ends.capacity() * size_of::<usize>()
@@ -255,7 +255,7 @@ impl TombstoneIndex {
     }
 }
 
-/// Calls `note` with the nodes that a tombstone is noted at.
+/// Calls `note` with each node that stores a tombstone.
 fn for_each_node(fragments: usize, span: &Span, mut note: impl FnMut(usize)) {
     let (mut low, mut high) = (fragments + span.start as usize, fragments + span.end as usize);
     while low < high {
@@ -271,44 +271,44 @@ fn for_each_node(fragments: usize, span: &Span, mut note: impl FnMut(usize)) {
     }
 }
 
-/// A position among the fragments of an index that a tombstone at or below a snapshot covers;
-/// others are stepped over.
+/// A cursor over the fragments of an index that are covered by a tombstone at or below a snapshot;
+/// it skips others.
 ///
 /// Every call must be given the same index. Nothing allocates.
 #[derive(Debug, Clone)]
 pub(crate) struct IndexCursor {
     snapshot: Sequence,
     fragment: usize,
-    /// The newest visible tombstone of the fragment; `None` where the cursor stands nowhere.
+    /// The newest visible tombstone of the fragment; `None` if the cursor is invalid.
     sequence: Option<Sequence>,
 }
 
 impl IndexCursor {
-    /// Sees what a read at the snapshot sees. Stands nowhere.
+    /// Creates an unpositioned cursor that sees what a read at the snapshot sees.
     pub(crate) fn new(snapshot: Sequence) -> Self {
         Self { snapshot, fragment: 0, sequence: None }
     }
 
-    /// The newest visible tombstone of the fragment it stands on, if it stands on one.
+    /// Returns the newest visible tombstone of the current fragment, if the cursor is valid.
     #[inline]
     pub(crate) fn sequence(&self) -> Option<Sequence> {
         self.sequence
     }
 
-    /// Where the fragment it stands on starts, inclusive.
+    /// Returns the start of the current fragment, inclusive.
     #[inline]
     pub(crate) fn start<'a>(&self, index: &'a TombstoneIndex) -> Boundary<'a> {
         first_version(index.cut(self.fragment))
     }
 
-    /// Where the fragment it stands on ends, exclusive.
+    /// Returns the end of the current fragment, exclusive.
     #[inline]
     pub(crate) fn end<'a>(&self, index: &'a TombstoneIndex) -> Boundary<'a> {
         first_version(index.cut(self.fragment + 1))
     }
 
-    /// Where the fragments that are covered without a gap, together with the one it stands on, end,
-    /// exclusive, or with `forward` false start, inclusive.
+    /// Returns the end, exclusive, of the gapless run of covered fragments around the current one;
+    /// or, if not `forward`, the start of that run, inclusive.
     pub(crate) fn covered_edge<'a>(
         &self,
         index: &'a TombstoneIndex,
@@ -324,7 +324,7 @@ impl IndexCursor {
         first_version(index.cut(cut))
     }
 
-    /// Goes to the first fragment that ends behind versions of the user key.
+    /// Goes to the first covered fragment that ends after the user key.
     pub(crate) fn seek(&mut self, index: &TombstoneIndex, user_key: &[u8]) {
         let behind = index.first_cut_after(user_key);
         self.go_forward_from(index, behind.saturating_sub(1));
@@ -335,12 +335,12 @@ impl IndexCursor {
         self.go_backward_from(index, index.fragments_end());
     }
 
-    /// Goes to the next fragment. Behind the last it stands nowhere.
+    /// Goes to the next fragment. Past the last it is invalid.
     pub(crate) fn next(&mut self, index: &TombstoneIndex) {
         self.go_forward_from(index, self.fragment + 1);
     }
 
-    /// Goes to the fragment before. Before the first it stands nowhere.
+    /// Goes to the previous fragment. Before the first it is invalid.
     pub(crate) fn previous(&mut self, index: &TombstoneIndex) {
         self.go_backward_from(index, self.fragment);
     }

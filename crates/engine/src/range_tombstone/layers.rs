@@ -1,8 +1,8 @@
-//! The tombstones of a memtable that grows, as indexes of growing size.
+//! The range tombstones of a growing memtable, as a log-structured set of indexes.
 //!
-//! A new tombstone is an index of its own. It is merged with the smaller ones before it, so that
-//! each index is several times as large as the next: a read asks as many as the logarithm of the
-//! number of tombstones, and each tombstone is written anew about as often.
+//! A new tombstone is an index of its own, and is merged with the smaller ones before it, so that
+//! each index is several times as large as the next. With n tombstones, a read searches O(log n)
+//! indexes, and each tombstone is rewritten O(log n) times.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use tailwater_format::key::Sequence;
 
 use super::{RangeTombstone, TombstoneIndex};
 
-/// An index is at least so many times as large as the next.
+/// Minimum ratio of the size of an index to that of the next.
 const GROWTH: usize = 4;
 
-/// The tombstones of a memtable at one moment. It never changes.
+/// The tombstones of a memtable at one moment. Immutable.
 #[derive(Default)]
 pub(crate) struct TombstoneLayers {
     /// The largest first.
@@ -22,7 +22,8 @@ pub(crate) struct TombstoneLayers {
 }
 
 impl TombstoneLayers {
-    /// These and one more; `None` if there is one already with its start and sequence number.
+    /// Returns a copy with one more tombstone; `None` if there is one with the same start and
+    /// sequence number already.
     pub(crate) fn with(
         &self,
         comparator: &Comparator,
@@ -41,23 +42,24 @@ impl TombstoneLayers {
         Some(Self { indexes })
     }
 
-    /// The indexes, in no order that matters.
+    /// Returns the indexes, in no particular order.
     #[inline]
     pub(crate) fn indexes(&self) -> &[Arc<TombstoneIndex>] {
         &self.indexes
     }
 
-    /// The newest tombstone at or below the snapshot that covers the user key.
+    /// Returns the newest tombstone at or below the snapshot that covers the user key.
     #[inline]
     pub(crate) fn covering(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
-        // The last ones are the newest, mostly, and the rest need not be asked then.
+        // The last indexes are usually the newest, so most others need not be searched.
         self.indexes.iter().rev().fold(None, |newest, index| match newest >= Some(index.newest()) {
             true => newest,
             false => newest.max(index.covering(user_key, snapshot)),
         })
     }
 
-    /// The tombstones, in no order. One that deletes nothing ends where it starts.
+    /// Returns the tombstones, in no particular order. One that deletes nothing ends where it
+    /// starts.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
         self.indexes.iter().flat_map(|index| index.iter())
     }
@@ -72,7 +74,7 @@ impl TombstoneLayers {
         self.indexes.iter().any(|index| index.overlaps(first, last))
     }
 
-    /// The bytes that they take.
+    /// Returns their memory, in bytes.
     pub(crate) fn memory_usage(&self) -> usize {
         let of = |index: &Arc<TombstoneIndex>| size_of::<TombstoneIndex>() + index.memory_usage();
         self.indexes.iter().map(of).sum()

@@ -1,8 +1,8 @@
-//! Range tombstones: what a range deletion leaves behind, cut so that reads can search it.
+//! Range tombstones, the records of range deletions, cut into fragments that reads can search.
 //!
-//! Tombstones arrive in any order and overlap each other. [`FragmentedRangeTombstones`] cuts them
-//! at every start and end, so that between two neighbouring cuts the same set of tombstones holds
-//! throughout:
+//! Tombstones arrive in any order and may overlap. [`FragmentedRangeTombstones`] cuts them at every
+//! start and end, so that the same set of tombstones applies everywhere between two neighbouring
+//! cuts:
 //!
 //! ```text
 //! given        [a, g) @ 5     [c, k) @ 9     [e, g) @ 2
@@ -13,10 +13,9 @@
 //! A read then needs one binary search for the cuts around its key and one for its snapshot among
 //! the sequences between them.
 //!
-//! A file holds only the part of a tombstone that lies between its smallest and largest internal
-//! key: [`Truncation`] is made of those bounds, and a [`View`] is fragments seen through it. A
-//! [`Cursor`] is a position in a view; it borrows the view at each call, so that an owner can keep
-//! both beside each other.
+//! A tombstone in a file applies only between the file's smallest and largest internal key:
+//! [`Truncation`] holds those bounds, and a [`View`] is fragments truncated to them. A [`Cursor`]
+//! is a position in a view; it borrows the view at each call, so that an owner can store both.
 //!
 //! Invariants: cuts are strictly ascending in the comparator's order; the sequences between two
 //! cuts are strictly descending; fragments never change once built.
@@ -42,24 +41,23 @@ pub(crate) use layers::TombstoneLayers;
 pub(crate) use stripes::{StripedFragment, joined, striped_fragments};
 pub use truncation::{Truncation, View};
 
-/// One range deletion: every key in `[start, end)` written before `sequence` is gone.
+/// A range deletion: every key in `[start, end)` written before `sequence` is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeTombstone<'a> {
     /// The first user key that is deleted.
     pub start: &'a [u8],
-    /// The first user key after `start` that is not.
+    /// The end of the deleted range, exclusive.
     pub end: &'a [u8],
     /// The number of the write.
     pub sequence: Sequence,
 }
 
 impl<'a> RangeTombstone<'a> {
-    /// The tombstone that an entry of a table's `rocksdb.range_del` block holds: the internal key
-    /// is the start key with the sequence number and [`ValueType::RangeDeletion`], the value is the
-    /// end key.
+    /// Parses an entry of a table's `rocksdb.range_del` block: the internal key is the start key
+    /// with the sequence number and [`ValueType::RangeDeletion`], the value is the end key.
     ///
     /// # Errors
-    /// Corruption, for a key that is no internal key or has another type.
+    /// Corruption, for a key that is not an internal key or has another type.
     pub fn from_entry(internal_key: &'a [u8], value: &'a [u8]) -> tailwater_format::Result<Self> {
         let parsed = ParsedKey::parse(internal_key)?;
         if parsed.value_type != ValueType::RangeDeletion {
@@ -74,9 +72,9 @@ impl<'a> RangeTombstone<'a> {
     }
 }
 
-/// A place between internal keys, where a truncated tombstone starts or ends.
+/// A position between internal keys, where a truncated tombstone starts or ends.
 ///
-/// It is written like an internal key, a user key and a packed trailer, and sorts like one; but its
+/// It has the form of an internal key, a user key and a packed trailer, and sorts like one; but its
 /// type may be one that no record has, so that it never equals a record's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boundary<'a> {
@@ -87,13 +85,13 @@ pub struct Boundary<'a> {
 }
 
 impl<'a> Boundary<'a> {
-    /// The place of that internal key; `None` for one that is shorter than its trailer.
+    /// Returns the position of an internal key; `None` for one that is shorter than a trailer.
     #[inline]
     pub fn from_internal_key(internal_key: &'a [u8]) -> Option<Self> {
         key::split(internal_key).map(|(user_key, trailer)| Self { user_key, trailer })
     }
 
-    /// Compares two places: by user key, then the higher trailer first.
+    /// Compares two positions: by user key, then the higher trailer first.
     #[inline]
     pub fn compare(self, comparator: &Comparator, other: Boundary<'_>) -> Ordering {
         comparator
@@ -101,7 +99,7 @@ impl<'a> Boundary<'a> {
             .then_with(|| other.trailer.cmp(&self.trailer))
     }
 
-    /// Whether this place comes before the other.
+    /// Whether this position comes before the other.
     #[inline]
     pub fn is_before(self, comparator: &Comparator, other: Boundary<'_>) -> bool {
         self.compare(comparator, other) == Ordering::Less

@@ -1,10 +1,10 @@
-//! What snapshots can tell apart of range tombstones.
+//! Reduction of range tombstones to those that snapshots can distinguish.
 //!
-//! Of the tombstones over a key, only the newest of each stripe between two snapshots is ever seen.
-//! What is written to tables is that alone, in fragments that do not overlap. They are cut wherever
-//! a tombstone begins or ends, as RocksDB cuts them, and joined again where that makes no
-//! difference. Source: `FragmentedRangeTombstoneList` in `db/range_tombstone_fragmenter.cc`, as
-//! flushes and compactions use it.
+//! Of the tombstones over a key, only the newest in each stripe between two snapshots is visible.
+//! Only these are written to tables, in fragments that do not overlap. Fragments are cut wherever a
+//! tombstone begins or ends, as in RocksDB, and neighbours with the same tombstones are joined
+//! again. Source: `FragmentedRangeTombstoneList` in `db/range_tombstone_fragmenter.cc`, as flushes
+//! and compactions use it.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,21 +14,21 @@ use tailwater_format::key::Sequence;
 
 use super::RangeTombstone;
 
-/// A part of the keys that the same tombstones cover, as far as snapshots tell.
+/// A range of keys covered by the same tombstones, as far as snapshots can distinguish them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StripedFragment<'a> {
     /// Its first user key.
     pub(crate) start: &'a [u8],
-    /// The first user key behind it.
+    /// Its end, exclusive.
     pub(crate) end: &'a [u8],
     /// The newest tombstone of each stripe that has one, the newest first.
     pub(crate) sequences: Vec<Sequence>,
 }
 
-/// Tombstones, given in any order, as snapshots tell them apart, in the order of their keys, cut
-/// wherever one of them begins or ends.
-/// `below` is the snapshot right below the stripe of a sequence number, if there is one. Takes time
-/// for sorting, and for what is given and answered.
+/// Returns the fragments of tombstones, which may be given in any order, cut wherever one of them
+/// begins or ends, with the newest tombstone of each stripe. `below` returns the snapshot right
+/// below the stripe of a sequence number, if there is one. Takes time for sorting, plus linear time
+/// in input and output.
 pub(crate) fn striped_fragments<'a>(
     comparator: &Comparator,
     tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
@@ -42,7 +42,7 @@ pub(crate) fn striped_fragments<'a>(
     let (mut starts, mut ends) = (starts.into_iter().peekable(), ends.into_iter().peekable());
     let mut fragments: Vec<StripedFragment<'a>> = Vec::new();
     let mut begun_at: &'a [u8] = &[];
-    // How many tombstones of each sequence number cover the fragment in the making.
+    // The number of tombstones of each sequence number that cover the current fragment.
     let mut active: BTreeMap<Sequence, usize> = BTreeMap::new();
     // A tombstone starts before it ends, so the ends last longest.
     while let Some(&next_end) = ends.peek() {
@@ -70,7 +70,8 @@ pub(crate) fn striped_fragments<'a>(
     fragments
 }
 
-/// The newest of each stripe that has any, the newest first; `None` without any.
+/// Returns the newest tombstone of each stripe that has any, newest first; `None` if there are
+/// none.
 fn newest_of_stripes(
     active: &BTreeMap<Sequence, usize>,
     below: impl Fn(Sequence) -> Option<Sequence>,
@@ -85,8 +86,8 @@ fn newest_of_stripes(
     Some(newest)
 }
 
-/// Joins fragments, given in order, that touch and have the same tombstones, and leaves out those
-/// without any.
+/// Joins adjacent fragments with the same tombstones, and omits those without any. Fragments are
+/// given in order.
 pub(crate) fn joined<'a>(
     comparator: &Comparator,
     fragments: impl IntoIterator<Item = StripedFragment<'a>>,

@@ -94,7 +94,7 @@ fn covering(
     sequences
 }
 
-/// A seed of its own for every round; the one that fails is in the panic's output.
+/// Runs each round with a seed of its own; a failure shows its seed.
 fn for_each_seed(mut test: impl FnMut(&mut Rng, &Comparator)) {
     let base = fastrand::u64(..);
     for round in 0..ROUNDS {
@@ -375,7 +375,7 @@ fn nothing_is_covered_where_there_are_no_tombstones() {
     assert_eq!(fragments.tombstone_count(), 1);
 }
 
-/// Bounds that a file could have: internal keys in order, the largest one maybe a sentinel.
+/// Returns possible bounds of a file: internal keys in order, the largest one possibly a sentinel.
 fn random_bounds(random: &mut Rng, comparator: &Comparator) -> (Vec<u8>, Vec<u8>) {
     loop {
         let smallest =
@@ -391,7 +391,7 @@ fn random_bounds(random: &mut Rng, comparator: &Comparator) -> (Vec<u8>, Vec<u8>
     }
 }
 
-/// Whether a record at that place belongs to the file. A largest key of sequence 0 is left out: no
+/// Whether a record at a position belongs to the file. A largest key of sequence 0 is excluded: no
 /// tombstone may cover it, and truncation relies on that.
 fn in_file(comparator: &Comparator, smallest: &[u8], record: &[u8], largest: &[u8]) -> bool {
     let compare = |a, b| tailwater_format::key::compare_internal(comparator, a, b);

@@ -1,8 +1,8 @@
-//! Fragments within a file's bounds.
+//! Truncation of fragments to a file's bounds.
 //!
-//! A tombstone that spans several files of a level stands in each of them and holds in each only
-//! between that file's smallest and largest internal key. The bounds are internal keys, not user
-//! keys, because versions of one user key may lie in two neighbouring files. Source:
+//! A tombstone that spans several files of a level is stored in each of them, and applies in each
+//! only between that file's smallest and largest internal key. The bounds are internal keys, not
+//! user keys, because versions of one user key may lie in two neighbouring files. Source:
 //! `db/range_del_aggregator.cc`, `db/dbformat.h`.
 
 use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
@@ -10,11 +10,11 @@ use tailwater_format::{Error, Result};
 
 use super::{Boundary, FragmentedRangeTombstones};
 
-/// A type above all that records have (RocksDB's `kTypeMaxValid`): a boundary of this type comes
-/// right before the records of its sequence number.
+/// A type above those of all records (RocksDB's `kTypeMaxValid`): a boundary of this type sorts
+/// right before the records with its sequence number.
 const BEFORE_RECORDS: u8 = 0x1A;
 
-/// The bounds that a file sets to its range tombstones.
+/// The bounds of a file, to which its range tombstones are truncated.
 #[derive(Debug, Clone)]
 pub struct Truncation {
     /// Inclusive.
@@ -33,14 +33,13 @@ impl Truncation {
     /// No bounds.
     pub const NONE: &'static Self = &Self { smallest: None, largest: None };
 
-    /// The bounds of a file with that smallest and largest internal key, as its version edit names
-    /// them.
+    /// Returns the bounds of a file with the smallest and largest internal key of its version edit.
     ///
-    /// Tombstones hold from `smallest` on. Where they stop depends on `largest`:
-    /// - a sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) was made from a tombstone's
-    ///   end key and is exclusive as it stands: no version of its user key is in the file;
-    /// - with sequence 0 it stands too: that version cannot have an older one in the next file, so
-    ///   no tombstone was cut there;
+    /// Tombstones apply from `smallest` on. Where they stop depends on `largest`:
+    /// - a sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) comes from a tombstone's
+    ///   end key and is exclusive as it is: no version of its user key is in the file;
+    /// - with sequence 0 it is also used as it is: that version cannot have an older one in the
+    ///   next file, so no tombstone was cut there;
     /// - any other is a record of the file: it is covered, older versions of its user key are not.
     ///
     /// # Errors
@@ -78,7 +77,7 @@ fn parse<'a>(what: &'static str, internal_key: &'a [u8]) -> Result<Boundary<'a>>
         .ok_or_else(|| Error::truncated(what, internal_key.len()))
 }
 
-/// Fragments seen through a file's bounds.
+/// Fragments truncated to a file's bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     pub(super) fragments: &'a FragmentedRangeTombstones,
@@ -86,7 +85,7 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// What of `fragments` lies within the bounds.
+    /// Truncates `fragments` to the bounds.
     #[inline]
     pub fn new(fragments: &'a FragmentedRangeTombstones, truncation: &'a Truncation) -> Self {
         Self { fragments, truncation }
@@ -126,15 +125,15 @@ impl<'a> View<'a> {
     }
 }
 
-/// The place before which no record of the user key can stand: also where a tombstone ends that
-/// ends at it.
+/// Returns the boundary before all records of a user key, which is also the end of a tombstone that
+/// ends at this key.
 #[inline]
 pub(super) fn first_version(user_key: &[u8]) -> Boundary<'_> {
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
     Boundary { user_key, trailer }
 }
 
-/// The place behind all records of the user key that a tombstone can cover.
+/// Returns the boundary after all records of a user key that a tombstone can cover.
 #[inline]
 pub(super) fn last_version(user_key: &[u8]) -> Boundary<'_> {
     let trailer = pack_trailer(0, ValueType::RangeDeletion as u8);

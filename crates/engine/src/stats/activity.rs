@@ -1,5 +1,5 @@
-//! What a database has done since it was opened, kept for every database: some additions for each
-//! group of writes, and none for reads.
+//! Counters of a database since it was opened. Every database keeps them: they cost some additions
+//! per write group, and none for reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -7,31 +7,31 @@ use tailwater_io::sync::Mutex;
 
 use tailwater_io::Clock;
 
-/// A count that goes on for as long as the database is open. Any thread may add to it.
+/// A counter that lasts as long as the database is open. Any thread may add to it.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
-    /// Counts `by` more.
+    /// Adds `by`.
     #[inline]
     pub(crate) fn add(&self, by: u64) {
         self.0.fetch_add(by, Relaxed);
     }
 
-    /// What was counted.
+    /// Returns the count.
     #[inline]
     pub(crate) fn get(&self) -> u64 {
         self.0.load(Relaxed)
     }
 
-    /// Counts one for as long as the answer lives.
+    /// Adds one until the returned guard is dropped.
     pub(crate) fn enter(&self) -> Entered<'_> {
         self.0.fetch_add(1, Relaxed);
         Entered(self)
     }
 }
 
-/// One that is counted while it lives.
+/// Counted in a [`Counter`] while it lives.
 #[derive(Debug)]
 pub(crate) struct Entered<'c>(&'c Counter);
 
@@ -41,42 +41,42 @@ impl Drop for Entered<'_> {
     }
 }
 
-/// What a database has done since it was opened.
+/// Counters of a database since it was opened.
 #[derive(Debug)]
 pub(crate) struct Activity {
     clock: Arc<dyn Clock>,
     opened_ns: u64,
     /// The bytes of batches that were logged.
     pub(crate) wal_bytes: Counter,
-    /// Syncs of logs that somebody asked for.
+    /// Requested syncs of logs.
     pub(crate) wal_syncs: Counter,
     /// The bytes of batches that were written.
     pub(crate) bytes_written: Counter,
     /// Operations that were written.
     pub(crate) keys_written: Counter,
-    /// Batches that another writer took along.
+    /// Batches that another writer wrote, as leader of the group.
     pub(crate) writes_by_other: Counter,
     /// Batches whose writer led their group.
     pub(crate) writes_by_self: Counter,
     /// Batches that were logged.
     pub(crate) writes_with_wal: Counter,
-    /// How long writers waited because writes were slowed down or stopped, in microseconds.
+    /// Time that writers waited because writes were slowed down or stopped, in microseconds.
     pub(crate) stall_micros: Counter,
-    /// Flushes that failed, tries included.
+    /// Failed flushes, each attempt counted.
     pub(crate) background_errors: Counter,
-    /// Flushes that run now.
+    /// Flushes in progress.
     pub(crate) running_flushes: Counter,
     dumps: Mutex<Dumps>,
 }
 
-/// When statistics were last written to the LOG, and what they were then.
+/// The time when statistics were last written to the LOG, and the counts at that time.
 #[derive(Debug, Default)]
 struct Dumps {
     last_ns: u64,
     at_last: Done,
 }
 
-/// What a database had done up to some moment.
+/// Counts of a database at some moment.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Done {
     /// The time since the database was opened, in seconds.
@@ -92,7 +92,7 @@ pub(crate) struct Done {
 }
 
 impl Activity {
-    /// Of a database that was opened a moment ago.
+    /// Creates the counters of a database that is being opened.
     pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
         let opened_ns = clock.monotonic_ns();
         Self {
@@ -112,7 +112,7 @@ impl Activity {
         }
     }
 
-    /// The clock that the database goes by.
+    /// Returns the database's clock.
     pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
         &self.clock
     }
@@ -122,7 +122,7 @@ impl Activity {
         self.clock.monotonic_ns().saturating_sub(self.opened_ns) as f64 / 1e9
     }
 
-    /// What was done so far.
+    /// Returns the current counts.
     pub(crate) fn done(&self) -> Done {
         Done {
             seconds: self.seconds(),
@@ -137,13 +137,13 @@ impl Activity {
         }
     }
 
-    /// What had been done when statistics were last written to the LOG.
+    /// Returns the counts when statistics were last written to the LOG.
     pub(crate) fn done_at_last_dump(&self) -> Done {
         self.dumps.lock().at_last
     }
 
-    /// Whether statistics are to be written to the LOG now, which happens every `period_s` seconds;
-    /// never for 0. Who is told so is expected to do it.
+    /// Whether statistics are to be written to the LOG now, every `period_s` seconds; never for 0.
+    /// A caller that gets true must write them.
     pub(crate) fn is_dump_due(&self, period_s: u64) -> bool {
         let now_ns = self.clock.monotonic_ns();
         let mut dumps = self.dumps.lock();
@@ -155,7 +155,7 @@ impl Activity {
         is_due
     }
 
-    /// Says that statistics were written to the LOG.
+    /// Records that statistics were written to the LOG.
     pub(crate) fn dumped(&self, done: Done) {
         self.dumps.lock().at_last = done;
     }

@@ -1,15 +1,15 @@
-//! What is measured, by RocksDB's names, and how measurements are distributed.
+//! Histograms, with RocksDB's names and buckets.
 //!
-//! The bounds of the buckets are RocksDB's (`monitoring/histogram.cc`): each is half as large again
-//! as the one before, cut to two significant digits; a percentile lies within its bucket in
-//! proportion to its rank. So figures can be compared with RocksDB's.
+//! The bucket bounds are RocksDB's (`monitoring/histogram.cc`): each is 1.5 times the one before,
+//! truncated to two significant digits; percentiles are interpolated within their bucket. So
+//! figures are comparable with RocksDB's.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use super::tickers::figures;
 
 figures! {
-    /// What is measured. Durations are in microseconds.
+    /// The histograms. Durations are in microseconds.
     Histogram {
         DbGet = "rocksdb.db.get.micros",
         DbWrite = "rocksdb.db.write.micros",
@@ -19,14 +19,14 @@ figures! {
         WalFileSync = "rocksdb.wal.file.sync.micros",
         TableOpenIo = "rocksdb.table.open.io.micros",
         DbMultiget = "rocksdb.db.multiget.micros",
-        /// Reading a block that is not in memory for a compaction: read, checked, decompressed.
+        /// Reading a block from a file for a compaction, including verification and decompression.
         ReadBlockCompaction = "rocksdb.read.block.compaction.micros",
-        /// The same for anybody else.
+        /// Reading a block from a file for any other purpose.
         ReadBlockGet = "rocksdb.read.block.get.micros",
         /// The tables that a compaction read.
         FilesInCompaction = "rocksdb.numfiles.in.singlecompaction",
         DbSeek = "rocksdb.db.seek.micros",
-        /// Waiting because writes were slowed down or stopped.
+        /// Waits of writers while writes were slowed down or stopped.
         WriteStall = "rocksdb.db.write.stall",
         /// The size of a value that a get found, in bytes.
         BytesPerRead = "rocksdb.bytes.per.read",
@@ -35,15 +35,15 @@ figures! {
         /// The size of the values that a get of several keys found, in bytes.
         BytesPerMultiget = "rocksdb.bytes.per.multiget",
         FlushTime = "rocksdb.db.flush.micros",
-        /// Examining files that are ingested, and bringing them into the directory.
+        /// Checking files for ingestion, and linking or copying them into the directory.
         IngestPrepare = "rocksdb.ingest.external.file.prepare.micros",
-        /// Making them part of the database.
+        /// Adding ingested files to the database.
         IngestRun = "rocksdb.ingest.external.file.run.micros",
     }
 }
 
 const BUCKETS: usize = 109;
-/// The highest value that each bucket counts; the last counts what is above, too.
+/// The largest value of each bucket; the last bucket also counts larger values.
 static BOUNDS: [u64; BUCKETS] = bounds();
 
 const fn bounds() -> [u64; BUCKETS] {
@@ -69,7 +69,7 @@ fn bucket_of(value: u64) -> usize {
     BOUNDS.partition_point(|&bound| bound < value).min(BUCKETS - 1)
 }
 
-/// Measurements that are counted by one thread, or by any where it is shared.
+/// A histogram's counters, written by one thread or shared.
 #[derive(Debug)]
 pub(super) struct Buckets {
     counts: [AtomicU64; BUCKETS],
@@ -90,7 +90,7 @@ impl Default for Buckets {
 }
 
 impl Buckets {
-    /// Counts a measurement, adding with `add`.
+    /// Adds a measurement, incrementing counters with `add`.
     #[inline]
     pub(super) fn record(&self, value: u64, add: impl Fn(&AtomicU64, u64)) {
         add(&self.counts[bucket_of(value)], 1);
@@ -103,13 +103,13 @@ impl Buckets {
         }
     }
 
-    /// Forgets the extremes; the counts are subtracted by whoever reads them.
+    /// Resets minimum and maximum. The counts are reset by subtracting a baseline.
     pub(super) fn forget_extremes(&self) {
         self.min.store(u64::MAX, Relaxed);
         self.max.store(0, Relaxed);
     }
 
-    /// Adds what was counted here to `sum`.
+    /// Adds these counts to `sum`.
     pub(super) fn add_to(&self, sum: &mut Distribution) {
         for (sum, count) in sum.counts.iter_mut().zip(&self.counts) {
             *sum += count.load(Relaxed);
@@ -120,12 +120,12 @@ impl Buckets {
     }
 }
 
-/// How measurements are distributed: a copy of what had been counted.
+/// A copy of a histogram's counts.
 #[derive(Debug, Clone)]
 pub(super) struct Distribution {
     counts: [u64; BUCKETS],
     sum: u64,
-    /// `u64::MAX` where nothing was measured.
+    /// `u64::MAX` without measurements.
     min: u64,
     max: u64,
 }
@@ -137,7 +137,7 @@ impl Default for Distribution {
 }
 
 impl Distribution {
-    /// Takes away the counts of an earlier copy.
+    /// Subtracts the counts of an earlier copy.
     pub(super) fn subtract(&mut self, earlier: &Self) {
         for (count, earlier) in self.counts.iter_mut().zip(&earlier.counts) {
             *count = count.saturating_sub(*earlier);
@@ -149,7 +149,8 @@ impl Distribution {
         self.counts.iter().sum()
     }
 
-    /// The value that `percent` of the measurements do not exceed, within its bucket in proportion.
+    /// Returns the value that `percent` of the measurements do not exceed, interpolated within its
+    /// bucket.
     fn percentile(&self, percent: f64) -> f64 {
         let rank = self.count() as f64 * (percent / 100.0);
         let mut below = 0;
@@ -166,7 +167,7 @@ impl Distribution {
         self.max as f64
     }
 
-    /// The figures that people look at.
+    /// Returns the summary figures.
     pub(super) fn summary(&self) -> HistogramData {
         let count = self.count();
         if count == 0 {
@@ -185,27 +186,27 @@ impl Distribution {
     }
 }
 
-/// What measurements come to, in the unit of the histogram; all zero where nothing was measured.
+/// Summary figures of a histogram, in its unit; all zero without measurements.
 ///
-/// Percentiles are estimated within their bucket, whose bounds are half as large again as each
-/// other.
+/// Percentiles are interpolated within their bucket, whose upper bound is about 1.5 times the
+/// lower.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct HistogramData {
-    /// How many measurements.
+    /// Number of measurements.
     pub count: u64,
-    /// Their sum.
+    /// Sum.
     pub sum: u64,
-    /// Their mean.
+    /// Mean.
     pub average: f64,
-    /// What half of them do not exceed.
+    /// Median.
     pub median: f64,
-    /// What 95 percent of them do not exceed.
+    /// 95th percentile.
     pub percentile_95: f64,
-    /// What 99 percent of them do not exceed.
+    /// 99th percentile.
     pub percentile_99: f64,
-    /// The lowest.
+    /// Minimum.
     pub min: u64,
-    /// The highest.
+    /// Maximum.
     pub max: u64,
 }
 
@@ -225,7 +226,7 @@ mod tests {
         distribution.summary()
     }
 
-    /// The bounds that RocksDB prints in its histograms.
+    /// Checks the bounds that RocksDB prints in its histograms.
     #[test]
     fn buckets_have_rocksdb_s_bounds() {
         let first = [

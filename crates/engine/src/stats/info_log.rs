@@ -1,8 +1,8 @@
-//! The `LOG` file: what happened, for people to read.
+//! The `LOG` file of human-readable messages.
 //!
-//! A line each, with the time in UTC, the level and the message. The LOG of an earlier opening is
-//! kept as `LOG.old.` and the time of its replacement, and so is one that has grown too long or too
-//! old. Failing to write a line is never an error of what it tells of.
+//! Each line has the time in UTC, the level and a message. The LOG of an earlier opening, or one
+//! that has become too large or too old, is renamed to `LOG.old.` and the time of its replacement.
+//! A failure to write a line is ignored.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -22,14 +22,14 @@ pub(crate) struct InfoLog {
     storage: Arc<dyn Storage>,
     clock: Arc<dyn Clock>,
     directory: PathBuf,
-    /// What the names of these files begin with.
+    /// The prefix of the file names.
     prefix: String,
     level: InfoLogLevel,
-    /// How many old ones are kept.
+    /// Number of files kept, including the current one.
     keep: usize,
-    /// After how many bytes another is begun; 0 for never.
+    /// Size at which a new file is started, in bytes; 0 means never.
     max_bytes: u64,
-    /// After how many seconds another is begun; 0 for never.
+    /// Age at which a new file is started, in seconds; 0 means never.
     max_age_s: u64,
     current: Mutex<Option<Current>>,
 }
@@ -43,8 +43,8 @@ struct Current {
 }
 
 impl InfoLog {
-    /// Begins the LOG of the database in `directory`, an absolute path that holds `files`, and
-    /// moves one that is there out of the way. It is in `elsewhere` if that is given.
+    /// Starts the LOG of the database in `directory`, an absolute path that holds `files`, and
+    /// renames an existing one. The LOG is in `elsewhere` if that is given.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,
@@ -82,8 +82,8 @@ impl InfoLog {
         Ok(log)
     }
 
-    /// Moves the file that is there out of the way and begins another. `old` are the times of those
-    /// that were moved before, where they are known.
+    /// Renames the existing file and starts a new one. `old` are the times of the old files, if
+    /// known.
     fn roll(&self, mut old: Option<Vec<u64>>) -> Result<Current> {
         let path = self.directory.join(&self.prefix);
         let now_us = self.clock.wall_us();
@@ -98,7 +98,7 @@ impl InfoLog {
         Ok(Current { file, bytes: 0, begun_us: now_us })
     }
 
-    /// The times of the old files. One of 0 has none in its name.
+    /// Returns the times of the old files; 0 for one without a time in its name.
     fn list_old(&self) -> Vec<u64> {
         let entries = self.storage.list(&self.directory).unwrap_or_default();
         let times = entries.iter().filter_map(|entry| {
@@ -110,7 +110,7 @@ impl InfoLog {
         times.collect()
     }
 
-    /// Removes all but the newest of the old files, of which one fewer is kept than of all.
+    /// Removes the oldest files, such that `keep` files remain with the current one.
     fn remove_old(&self, mut times: Vec<u64>) {
         times.sort_unstable();
         let surplus = times.len().saturating_sub(self.keep.saturating_sub(1));
@@ -119,22 +119,22 @@ impl InfoLog {
                 0 => format!("{}.old", self.prefix),
                 _ => format!("{}.old.{time_us}", self.prefix),
             };
-            // One that cannot be removed is looked at again the next time.
+            // A file that cannot be removed is tried again the next time.
             let _ = self.storage.remove(&self.directory.join(name));
         }
     }
 
-    /// Something that happened as it should.
+    /// Writes a message about normal operation.
     pub(crate) fn info(&self, message: fmt::Arguments<'_>) {
         self.line(InfoLogLevel::Info, "INFO", message);
     }
 
-    /// Something an operator should look at.
+    /// Writes a message that an operator should look at.
     pub(crate) fn warn(&self, message: fmt::Arguments<'_>) {
         self.line(InfoLogLevel::Warn, "WARN", message);
     }
 
-    /// Something that failed.
+    /// Writes a message about a failure.
     pub(crate) fn error(&self, message: fmt::Arguments<'_>) {
         self.line(InfoLogLevel::Error, "ERROR", message);
     }
@@ -147,7 +147,7 @@ impl InfoLog {
         let line = format!("{} {name} {message}\n", Utc(now_us));
         let mut current = self.current.lock();
         if current.as_ref().is_some_and(|current| self.is_over(current, now_us)) {
-            // Where another cannot be begun, what there is to say goes on in this one.
+            // If a new file cannot be started, the current one continues.
             if let Ok(next) = self.roll(None) {
                 *current = Some(next);
             }
@@ -190,7 +190,7 @@ impl fmt::Display for Utc {
     }
 }
 
-/// The date of a day counted from 1970-01-01, by the proleptic Gregorian calendar.
+/// Returns the date of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
 fn civil_from_days(days: u64) -> (u64, u64, u64) {
     // Counted from 0000-03-01, so that the leap day is the last of its year; 400 years have 146,097
     // days.

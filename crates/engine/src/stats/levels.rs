@@ -1,4 +1,4 @@
-//! What flushes and compactions have done to each level of a column family.
+//! Statistics of flushes and compactions by level of a column family.
 
 use std::sync::MutexGuard;
 
@@ -6,15 +6,15 @@ use tailwater_io::sync::Mutex;
 
 use super::{Histogram, Statistics, Ticker};
 
-/// What flushes or compactions did that wrote to one level: the part of RocksDB's
-/// `InternalStats::CompactionStats` that is reported.
+/// Totals of the flushes and compactions that wrote to one level: the reported part of RocksDB's
+/// `InternalStats::CompactionStats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct LevelFigures {
-    /// How long they took, in microseconds.
+    /// Their duration, in microseconds.
     pub(crate) micros: u64,
-    /// The processor time of those who merged, in microseconds.
+    /// CPU time of merging, in microseconds.
     pub(crate) cpu_micros: u64,
-    /// How many there were.
+    /// Their number.
     pub(crate) count: u64,
     /// The bytes of tables read in the levels above the one that was written.
     pub(crate) bytes_read_above: u64,
@@ -24,7 +24,7 @@ pub(crate) struct LevelFigures {
     pub(crate) bytes_written: u64,
     /// The same before compression.
     pub(crate) bytes_written_uncompressed: u64,
-    /// The bytes of tables that were moved here as they are.
+    /// The bytes of tables that were moved here without rewriting.
     pub(crate) bytes_moved: u64,
     pub(crate) bytes_read_blob: u64,
     pub(crate) bytes_written_blob: u64,
@@ -34,17 +34,17 @@ pub(crate) struct LevelFigures {
     pub(crate) files_written: u64,
     /// The records read.
     pub(crate) records_read: u64,
-    /// Those of them that were not written again.
+    /// The records read that were not written again.
     pub(crate) records_dropped: u64,
 }
 
 impl LevelFigures {
-    /// Adds what others did.
+    /// Adds the totals of others.
     pub(crate) fn add(&mut self, other: &Self) {
         self.combine(other, u64::saturating_add);
     }
 
-    /// What was done since `earlier`.
+    /// Returns the difference to `earlier`.
     pub(crate) fn since(mut self, earlier: &Self) -> Self {
         self.combine(earlier, u64::saturating_sub);
         self
@@ -83,25 +83,24 @@ impl LevelFigures {
     }
 }
 
-/// Whose work it was.
+/// The thread pool that does the work in RocksDB, by which it is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
-    /// RocksDB does them at low priority.
+    /// Compactions, which RocksDB runs at low priority.
     Compaction,
-    /// RocksDB does them at high priority.
+    /// Flushes, which RocksDB runs at high priority.
     Flush,
-    /// The user's own thread does them: what the logs held when the database was opened becomes a
-    /// table, and files are ingested.
+    /// Work in the user's thread: ingestion, and tables written from recovered logs.
     User,
 }
 
-/// What flushes and compactions have done to the levels of a column family.
+/// Totals of flushes and compactions of a column family.
 #[derive(Debug)]
 pub(crate) struct LevelStatistics {
     inner: Mutex<Figures>,
 }
 
-/// What was done up to some moment.
+/// A copy of the totals at some moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
     /// By level.
@@ -110,23 +109,23 @@ pub(crate) struct Figures {
     pub(crate) works: [LevelFigures; 3],
     /// The bytes that flushes wrote.
     pub(crate) bytes_flushed: u64,
-    /// What was ingested.
+    /// Totals of ingestion.
     pub(crate) ingested: IngestedFigures,
 }
 
 impl Figures {
-    /// All that came in from above, by flushes and ingestion.
+    /// Returns the bytes added by flushes and ingestion.
     pub(crate) fn bytes_come_in(&self) -> u64 {
         self.bytes_flushed + self.ingested.bytes
     }
 }
 
-/// What was ingested.
+/// Totals of ingestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct IngestedFigures {
     pub(crate) bytes: u64,
     pub(crate) files: u64,
-    /// Those of the files that went to level 0.
+    /// The files that went to level 0.
     pub(crate) level_0_files: u64,
     pub(crate) keys: u64,
 }
@@ -134,7 +133,7 @@ pub(crate) struct IngestedFigures {
 /// The ingestion of a file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ingestion {
-    /// How long it took, and others with it, in microseconds.
+    /// Duration of the whole ingestion call, in microseconds.
     pub(crate) micros: u64,
     pub(crate) bytes: u64,
     pub(crate) keys: u64,
@@ -143,7 +142,7 @@ pub(crate) struct Ingestion {
 }
 
 impl LevelStatistics {
-    /// Of a column family with so many levels.
+    /// Creates the totals of a column family with this many levels.
     pub(crate) fn new(levels: usize) -> Self {
         let levels = vec![LevelFigures::default(); levels];
         let works = [LevelFigures::default(); 3];
@@ -157,7 +156,7 @@ impl LevelStatistics {
         }
     }
 
-    /// Notes a flush, whose table is in level 0.
+    /// Records a flush, whose table is in level 0.
     pub(crate) fn record_flush(
         &self,
         work: Work,
@@ -174,7 +173,7 @@ impl LevelStatistics {
         }
     }
 
-    /// Notes a compaction into a level.
+    /// Records a compaction into a level.
     pub(crate) fn record_compaction(
         &self,
         output_level: usize,
@@ -191,14 +190,14 @@ impl LevelStatistics {
         }
     }
 
-    /// Notes tables of so many bytes that were moved into a level as they are.
+    /// Records tables of `bytes` that were moved into a level without rewriting.
     pub(crate) fn record_move(&self, output_level: usize, bytes: u64) {
         if let Some(level) = self.lock().levels.get_mut(output_level) {
             level.bytes_moved += bytes;
         }
     }
 
-    /// Notes a file that was ingested into a level.
+    /// Records a file that was ingested into a level.
     pub(crate) fn record_ingestion(&self, level: usize, done: &Ingestion) {
         let bytes = |counts: bool| if counts { done.bytes } else { 0 };
         let figures = LevelFigures {
@@ -217,7 +216,7 @@ impl LevelStatistics {
         ingested.keys += done.keys;
     }
 
-    /// What was done so far.
+    /// Returns a copy of the totals.
     pub(crate) fn figures(&self) -> Figures {
         self.lock().clone()
     }

@@ -1,9 +1,9 @@
-//! Memory that is charged to nothing else: what readers hold outside the block cache.
+//! Memory of readers outside the block cache.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What the readers of a database hold outside the block cache now. Any thread may change it.
+/// Memory that the readers of a database hold outside the block cache. Any thread may change it.
 #[derive(Debug, Default)]
 pub(crate) struct ReaderMemory {
     iterators: AtomicU64,
@@ -11,12 +11,12 @@ pub(crate) struct ReaderMemory {
 }
 
 impl ReaderMemory {
-    /// How many iterators there are.
+    /// Returns the number of iterators.
     pub(crate) fn iterators(&self) -> u64 {
         self.iterators.load(Relaxed)
     }
 
-    /// The buffers in which iterators read ahead, in bytes.
+    /// Returns the size of iterators' readahead buffers, in bytes.
     pub(crate) fn read_ahead_bytes(&self) -> u64 {
         self.read_ahead_bytes.load(Relaxed)
     }
@@ -27,7 +27,7 @@ impl ReaderMemory {
 pub(crate) struct IteratorCharge(Arc<ReaderMemory>);
 
 impl IteratorCharge {
-    /// Counts one more.
+    /// Counts an iterator.
     pub(crate) fn new(memory: &Arc<ReaderMemory>) -> Self {
         memory.iterators.fetch_add(1, Relaxed);
         Self(Arc::clone(memory))
@@ -40,7 +40,7 @@ impl Drop for IteratorCharge {
     }
 }
 
-/// The buffer of an iterator that reads ahead, charged while it lives.
+/// The readahead buffer of an iterator, charged while it lives.
 #[derive(Debug)]
 pub(crate) struct ReadAheadCharge {
     memory: Arc<ReaderMemory>,
@@ -48,12 +48,12 @@ pub(crate) struct ReadAheadCharge {
 }
 
 impl ReadAheadCharge {
-    /// A buffer of no bytes.
+    /// Charges an empty buffer.
     pub(crate) fn new(memory: &Arc<ReaderMemory>) -> Self {
         Self { memory: Arc::clone(memory), bytes: 0 }
     }
 
-    /// Says how large the buffer is now.
+    /// Sets the size of the buffer, in bytes.
     pub(crate) fn set(&mut self, bytes: u64) {
         self.memory.read_ahead_bytes.fetch_add(bytes, Relaxed);
         self.memory.read_ahead_bytes.fetch_sub(self.bytes, Relaxed);

@@ -1,9 +1,9 @@
-//! What an operator can know of a database.
+//! Statistics of a database, for its operator.
 //!
-//! - [`Statistics`]: tickers and histograms, kept only where somebody asked for them.
-//! - `activity`, `families`, `levels`: what every database keeps of its writes, stalls, flushes and
-//!   compactions; `report` puts it into words.
-//! - `memory`: what readers hold.
+//! - [`Statistics`]: tickers and histograms, kept only if requested.
+//! - `activity`, `families`, `levels`: figures that every database keeps of its writes, stalls,
+//!   flushes and compactions; `report` formats them.
+//! - `memory`: memory of readers.
 //! - The `LOG` file.
 
 mod activity;

@@ -1,8 +1,8 @@
-//! What a database does, counted and measured for whoever gave it a [`Statistics`].
+//! [`Statistics`]: tickers and histograms of a database's operations.
 //!
-//! Counting takes no lock and, from the first 128 threads, writes no cache line that other threads
-//! write: each has counters of its own, which are summed when somebody reads them. Resetting writes
-//! none of them: it notes what stood there, and reading subtracts it.
+//! Counting takes no lock. Each of the first 128 threads has counters of its own, on cache lines
+//! that no other thread writes; reading sums them. A reset does not write the counters: it stores
+//! their sums as a baseline, which reading subtracts.
 
 use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,19 +18,19 @@ use super::tickers::Ticker;
 
 /// The tickers and histograms of one database, or of several that share it, by RocksDB's names.
 ///
-/// Without one ([`OpenOptions::set_statistics`](crate::OpenOptions::set_statistics)) a database
-/// keeps none and pays a branch. With one, gets, seeks and writes also ask the clock for the time.
-/// What is kept is what RocksDB keeps at its default level, `kExceptDetailedTimers`, as far as this
-/// engine does it; other names are not known here.
+/// Without one ([`OpenOptions::set_statistics`](crate::OpenOptions::set_statistics)), each count
+/// costs only a branch. With one, gets, seeks and writes also read the clock. The figures are those
+/// of RocksDB's default level, `kExceptDetailedTimers`, as far as they apply to this engine; other
+/// names are unknown.
 ///
 /// Any thread may use it. Each thread that counts takes about 16 KiB.
 pub struct Statistics {
     clock: Arc<dyn Clock>,
-    /// By the number of the only thread that writes there.
+    /// Counters of single threads, by the thread's number.
     own: Box<[OnceLock<Box<Counters>>]>,
     /// For threads without a number.
     shared: Counters,
-    /// What had been counted when it was last reset.
+    /// The sums at the last reset.
     baseline: Mutex<Totals>,
 }
 
@@ -41,7 +41,7 @@ struct Counters {
     histograms: [Buckets; Histogram::COUNT],
 }
 
-/// What was counted up to some moment.
+/// Sums at some moment.
 struct Totals {
     tickers: [u64; Ticker::COUNT],
     histograms: Vec<Distribution>,
@@ -72,12 +72,12 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// One in which nothing is counted yet.
+    /// Creates one with zero counts.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock))
     }
 
-    /// The same with durations by this clock.
+    /// Creates one that measures durations with `clock`.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -87,25 +87,24 @@ impl Statistics {
         }
     }
 
-    /// The names of what is counted.
+    /// Returns the names of all tickers.
     pub fn ticker_names() -> impl Iterator<Item = &'static str> {
         Ticker::ALL.iter().map(|ticker| ticker.name())
     }
 
-    /// The names of what is measured.
+    /// Returns the names of all histograms.
     pub fn histogram_names() -> impl Iterator<Item = &'static str> {
         Histogram::ALL.iter().map(|histogram| histogram.name())
     }
 
-    /// What was counted under a name such as `rocksdb.block.cache.hit`; `None` for a name under
-    /// which nothing is counted.
+    /// Returns the count of a ticker such as `rocksdb.block.cache.hit`; `None` for an unknown name.
     pub fn ticker(&self, name: &str) -> Option<u64> {
         let ticker = Ticker::from_name(name)?;
         Some(self.sum(ticker).wrapping_sub(self.baseline().tickers[ticker as usize]))
     }
 
-    /// What was measured under a name such as `rocksdb.db.get.micros`; `None` for a name under
-    /// which nothing is measured.
+    /// Returns the figures of a histogram such as `rocksdb.db.get.micros`; `None` for an unknown
+    /// name.
     pub fn histogram(&self, name: &str) -> Option<HistogramData> {
         let histogram = Histogram::from_name(name)?;
         let mut distribution = self.distribution(histogram);
@@ -113,7 +112,7 @@ impl Statistics {
         Some(distribution.summary())
     }
 
-    /// Begins to count from zero. What is counted meanwhile may count before it or after it.
+    /// Resets all counts to zero. Concurrent counts may fall before or after it.
     pub fn reset(&self) {
         let mut baseline = self.baseline();
         for &ticker in Ticker::ALL {
@@ -127,7 +126,7 @@ impl Statistics {
         }
     }
 
-    /// Everything, a line each, in the form of RocksDB's `Statistics::ToString`.
+    /// Returns all figures, one per line, in the form of RocksDB's `Statistics::ToString`.
     pub fn text(&self) -> String {
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -148,25 +147,25 @@ impl Statistics {
         text
     }
 
-    /// Counts `by` more.
+    /// Adds `by` to a ticker.
     #[inline]
     pub(crate) fn add(&self, ticker: Ticker, by: u64) {
         self.recorder().add(ticker, by);
     }
 
-    /// Counts a measurement.
+    /// Adds a measurement to a histogram.
     #[inline]
     pub(crate) fn record(&self, histogram: Histogram, value: u64) {
         self.recorder().record(histogram, value);
     }
 
-    /// Begins to measure a duration.
+    /// Starts to measure a duration.
     #[inline]
     pub(crate) fn start(&self) -> Started {
         Started(self.clock.monotonic_ns())
     }
 
-    /// Counts the duration since a start. Answers it in microseconds.
+    /// Adds the duration since a start to a histogram. Returns it in microseconds.
     #[inline]
     pub(crate) fn record_since(&self, histogram: Histogram, started: Started) -> u64 {
         let micros = self.clock.monotonic_ns().saturating_sub(started.0) / 1000;
@@ -174,7 +173,7 @@ impl Statistics {
         micros
     }
 
-    /// The calling thread's counters, to add several figures to.
+    /// Returns the calling thread's counters, to add several figures.
     #[inline]
     pub(crate) fn recorder(&self) -> Recorder<'_> {
         match thread_slot::number().and_then(|number| self.own.get(number)) {
@@ -213,25 +212,25 @@ impl fmt::Debug for Statistics {
     }
 }
 
-/// When something began.
+/// The start of a measured duration.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started(u64);
 
 /// The counters that the calling thread adds to.
 pub(crate) struct Recorder<'s> {
     counters: &'s Counters,
-    /// Whether no other thread writes them.
+    /// Whether only this thread writes them.
     is_own: bool,
 }
 
 impl Recorder<'_> {
-    /// Counts `by` more.
+    /// Adds `by` to a ticker.
     #[inline]
     pub(crate) fn add(&self, ticker: Ticker, by: u64) {
         self.add_to(&self.counters.tickers[ticker as usize], by);
     }
 
-    /// Counts a measurement.
+    /// Adds a measurement to a histogram.
     #[inline]
     pub(crate) fn record(&self, histogram: Histogram, value: u64) {
         let buckets = &self.counters.histograms[histogram as usize];
@@ -255,7 +254,7 @@ mod tests {
     #[test]
     fn threads_lose_no_count() {
         let statistics = Statistics::new();
-        // More than have numbers, so that some share counters.
+        // More threads than numbers, so that some share counters.
         std::thread::scope(|scope| {
             for _ in 0..NUMBERS + 16 {
                 scope.spawn(|| {

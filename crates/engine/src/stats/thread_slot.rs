@@ -1,15 +1,14 @@
-//! A number for each living thread that no other living thread has, so that what stands under it
-//! has one writer.
+//! A unique number for each living thread, so that data indexed by it has one writer.
 
 use std::cell::Cell;
 
 use tailwater_io::sync::Mutex;
 
-/// How many threads have a number at a time; those beyond go without.
+/// Maximum number of threads with a number; further threads have none.
 pub(super) const NUMBERS: usize = 128;
-/// Of a thread that has not asked yet.
+/// A thread that has not requested a number yet.
 const UNKNOWN: usize = usize::MAX;
-/// Of a thread that goes without.
+/// A thread without a number.
 const NONE: usize = usize::MAX - 1;
 
 /// The numbers that no thread has.
@@ -24,7 +23,7 @@ struct Free {
 thread_local! {
     /// Without a destructor, so that reading it is one plain load.
     static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
-    /// Gives the number back when the thread ends.
+    /// Returns the number when the thread ends.
     static ENDING: Ending = const { Ending };
 }
 
@@ -41,10 +40,10 @@ impl Drop for Ending {
     }
 }
 
-/// The calling thread's number, below [`NUMBERS`]; `None` where there are none left, and while the
+/// Returns the calling thread's number, below [`NUMBERS`]; `None` if none is left, and while the
 /// thread ends.
 ///
-/// Whoever has a number next sees what its threads before did.
+/// The next thread with the same number sees all writes of the previous one.
 #[inline]
 pub(super) fn number() -> Option<usize> {
     match NUMBER.get() {
@@ -66,7 +65,7 @@ fn take() -> Option<usize> {
     let number = match ENDING.try_with(|_| number) {
         Ok(number) => number,
         Err(_) => {
-            // The thread is past giving its number back: it goes without.
+            // The thread is ending and could not return the number later, so it gets none.
             FREE.lock().returned.extend(number);
             None
         }

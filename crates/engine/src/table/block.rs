@@ -8,24 +8,24 @@ use tailwater_format::filter::{FilterKey, FilterLayout, FilterReader};
 
 use crate::cache::{Cached, SlabBytes};
 
-/// A block of a table in memory. On cache lines of its own, so that neither its count of references
-/// nor what the allocator puts beside it disturbs who reads it.
+/// A block of a table in memory. It has cache lines of its own, so that writes to its reference
+/// count or to neighbouring allocations do not slow down its readers.
 #[derive(Debug)]
 #[repr(align(64))]
 pub(crate) struct Block {
     bytes: BlockBytes,
     contents: Contents,
-    /// To find entries of an index faster.
+    /// Speeds up searches in an index block.
     prefixes: Option<Box<RestartPrefixes>>,
 }
 
-/// With its reference counts it is on two of them, where more memory is charged for each.
+/// With its reference counts it takes two cache lines; a third would add to every block's charge.
 const _: () = assert!(size_of::<Block>() == 64);
 
 /// A block's uncompressed bytes.
 #[derive(Debug)]
 pub(crate) enum BlockBytes {
-    /// On the heap: of a block that is not for a cache, or where that has no memory.
+    /// On the heap: the block is not meant for a cache, or the cache had no memory for it.
     Heap(Box<[u8]>),
     /// In the memory of a block cache.
     Slab(SlabBytes),
@@ -49,7 +49,7 @@ impl Deref for BlockBytes {
     }
 }
 
-/// What a block holds, as its footer or trailer says.
+/// The parsed layout of a block's contents.
 #[derive(Debug, Clone, Copy)]
 enum Contents {
     /// Sorted entries: a data, index or meta block.
@@ -58,19 +58,19 @@ enum Contents {
     Filter(FilterLayout),
 }
 
-/// What a block is expected to hold.
+/// The expected type of a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BlockKind {
-    /// Entries that users asked for.
+    /// Records.
     Data,
-    /// Entries that lead to other blocks.
+    /// Entries that refer to other blocks.
     Index,
     /// A filter over keys.
     Filter,
 }
 
 impl Block {
-    /// Takes the uncompressed bytes of a block.
+    /// Parses the uncompressed bytes of a block.
     pub(crate) fn parse(
         bytes: impl Into<BlockBytes>,
         kind: BlockKind,
@@ -83,11 +83,11 @@ impl Block {
         Ok(Self { bytes, contents, prefixes: None })
     }
 
-    /// Lets entries be found faster, in an index block in bytewise order. `delta_values` says how
-    /// its values are written, `user_keys` whether its keys are without a trailer.
+    /// Adds prefixes that speed up searches in an index block in bytewise order. `delta_values`
+    /// tells whether its values are delta-encoded, `user_keys` whether its keys have no trailer.
     ///
     /// # Errors
-    /// Corruption, for a block whose entries are none.
+    /// Corruption, for a block whose entries are malformed.
     pub(crate) fn with_prefixes(
         mut self,
         delta_values: bool,
@@ -98,7 +98,7 @@ impl Block {
         Ok(self)
     }
 
-    /// Among which restarts a search for a user key is to look.
+    /// Returns the restarts among which to search for a user key.
     #[inline]
     pub(crate) fn restarts_for(&self, user_key: &[u8]) -> Restarts {
         match &self.prefixes {
@@ -107,7 +107,7 @@ impl Block {
         }
     }
 
-    /// Where its bytes are in memory.
+    /// Returns the memory address of its bytes.
     pub(crate) fn address(&self) -> usize {
         self.bytes.as_ptr().addr()
     }
@@ -118,7 +118,7 @@ impl Block {
         &self.bytes
     }
 
-    /// Where the parts of a block of entries stand. A filter has no entries.
+    /// Returns the layout of a block of entries; an empty one for a filter.
     #[inline]
     pub(crate) fn layout(&self) -> &Layout {
         const EMPTY: &Layout = &Layout::EMPTY;
@@ -128,7 +128,7 @@ impl Block {
         }
     }
 
-    /// Whether a filter may have a key. A block of entries may have any.
+    /// Whether a filter may contain a key. True for a block of entries.
     #[inline]
     pub(crate) fn may_contain(&self, key: &FilterKey<'_>) -> bool {
         match &self.contents {
@@ -139,7 +139,7 @@ impl Block {
         }
     }
 
-    /// The memory it takes, in bytes.
+    /// Returns its memory, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let prefixes = self.prefixes.as_deref();
         let bytes = match &self.bytes {
@@ -152,8 +152,8 @@ impl Block {
     }
 }
 
-/// A block that stays in memory as long as this lives: kept by the epoch its reader is pinned in,
-/// or by a reference.
+/// A block that stays in memory as long as this lives: its reader is pinned in the epoch, or this
+/// holds a reference.
 pub(crate) enum BlockRef<'g> {
     /// In the cache or in the table's reader, whose owner outlives `'g`.
     Borrowed(&'g Arc<Cached<Block>>),

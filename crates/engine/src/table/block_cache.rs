@@ -1,4 +1,4 @@
-//! The cache of tables' blocks.
+//! The block cache of tables.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -11,40 +11,41 @@ use tailwater_io::thread::{self, Thread};
 use crate::cache::{self, AutoSizes, Cache, Slabs};
 use crate::table::{Block, BlockBytes};
 
-/// The capacity that gives rise to another shard of a cache that will grow, in bytes.
+/// Memory limit per shard of a self-sizing cache, in bytes.
 const SHARD_BYTES: u64 = 16 << 20;
-/// The most shards of such a cache.
+/// Maximum number of shards of a self-sizing cache.
 const SHARDS_MAX: u64 = 64;
 
-/// One part in so many of the capacity may be kept aside in any case.
+/// Share of the capacity that blocks staged for the cache may always take: 1/ASIDE_PART.
 const ASIDE_PART: usize = 8;
-/// The same of all that is written, where that is to come into the cache.
+/// Share of the capacity that staged blocks may take if all written blocks are staged:
+/// 1/ASIDE_PART_OF_ALL.
 const ASIDE_PART_OF_ALL: usize = 2;
-/// So much as one part in so many of the memory that is left is kept aside at most.
+/// Share of the available memory that staged blocks may take: 1/ASIDE_PART_OF_LEFT.
 const ASIDE_PART_OF_LEFT: i64 = 2;
 
-/// A cache of tables' blocks, which column families and databases may share. Any thread may use it.
+/// A cache of table blocks, which column families and databases may share. Any thread may use it.
 ///
-/// What it holds, evicted blocks that somebody still reads included, is never charged more than its
-/// capacity; a block for which there is no room is read past it. Its memory is a little more: what
-/// blocks that were let go of leave free between others.
+/// The charge of its blocks, including evicted ones that are still being read, never exceeds its
+/// capacity; a block that does not fit is not cached. Its memory is slightly larger, because of
+/// free slots between blocks.
 #[derive(Debug)]
 pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,
-    /// Where the bytes of blocks are that are in it.
+    /// The memory of the bytes of cached blocks.
     slabs: Arc<Slabs>,
-    /// How much is kept aside for it by tables that are being written, in bytes.
+    /// Size of the blocks staged by tables that are being written, in bytes.
     aside: AtomicUsize,
-    /// How much may be, by the memory that was left at the last look.
+    /// Limit of `aside`, from the memory that was available at the last check, in bytes.
     aside_max: AtomicUsize,
     memory: Memory,
     tuner: Option<Tuner>,
-    /// Whether the C library's allocator gives memory back when the cache does.
+    /// Whether the C library's allocator releases memory when the cache does.
     trims_allocator: AtomicBool,
 }
 
 impl BlockCache {
-    /// An empty cache of `capacity` bytes.
+    /// Creates an empty cache of `capacity` bytes.
     pub fn new(capacity: usize) -> Self {
         Self {
             blocks: Cache::new(capacity),
@@ -57,13 +58,11 @@ impl BlockCache {
         }
     }
 
-    /// An empty cache that sizes itself: from the memory limit of this process, or the machine's
-    /// memory, less everything else that is taken. Where it is full it takes what nobody has, and
-    /// what the page cache has while that spares reads; it gives back what others need. Its thread
-    /// ends with it.
+    /// Creates an empty cache that sizes itself within the memory limit of this process, or the
+    /// machine's memory. When it is full, it takes free memory, and memory of the page cache while
+    /// that avoids reads; it releases memory that other uses need. Its thread ends with it.
     ///
-    /// Where the system does not tell what memory there is it keeps the size that it begins with,
-    /// 32 MiB.
+    /// If the system does not report its memory, the cache keeps its initial size of 32 MiB.
     pub fn auto() -> Arc<Self> {
         let memory = Memory::of_this_process(System::default());
         let shards = memory.limit().unwrap_or(0) / SHARD_BYTES;
@@ -78,47 +77,46 @@ impl BlockCache {
         })
     }
 
-    /// Has the C library's allocator give back to the system what it keeps of freed memory,
-    /// whenever a cache that sizes itself gives memory back. The call (`malloc_trim`) goes over
-    /// the heap of the whole process and keeps its locks meanwhile, so it is for a program to ask
-    /// for that knows what else is in its process. The option `trim_allocator` asks for it, too.
-    /// Without glibc it has no effect.
+    /// Makes the C library's allocator release freed memory to the system whenever this self-sizing
+    /// cache shrinks. The call (`malloc_trim`) scans the heap of the whole process while holding
+    /// its locks, so only a program that knows what else runs in its process should enable it. The
+    /// option `trim_allocator` enables it, too. Without glibc it has no effect.
     pub fn trim_allocator(&self) {
         self.trims_allocator.store(true, Relaxed);
     }
 
-    /// Whether [`BlockCache::trim_allocator`] was asked for.
+    /// Whether [`BlockCache::trim_allocator`] was called.
     pub fn trims_allocator(&self) -> bool {
         self.trims_allocator.load(Relaxed)
     }
 
-    /// What it has decided of its size, if it sizes itself.
+    /// Returns its sizing decisions, if it sizes itself.
     pub fn auto_sizes(&self) -> Option<AutoSizes> {
         Some(self.tuner.as_ref()?.shared.sizing.lock().sizes())
     }
 
-    /// A copy of the bytes of a block that is about to come into the cache, in its memory; on the
-    /// heap where there is none.
+    /// Copies the bytes of a block that is about to be cached into the cache's memory, or to the
+    /// heap if there is none.
     ///
-    /// Takes a lock that users' reads take.
+    /// Takes a lock that users' reads also take.
     pub(crate) fn take_in(&self, bytes: &[u8]) -> BlockBytes {
         self.slabs.copy(bytes).map_or_else(|| bytes.to_vec().into(), BlockBytes::Slab)
     }
 
-    /// Looks how much memory is left in which blocks may be kept aside, once the cache has what it
-    /// may hold.
+    /// Updates the limit of staged blocks from the available memory, less what the cache may still
+    /// grow by.
     pub(crate) fn look_for_room_aside(&self) {
         let to_come = self.capacity().saturating_sub(self.usage()) as i64;
         let available = self.memory.left().map_or(0, |left| left.available);
-        // What is kept aside is taken already, and counts to what may be.
+        // Staged blocks already use memory, which counts towards the limit.
         let room = available - to_come + self.aside.load(Relaxed) as i64;
         let bound = usize::try_from(room / ASIDE_PART_OF_LEFT).unwrap_or(0);
         self.aside_max.store(bound, Relaxed);
     }
 
-    /// Lets so many bytes be kept aside for it, if with them no more are than there is memory for,
-    /// or than its capacity. An eighth of that may be in any case, and half where `is_all` that is
-    /// written is to come into it.
+    /// Reserves `bytes` for staged blocks. Returns false if the total would exceed the limit: half
+    /// of the available memory, but at least an eighth of the capacity and at most all of it; or
+    /// half of the capacity if all written blocks are staged (`is_all`).
     pub(crate) fn take_aside(&self, bytes: usize, is_all: bool) -> bool {
         let capacity = self.capacity();
         let bound = match is_all {
@@ -132,18 +130,18 @@ impl BlockCache {
         fits
     }
 
-    /// So many bytes are not kept aside any more.
+    /// Releases `bytes` reserved for staged blocks.
     pub(crate) fn give_back_aside(&self, bytes: usize) {
         self.aside.fetch_sub(bytes, Relaxed);
     }
 
-    /// How many bytes it may hold.
+    /// Returns its capacity, in bytes.
     pub fn capacity(&self) -> usize {
         self.blocks.capacity()
     }
 
-    /// Changes how many bytes it may hold; what is too much is evicted at once. One that sizes
-    /// itself goes on from there.
+    /// Changes its capacity, in bytes, and evicts the excess at once. A self-sizing cache continues
+    /// from there.
     pub fn set_capacity(&self, capacity: usize) {
         let is_less = capacity < self.capacity();
         self.blocks.set_capacity(capacity);
@@ -152,31 +150,31 @@ impl BlockCache {
         }
     }
 
-    /// Erases the blocks of a file that is gone.
+    /// Erases the blocks of a deleted file.
     pub(crate) fn erase_file(&self, file: u64) {
         self.blocks.erase_file(file);
         self.slabs.release();
     }
 
-    /// How many bytes it holds.
+    /// Returns the bytes in use.
     pub fn usage(&self) -> usize {
         self.blocks.usage()
     }
 
-    /// How many of those bytes somebody is reading, so that they cannot be given back.
+    /// Returns the part of the bytes in use that is being read, and cannot be released.
     pub fn pinned_usage(&self) -> usize {
         self.blocks.pinned_usage()
     }
 }
 
-/// How large a cache begins that sizes itself, in bytes.
+/// Initial capacity of a self-sizing cache, in bytes.
 const FIRST_CAPACITY: usize = 32 << 20;
 
 /// The thread that sizes a cache.
 #[derive(Debug)]
 struct Tuner {
     shared: Arc<Shared>,
-    /// Joined when it is dropped; `None` where the system had no room for it.
+    /// Joined on drop; `None` if the system could not start it.
     _thread: Option<Thread>,
 }
 
@@ -191,7 +189,7 @@ impl Drop for BlockCache {
     fn drop(&mut self) {
         debug_assert!(
             std::thread::panicking() || *self.aside.get_mut() == 0,
-            "what was kept aside was not given back"
+            "reserved bytes of staged blocks were not released"
         );
     }
 }
@@ -213,7 +211,7 @@ impl Drop for Tuner {
 }
 
 impl Shared {
-    /// Looks again and again until the cache is dropped.
+    /// Resizes the cache periodically until it is dropped.
     fn run(&self, cache: &Weak<BlockCache>, memory: &Memory) {
         let (mut looked, mut wait, mut gave_back) = (Instant::now(), cache::LOOK, false);
         loop {
@@ -239,12 +237,12 @@ impl Shared {
             if gives_back || gave_back {
                 cache.blocks.collect();
                 cache.slabs.release();
-                // The entries themselves are the allocator's, and not yet the system's.
+                // The freed entries went back to the allocator, not to the system.
                 if cache.trims_allocator() {
                     tailwater_io::release_free_memory();
                 }
             }
-            // What was being read goes later.
+            // Blocks that were being read are freed later.
             gave_back = gives_back || (gave_back && cache.blocks.unlinked_usage() > 0);
         }
     }
@@ -259,7 +257,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn put(cache: &BlockCache, file: u64, number: u64) {
-        // Its last number says that it has one restart.
+        // The last number of a block is its count of restarts: one.
         let mut bytes = [0; 4000];
         bytes[3996] = 1;
         let block = Block::parse(cache.take_in(&bytes), BlockKind::Data).expect("a block");
@@ -288,13 +286,13 @@ mod tests {
     fn what_it_gives_back_is_the_systems_again() {
         let cache = BlockCache::new(16 * MIB);
         (0..4000).for_each(|number| put(&cache, 1, number));
-        // What is read and what is not lies side by side, in regions that are read and are not.
+        // Groups of hit and unhit blocks alternate, so that some regions have no hit blocks.
         for number in (0..4000).filter(|number| number / 512 % 2 == 0 && number % 8 != 0) {
             cache.blocks.lookup(Key { file: 1, offset: number * 4096 }, &crate::epoch::pin());
         }
         let before = cache.slabs.bytes();
         cache.blocks.give_back(8 * MIB, Block::address);
-        // Readers of other tests may hold up the freeing.
+        // Readers of other tests may delay the freeing.
         while cache.blocks.unlinked_usage() > 0 {
             std::thread::yield_now();
             cache.blocks.collect();

@@ -1,7 +1,7 @@
-//! A position among the records of one table, in internal key order.
+//! An iterator over the records of one table, in internal key order.
 //!
-//! The iterator holds the data block it stands in, and, in a partitioned table, the index block. It
-//! moves forward and backward; each move leaves it on a record or, behind either end, on none.
+//! The iterator holds its current data block and, if the index is partitioned, the current index
+//! block. It moves forward and backward; past either end it is invalid.
 
 mod index;
 mod readahead;
@@ -27,28 +27,28 @@ use readahead::ReadAhead;
 pub(crate) use readahead::ReadPlan;
 pub(crate) use stream::Streaming;
 
-/// A position among the records of one table.
+/// An iterator over the records of one table.
 pub(crate) struct TableIterator {
     table: Arc<TableReader>,
     profile: ReadProfile,
     index: IndexIterator,
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
-    /// How users get at the block, where a compaction reads it.
+    /// Whether users read the current block from memory; set only for compaction reads.
     warmth: Warmth,
     cursor: Cursor,
     read_ahead: ReadAhead,
-    /// Whether a seek asks the filter for the prefix of its target.
+    /// Whether a seek checks the filter for the prefix of its target.
     asks_prefix_filter: bool,
-    /// What extracts the prefixes that its user means.
+    /// The prefix extractor of the read options, which may differ from the table's.
     prefixes: Option<PrefixExtractor>,
     filter_cursor: IndexCursor,
-    /// The current key with the table's global sequence number in it, where it has one.
+    /// The current key with the table's global sequence number, if it has one.
     global_key: Vec<u8>,
 }
 
 impl TableIterator {
-    /// An iterator that stands nowhere yet, and reads ahead as `plan` says.
+    /// Creates an unpositioned iterator that reads ahead according to `plan`.
     pub(crate) fn new(table: Arc<TableReader>, profile: ReadProfile, plan: &ReadPlan) -> Self {
         let read_ahead = ReadAhead::new(plan, &table);
         Self {
@@ -67,8 +67,8 @@ impl TableIterator {
         }
     }
 
-    /// The data block that holds the first record not below an internal key, as the index has it;
-    /// `None` behind the last.
+    /// Returns the data block in which the index locates the first record at or above an internal
+    /// key; `None` past the last block.
     pub(crate) fn data_block(
         table: &TableReader,
         profile: &ReadProfile,
@@ -80,58 +80,56 @@ impl TableIterator {
         Ok(index.valid().then(|| index.handle()))
     }
 
-    /// Goes over to another table, in which it stands nowhere yet, and keeps only its buffers.
+    /// Switches to another table, unpositioned, keeping only its buffers.
     pub(crate) fn move_to(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
         self.leave();
         self.read_ahead.restart(plan, &table);
         self.table = table;
     }
 
-    /// Goes over to a table that has taken the place of this one, in which it stands nowhere yet,
-    /// and reads ahead there as it did here.
+    /// Switches to a table that replaced this one, unpositioned, and continues its readahead.
     pub(crate) fn go_on_in(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
         self.leave();
         self.read_ahead.go_on(plan, &table);
         self.table = table;
     }
 
-    /// Lets go of every block it holds; it then stands nowhere.
+    /// Releases all blocks. The iterator is then invalid.
     pub(crate) fn leave(&mut self) {
         self.index.leave();
         self.block = None;
         self.cursor.reset();
     }
 
-    /// The table it stands in.
+    /// Returns the current table.
     pub(crate) fn table(&self) -> &Arc<TableReader> {
         &self.table
     }
 
-    /// Whether its seeks, from here on, may end on nothing where the filter says that the table has
-    /// no key with the target's prefix.
+    /// Sets whether later seeks check the prefix filter, and end invalid if the table has no key
+    /// with the target's prefix.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         self.asks_prefix_filter = ask;
     }
 
-    /// Says what extracts the prefixes that are meant. The table's own options may be of a time
-    /// when another did.
+    /// Sets the current prefix extractor. The table's filter may have been built with another one.
     pub(crate) fn set_prefixes(&mut self, prefixes: Option<PrefixExtractor>) {
         self.prefixes = prefixes;
     }
 
-    /// Whether it stands on a record.
+    /// Whether it is positioned on a record.
     #[inline]
     pub(crate) fn valid(&self) -> bool {
         self.block.is_some() && self.cursor.valid()
     }
 
-    /// The internal key it stands on.
+    /// Returns the current internal key.
     #[inline]
     pub(crate) fn key(&self) -> &[u8] {
         if self.table.global_sequence().is_some() { &self.global_key } else { self.cursor.key() }
     }
 
-    /// The value it stands on.
+    /// Returns the current value.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match &self.block {
@@ -140,7 +138,7 @@ impl TableIterator {
         }
     }
 
-    /// How users get at the block it stands in, where a compaction reads it.
+    /// Returns whether users read the current block from memory; set only for compaction reads.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth
@@ -172,7 +170,7 @@ impl TableIterator {
         self.seek_unfiltered(target)
     }
 
-    /// As [`TableIterator::seek`], whatever a filter would say.
+    /// Does what [`TableIterator::seek`] does, without checking a filter.
     fn seek_unfiltered(&mut self, target: &[u8]) -> Result<()> {
         let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
         let stored_trailer = self.stored_trailer(trailer);
@@ -217,13 +215,13 @@ impl TableIterator {
         Ok(())
     }
 
-    /// Refuses a place below the internal key that was sought. Only a table whose records are not
-    /// in order leads there, and whoever sought to get ahead would seek again and again.
+    /// Fails if the iterator is below the internal key that was sought. This happens only in a
+    /// table whose records are out of order, where a caller that seeks forward would loop forever.
     pub(crate) fn check_not_below(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Less)
     }
 
-    /// Refuses a place above the internal key that was sought, as
+    /// Fails if the iterator is above the internal key that was sought, like
     /// [`TableIterator::check_not_below`].
     pub(crate) fn check_not_above(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Greater)
@@ -257,7 +255,7 @@ impl TableIterator {
         Ok(())
     }
 
-    /// Goes to the record before.
+    /// Goes to the previous record.
     #[inline]
     pub(crate) fn previous(&mut self) -> Result<()> {
         let Some(block) = &self.block else { return Ok(()) };
@@ -272,8 +270,8 @@ impl TableIterator {
         Ok(())
     }
 
-    /// From the block that the index stands on: its first record, or that of the first block behind
-    /// it that has one.
+    /// Goes to the first record of the index's current block, or of the next block that is not
+    /// empty.
     fn first_in_block_or_after(&mut self) -> Result<()> {
         while self.load_block()? {
             let Some(block) = &self.block else { break };
@@ -289,8 +287,8 @@ impl TableIterator {
         Ok(())
     }
 
-    /// From the block that the index stands on: its last record, or that of the first block before
-    /// it that has one.
+    /// Goes to the last record of the index's current block, or of the previous block that is not
+    /// empty.
     fn last_in_block_or_before(&mut self) -> Result<()> {
         while self.load_block()? {
             let Some(block) = &self.block else { break };
@@ -306,7 +304,7 @@ impl TableIterator {
         Ok(())
     }
 
-    /// Takes the block that the index stands on. Answers whether there is one.
+    /// Loads the index's current block. Returns whether there is one.
     fn load_block(&mut self) -> Result<bool> {
         self.cursor.reset();
         if !self.index.valid() {
@@ -319,7 +317,8 @@ impl TableIterator {
         }
         self.block = None;
         if self.profile.purpose == Purpose::CompactionRead {
-            // Before the block is read: through the page cache it is there afterwards.
+            // Checked before the block is read, since a buffered read brings it into the page
+            // cache.
             self.warmth = self.table.warmth(handle);
         }
         self.block = Some(self.read_ahead.load(&self.table, handle, &self.profile)?);
@@ -327,8 +326,8 @@ impl TableIterator {
         Ok(true)
     }
 
-    /// The trailer to look for in the blocks: records of one global sequence number store zeros,
-    /// which sort behind every other trailer of their key.
+    /// Returns the trailer to seek in the blocks. Records with a global sequence number store
+    /// zeros, which sort behind every other trailer of their key.
     fn stored_trailer(&self, trailer: u64) -> u64 {
         match self.table.global_sequence() {
             None => trailer,
@@ -346,7 +345,7 @@ impl TableIterator {
         }
     }
 
-    /// A block that turned out to be damaged: the iterator then stands nowhere.
+    /// Invalidates the iterator and returns the error of a damaged block.
     #[cold]
     fn fail(&mut self, error: tailwater_format::Error) -> crate::Error {
         self.block = None;

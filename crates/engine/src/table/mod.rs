@@ -1,7 +1,7 @@
 //! Tables (SST files): readers, their iterators, the cache of open ones, and builders.
 //!
-//! A table is read through three stations: `reader::BlockFile` takes a block out of the file, the
-//! block cache keeps it, `TableReader` and `TableIterator` search it.
+//! Reading has three stages: `reader::BlockFile` reads a block from the file, the block cache keeps
+//! it, and `TableReader` and `TableIterator` search it.
 
 mod block;
 mod block_cache;

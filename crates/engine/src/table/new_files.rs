@@ -12,51 +12,51 @@ use crate::Result;
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 
-/// How many bytes of a table are written before the device is asked to take them, where no option
-/// says. Its sync follows anyway; a whole table at once would have users' reads wait behind it.
+/// Number of bytes of a table written before writeback is started, if no option sets it. The table
+/// is synced anyway, but writing it back all at once would delay users' reads.
 const EARLY_WRITEBACK: u64 = 1 << 20;
 
-/// The largest buffer of a writer, in bytes: more at once brings nothing, and takes memory.
+/// Maximum buffer size of a writer, in bytes: larger buffers would only take memory.
 const BUFFER_MAX: u64 = 64 << 20;
 
-/// A buffer of up to this many bytes is as large as the options say, and a larger one no larger
-/// than its file.
+/// Buffer size up to which the options apply as they are, in bytes; a larger buffer is limited to
+/// the expected size of its file.
 const BUFFER_USEFUL: usize = 1 << 20;
 
-/// No more than this is reserved of a file at a time, in bytes.
+/// Maximum size of a preallocation, in bytes.
 const MAX_PREALLOCATION: u64 = 1 << 20;
 
-/// How many buffers a writer of a table has: one that is filled and one on its way, and room for
-/// those that the table before gives back a moment late.
+/// Number of buffers per table writer: one being filled and one being written, and two more for the
+/// previous table, which may release its buffers a moment late.
 const BUFFERS: usize = 4;
 
-/// The buffers of so many writers of tables at a time, however large their disks ask them to be.
+/// Returns a pool of buffers for `writers` concurrent table writers.
 pub(crate) fn table_buffers(options: &DbOptions, writers: usize) -> BufferPool {
     let bytes = buffer_size(options).max(2 * MAX_ALIGNMENT).next_multiple_of(MAX_ALIGNMENT);
     BufferPool::new(writers.max(1).saturating_mul(BUFFERS * bytes))
 }
 
-/// How many bytes of a table are collected for one write.
+/// Returns the size of a writer's buffer, in bytes.
 fn buffer_size(options: &DbOptions) -> usize {
     options.writable_file_max_buffer_size.min(BUFFER_MAX) as usize
 }
 
-/// What the writers of new tables have in common, flushes and compactions alike.
+/// Shared state of the writers of new tables, in flushes and compactions.
 pub(crate) struct NewFiles<'a> {
     pub(crate) storage: &'a dyn Storage,
     pub(crate) database: &'a DbOptions,
     pub(crate) io_modes: &'a IoModes,
     pub(crate) buffers: &'a BufferPool,
-    /// Write full buffers behind the back of who fills them, if there are any.
+    /// Threads that write full buffers in the background, if any.
     pub(crate) workers: Option<&'a Arc<Workers>>,
     pub(crate) rate_limiter: Option<&'a Arc<RateLimiter>>,
 }
 
 impl NewFiles<'_> {
-    /// Creates the file of a table that is to have about `expected_bytes`.
+    /// Creates the file of a table with an expected size of `expected_bytes`.
     ///
     /// # Errors
-    /// Those of the storage, and of having no buffer left. Nothing was created then.
+    /// Errors of the storage, or no buffer is left. On an error no file remains.
     pub(crate) fn create(
         &self,
         path: &Path,
@@ -67,7 +67,7 @@ impl NewFiles<'_> {
         self.create_as(Create::New, path, purpose, priority, expected_bytes)
     }
 
-    /// As [`NewFiles::create`], where there may be a file already.
+    /// Does what [`NewFiles::create`] does, for a file that may exist.
     pub(crate) fn create_as(
         &self,
         create: Create,
@@ -93,10 +93,10 @@ impl NewFiles<'_> {
         };
         let writer = SequentialWriter::new(file, options, self.buffers, self.workers);
         let mut writer = writer.inspect_err(|_| {
-            // What stays is as empty as it was made.
+            // If the removal fails, an empty file remains.
             let _ = self.storage.remove(path);
         })?;
-        // A flush is waited for by writers, so it does not give way.
+        // Writers wait for flushes, so only compactions yield to foreground reads.
         if purpose == Purpose::CompactionWrite {
             writer.give_way_to(Arc::clone(self.storage.statistics().foreground()));
         }
@@ -106,8 +106,8 @@ impl NewFiles<'_> {
         Ok(writer)
     }
 
-    /// Lets what is warm of a table that is being written stay in the page cache. Where that cannot
-    /// be, nothing does, which is no error.
+    /// Keeps the warm blocks of a table that is being written in the page cache. If the file cannot
+    /// be opened for that, none are kept, which is not an error.
     pub(crate) fn warm_through_page_cache(
         &self,
         writer: &mut SequentialWriter,
@@ -119,7 +119,7 @@ impl NewFiles<'_> {
         }
     }
 
-    /// How much of a file of `expected_bytes` is written at once.
+    /// Returns the size of one write of a file of `expected_bytes`.
     fn buffer_bytes(&self, mode: IoMode, expected_bytes: u64) -> usize {
         let useful = usize::try_from(expected_bytes).unwrap_or(usize::MAX).max(BUFFER_USEFUL);
         let buffer_bytes = buffer_size(self.database).min(useful);

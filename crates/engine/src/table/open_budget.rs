@@ -1,40 +1,40 @@
-//! How many files compactions may have open beside the tables that everybody reads.
+//! The budget of files that compactions open in addition to the shared open tables.
 //!
-//! Compactions that read in a mode of their own open their inputs a second time. A process may have
-//! only so many files open (`RLIMIT_NOFILE`), and running out of them would fail users' reads. So
-//! these opens are counted: no table or blob file is kept open longer than it is read once half the
-//! budget is taken, and a compaction takes no more tables of level 0 at a time than its share of
-//! it.
+//! Compactions that read in an I/O mode of their own open their inputs a second time. The number of
+//! open files of a process is limited (`RLIMIT_NOFILE`), and reaching the limit would fail users'
+//! reads. So these opens are counted: once half the budget is used, files are not kept open after
+//! they were read, and a compaction takes no more level-0 tables at a time than its share of the
+//! budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The fewest tables of level 0 that a compaction takes at once, if there are as many.
+/// Minimum number of level-0 tables that a compaction may take at once.
 const FAN_IN_MIN: usize = 4;
 
-/// What a file costs that a compaction reads for itself: a descriptor, and one for the ring that
-/// reads it ahead.
+/// Number of descriptors per input file of a compaction: one for the file, and one for its
+/// readahead ring.
 const DESCRIPTORS: usize = 2;
 
-/// How many files compactions may have open. Shared by the compactions of a database.
+/// The open-file budget of compactions, shared by the compactions of a database.
 #[derive(Debug)]
 pub(crate) struct OpenBudget {
-    /// In descriptors, as is what is taken.
+    /// In descriptors, like `taken`.
     capacity: AtomicUsize,
     taken: AtomicUsize,
 }
 
-/// A file that is open, until this is dropped.
+/// An open file, counted until this is dropped.
 #[derive(Debug)]
 pub(crate) struct OpenPermit(Arc<OpenBudget>);
 
 impl OpenBudget {
-    /// A budget of so many descriptors.
+    /// Creates a budget of `descriptors`.
     pub(crate) fn new(descriptors: usize) -> Self {
         Self { capacity: AtomicUsize::new(descriptors), taken: AtomicUsize::new(0) }
     }
 
-    /// Another budget from now on.
+    /// Changes the budget.
     pub(crate) fn set(&self, descriptors: usize) {
         self.capacity.store(descriptors, Ordering::Relaxed);
     }
@@ -45,19 +45,19 @@ impl OpenBudget {
         OpenPermit(Arc::clone(self))
     }
 
-    /// How many files are open.
+    /// Returns the number of open files.
     #[cfg(test)]
     pub(crate) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed) / DESCRIPTORS
     }
 
-    /// Whether files may be kept open beyond their reading.
+    /// Whether files may be kept open after they were read.
     pub(crate) fn has_room(&self) -> bool {
         self.taken.load(Ordering::Relaxed) < self.capacity.load(Ordering::Relaxed) / 2
     }
 
-    /// How many tables of level 0 may be taken by one of `jobs` that run at a time, compactions or
-    /// parts of them: all of its tables are open at once. `reads_ahead` where each has a ring.
+    /// Returns the maximum number of level-0 tables, all open at once, for each of `jobs`
+    /// concurrent compactions or subcompactions. `reads_ahead` says whether each table has a ring.
     pub(crate) fn fan_in(&self, jobs: usize, reads_ahead: bool) -> usize {
         let share = self.capacity.load(Ordering::Relaxed) / 2 / jobs.max(1);
         let descriptors = if reads_ahead { DESCRIPTORS } else { 1 };

@@ -1,41 +1,39 @@
-//! How the files that the process may have open are shared out.
+//! How the process's limit on open files is divided.
 //!
-//! A process may have only so many files open (`RLIMIT_NOFILE`). Part of them is the engine's for
-//! what is neither a table nor a blob file that users read: logs, the MANIFEST, locks, what
-//! compactions read and write, directories that are listed or synced. The rest is for tables,
-//! however many there are: the option `max_open_files` can only ask for fewer.
+//! The number of open files of a process is limited (`RLIMIT_NOFILE`). Part of the limit is
+//! reserved for files other than tables and blob files that users read: logs, the MANIFEST, locks,
+//! inputs and outputs of compactions, directories that are listed or synced. Tables and blob files
+//! share the rest; the option `max_open_files` can only lower it.
 
-/// How many files are open that are no tables: logs, the MANIFEST, locks, what the program has
-/// open.
+/// Number of files reserved for logs, the MANIFEST, locks, and the program's own files.
 const OTHER_FILES: usize = 64;
-/// No more than this part of the limit is left for those.
+/// Maximum share of the limit reserved for these: 1/OTHER_PART.
 const OTHER_PART: usize = 4;
-/// This part of the limit is left for what compactions read and write, where tables would take all.
+/// Share of the limit reserved for compactions: 1/COMPACTION_PART.
 const COMPACTION_PART: usize = 4;
-/// The fewest files that compactions may have open, however little a process is given.
+/// Minimum number of open files of compactions, however low the limit is.
 const COMPACTIONS_MIN: usize = 32;
-/// The fewest tables that are kept open, however little a process is given.
+/// Minimum number of tables kept open, however low the limit is.
 const TABLES_MIN: usize = 16;
-/// Blob files take no more than this part of what compactions and others leave.
+/// Maximum share of the rest that blob files take: 1/BLOB_FILE_PART.
 const BLOB_FILE_PART: usize = 8;
 
-/// How many files a database keeps open.
+/// Numbers of files that a database keeps open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpenShares {
-    /// Tables; `None` for any number.
+    /// Tables; `None` for no limit.
     pub(crate) tables: Option<usize>,
-    /// The limit of the process, where that and not the option bounds tables.
+    /// The process's limit, if it bounds tables rather than the option.
     pub(crate) limited_by: Option<usize>,
-    /// Blob files; `None` for any number.
+    /// Blob files; `None` for no limit.
     pub(crate) blob_files: Option<usize>,
-    /// What compactions open for themselves.
+    /// Files that compactions open for themselves, in descriptors.
     pub(crate) compactions: usize,
 }
 
 impl OpenShares {
-    /// The shares of a process that may have `limit` files open, [`usize::MAX`] for any number, in
-    /// a database of that `max_open_files`, of which a negative number means as many as there can
-    /// be.
+    /// Divides a limit of `limit` open files, [`usize::MAX`] for none. A negative `max_open_files`
+    /// means as many as the limit allows.
     pub(crate) fn new(limit: usize, max_open_files: i32) -> Self {
         let others = OTHER_FILES.min(limit / OTHER_PART);
         let for_users = limit - others - limit / COMPACTION_PART;

@@ -1,14 +1,13 @@
-//! Which tables are open, of all column families of a database.
+//! The open tables of all column families of a database.
 //!
-//! When there are too many, a hand goes round over them: one that was read since the hand last came
-//! by stays, and the first that was not is closed. Readers that are in use live on until they are
-//! let go.
+//! When there are too many, a clock hand visits them: it passes over a table that was read since
+//! its last visit, and closes the first that was not. Readers in use live on until they are
+//! released.
 //!
-//! The bound is the option `max_open_files`, or what the process's limit leaves for tables
-//! ([`OpenShares`]). Others in the process may take more of the limit than was left for them. So
-//! when it has no descriptor left for something, every database in it closes some of its tables
-//! ([`relieve`]), and keeps fewer open from then on; one more again, now and then,
-//! while that is not needed.
+//! The bound is the option `max_open_files`, or the tables' share of the process's limit
+//! ([`OpenShares`]). Other code in the process may use more descriptors than were left for it. So
+//! when the process runs out of descriptors, every database in it closes some of its tables
+//! ([`relieve`]) and lowers its bound, which then recovers slowly.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -23,34 +22,35 @@ use crate::stats::InfoLog;
 use crate::table::OpenShares;
 use crate::version::FileMetadata;
 
-/// Stands for any number of open tables.
+/// No limit on open tables.
 const UNBOUNDED: usize = usize::MAX;
 
-/// One in this many open tables is closed when the process has no descriptor left, and so many at
-/// least.
+/// Share of the open tables that relief closes when the process has no descriptor left,
+/// 1/RELIEF_PART, and their minimum number.
 const RELIEF_PART: usize = 8;
 const RELIEF_MIN: usize = 16;
 
-/// The bound that relief has lowered grows by one for each so many tables that it has closed.
+/// Number of tables closed under a bound lowered by relief after which the bound grows by one.
 const CLOSED_PER_GROWTH: usize = 32;
-/// How often relief looks whether what was closed is let go of, and how long it waits in between.
+/// Number of times that relief checks whether closed tables were released, and the wait between
+/// checks.
 const LOOKS: usize = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
-/// Tables that are not there any more are looked for among so many at least.
+/// Minimum number of entries at which those of deleted tables are pruned.
 const PRUNED_MIN: usize = 1024;
 
-/// Everything in the process that keeps files open for speed alone.
+/// All caches of open files in the process.
 static KEEPERS: Mutex<Vec<Weak<dyn KeepsFilesOpen>>> = Mutex::new(Vec::new());
 
-/// What keeps files open for speed alone.
+/// A cache of open files, which can close some when descriptors run out.
 pub(crate) trait KeepsFilesOpen: Send + Sync {
-    /// Closes some, for others to have their descriptors; returns whether it closed any. It opens
-    /// none meanwhile, nor does whoever holds a lock that it takes.
+    /// Closes some files to free their descriptors. Returns whether it closed any. It must not open
+    /// files, nor take a lock whose holder may open files.
     fn close_some(&self, exhausted: Exhausted) -> bool;
 }
 
-/// Has some of the files closed that `keeper` keeps open when the process has no descriptor left.
+/// Registers `keeper` to close some of its files when the process has no descriptor left.
 pub(crate) fn relieve(keeper: Weak<dyn KeepsFilesOpen>) {
     tailwater_io::set_relief(close_some_of_all);
     let mut keepers = KEEPERS.lock();
@@ -58,35 +58,35 @@ pub(crate) fn relieve(keeper: Weak<dyn KeepsFilesOpen>) {
     keepers.push(keeper);
 }
 
-/// Which tables are open, of all column families of a database.
+/// The open tables of all column families of a database.
 #[derive(Debug)]
 pub(crate) struct OpenTables {
-    /// How many may be; [`UNBOUNDED`] for any number.
+    /// Maximum number of open tables; [`UNBOUNDED`] for no limit.
     capacity: AtomicUsize,
-    /// The same but for what relief takes away.
+    /// The bound without relief.
     share: AtomicUsize,
-    /// Whether the hand needs to know which of them are read: it is about to close some.
+    /// Whether reads of tables are recorded, because the hand may close some soon.
     tracks_reads: AtomicBool,
     hand: Mutex<Hand>,
-    /// The limit of the process, where that bounds them; else 0.
+    /// The process's limit, if it bounds the tables; otherwise 0.
     limited_by: AtomicUsize,
-    /// The bound as it was last said that tables are closed for that; 0 before.
+    /// The bound last reported in the LOG; 0 if none was.
     reported: AtomicUsize,
     info_log: OnceLock<Arc<InfoLog>>,
 }
 
 #[derive(Debug, Default)]
 struct Hand {
-    /// In the order in which the hand comes to them.
+    /// The open tables, in the order in which the hand visits them.
     open: VecDeque<Weak<FileMetadata>>,
-    /// How many there are when those are taken out next that are no more.
+    /// Number of entries at which deleted tables are pruned next.
     pruned_at: usize,
-    /// How many were closed since relief lowered the bound.
+    /// Number of tables closed since relief lowered the bound.
     closed: usize,
 }
 
 impl OpenTables {
-    /// None yet, of a database that keeps `shares`.
+    /// Creates the set of a database, with no open tables.
     pub(crate) fn new(shares: OpenShares) -> Arc<Self> {
         let tables = Arc::new(Self::default());
         tables.set_bound(shares);
@@ -95,20 +95,20 @@ impl OpenTables {
         tables
     }
 
-    /// How many tables are kept open at most; [`usize::MAX`] for any number.
+    /// Returns the maximum number of open tables; [`usize::MAX`] for no limit.
     #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Whether it matters which of them are read.
+    /// Whether reads of tables are to be recorded.
     #[inline]
     pub(crate) fn tracks_reads(&self) -> bool {
         self.tracks_reads.load(Ordering::Relaxed)
     }
 
-    /// Says in the LOG, once, that the process's limit has tables closed, when it does or when
-    /// there are more tables than it lets be open. `tables` is how many there are.
+    /// Sets the LOG in which to report that the process's limit closes tables, and reports it now
+    /// if there are more tables than may be open. `tables` is their number.
     pub(crate) fn report_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         let _ = self.info_log.set(Arc::clone(info_log));
         if tables > self.capacity() {
@@ -116,8 +116,7 @@ impl OpenTables {
         }
     }
 
-    /// Keeps so many open from now on, and closes those that are too many. `files` are all that
-    /// there are.
+    /// Changes the bound, and closes tables above it. `files` are all tables of the database.
     pub(crate) fn change(&self, shares: OpenShares, files: &[Arc<FileMetadata>]) {
         {
             let mut hand = self.hand.lock();
@@ -140,7 +139,7 @@ impl OpenTables {
         self.limited_by.store(shares.limited_by.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// Notes that a table is open, and closes others if there are too many.
+    /// Adds an open table, and closes others if there are too many.
     pub(super) fn keep(&self, file: &Arc<FileMetadata>) {
         let closed = {
             let mut hand = self.hand.lock();
@@ -156,14 +155,14 @@ impl OpenTables {
             closed
         };
         if closed {
-            // A reader that was closed holds its file until it is collected, and the bound is on
+            // A closed reader holds its file until its epoch is collected, and the bound counts
             // files.
             epoch::collect();
             self.report_limit();
         }
     }
 
-    /// Has reads noted when tables may soon be closed: three quarters of what may be are open.
+    /// Records reads from three quarters of the bound on, since tables may soon be closed.
     fn track_reads(&self, open: usize) {
         let is_near = open >= self.capacity() / 4 * 3;
         if self.tracks_reads() != is_near {
@@ -188,9 +187,8 @@ impl OpenTables {
 }
 
 impl KeepsFilesOpen for OpenTables {
-    /// Closes some tables that nobody reads at this moment. Where the process ran into its own
-    /// limit, it keeps no more open from now on than are left, but so many at least as it closes at
-    /// a time.
+    /// Closes some tables that are not in use. If the process reached its own limit, the bound is
+    /// lowered to the number of tables left, but not below [`RELIEF_MIN`].
     fn close_some(&self, exhausted: Exhausted) -> bool {
         let mut hand = self.hand.lock();
         hand.prune();
@@ -209,7 +207,7 @@ impl KeepsFilesOpen for OpenTables {
 }
 
 impl Default for OpenTables {
-    /// Any number of tables, which nobody asks to close.
+    /// An unbounded set that is not registered for relief.
     fn default() -> Self {
         Self {
             capacity: AtomicUsize::new(UNBOUNDED),
@@ -232,13 +230,13 @@ impl Hand {
         self.open.push_back(Arc::downgrade(file));
     }
 
-    /// Takes out those that are no more: their memory is not free before.
+    /// Removes entries of deleted tables, whose memory is only freed then.
     fn prune(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
     }
 
-    /// Closes so many tables that nobody reads, if there are as many, those that were read lately
-    /// last. Returns how many it closed.
+    /// Closes up to `count` tables that are not in use, recently read ones last. Returns their
+    /// number.
     fn close_unused(&mut self, count: usize) -> usize {
         let (mut closed, mut looked, open) = (0, 0, self.open.len());
         while closed < count && looked < 2 * open {
@@ -246,7 +244,7 @@ impl Hand {
             let Some(next) = self.open.pop_front() else { break };
             let Some(victim) = next.upgrade() else { continue };
             let was_read = victim.touched.swap(false, Ordering::Relaxed);
-            // One reference is the file's, and one this.
+            // One reference is the file's, and one is this.
             let is_used = victim.table.load_arc().is_some_and(|it| Arc::strong_count(&it) > 2);
             if was_read || is_used {
                 self.open.push_back(next);
@@ -258,8 +256,8 @@ impl Hand {
         closed
     }
 
-    /// Closes open tables until `capacity` are left, those that were read lately and `newest` last.
-    /// Returns whether it closed any.
+    /// Closes open tables until `capacity` are left, recently read ones last. `newest` does not
+    /// count as recently read. Returns whether any table was closed.
     fn close_beyond(&mut self, capacity: usize, newest: Option<&Arc<FileMetadata>>) -> bool {
         let mut closed = false;
         let mut looked = 0;
@@ -279,9 +277,9 @@ impl Hand {
     }
 }
 
-/// Closes some files of every database in this process; returns whether it closed any.
+/// Closes some files of every database in this process. Returns whether it closed any.
 fn close_some_of_all(exhausted: Exhausted) -> bool {
-    // Another thread may have closed some that only wait to be let go of.
+    // Another thread may have closed some that are not released yet.
     if epoch::collect() > 0 {
         return true;
     }
@@ -290,8 +288,7 @@ fn close_some_of_all(exhausted: Exhausted) -> bool {
     for keeper in &keepers {
         closed |= keeper.close_some(exhausted);
     }
-    // Whoever is in the middle of a read keeps everything that was closed until that ends, and
-    // whoever inserts into a memtable, too.
+    // A read or memtable insert in progress keeps all closed files until it ends.
     for _ in 0..LOOKS {
         if epoch::collect() > 0 {
             return true;

@@ -1,7 +1,7 @@
 //! The open tables of a column family.
 //!
-//! A table's reader hangs on its [`FileMetadata`], so that a read finds it with one load. How many
-//! are open, and which are closed when they are too many, is decided by [`OpenTables`].
+//! A table's reader is stored in its [`FileMetadata`], so that a read finds it with one load.
+//! [`OpenTables`] limits how many are open, and selects those to close.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -29,22 +29,22 @@ pub(crate) struct TableCache {
     io_modes: Arc<IoModes>,
     context: Arc<TableContext>,
     open: Arc<OpenTables>,
-    /// Set where whoever opens a table gets a reader of its own.
+    /// Set in the cache of a compaction, which opens readers of its own.
     inputs: Option<InputReaders>,
 }
 
-/// What there is of the readers of a compaction's inputs. They are opened in the mode of what they
-/// are read for, which may not be that of users' reads: no user ever gets one.
+/// The readers of a compaction's inputs. They are opened in the I/O mode of compaction reads, which
+/// may differ from that of users' reads, and are never shared with users.
 #[derive(Debug)]
 struct InputReaders {
     budget: Arc<OpenBudget>,
-    /// Readers that were opened to look at their tables, kept for those who read these. There are
-    /// never more than the budget leaves to be kept.
+    /// Readers that were opened to inspect their tables, kept for the merge. Below level 0 they are
+    /// kept only while the budget has room.
     kept: Mutex<HashMap<u64, Arc<TableReader>>>,
 }
 
 impl TableCache {
-    /// A cache that has no table open, for a column family of the database of `open`.
+    /// Creates a cache for a column family of the database of `open`, with no open table.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directories: Vec<PathBuf>,
@@ -55,14 +55,14 @@ impl TableCache {
         Self { storage, directories, io_modes, context, open, inputs: None }
     }
 
-    /// Whether compactions read tables in another mode than users do.
+    /// Whether compactions read tables in another I/O mode than users.
     pub(crate) fn compactions_read_otherwise(&self) -> bool {
         let (users, compactions) = (Purpose::UserRead, Purpose::CompactionRead);
         let mut directories = self.directories.iter();
         directories.any(|directory| self.io_modes.differ(users, compactions, directory))
     }
 
-    /// How compactions read tables: direct, if they do so in any directory.
+    /// Returns the I/O mode of compaction reads: direct, if it is direct in any directory.
     pub(crate) fn mode_of_inputs(&self) -> IoMode {
         let purpose = Purpose::CompactionRead;
         let mut modes = self.directories.iter().map(|at| self.io_modes.mode(purpose, at));
@@ -70,17 +70,15 @@ impl TableCache {
         modes.fold(first, |all, mode| if mode == IoMode::Direct { mode } else { all })
     }
 
-    /// The largest request that every device of the tables takes as one, in bytes, where that is
-    /// known.
+    /// Returns the largest request that no device of the tables splits, in bytes, if known.
     pub(crate) fn request_bytes_max(&self) -> Option<usize> {
         let directories = self.directories.iter();
         directories.filter_map(|at| self.io_modes.request_bytes_max(&*self.storage, at)).min()
     }
 
-    /// The same tables for a compaction that reads them once, from front to back, in a mode of its
-    /// own: every table opened is a reader of its own, which counts against `budget`, goes when it
-    /// is let go of, asks no filter, and neither takes blocks from the block cache nor puts any
-    /// there.
+    /// Returns a cache of the same tables for a compaction that reads them once, in order, in an
+    /// I/O mode of its own. Each open creates a separate reader, which counts against `budget`, is
+    /// closed when it is dropped, and uses neither filters nor the block cache.
     pub(crate) fn of_inputs(&self, budget: &Arc<OpenBudget>) -> Self {
         let context = TableContext {
             comparator: self.context.comparator.clone(),
@@ -110,12 +108,12 @@ impl TableCache {
         &self.context.comparator
     }
 
-    /// What the tables have in common.
+    /// Returns the context shared by the tables.
     pub(crate) fn context(&self) -> &Arc<TableContext> {
         &self.context
     }
 
-    /// A table's reader, if it is open.
+    /// Returns a table's reader, if it is open.
     #[inline]
     pub(crate) fn opened<'g>(
         &self,
@@ -129,7 +127,7 @@ impl TableCache {
         Some(table)
     }
 
-    /// A table's reader, opened if it is not yet.
+    /// Returns a table's reader, opening it if necessary.
     pub(crate) fn open(
         &self,
         file: &Arc<FileMetadata>,
@@ -146,14 +144,13 @@ impl TableCache {
             return Ok(table);
         }
         if purpose == Purpose::CompactionRead {
-            // Whoever merges may be of low weight, and takes no lock that users take.
+            // A merge may run at low priority, and must not take a lock that users take.
             return self.open_uncached(file, purpose).map(Arc::new);
         }
         self.open_shared(file, purpose)
     }
 
-    /// Opens a table for everybody. Of those who want it at the same time one reads what it needs,
-    /// and the others wait for that.
+    /// Opens a shared table. Of concurrent callers one opens it, and the others wait for it.
     fn open_shared(&self, file: &Arc<FileMetadata>, purpose: Purpose) -> Result<Arc<TableReader>> {
         let _opening = file.opening.lock();
         if let Some(table) = file.table.load_arc() {
@@ -165,8 +162,8 @@ impl TableCache {
         Ok(table)
     }
 
-    /// As [`TableCache::open`], for a table that is looked at before it is read: the reader is kept
-    /// for that, if there is room.
+    /// Does what [`TableCache::open`] does for a table that is inspected before it is read: the
+    /// reader is kept for the later read, if the budget has room.
     pub(crate) fn open_to_look(
         &self,
         file: &Arc<FileMetadata>,
@@ -185,13 +182,13 @@ impl TableCache {
         Ok(table)
     }
 
-    /// How many tables may be opened before anybody asks for them: as many as are kept open.
+    /// Returns how many tables may be opened before they are read: as many as are kept open.
     pub(crate) fn open_max(&self) -> usize {
         self.open.capacity()
     }
 
-    /// How many tables may be opened because they are new, before anybody asks for them: so many
-    /// that they do not close each other, nor what is read meanwhile.
+    /// Returns how many new tables may be opened before they are read, so that they displace
+    /// neither each other nor tables in use.
     pub(crate) fn new_tables_max(&self) -> usize {
         match self.open.capacity() {
             usize::MAX => usize::MAX,
@@ -199,7 +196,7 @@ impl TableCache {
         }
     }
 
-    /// A reader of its own, which the cache does not know of.
+    /// Opens a separate reader, which is not cached.
     pub(crate) fn open_uncached(
         &self,
         file: &FileMetadata,
@@ -213,7 +210,7 @@ impl TableCache {
         statistics.record_since(Histogram::TableOpenIo, started);
         let ticker = match &opened {
             Err(_) => Ticker::FileErrors,
-            // Users' opens would drown in them.
+            // Counted separately, since they would far outnumber other opens.
             Ok(table) if self.inputs.is_some() && table.mode() == IoMode::Direct => {
                 Ticker::CompactionDirectFileOpens
             }
@@ -225,13 +222,14 @@ impl TableCache {
 
     fn open_file(&self, file: &FileMetadata, purpose: Purpose) -> Result<TableReader> {
         let path = self.path(file);
-        // A table that everybody reads is opened as users want it, whoever comes first.
+        // A shared table is opened in the mode of users' reads, whatever the purpose of the first
+        // read.
         let opened_for = if self.inputs.is_some() { purpose } else { Purpose::UserRead };
         let mode = self.io_modes.mode_of_file(opened_for, &path);
         let permit = self.inputs.as_ref().map(|inputs| inputs.budget.take());
         let opened = match self.storage.open(&path, mode, purpose) {
             Err(error) if error.is_not_found() => {
-                // A table that was written under LevelDB's name.
+                // The table may have LevelDB's file name.
                 let old_name =
                     path.with_file_name(FileKind::LevelDbTable(file.number()).to_string());
                 let opened = self.storage.open(&old_name, mode, purpose);
@@ -254,12 +252,12 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Where a table is.
+    /// Returns a table's path.
     pub(crate) fn path(&self, file: &FileMetadata) -> PathBuf {
         self.directory(file.added().path_id).join(file.name().to_string())
     }
 
-    /// The directory of that path id, or the last if there are fewer.
+    /// Returns the directory of a path id, or the last one if there are fewer.
     pub(crate) fn directory(&self, path_id: u8) -> &Path {
         let directory = self.directories.get(usize::from(path_id)).or(self.directories.last());
         directory.map_or(Path::new(""), PathBuf::as_path)

@@ -1,4 +1,4 @@
-//! Blob files.
+//! Verification of blob files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::blob::BlobReader;
 use crate::version::BlobFileMetadata;
 use crate::{Error, Result};
 
-/// How much of a blob file is read at once, in bytes.
+/// Size of one read of a blob file, in bytes.
 const REQUEST_BYTES: usize = 1 << 20;
 
 impl Verification<'_> {
@@ -69,7 +69,7 @@ impl Verification<'_> {
             let header = BlobRecordHeader::decode(head).map_err(damaged)?;
             let record_length = header.record_length();
             if record_length > footer_at - at {
-                let message = format!("a record of {record_length} bytes goes into the footer");
+                let message = format!("a record of {record_length} bytes extends into the footer");
                 return Err(Error::corruption_at(path, at, message));
             }
             let body_at = at + BLOB_RECORD_HEADER_LENGTH as u64;

@@ -1,4 +1,4 @@
-//! The directory as a whole: IDENTITY, OPTIONS, what is missing and what is left over.
+//! Verification of the directory: IDENTITY, OPTIONS, missing and obsolete files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::recovery::durable_id;
 use crate::version::manifest::Manifest;
 use crate::{Error, Result};
 
-/// No IDENTITY or OPTIONS file is read further than this, in bytes.
+/// Maximum size of an IDENTITY or OPTIONS file that is read, in bytes.
 const MAX_SMALL_FILE: u64 = 64 << 20;
 
 impl Verification<'_> {
-    /// IDENTITY and the MANIFEST must agree on the database's id.
+    /// Checks that IDENTITY and the MANIFEST agree on the database's id.
     pub(super) fn check_identity(&mut self, manifest: &Manifest) {
         let path = self.directory.join(FileKind::Identity.to_string());
         let identity = match self.read_small(&path) {
@@ -37,7 +37,7 @@ impl Verification<'_> {
         }
     }
 
-    /// Every OPTIONS file must be one.
+    /// Checks that every OPTIONS file can be parsed.
     pub(super) fn check_options_files(&mut self) {
         for number in self.numbers(|kind| match kind {
             FileKind::Options(number) => Some(number),
@@ -58,7 +58,8 @@ impl Verification<'_> {
         }
     }
 
-    /// File and sequence numbers must lie below the MANIFEST's counters.
+    /// Checks that file and sequence numbers and column family ids are within the MANIFEST's
+    /// counters.
     pub(super) fn check_numbers(&mut self, path: &Path, numbers: &Numbers, families: &[Family]) {
         for family in families {
             let tables = family.version.files().map(|(_, file)| file.number());
@@ -87,9 +88,8 @@ impl Verification<'_> {
         }
     }
 
-    /// Says which directories belong to another database and which logs are missing, and notes
-    /// files that belong to nothing, wherever the database may have files. Tables and blob files
-    /// that are missing are found when they are to be read.
+    /// Reports directories of another database, missing logs, and obsolete files, in all
+    /// directories of the database. Missing tables and blob files are found when they are read.
     pub(super) fn check_directories(
         &mut self,
         manifest: &ManifestPart,
@@ -136,7 +136,7 @@ impl Verification<'_> {
         }
     }
 
-    /// Without a MANIFEST, whatever tables there are, each by itself.
+    /// Without a MANIFEST, checks each table by itself.
     pub(super) fn lone_tables(&mut self) {
         let numbers = self.numbers(|kind| match kind {
             FileKind::Table(number) => Some(number),
@@ -148,7 +148,7 @@ impl Verification<'_> {
         }
     }
 
-    /// How many bytes the files have that are to be read.
+    /// Returns the total size of the files to read, in bytes.
     pub(super) fn total_bytes(&self, families: &[Family]) -> u64 {
         let tables: u64 = families
             .iter()
@@ -164,7 +164,8 @@ impl Verification<'_> {
         tables + others.iter().sum::<u64>()
     }
 
-    /// What `select` gives for the files of the directory, in the order of their names.
+    /// Returns the numbers that `select` returns for the files of the directory, in the order of
+    /// their names.
     fn numbers(&self, select: impl Fn(FileKind) -> Option<u64>) -> Vec<u64> {
         let entries = self.storage.list(self.directory).unwrap_or_default();
         entries.iter().filter_map(|entry| select(FileKind::parse(&entry.name)?)).collect()

@@ -1,10 +1,9 @@
-//! Reads everything a database consists of, and says what is wrong with it.
+//! Verification: reads all files of a database and reports what is wrong with them.
 //!
-//! Unlike opening, verification does not stop at the first damage: what it finds is a list. It
-//! trusts nothing that it can check: every block's checksum, the order of keys, what indexes and
-//! filters say against what the data blocks hold, counts and sizes against properties, bounds and
-//! numbers against the MANIFEST, logs, blob files and the references to them, and the directory as
-//! a whole. It changes no file.
+//! Unlike opening, verification does not stop at the first damage, but returns a list of findings.
+//! It checks every block's checksum, the order of keys, indexes and filters against the data
+//! blocks, counts and sizes against properties, bounds and numbers against the MANIFEST, logs, blob
+//! files and the references to them, and the directory as a whole. It changes no file.
 
 mod blob;
 mod directory;
@@ -26,57 +25,56 @@ use crate::version::Version;
 use crate::version::manifest::{self, FamilyState, Manifest};
 use crate::{Error, ErrorKind};
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// Worth knowing; nothing is wrong.
+    /// Information; nothing is wrong.
     Note,
     /// A log or MANIFEST ends inside its last record, as a crash leaves it.
     TornTail,
-    /// It needs what this version does not have, what was not supplied, such as a comparator, or
-    /// more files open than the process may have: it was not verified, and nothing is known to be
-    /// wrong with it.
+    /// Not verified, and not known to be wrong: it needs an unsupported feature, an object that was
+    /// not supplied, such as a comparator, or more open files than the process may have.
     Unsupported,
     /// Bytes contradict their checksum or each other, or something is missing.
     Damage,
 }
 
-/// Something that verification found.
+/// A finding of verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// The file or directory.
     pub path: PathBuf,
-    /// Where in the file, in bytes, where that is known.
+    /// The offset in the file, in bytes, if known.
     pub offset: Option<u64>,
     /// What is wrong.
     pub message: String,
 }
 
-/// What verification read and found.
+/// The result of verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// What it found, in the order in which it looked.
+    /// The findings, in the order of the checks.
     pub findings: Vec<Finding>,
-    /// How many tables it read.
+    /// Number of tables read.
     pub tables: u64,
-    /// How many records those hold, range tombstones included.
+    /// Number of records in those tables, range tombstones included.
     pub entries: u64,
-    /// How many blob files it read.
+    /// Number of blob files read.
     pub blob_files: u64,
-    /// How many blobs those hold.
+    /// Number of blobs in those files.
     pub blobs: u64,
-    /// How many write-ahead logs it read.
+    /// Number of write-ahead logs read.
     pub logs: u64,
-    /// How many batches those hold.
+    /// Number of batches in those logs.
     pub batches: u64,
-    /// How many bytes the files have that it read.
+    /// Total size of the files read, in bytes.
     pub bytes: u64,
 }
 
 impl Report {
-    /// The worst of the findings; `None` without any.
+    /// Returns the highest severity of the findings; `None` without any.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
@@ -97,11 +95,11 @@ impl Report {
         self.add(Severity::Unsupported, path, offset, format!("not supported: {feature}"));
     }
 
-    /// An error that a read of `path` gave.
+    /// Adds the error of a read of `path`.
     fn error(&mut self, path: &Path, error: &Error) {
         let named = error.path().unwrap_or(path);
         let severity = match error.kind() {
-            // What is wrong with a call is what the options do not say.
+            // An invalid argument here means that an option or object is missing.
             ErrorKind::NotSupported | ErrorKind::InvalidArgument => Severity::Unsupported,
             _ if error.is_out_of_descriptors() => Severity::Unsupported,
             _ => Severity::Damage,
@@ -110,18 +108,18 @@ impl Report {
     }
 }
 
-/// How far verification has come.
+/// Progress of verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Progress {
-    /// The file it is reading.
+    /// The file that is being read.
     pub path: PathBuf,
-    /// How many bytes of all files it has read.
+    /// Bytes read so far, of all files.
     pub bytes_done: u64,
-    /// How many bytes all files have.
+    /// Total size of all files, in bytes.
     pub bytes_total: u64,
 }
 
-/// A verification on its way.
+/// The state of a verification.
 struct Verification<'a> {
     directory: &'a Path,
     options: &'a OpenOptions,
@@ -129,23 +127,23 @@ struct Verification<'a> {
     progress: &'a mut dyn FnMut(&Progress),
     bytes_total: u64,
     report: Report,
-    /// What tables are read through, once there was one, and while nobody has it.
+    /// The stream for reading tables, if it was created and is not in use.
     stream: Option<SequentialReader>,
 }
 
-/// A column family, with what it is to be held against.
+/// A column family according to the MANIFEST.
 struct Family {
     id: u32,
     name: String,
     comparator: Comparator,
     version: Version,
-    /// Logs with a lower number hold nothing for it that is not in tables.
+    /// All its writes in logs with a lower number are in tables.
     log_number: u64,
 }
 
-/// Verifies the database in `directory`. `progress` is called as it goes from file to file.
+/// Verifies the database in `directory`. `progress` is called before each file.
 ///
-/// The directory must not be written to meanwhile, or files come and go under it.
+/// The directory must not be written to meanwhile.
 pub fn verify(
     directory: &Path,
     options: &OpenOptions,
@@ -166,11 +164,10 @@ pub fn verify(
     verification.report
 }
 
-/// Reads all of a table that is in no database.
+/// Verifies a table outside a database.
 ///
 /// # Errors
-/// Corruption, for the first damage that it finds; not supported, for what this version does not
-/// have.
+/// Corruption, for the first damage found; not supported, for unsupported features.
 pub(crate) fn check_table(
     storage: &Arc<dyn Storage>,
     path: &Path,
@@ -218,7 +215,7 @@ impl Verification<'_> {
         let family_count = manifest.column_families.len();
         let families = self.families(&path, manifest.column_families.into_values());
         self.check_numbers(&path, &numbers, &families);
-        // The files of a column family that is not known would seem to belong to nothing.
+        // Files of a column family that could not be read would be reported as obsolete.
         if families.len() == family_count {
             self.check_directories(&part, &numbers, &families);
         }
@@ -254,7 +251,7 @@ impl Verification<'_> {
         Some(manifest)
     }
 
-    /// The column families whose order is known; the others cannot be read.
+    /// Returns the column families whose comparator is known; others cannot be read.
     fn families(
         &mut self,
         manifest: &Path,
@@ -282,7 +279,7 @@ impl Verification<'_> {
         families
     }
 
-    /// Says which file comes next.
+    /// Reports the next file to `progress`.
     fn begin(&mut self, path: &Path) {
         (self.progress)(&Progress {
             path: path.to_owned(),
@@ -292,10 +289,10 @@ impl Verification<'_> {
     }
 }
 
-/// What of a MANIFEST is held against the directories.
+/// The parts of a MANIFEST that are checked against the directories.
 struct ManifestPart {
     database_id: Option<String>,
-    /// The logs that it says existed, if it says so.
+    /// The logs that existed according to it, if recorded.
     existing_logs: Option<Vec<u64>>,
 }
 

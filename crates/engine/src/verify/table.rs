@@ -1,4 +1,4 @@
-//! Tables: from the directory's entry to the last block.
+//! Verification of tables, from the directory entry to the last block.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -27,19 +27,19 @@ use crate::table::{
 use crate::version::FileMetadata;
 use crate::{Error, Result};
 
-/// How much of a table is read at once, in bytes, and how many such requests are ahead.
+/// Size of one read of a table, in bytes, and number of reads ahead.
 const REQUEST_BYTES: usize = 512 << 10;
 const REQUESTS_AHEAD: usize = 3;
-/// Where index and filter partitions are kept while a table is read, in bytes.
+/// Size of the cache of index and filter partitions while tables are read, in bytes.
 const PARTITION_CACHE: usize = 16 << 20;
-/// How many blob files are kept open while the tables of a column family are read.
+/// Maximum number of open blob files while the tables of a column family are read.
 const OPEN_BLOB_FILES: usize = 64;
-/// How much of a gap between blocks is read at once, in bytes.
+/// Size of one read of a gap between blocks, in bytes.
 const GAP_PIECE: usize = 4096;
-/// The function of file checksums that is known: the CRC32C of the whole file, big-endian.
+/// Name of the supported file checksum function: the CRC32C of the whole file, big-endian.
 const CRC32C_FUNCTION: &str = "FileChecksumCrc32c";
 
-/// What the blocks of a table take of its file, by offset: the length and what it is.
+/// The parts of a table's file, by offset: length and description.
 pub(super) type Spans = BTreeMap<u64, (u64, &'static str)>;
 
 impl Verification<'_> {
@@ -87,7 +87,7 @@ impl Verification<'_> {
         BlobCache::new(Arc::clone(&self.storage), directory, io_modes, open)
     }
 
-    /// Reads a table that no MANIFEST says anything about.
+    /// Reads a table without information from a MANIFEST.
     pub(super) fn check_lone_table(&mut self, path: &Path) {
         let context = Arc::new(TableContext {
             comparator: Comparator::default(),
@@ -170,7 +170,7 @@ impl Verification<'_> {
         self.check_gaps(path, table, &spans)
     }
 
-    /// Every block that the metaindex names, the metaindex and the footer.
+    /// Checks every block that the metaindex names, the metaindex and the footer.
     fn check_meta_blocks(
         &mut self,
         path: &Path,
@@ -203,7 +203,8 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// What no block covers must be the zeros that blocks were aligned with.
+    /// Checks that bytes outside blocks are the zeros of alignment padding, and that blocks do not
+    /// overlap.
     fn check_gaps(&mut self, path: &Path, table: &TableReader, spans: &Spans) -> Result<()> {
         let mut end = 0;
         for (&offset, &(length, what)) in spans {
@@ -211,7 +212,7 @@ impl Verification<'_> {
                 let message = format!("the {what} here begins inside the block before");
                 self.report.damage_at(path, offset, message);
             }
-            // That a block stands behind the end of the file was found when it was read.
+            // Reading a block has already reported one past the end of the file.
             self.check_zeros(path, table, end..offset.min(table.file().length()))?;
             end = end.max(offset + length);
         }
@@ -230,13 +231,13 @@ impl Verification<'_> {
                 self.report.damage_at(path, at + place as u64, message);
                 return Ok(());
             }
-            // Shorter only at the end of a file that was cut meanwhile.
+            // A read is shorter only if the file was truncated meanwhile.
             at += wanted as u64;
         }
         Ok(())
     }
 
-    /// The checksum of the whole file, where the MANIFEST has one that is known.
+    /// Checks the checksum of the whole file, if the MANIFEST has one of a supported function.
     fn check_file_checksum(&mut self, path: &Path, file: &FileMetadata) -> Result<()> {
         let Some(known) = &file.added().checksum else { return Ok(()) };
         if known.function != CRC32C_FUNCTION {
@@ -256,8 +257,8 @@ impl Verification<'_> {
         Ok(())
     }
 
-    /// A stream over a file. There is one for all files, since its threads and buffers cost more
-    /// than reading a small table: whoever is done with it gives it back.
+    /// Returns a stream over a file. All files share one, since its threads and buffers cost more
+    /// than reading a small table: the caller puts it back into `self.stream` afterwards.
     fn stream(&mut self, file: Arc<dyn ReadFile>, length: u64) -> Result<SequentialReader> {
         if let Some(mut stream) = self.stream.take() {
             stream.restart(file, 0..length)?;
@@ -274,7 +275,8 @@ impl Verification<'_> {
         Ok(SequentialReader::new(file, 0..length, options, &pool, Some(&Arc::new(workers)))?)
     }
 
-    /// A blob that nothing refers to must have been counted as garbage.
+    /// Checks that the referenced and the garbage blobs of a file do not exceed its number of
+    /// blobs.
     fn check_garbage(&mut self, family: &Family, references: &BTreeMap<u64, u64>) {
         for (number, known) in family.version.blob_files() {
             let used = references.get(number).copied().unwrap_or(0);
@@ -291,12 +293,12 @@ impl Verification<'_> {
     }
 }
 
-/// Notes what a block and its trailer take.
+/// Records the span of a block and its trailer.
 pub(super) fn note(spans: &mut Spans, handle: BlockHandle, what: &'static str) {
     spans.insert(handle.offset, (handle.size + BLOCK_TRAILER_LENGTH as u64, what));
 }
 
-/// The CRC32C of the `length` bytes of a file.
+/// Returns the CRC32C of the `length` bytes of a file.
 fn checksum_of(stream: &mut SequentialReader, length: u64) -> Result<u32> {
     let (mut crc, mut at) = (0, 0);
     while at < length {
@@ -307,13 +309,13 @@ fn checksum_of(stream: &mut SequentialReader, length: u64) -> Result<u32> {
     Ok(crc)
 }
 
-/// The data blocks of a table, which come in the order of the file.
+/// A stream of a table's data blocks, usually in the order of the file.
 pub(super) struct BlockStream {
     stream: SequentialReader,
 }
 
 impl BlockStream {
-    /// The data block at `handle`, checked and decompressed.
+    /// Reads the data block at `handle`, verified and decompressed.
     pub(super) fn block(&mut self, table: &TableReader, handle: BlockHandle) -> Result<Block> {
         let file = table.file();
         let length = file.length_with_trailer(handle)?;

@@ -1,4 +1,4 @@
-//! What a table holds, against what its index, filter and properties and the MANIFEST say of it.
+//! Verification of a table's contents against its index, filter and properties and the MANIFEST.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,11 +17,11 @@ use crate::blob::BlobCache;
 use crate::table::{BlockKind, Loading, ReadProfile, TableReader};
 use crate::version::FileMetadata;
 
-/// How a table's index and filter are read.
+/// Parameters of reads of a table's index and filter.
 pub(super) const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::Verification, verify_checksums: true, fill_cache: true };
 
-/// What the MANIFEST says of a table's records.
+/// The bounds of a table's records in the MANIFEST.
 pub(super) struct Bounds<'a> {
     smallest: &'a [u8],
     largest: &'a [u8],
@@ -39,7 +39,7 @@ impl<'a> Bounds<'a> {
     }
 }
 
-/// What was counted in the data blocks, and what properties hold it against.
+/// Counts of the data blocks, to be compared with the properties.
 #[derive(Default)]
 struct Counts {
     points: u64,
@@ -52,20 +52,20 @@ struct Counts {
     data_size: u64,
 }
 
-/// A table whose contents are being read.
+/// The state of verifying a table's contents.
 pub(super) struct Contents<'a> {
     path: &'a Path,
     table: &'a Arc<TableReader>,
     blobs: &'a BlobCache,
-    /// How often each blob file is referred to.
+    /// The number of references to each blob file.
     references: &'a mut BTreeMap<u64, u64>,
     report: &'a mut Report,
     counts: Counts,
-    /// The first and the last internal key so far, with their sequence numbers.
+    /// The first and the last internal key so far, with global sequence numbers applied.
     first_key: Vec<u8>,
     last_key: Vec<u8>,
     filter_cursor: IndexCursor,
-    /// Whether a key that the filter denies was reported.
+    /// Whether a key missing in the filter was reported.
     filter_denied: bool,
 }
 
@@ -91,12 +91,12 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// How many records there are, range tombstones included.
+    /// Returns the number of records, range tombstones included.
     pub(super) fn entries(&self) -> u64 {
         self.counts.points + self.counts.range_deletions
     }
 
-    /// Reads all data blocks through the index and holds everything against everything.
+    /// Reads all data blocks through the index and performs all checks.
     pub(super) fn check(
         &mut self,
         bounds: Option<&Bounds<'_>>,
@@ -136,7 +136,7 @@ impl<'a> Contents<'a> {
         Ok(())
     }
 
-    /// Reads the data blocks that an index partition leads to. Answers whether all could be read.
+    /// Reads the data blocks of an index partition. Returns whether all could be read.
     fn partition(
         &mut self,
         root: &IndexCursor,
@@ -171,7 +171,7 @@ impl<'a> Contents<'a> {
         Ok(whole)
     }
 
-    /// Reads the data block that an index entry leads to. Answers whether it could be read.
+    /// Reads the data block of an index entry. Returns whether it could be read.
     fn index_entry(
         &mut self,
         entry: &IndexCursor,
@@ -279,7 +279,7 @@ impl<'a> Contents<'a> {
         self.ask_filter(parsed.user_key)
     }
 
-    /// The blob that an index stands for must be there and be this key's.
+    /// Checks that the blob of an index exists and belongs to the key.
     fn blob(&mut self, user_key: &[u8], index: &[u8]) {
         if let Ok(BlobIndex::Blob(location)) = BlobIndex::decode(index) {
             *self.references.entry(location.file_number).or_default() += 1;
@@ -289,7 +289,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// A filter that denies a key the table has would hide it.
+    /// Checks that the filter has the key, since a false negative would hide it.
     fn ask_filter(&mut self, user_key: &[u8]) -> Result<()> {
         let access = Loading(&PROFILE);
         let cursor = &mut self.filter_cursor;
@@ -298,7 +298,7 @@ impl<'a> Contents<'a> {
         if (whole == Some(false) || prefix == Some(false)) && !self.filter_denied {
             self.filter_denied = true;
             let shown = user_key.escape_ascii();
-            let message = format!("the filter denies key '{shown}', which the table has");
+            let message = format!("the filter excludes key '{shown}', which the table has");
             self.report.damage(self.path, message);
         }
         Ok(())
@@ -321,8 +321,8 @@ impl<'a> Contents<'a> {
         })
     }
 
-    /// Without range tombstones the MANIFEST's bounds are the first and the last key; with them, at
-    /// most further apart.
+    /// Checks the MANIFEST's bounds: without range tombstones they are the first and the last key;
+    /// with them they may be wider.
     fn check_bounds(&mut self, bounds: Option<&Bounds<'_>>) {
         let Some(bounds) = bounds.filter(|_| self.counts.points > 0) else { return };
         let comparator = self.table.comparator();
@@ -376,8 +376,8 @@ fn is_aligned_end(end: u64, padded: u64) -> bool {
     end < padded && padded - end < alignment
 }
 
-/// Whether a table's first blocks were samples for a dictionary, as the text of its compression
-/// options tells. RocksDB does not count those, whether a dictionary came of them or not.
+/// Whether a table's first blocks were samples for a dictionary, according to the text of its
+/// compression options. RocksDB does not count such blocks, whether or not it built a dictionary.
 fn samples_blocks(compression_options: &[u8]) -> bool {
     let options = String::from_utf8_lossy(compression_options);
     let mut options = options.split(';').filter_map(|option| option.trim().split_once('='));

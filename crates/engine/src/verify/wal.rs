@@ -1,8 +1,8 @@
-//! The write-ahead logs.
+//! Verification of write-ahead logs.
 //!
-//! A log that was recycled ends where the bytes of the file's earlier use begin, and those may look
-//! like anything: what is wrong there is damage only if records of this log follow. So is a record
-//! of this log whose sectors were not all written, as a crash of the machine leaves the last.
+//! A recycled log ends where bytes of the file's earlier use begin, which may have any value: an
+//! error there is damage only if records of this log follow. The same holds for a record of which a
+//! machine crash left some sectors unwritten.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,20 +19,21 @@ use crate::wal::replay::list_logs;
 use crate::wal::{batch, unwritten};
 use crate::{Result, record_log};
 
-/// What is known while logs are read one after the other.
+/// The state while logs are read in order.
 struct Course<'a> {
     numbers: &'a Numbers,
     /// The sequence number after the last batch; `None` before the first.
     next_sequence: Option<u64>,
-    /// What is damage only if records follow: where, what it looks like, and what it is if none do.
+    /// Irregularities that are damage only if records follow: offset, message, and the kind of
+    /// ending if none do.
     doubtful: Vec<(u64, String, EndingKind)>,
-    /// Where the log before ended other than with its file, if it did.
+    /// Where the previous log ended before its file, if it did.
     ending: Option<Ending>,
-    /// The number and length of the log before.
+    /// The number and length of the previous log.
     previous: Option<(u64, u64)>,
 }
 
-/// A place where a log ends before its file does, or before a record does.
+/// A place where a log ends before its file, or inside a record.
 struct Ending {
     path: PathBuf,
     log_number: u64,
@@ -45,9 +46,9 @@ struct Ending {
 enum EndingKind {
     /// Inside a record.
     Torn,
-    /// Before what the file may have held earlier, or may be a damaged record.
+    /// Before bytes of the file's earlier use, or before a damaged record.
     Doubtful,
-    /// Before what the file held earlier.
+    /// Before bytes of the file's earlier use.
     Recycled,
 }
 
@@ -56,21 +57,21 @@ struct Log<'a> {
     path: &'a Path,
     number: u64,
     file: Arc<dyn ReadFile>,
-    /// Where the log before ended early, if it did.
+    /// Where the previous log ended early, if it did.
     before: Option<Ending>,
     is_first_batch: bool,
-    /// Where space begins that was never written, if no batch was found since.
+    /// Offset of unwritten space, if no batch was found after it.
     unwritten_from: Option<u64>,
 }
 
 impl Log<'_> {
-    /// That it ends there.
+    /// Returns an ending of the log at `offset`.
     fn ending(&self, offset: u64, message: String, kind: EndingKind) -> Ending {
         Ending { path: self.path.to_owned(), log_number: self.number, offset, message, kind }
     }
 }
 
-/// Whether a log goes on.
+/// Whether to continue reading a log.
 #[derive(PartialEq, Eq)]
 enum Flow {
     Continue,
@@ -121,8 +122,8 @@ impl Verification<'_> {
         }
     }
 
-    /// The last log may end too early, as a crash leaves it, unless tables hold what was written
-    /// after it.
+    /// Checks the early ending of the last log. A crash may cause it, unless tables hold later
+    /// writes.
     fn check_last(&mut self, ending: Ending, families: &[Family]) {
         let Ending { path, log_number, offset, message, kind } = ending;
         let is_ahead = |family: &&Family| {
@@ -182,7 +183,7 @@ impl Verification<'_> {
         if log.is_first_batch
             && let Some(before) = log.before
         {
-            // A log without a batch says nothing about whether the one before lost any.
+            // A log without a batch does not show whether the previous one lost any.
             let log_number = course.ending.as_ref().map_or(before.log_number, |_| number);
             course.ending = Some(Ending { log_number, ..before });
         }
@@ -215,7 +216,7 @@ impl Verification<'_> {
         Flow::Continue
     }
 
-    /// Takes in what is not as a writer left it.
+    /// Handles an event other than a record.
     fn check_irregularity(
         &mut self,
         log: &mut Log<'_>,
@@ -271,13 +272,13 @@ impl Verification<'_> {
         Ok(Flow::Continue)
     }
 
-    /// Whether a log that begins with a record of another is damaged: it may begin so only where
-    /// files are used again.
+    /// Whether a log that begins with a record of another log is damaged. It is not if logs are
+    /// recycled.
     fn stale_is_damage(&self) -> bool {
         self.options.database().recycle_log_file_num == 0
     }
 
-    /// What a log says of the one before it must be so.
+    /// Checks a log's record about its predecessor.
     fn check_predecessor(
         &mut self,
         path: &Path,
@@ -291,15 +292,15 @@ impl Verification<'_> {
         let message = match course.previous {
             Some((number, length)) if number == log_number && length >= size => return,
             Some((number, length)) if number == log_number => {
-                format!("it says that log {log_number} had {size} bytes, which has {length}")
+                format!("it says that log {log_number} had {size} bytes, but that has {length}")
             }
-            _ => format!("it says that log {log_number} came before, which is not there"),
+            _ => format!("it names log {log_number} as its predecessor, which is missing"),
         };
-        // Of logs that were not synced, a later one may come to the device before an earlier one.
+        // Unsynced logs may reach the device in any order.
         self.report.add(Severity::TornTail, path, None, message);
     }
 
-    /// A log that ends too early has lost nothing if the next goes on with the very next sequence
+    /// A log that ends early has lost nothing if the next log continues with the next sequence
     /// number.
     fn check_continues(
         &mut self,
@@ -336,7 +337,7 @@ impl Verification<'_> {
             Ok(operation) if operation.column_family <= highest => None,
             Ok(operation) => {
                 let family = operation.column_family;
-                Some(format!("a write to column family {family}, which never was"))
+                Some(format!("a write to column family {family}, which never existed"))
             }
             Err(error) => Some(error.to_string()),
         });
@@ -346,12 +347,12 @@ impl Verification<'_> {
     }
 }
 
-/// The sequence number of the batch that a record holds, if it can be one.
+/// Returns the sequence number of a record's batch, if it has a valid header.
 fn sequence(record: &Record<'_>) -> Option<u64> {
     BatchReader::new(record.payload).map(|batch| batch.sequence()).ok()
 }
 
-/// Whether damage may be nothing but what a recycled file held before.
+/// Whether damage may be bytes of a recycled file's earlier use.
 fn may_be_earlier_use(damage: &Damage) -> bool {
     let reasons = matches!(
         damage.reason,

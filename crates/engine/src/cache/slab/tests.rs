@@ -1,4 +1,4 @@
-//! The slabs by themselves.
+//! Tests of the slab allocator.
 
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +8,7 @@ use std::thread;
 use super::*;
 use crate::cache::tests::seed;
 
-/// Bytes that tell which they are.
+/// Returns bytes that identify themselves.
 fn pattern(length: usize, seed: usize) -> Vec<u8> {
     (0..length).map(|at| (at ^ seed) as u8).collect()
 }
@@ -49,7 +49,7 @@ fn bytes_stay_as_they_are_whatever_comes_and_goes_beside_them() {
             slabs.release();
         }
     }
-    // No two overlap.
+    // No two slots overlap.
     let mut spans: Vec<_> =
         held.iter().map(|(copy, _)| (copy.start.addr().get(), copy.capacity())).collect();
     spans.sort_unstable();
@@ -75,7 +75,7 @@ fn what_was_dropped_is_taken_again_before_there_is_more_memory() {
     assert_eq!(slabs.bytes(), REGION);
     held.push(slabs.copy(&block).unwrap());
     assert_eq!(slabs.bytes(), 2 * REGION);
-    // One that is of another size needs a region; one that was let go of will do.
+    // A slot of another size needs a region; a released one is reused.
     let region = held[per_region].start.addr().get() / REGION;
     held.truncate(per_region);
     slabs.release();
@@ -96,7 +96,7 @@ fn an_empty_region_is_zero_pages_again() {
     let space = slabs.space.lock();
     assert!(space.empty.contains_key(&start.addr().get()));
     unpoison(start, SLOT_MAX);
-    // SAFETY: it is inside a chunk, and nobody writes to it.
+    // SAFETY: the address is inside a chunk, and no thread writes to it.
     let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), SLOT_MAX) };
     assert!(bytes.iter().all(|&byte| byte == 0));
 }
@@ -107,7 +107,7 @@ fn all_that_was_dropped_is_seen_to() {
     let block = pattern(4000, 7);
     let per_region = REGION / slot_bytes(size_index(block.len()).unwrap());
     let mut held: Vec<_> = (0..per_region).map(|_| slabs.copy(&block).unwrap()).collect();
-    // More than are seen to at a time, so that some of them are left when one is taken again.
+    // More than one call reclaims, so that some are left when the next slot is taken.
     held.truncate(per_region - PIECE - 8);
     held.push(slabs.copy(&block).unwrap());
     drop(held);
@@ -126,16 +126,16 @@ fn free_pages_of_a_sparse_region_are_zero_and_the_rest_stays() {
     assert_eq!(slabs.bytes(), REGION);
     for (seed, start) in starts.iter().enumerate() {
         unpoison(*start, 5000);
-        // SAFETY: it is inside a chunk, and nobody writes to it.
+        // SAFETY: the address is inside a chunk, and no thread writes to it.
         let bytes = unsafe { std::slice::from_raw_parts(start.as_ptr(), 5000) };
         match seed % 50 {
             0 => assert!(bytes == block(seed), "block {seed}"),
-            // Others may share a page with one that stays.
+            // Others may share a page with a slot that is still used.
             15..=35 => assert!(bytes.iter().all(|&byte| byte == 0), "block {seed}"),
             _ => {}
         }
     }
-    // Its slots are taken again.
+    // Its slots are reused.
     held.extend((200..340).map(|seed| (seed, slabs.copy(&block(seed)).unwrap())));
     assert_eq!(slabs.bytes(), REGION);
     assert!(held.iter().all(|(seed, copy)| **copy == block(*seed)));

@@ -1,4 +1,4 @@
-//! The table by itself: one thread, many collisions.
+//! Tests of the table with one thread and many collisions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ fn node(key: Key) -> Arc<Node<Block>> {
     Arc::new(Node::new(key, value, Priority::Low, 0))
 }
 
-/// Whether no tag and no count is left behind.
+/// Whether all tags and counts are zero.
 fn is_clean(table: &Table<Block>) -> bool {
     table.buckets.iter().all(|bucket| bucket.control.load(Ordering::Relaxed) == 0)
 }

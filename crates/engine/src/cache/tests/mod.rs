@@ -1,4 +1,4 @@
-//! The cache against its promises.
+//! Tests of the cache's invariants.
 
 mod model;
 mod policy;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// A value that knows whose it is, can tell that it was dropped, and is counted while it lives.
+/// A value that stores its key, detects its own drop, and is counted while it lives.
 pub(super) struct Block {
     key: Key,
     serial: u64,
@@ -35,7 +35,7 @@ impl Block {
         key.hash() ^ serial.rotate_left(17)
     }
 
-    /// Fails unless this is a living block of `key`.
+    /// Asserts that this is a live block of `key`.
     fn verify(&self, key: Key) {
         let check = self.check.load(Ordering::Relaxed);
         assert_eq!((self.key, check), (key, Self::checksum(key, self.serial)), "another's block");
@@ -53,20 +53,19 @@ impl Drop for Block {
 }
 
 const OVERHEAD: usize = Cache::<Block>::ENTRY_OVERHEAD;
-/// The charge of the blocks whose size does not matter, overhead included.
+/// Charge of blocks whose size does not matter, overhead included, in bytes.
 const UNIT: usize = 1024;
 
 pub(super) fn key(file: u64, block: u64) -> Key {
     Key { file, offset: block * 4096 }
 }
 
-/// A cache of one shard with room for `entries` of [`UNIT`], and the headroom beside it.
+/// Creates a cache of one shard with room for `entries` of [`UNIT`], plus headroom.
 fn cache_of(entries: usize) -> Cache<Block> {
     Cache::with_shards((entries * UNIT * 64).div_ceil(63) + 64, 1)
 }
 
-/// Waits until everything that left the table is gone; guards of other tests in this process may
-/// hold it up for a moment.
+/// Waits until all removed entries are dropped; guards of other tests in this process may delay it.
 fn settle(cache: &Cache<Block>) {
     let start = Instant::now();
     loop {
@@ -79,7 +78,7 @@ fn settle(cache: &Cache<Block>) {
     }
 }
 
-/// Tries until it succeeds: other tests' guards may keep what was evicted for a moment.
+/// Retries until it succeeds: other tests' guards may delay the drop of evicted entries.
 fn patiently<T>(cache: &Cache<Block>, mut attempt: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
     loop {
@@ -92,7 +91,7 @@ fn patiently<T>(cache: &Cache<Block>, mut attempt: impl FnMut() -> Option<T>) ->
     }
 }
 
-/// Inserts a block of [`UNIT`] where nothing stands in the way but evicting.
+/// Inserts a block of [`UNIT`] for which eviction can always make room.
 fn put(cache: &Cache<Block>, key: Key, priority: Priority) -> Arc<Cached<Block>> {
     patiently(cache, || match cache.insert(key, Block::new(key, 0), UNIT - OVERHEAD, priority) {
         Inserted::Admitted(cached) => Some(cached),
@@ -101,7 +100,7 @@ fn put(cache: &Cache<Block>, key: Key, priority: Priority) -> Arc<Cached<Block>>
     })
 }
 
-/// Reserves where nothing stands in the way but evicting.
+/// Reserves bytes for which eviction can always make room.
 fn reserve(cache: &Cache<Block>, bytes: usize) -> Reservation {
     patiently(cache, || cache.reserve(bytes))
 }
@@ -123,7 +122,7 @@ fn is_resident(cache: &Cache<Block>, key: Key) -> bool {
     cache.peek(key, &pin()).is_some()
 }
 
-/// A seed for a random test: the one in `TAILWATER_SEED`, or a new one. It is printed, so that a
+/// Returns the seed of a random test, from `TAILWATER_SEED` or a new one. Prints it, so that a
 /// failure shows it.
 pub(super) fn seed() -> u64 {
     let given = std::env::var("TAILWATER_SEED").ok().and_then(|text| text.parse().ok());
@@ -144,7 +143,8 @@ fn hashes_of_neighbouring_blocks_spread_evenly() {
                 let hash = Key { file: 100 + number % files, offset }.hash();
                 bins[(hash >> shift & (BINS - 1)) as usize] += 1;
             }
-            // Even throws of 64 Ki keys into 64 bins stay within 6 deviations of 1024 +- 32.
+            // With a uniform hash, 64 Ki keys in 64 bins stay within 6 standard deviations of 32
+            // around 1024.
             let worst = bins.iter().map(|&count| count.abs_diff(1024)).max();
             assert!(
                 worst.is_some_and(|worst| worst < 192),

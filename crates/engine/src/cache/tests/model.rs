@@ -7,16 +7,16 @@ use super::*;
 const FILES: u64 = 6;
 const BLOCKS: u64 = 40;
 
-/// What the outside holds, and what was put in last under each key.
+/// The model: values held outside the cache, and the last value inserted for each key.
 struct Model {
     random: fastrand::Rng,
     cache: Cache<Block>,
-    /// The serial number of the value that a key may have.
+    /// The serial number of the value that each key may have.
     known: BTreeMap<Key, u64>,
     held: Vec<Arc<Cached<Block>>>,
     reserved: Vec<Reservation>,
     next_serial: u64,
-    /// The highest usage that a lowered capacity has excused.
+    /// Maximum usage permitted after the capacity was lowered, in bytes.
     excused: usize,
 }
 
@@ -95,7 +95,7 @@ impl Model {
         settle(&self.cache);
         match self.cache.reserve(bytes) {
             Some(reservation) => self.reserved.push(reservation),
-            // A guard of another test may be in the way, but then only of what was evicted.
+            // A guard of another test may delay the drop of evicted entries.
             None => assert!(free > capacity || self.cache.unlinked_usage() > 0),
         }
     }
@@ -127,11 +127,11 @@ impl Model {
         }
         let (usage, capacity) = (self.cache.usage(), self.cache.capacity());
         assert!(usage <= capacity.max(self.excused), "{usage} bytes of {capacity} in use");
-        // What was excused may only become less.
+        // The permitted excess may only decrease.
         self.excused = self.excused.min(usage);
     }
 
-    /// Every byte has an owner that can be named.
+    /// Checks that the usage is the sum of all known charges.
     fn account(&self) {
         settle(&self.cache);
         let guard = pin();

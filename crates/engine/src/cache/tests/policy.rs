@@ -1,4 +1,4 @@
-//! Who stays, who goes, and what is counted.
+//! Eviction order and statistics.
 
 use super::*;
 
@@ -50,14 +50,14 @@ fn what_was_hit_survives_a_scan_as_long_as_the_cache() {
     assert_eq!(others, 0, "blocks that nobody asked for outlived the scan");
 
     assert!((0..32).all(|block| hit(&cache, key(1, block))));
-    // Hit once in a while, they stay whatever the length of the scan.
+    // Entries that are hit occasionally survive a scan of any length.
     for block in 0..5000 {
         put(&cache, key(3, block), Priority::Low);
         if block % 16 == 0 {
             assert!((0..32).all(|block| hit(&cache, key(1, block))), "lost at {block}");
         }
     }
-    // Forgotten, they go.
+    // Without hits, they are evicted.
     for block in 0..300 {
         put(&cache, key(4, block), Priority::Low);
     }
@@ -132,7 +132,7 @@ fn an_erased_value_stays_charged_while_it_is_held() {
     held.verify(key(1, 0));
     assert_eq!((cache.entries(), cache.usage(), cache.pinned_usage()), (0, UNIT, UNIT));
 
-    // The key is free for another value meanwhile.
+    // Another value can be inserted for the key meanwhile.
     put(&cache, key(1, 0), Priority::Low);
     assert_eq!(cache.usage(), 2 * UNIT);
     drop(held);
@@ -261,7 +261,7 @@ fn files_are_erased_and_listed_by_themselves() {
         assert_eq!(*found, expected);
     }
     assert_eq!(resident.len(), 100);
-    // The places that were freed are taken again.
+    // Freed ring places are reused.
     for block in 0..100 {
         put(&cache, key(9, block), Priority::Low);
     }
@@ -278,7 +278,7 @@ fn a_block_larger_than_a_shards_share_is_admitted() {
         assert_eq!(outcome(&inserted), "admitted", "block {file}");
     }
     assert_eq!(cache.usage(), 7 * (large + OVERHEAD));
-    // Whichever shard it goes to, room is found in the others.
+    // Whatever its shard, the others make room.
     for file in 7..100 {
         patiently(&cache, || {
             let block = Block::new(key(file, 0), 0);
@@ -337,7 +337,7 @@ fn an_insert_looks_at_a_bounded_number_of_entries() {
 fn what_is_given_back_are_whole_regions_of_memory_the_coldest_first() {
     let entry = Cache::<usize>::ENTRY_OVERHEAD + 100;
     let (regions, each) = (8, 32);
-    // With the part that is kept free.
+    // Includes the headroom.
     let cache = Cache::<usize>::with_shards(regions * each * entry * 64 / 63 + entry, 4);
     let region = |number: usize| number % regions;
     let at = |number: usize| key(1, number as u64);
@@ -346,15 +346,15 @@ fn what_is_given_back_are_whole_regions_of_memory_the_coldest_first() {
     for number in all.clone() {
         cache.insert(at(number), REGION * region(number) + number, 100, Priority::Low);
     }
-    // One that is held in part stays, though it was not hit.
+    // A region with a pinned entry stays, although it was not hit.
     let is_cold = |number: usize| region(number) == 5 || region(number) == 6;
     for number in all.clone().filter(|&number| !is_cold(number) && region(number) != 3) {
         assert!(cache.lookup(at(number), &pin()).is_some());
     }
     let (capacity, two_regions) = (cache.capacity(), 2 * each * entry);
-    // A little less, and they go as a whole all the same.
+    // Even for a slightly lower capacity, whole regions are evicted.
     cache.give_back(capacity - two_regions + 5 * entry, |&address| address);
-    // Readers of other tests may hold up the freeing.
+    // Readers of other tests may delay the freeing.
     while cache.unlinked_usage() > 0 {
         std::thread::yield_now();
         cache.collect();
@@ -370,7 +370,7 @@ fn what_is_given_back_are_whole_regions_of_memory_the_coldest_first() {
 fn little_that_is_hot_stays_when_memory_is_given_back() {
     let entry = Cache::<usize>::ENTRY_OVERHEAD + 100;
     let cache = Cache::<usize>::with_shards(100 * entry * 64 / 63 + entry, 1);
-    // A region of its own for a hot one, and another for all the cold ones.
+    // The hot entry has one region, and all cold entries share another.
     for number in 0..100 {
         let address = if number == 0 { REGION } else { REGION * 2 };
         cache.insert(key(1, number), address, 100, Priority::Low);

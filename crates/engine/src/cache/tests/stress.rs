@@ -1,4 +1,4 @@
-//! Many threads at once.
+//! Concurrent operations of many threads.
 
 use std::sync::Barrier;
 use std::sync::atomic::AtomicBool;
@@ -59,7 +59,7 @@ fn readers_miss_nothing_while_the_table_grows() {
     });
 }
 
-/// What one thread of the storm does: everything that the cache offers, at random.
+/// One thread of the stress test: random calls of all operations.
 fn storm(cache: &Cache<Block>, alive: &Arc<AtomicUsize>, seed: u64, stop: &AtomicBool) {
     const FILES: u64 = 4;
     const BLOCKS: u64 = 400;
@@ -118,8 +118,8 @@ fn a_storm_never_passes_the_bound_and_leaks_nothing() {
                     scope.spawn(move || storm(cache, alive, seed.wrapping_add(thread), stop))
                 })
                 .collect();
-            // Long enough, and until something was evicted: on a busy machine a thread that was
-            // interrupted inside a guard holds all evictions up.
+            // Runs for a minimum time and until something was evicted: on a busy machine, a thread
+            // that is preempted inside a guard delays all evictions.
             let start = Instant::now();
             let is_enough =
                 || start.elapsed() > Duration::from_millis(700) && cache.statistics().evicted > 100;

@@ -1,4 +1,4 @@
-//! Which blobs a compaction leaves without anyone who refers to them.
+//! Tracking of blobs to which a compaction leaves no reference.
 
 use tailwater_format::blob::{BLOB_RECORD_HEADER_LENGTH, BlobIndex};
 use tailwater_format::key::{self, ValueType};
@@ -7,10 +7,9 @@ use tailwater_format::wide_column;
 
 use crate::{Error, ErrorKind, Result};
 
-/// The blobs that records refer to which came in and went out again, by blob file.
+/// Counts of blob references in records read and written, by blob file.
 ///
-/// It allocates only when it meets a file for the first time. Source:
-/// `db/blob/blob_garbage_meter.cc`.
+/// It allocates only for the first reference to a file. Source: `db/blob/blob_garbage_meter.cc`.
 #[derive(Debug, Default)]
 pub(crate) struct BlobGarbage {
     /// By file number.
@@ -23,7 +22,7 @@ struct Flow {
     left: Blobs,
 }
 
-/// So many blobs and bytes more came in than went out.
+/// References read less references written: number of blobs and bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Blobs {
     count: u64,
@@ -31,7 +30,7 @@ struct Blobs {
 }
 
 impl BlobGarbage {
-    /// Takes a record that came in.
+    /// Counts the references of a record that was read.
     #[inline]
     pub(crate) fn flow_in(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         for_each_reference(internal_key, value, |number, bytes| {
@@ -49,7 +48,8 @@ impl BlobGarbage {
         })
     }
 
-    /// Takes a record that goes out. Files that no record came in from are new.
+    /// Counts the references of a record that is written. A file to which no record read so far
+    /// refers is new.
     #[inline]
     pub(crate) fn flow_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         for_each_reference(internal_key, value, |number, bytes| {
@@ -61,7 +61,7 @@ impl BlobGarbage {
         })
     }
 
-    /// What became garbage.
+    /// Returns the new garbage by file.
     pub(crate) fn garbage(&self) -> impl Iterator<Item = BlobFileGarbage> {
         self.flows.iter().filter(|flow| flow.left.count > 0).map(|flow| BlobFileGarbage {
             number: flow.number,
@@ -71,8 +71,8 @@ impl BlobGarbage {
     }
 }
 
-/// Calls `take` with each blob file that a record refers to, and how many bytes its blob takes
-/// there.
+/// Calls `take` with each blob file to which a record refers, and the size of the blob's record
+/// there, in bytes.
 #[inline]
 fn for_each_reference(
     internal_key: &[u8],

@@ -1,4 +1,4 @@
-//! Whether the levels below the output's may have a key.
+//! Check whether levels below the output's may have a key.
 
 use std::sync::Arc;
 
@@ -6,31 +6,31 @@ use tailwater_format::Comparator;
 
 use crate::version::{Level, Version};
 
-/// The levels below the output's, asked about keys in ascending order.
+/// The levels below the output's, queried with ascending keys.
 ///
-/// A place in each level moves with the keys, so that each table is looked at once. Source:
+/// A position in each level advances with the keys, so that each table is visited once. Source:
 /// `Compaction::KeyNotExistsBeyondOutputLevel` in `db/compaction/compaction.cc`.
 #[derive(Debug, Clone)]
 pub(crate) struct DeeperLevels {
     comparator: Comparator,
     knows: Knows,
-    /// Each level with the first of its tables that does not end before the last key asked about.
+    /// Each level, with the index of its first table that does not end before the last queried key.
     levels: Vec<(Arc<Level>, usize)>,
 }
 
-/// What is known beforehand.
+/// What is known in advance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Knows {
-    /// Nothing deeper has any of the keys.
+    /// No deeper level has any of the keys.
     Nothing,
-    /// That depends on the key.
+    /// It depends on the key.
     ByKey,
     /// Tables of the output level itself may be older than the inputs.
     CannotTell,
 }
 
 impl DeeperLevels {
-    /// The levels of `version` below `output_level`, for a compaction that is bottommost or not.
+    /// Creates the state for a compaction from its version, output level and style.
     pub(crate) fn new(
         version: &Version,
         comparator: Comparator,
@@ -51,19 +51,20 @@ impl DeeperLevels {
         Self { comparator, knows, levels }
     }
 
-    /// Whether none of them has a version of a user key for sure.
+    /// Whether certainly none of them has a version of a user key.
     pub(crate) fn lack(&mut self, user_key: &[u8]) -> bool {
         self.lack_range(user_key, |comparator, smallest| {
             comparator.compare(smallest, user_key).is_le()
         })
     }
 
-    /// Whether none of them has, for sure, a key from `begin` up to, but not including, `end`.
+    /// Whether certainly none of them has a key from `begin` to `end`, exclusive.
     pub(crate) fn lack_keys_between(&mut self, begin: &[u8], end: &[u8]) -> bool {
         self.lack_range(begin, |comparator, smallest| comparator.compare(smallest, end).is_lt())
     }
 
-    /// Whether no table that does not end before `begin` is reached, by where it begins.
+    /// Whether certainly no table has keys in a range from `begin`. `reaches` tells from a table's
+    /// smallest key whether the table begins before the end of the range.
     fn lack_range(&mut self, begin: &[u8], reaches: impl Fn(&Comparator, &[u8]) -> bool) -> bool {
         match self.knows {
             Knows::Nothing => return true,

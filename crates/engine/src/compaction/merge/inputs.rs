@@ -1,13 +1,13 @@
-//! The tables that a compaction takes.
+//! The input tables of a compaction.
 //!
-//! Each is looked at once before the merge begins, for what its properties and range tombstones
-//! say, and then read from front to back: the tables of level 0 all at once, those of deeper levels
-//! as the merge reaches them.
+//! Each table's properties and range tombstones are read before the merge begins. Then its records
+//! are read in order: those of level-0 tables all concurrently, those of deeper levels as the merge
+//! reaches them.
 //!
-//! Where compactions read in another mode than users do, an input is read by a reader that no user
-//! has. Whoever reads a table shares its reader: an iterator keeps it, and range tombstones, which
-//! outlive their table's iterator, are shared by themselves. So readers and their files go with the
-//! last who needs them, in whatever order they go, also when opening one of many fails.
+//! If compactions read in another I/O mode than users, an input is read by a separate reader.
+//! Readers are reference-counted: an iterator holds its table's reader, and range tombstones, which
+//! outlive the iterator, are counted separately. So a reader and its file are closed after their
+//! last use, whatever the order, even if opening one of many tables fails.
 
 use std::sync::Arc;
 
@@ -24,11 +24,11 @@ use crate::sequence_times::{Limits, SequenceTimes};
 use crate::table::{OpenBudget, ReadPlan, ReadProfile, TableCache, TableIterator, TableReader};
 use crate::version::{FileMetadata, Level};
 
-/// How compactions read.
+/// Parameters of compaction reads.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::CompactionRead, verify_checksums: true, fill_cache: false };
 
-/// The tables that a compaction takes, and what was learnt of them.
+/// The input tables of a compaction, with facts from their properties.
 #[derive(Debug)]
 pub(crate) struct Inputs {
     tables: Arc<TableCache>,
@@ -37,39 +37,38 @@ pub(crate) struct Inputs {
     tombstones: Arc<InputTombstones>,
 }
 
-/// What was learnt of an input table.
+/// Facts about an input table.
 #[derive(Debug)]
 pub(crate) struct InputTable {
     pub(crate) file: Arc<FileMetadata>,
-    /// How many records it has, range tombstones not counted; `None` where its properties may be
-    /// wrong about that.
+    /// The number of its records, without range tombstones; `None` if its properties may be wrong.
     pub(crate) records: Option<u64>,
-    /// When the newest of its keys was written, in seconds since 1970; 0 where that is not known.
+    /// Write time of its newest key, in seconds since 1970; 0 if unknown.
     pub(crate) newest_key_time_s: u64,
-    /// When the oldest of its data was written, in the same way.
+    /// Write time of its oldest data, in seconds since 1970; 0 if unknown.
     pub(crate) oldest_ancestor_time_s: u64,
-    /// When its sequence numbers were written, as far as it says so.
+    /// Write times of its sequence numbers, as far as it records them.
     times: Vec<SequenceTime>,
-    /// Keys that cut it into pieces.
+    /// Keys that divide it into pieces.
     pub(crate) anchors: Vec<Anchor>,
 }
 
 /// A piece of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Anchor {
-    /// A user key that the piece ends with, or just behind.
+    /// A user key at or just past the end of the piece.
     pub(crate) user_key: Vec<u8>,
     /// The length of the piece in the file, in bytes.
     pub(crate) bytes: u64,
 }
 
-/// Into how many pieces a table is cut, about.
+/// Approximate number of pieces of a table.
 const ANCHORS: u64 = 128;
 
 impl Inputs {
-    /// Looks at the tables of a compaction. `tables` are those of its column family, and are read
-    /// by everybody's readers unless compactions read in a mode of their own; what is opened then
-    /// counts against `budget`.
+    /// Reads the properties and range tombstones of a compaction's inputs. `tables` are those of
+    /// its column family, whose shared readers are used unless compactions read in an I/O mode of
+    /// their own; separate readers count against `budget`.
     pub(crate) fn survey(
         compaction: &Compaction,
         tables: &Arc<TableCache>,
@@ -95,29 +94,30 @@ impl Inputs {
         Ok(Self { tables, levels, learnt, tombstones: Arc::new(tombstones) })
     }
 
-    /// What was learnt of each table.
+    /// Returns the facts about each table.
     pub(crate) fn tables(&self) -> &[InputTable] {
         &self.learnt
     }
 
-    /// When their sequence numbers were written, from `window_s` seconds before `now_s` on.
+    /// Returns the write times of their sequence numbers, from `window_s` seconds before `now_s`
+    /// on.
     pub(crate) fn sequence_times(&self, window_s: u64, now_s: u64) -> SequenceTimes {
         let mut times = SequenceTimes::new(Limits { capacity: usize::MAX, window_s });
         times.take_in(self.learnt.iter().flat_map(|table| table.times.iter().copied()), now_s);
         times
     }
 
-    /// Their range tombstones.
+    /// Returns their range tombstones.
     pub(crate) fn tombstones(&self) -> &Arc<InputTombstones> {
         &self.tombstones
     }
 
-    /// Whether records of theirs refer to blob files.
+    /// Whether their records refer to blob files.
     pub(crate) fn refer_to_blobs(&self) -> bool {
         self.learnt.iter().any(|table| table.file.added().oldest_blob_file_number.is_some())
     }
 
-    /// How many tables are read at once at most, by one that reads all of them.
+    /// Returns the maximum number of tables that a merge of all of them reads concurrently.
     pub(crate) fn streams(&self) -> usize {
         let of_level = |(number, level): &(usize, Arc<Level>)| match number {
             0 => level.files().len(),
@@ -126,13 +126,13 @@ impl Inputs {
         self.levels.iter().map(of_level).sum()
     }
 
-    /// How many records they have; `None` where that is not known of all.
+    /// Returns the number of their records; `None` if it is not known for all.
     pub(crate) fn records(&self) -> Option<u64> {
         self.learnt.iter().map(|table| table.records).sum()
     }
 
-    /// The records of all tables that have some between two user keys, of which the second is not
-    /// included. Tables are read ahead as `plan` says.
+    /// Returns the merged records of all tables that overlap the range between two user keys, the
+    /// second exclusive. Tables are read ahead according to `plan`.
     pub(crate) fn merged(
         &self,
         begin: Option<&[u8]>,
@@ -162,7 +162,7 @@ impl Inputs {
         Ok(MergingIterator::new(comparator, leaves))
     }
 
-    /// Reads a table that was written, from front to back, by a reader of its own.
+    /// Reads an output in order, with a separate reader.
     pub(crate) fn reread(
         &self,
         file: &Arc<FileMetadata>,
@@ -177,7 +177,8 @@ impl Inputs {
 impl InputTable {
     fn learn(file: &Arc<FileMetadata>, table: &TableReader, needs_anchors: bool) -> Result<Self> {
         let properties = table.properties();
-        // Releases that wrote older formats miscounted tables with range deletions.
+        // Older versions of RocksDB, which wrote older formats, miscounted records of tables with
+        // range deletions.
         let counts = table.footer().format_version >= 5;
         let records = properties.num_entries.checked_sub(properties.num_range_deletions);
         let anchors = match needs_anchors {
@@ -194,14 +195,14 @@ impl InputTable {
             records: records.filter(|_| counts),
             newest_key_time_s: properties.newest_key_time,
             oldest_ancestor_time_s,
-            // What is damaged tells nothing: no record depends on it.
+            // A damaged mapping is ignored, since no record depends on it.
             times: sequence_times::decode(&properties.sequence_to_time_mapping).unwrap_or_default(),
             anchors,
         })
     }
 }
 
-/// Keys that cut a table into pieces of about the same length. Source:
+/// Returns keys that divide a table into pieces of about equal length. Source:
 /// `BlockBasedTable::ApproximateKeyAnchors` in `table/block_based/block_based_table_reader.cc`.
 fn anchors(table: &TableReader) -> Result<Vec<Anchor>> {
     let blocks_per_anchor = (table.properties().num_data_blocks / ANCHORS).max(1);

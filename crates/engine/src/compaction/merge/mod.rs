@@ -1,25 +1,25 @@
-//! What of a compaction's inputs goes into its outputs.
+//! The merge: which records of a compaction's inputs are written to its outputs.
 //!
-//! A [`Merge`] goes through the records of all inputs in order and stops at those that somebody may
-//! still read. Of each key, from the newest version to the oldest:
+//! A [`Merge`] goes through the records of all inputs in order and stops at those that a reader may
+//! still need. For each key, from the newest version to the oldest:
 //!
-//! - a version in the [stripe](Snapshots) of a newer one is dropped: nobody can tell the two apart;
+//! - a version in the [stripe](Snapshots) of a newer one is dropped, since no reader can see it;
 //! - a record that a range tombstone of its stripe covers is dropped;
-//! - a deletion that everyone sees is dropped if no deeper level has the key;
+//! - a deletion that all readers see is dropped if no deeper level has the key;
 //! - a single deletion and the write below it in its stripe are dropped together; a deletion below
-//!   them is then as if nothing were above it;
-//! - operands of a stripe are folded, over the base value where the inputs have it;
-//! - what everyone sees gets sequence number 0 where nothing deeper has any of the keys, unless
-//!   its number is to tell when it was written.
+//!   them is then processed as if it were the newest version;
+//! - operands of a stripe are merged, over the base value if the inputs have it;
+//! - a record that all readers see gets sequence number 0 if no deeper level has any of the keys,
+//!   unless its number preserves its write time.
 //!
-//! Where range tombstones begin it stops too, so that outputs can be cut there.
+//! It also stops where range tombstones begin, so that outputs can be cut there.
 //!
 //! # Invariants
-//! - What it stops at ascends strictly.
-//! - A read at a snapshot, or at any sequence number above all inputs, finds the same before and
-//!   after.
-//! - Going on to a record allocates nothing once the buffers have grown to the size of keys and
-//!   values, unless the user's own operator or filter does.
+//! - The keys at which it stops ascend strictly.
+//! - A read at a snapshot, or at any sequence number above all inputs, has the same result before
+//!   and after.
+//! - Advancing allocates nothing once the buffers have grown to the size of keys and values, unless
+//!   a user-defined operator or filter does.
 //!
 //! Source: `db/compaction/compaction_iterator.cc`, `db/merge_helper.cc`.
 
@@ -55,39 +55,39 @@ pub(crate) use snapshots::{Snapshots, Stripe};
 pub(crate) use source::Source;
 pub(crate) use tombstones::{CoverCursor, InputTombstones};
 
-/// What a merge goes by.
+/// The parameters of a merge.
 pub(crate) struct Rules {
     pub(crate) comparator: Comparator,
     pub(crate) snapshots: Arc<Snapshots>,
-    /// Whether nothing deeper has any of the keys.
+    /// Whether no deeper level has any of the keys.
     pub(crate) is_bottommost: bool,
-    /// Sequence numbers above this tell when their records were written, and are kept.
+    /// Sequence numbers above this one are kept, since they determine the write times of records.
     pub(crate) timeless_through: Sequence,
     /// Whether a deletion right below a single deletion is an error.
     pub(crate) enforces_single_deletions: bool,
-    /// The first level that there are inputs of, for the filter.
+    /// The first input level, for the filter.
     pub(crate) level: usize,
     pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
-    /// How operands fold and where blobs are.
+    /// The merge operator and the blob files.
     pub(crate) readers: Arc<FamilyReaders>,
-    /// One of them is set when the work is to be given up.
+    /// Flags of which any cancels the merge.
     pub(crate) cancelled: [Arc<AtomicBool>; 2],
-    /// Where the work has low weight: it stops when that is over.
+    /// Set if the merge runs at low priority: it pauses when that ends.
     pub(crate) quiet: Option<Arc<Quiet>>,
 }
 
-/// How many records were dropped, by reason.
+/// Numbers of dropped records, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Dropped {
-    /// A newer version of their key hides them.
+    /// Hidden by a newer version of their key.
     pub(crate) hidden: u64,
-    /// They are deletions, or range tombstones, that have nothing left to delete.
+    /// Deletions or range tombstones with nothing left to delete.
     pub(crate) obsolete: u64,
-    /// A range tombstone covers them.
+    /// Covered by a range tombstone.
     pub(crate) covered: u64,
-    /// The filter removed them; where deletions were put in their place, these are counted too.
+    /// Removed by the filter, including those replaced by deletions.
     pub(crate) filtered: u64,
-    /// They are operands, and base values, that were folded into another.
+    /// Operands and base values merged into another record.
     pub(crate) folded: u64,
 }
 
@@ -101,20 +101,20 @@ impl AddAssign for Dropped {
     }
 }
 
-/// Where a [`Merge`] has stopped.
+/// A place at which a [`Merge`] has stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// At a record that goes into an output.
+    /// At a record to be written.
     Record,
     /// Where a range tombstone begins.
     TombstoneStart,
-    /// Between two records, because the job is to have normal weight from here on.
+    /// Between two records, because the job needs normal priority from here on.
     Pause,
-    /// Behind the last record.
+    /// After the last record.
     End,
 }
 
-/// The records that go into outputs, one after the other.
+/// An iterator over the records to be written.
 pub(crate) struct Merge {
     rules: Rules,
     source: Source,
@@ -124,87 +124,87 @@ pub(crate) struct Merge {
     operator: Arc<FamilyMergeOperator>,
     operands: Operands,
     dropped: Dropped,
-    /// The internal key of the record it stands on or looks at.
+    /// The internal key of the current record.
     key: Vec<u8>,
-    /// Whether the next record is held against `key` at all: false before the first, and where the
-    /// next version of its key counts as another key's.
+    /// Whether the next record is compared with `key`: false before the first record, and if the
+    /// next version of the key is to be processed as another key's.
     has_key: bool,
     sequence: Sequence,
     value_type: ValueType,
     value: Value,
-    /// The last of the stripe of the version before, if that was of the same key.
+    /// The last number of the previous version's stripe, if that was of the same key.
     newer_stripe: Option<Sequence>,
     /// Whether a version of this key was given sequence number 0.
     has_zeroed: bool,
-    /// Whether the version before, of this key, is a single deletion that goes out.
+    /// Whether the previous version of this key is a single deletion that is written.
     is_after_single: bool,
-    /// Whether a deletion of this key counts although a newer version hides it: what is between
-    /// the two goes with a single deletion, here or in a later compaction.
+    /// Whether a deletion of this key is processed although a newer version hides it, because the
+    /// version between them is dropped with a single deletion, here or in a later compaction.
     keeps_deletion: bool,
-    /// A value of the filter's.
+    /// The value set by the filter.
     changed: Vec<u8>,
-    /// How users get at the record: as at the newest of those that it is made of.
+    /// The warmth of the record, or of the newest record that was merged into it.
     warmth: Warmth,
     resume: Resume,
     steps: u32,
 }
 
-/// Where the value of the record is.
+/// The location of the current value.
 #[derive(Debug, Clone, Copy)]
 enum Value {
-    /// There is none.
+    /// No value.
     Empty,
     /// In the source.
     Source,
     /// In the source, as a timed value.
     SourceUnpacked,
-    /// It is what operands folded into.
+    /// The merged value of operands.
     Folded,
-    /// It is an operand.
+    /// An operand.
     Operand(usize),
-    /// It is the filter's.
+    /// The value set by the filter.
     Changed,
 }
 
-/// How it goes on.
+/// How to continue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resume {
-    /// With the record that the source stands on.
+    /// With the source's current record.
     Here,
-    /// With the one behind it.
+    /// With the source's next record.
     Next,
-    /// With the operand of this index, or, behind the last, with where the source stands.
+    /// With the operand at this index or, after the last one, with the source's current record.
     Operand(usize),
 }
 
-/// What became of a record.
+/// The outcome of processing a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
-    /// It is dropped, and the source still stands on it.
+    /// It is dropped, and the source is still on it.
     Dropped,
-    /// It is dropped, and the source has gone on.
+    /// It is dropped, and the source has moved on.
     Passed,
-    /// It goes out, and the source still stands on it.
+    /// It is written, and the source is still on it.
     Kept,
-    /// It goes out, and the source has gone on.
+    /// It is written, and the source has moved on.
     KeptBehind,
-    /// The operands go out as they are; the source has gone on.
+    /// The operands are written unmerged; the source has moved on.
     Operands,
 }
 
-/// Where range tombstones begin, in order.
+/// The starts of range tombstones, in order.
 #[derive(Default)]
 struct Starts {
     keys: Vec<Vec<u8>>,
     next: usize,
 }
 
-/// Whether the work is to be given up, or to stop, is looked up once in so many records.
+/// Number of records between checks for cancellation and pauses.
 const CANCELLATION_INTERVAL: u32 = if cfg!(test) { 8 } else { 256 };
 
 impl Merge {
-    /// Before the first record of `source`. `starts` are the places where range tombstones begin,
-    /// in order, as internal keys.
+    /// Creates a merge before the first record of `source`. `starts` are the starts of range
+    /// tombstones, in order, as internal keys.
     pub(crate) fn new(
         rules: Rules,
         source: Source,
@@ -237,7 +237,7 @@ impl Merge {
         }
     }
 
-    /// The internal key of where it has stopped.
+    /// Returns the internal key at which it has stopped.
     #[inline]
     pub(crate) fn key(&self, stop: Stop) -> &[u8] {
         match stop {
@@ -247,7 +247,7 @@ impl Merge {
         }
     }
 
-    /// The value of the record it has stopped at.
+    /// Returns the value of the current record.
     #[inline]
     pub(crate) fn value(&self) -> &[u8] {
         match self.value {
@@ -262,27 +262,27 @@ impl Merge {
         }
     }
 
-    /// How users get at the record it has stopped at.
+    /// Returns the warmth of the current record.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth
     }
 
-    /// How many records were dropped so far.
+    /// Returns the numbers of records dropped so far.
     pub(crate) fn dropped(&self) -> Dropped {
         self.dropped
     }
 
-    /// The records it takes.
+    /// Returns the source of records.
     pub(crate) fn source(&self) -> &Source {
         &self.source
     }
 
-    /// Goes on to the next stop.
+    /// Advances to the next stop.
     ///
     /// # Errors
-    /// Cancelled, where the work is to be given up; those of reading; corruption, for damaged
-    /// records and single deletions against their contract; those of the user's code.
+    /// Cancelled; errors of reading; corruption, for damaged records and violations of the single
+    /// deletion contract; errors of user code.
     pub(crate) fn advance(&mut self) -> Result<Stop> {
         match std::mem::replace(&mut self.resume, Resume::Here) {
             Resume::Here => {}
@@ -322,13 +322,14 @@ impl Merge {
         }
         let is_over = self.rules.quiet.as_ref().is_some_and(|quiet| quiet.is_over());
         if is_over {
-            // Once.
+            // It pauses only once.
             self.rules.quiet = None;
         }
         Ok(is_over)
     }
 
-    /// Among records that are looked at together, where it cannot stop.
+    /// Checks for cancellation only, among records that are processed together, where it cannot
+    /// pause.
     #[inline]
     fn check_cancelled(&mut self) -> Result<()> {
         self.steps = self.steps.wrapping_add(1);
@@ -340,7 +341,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Whether a range tombstone begins before the source's record.
+    /// Whether a range tombstone begins before the source's record; consumes its start.
     fn reaches_start(&mut self) -> bool {
         let Some(start) = self.starts.peek() else { return false };
         let reaches = !self.source.valid()
@@ -349,19 +350,18 @@ impl Merge {
         reaches
     }
 
-    /// Passes by the range tombstones that begin before the source's record: among records that
-    /// were looked at together.
+    /// Skips starts of range tombstones among records that were processed together.
     fn pass_starts(&mut self) {
         while self.reaches_start() {}
     }
 
-    /// The user key of the record that it looks at.
+    /// Returns the user key of the current record.
     #[inline]
     fn user_key(&self) -> &[u8] {
         key::user_key(&self.key)
     }
 
-    /// Whether the source stands on a version of the same key.
+    /// Whether the source's record is a version of the same key.
     #[inline]
     fn is_same_key(&self) -> bool {
         self.source.valid()
@@ -369,13 +369,13 @@ impl Merge {
                 == Ordering::Equal
     }
 
-    /// Whether the record it looks at is visible to everyone.
+    /// Whether all readers see the current record.
     #[inline]
     fn everyone_sees(&self) -> bool {
         self.sequence <= self.rules.snapshots.earliest()
     }
 
-    /// Stops at the record that it looked at.
+    /// Stops at the current record.
     #[inline]
     fn keep(&mut self) -> Result<Stop> {
         let is_zeroed = self.rules.is_bottommost
@@ -402,7 +402,7 @@ impl Merge {
         Ok(Stop::Record)
     }
 
-    /// Stops at an operand that was not folded.
+    /// Stops at an unmerged operand.
     fn keep_operand(&mut self, at: usize) -> Result<Stop> {
         self.resume = Resume::Operand(at + 1);
         self.sequence = self.operands.sequence(at);
@@ -417,7 +417,7 @@ impl Starts {
         self.keys.get(self.next).map(Vec::as_slice)
     }
 
-    /// The one that was reached last.
+    /// Returns the last start that was reached.
     fn last(&self) -> &[u8] {
         let last = self.next.checked_sub(1).and_then(|last| self.keys.get(last));
         last.map_or(&[], Vec::as_slice)

@@ -1,4 +1,4 @@
-//! Merge operands on their way to being folded.
+//! Merge operands and their merging.
 
 use tailwater_format::key::Sequence;
 use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
@@ -6,11 +6,11 @@ use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
 use crate::merge_operator::MergeOperator;
 use crate::{Error, ErrorKind, Result};
 
-/// The operands of one key within one stripe, and what they fold into. The buffers are kept from
+/// The operands of one key within one stripe, and their merged value. The buffers are reused from
 /// key to key.
 #[derive(Debug, Default)]
 pub(super) struct Operands {
-    /// The operands, one after the other, the newest first.
+    /// The operands, concatenated, newest first.
     bytes: Vec<u8>,
     ends: Vec<usize>,
     sequences: Vec<Sequence>,
@@ -28,14 +28,14 @@ impl Operands {
         self.ends.len()
     }
 
-    /// Takes the next older operand.
+    /// Adds the next older operand.
     pub(super) fn push(&mut self, sequence: Sequence, operand: &[u8]) {
         self.bytes.extend_from_slice(operand);
         self.ends.push(self.bytes.len());
         self.sequences.push(sequence);
     }
 
-    /// The sequence number of the operand at an index; 0 is the newest.
+    /// Returns the sequence number of the operand at an index; index 0 is the newest.
     pub(super) fn sequence(&self, at: usize) -> Sequence {
         self.sequences.get(at).copied().unwrap_or(0)
     }
@@ -48,15 +48,15 @@ impl Operands {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// What they folded into.
+    /// Returns their merged value.
     pub(super) fn folded(&self) -> &[u8] {
         &self.folded
     }
 
-    /// Folds them over a base value.
+    /// Merges them over a base value.
     ///
     /// # Errors
-    /// User code, where the operator fails.
+    /// User code, if the operator fails.
     pub(super) fn fold_over(
         &mut self,
         operator: &MergeOperator,
@@ -70,12 +70,12 @@ impl Operands {
         if is_done { Ok(()) } else { Err(failed(operator, user_key)) }
     }
 
-    /// Folds them over the default column of an entity, whose value is `blob` if that is in a blob
-    /// file; its other columns stay. Source: `MergeOperator::FullMergeV3` in
+    /// Merges them over the default column of an entity, whose value is `blob` if that is in a blob
+    /// file, and keeps its other columns. Source: `MergeOperator::FullMergeV3` in
     /// `db/merge_operator.cc`.
     ///
     /// # Errors
-    /// As [`Operands::fold_over`]; corruption, for an entity that does not decode.
+    /// Those of [`Operands::fold_over`]; corruption, for an entity that does not decode.
     pub(super) fn fold_over_entity(
         &mut self,
         operator: &MergeOperator,
@@ -98,7 +98,7 @@ impl Operands {
         wide_column::encode(&columns, &mut self.folded).map_err(damaged)
     }
 
-    /// Folds them into one operand. Answers whether the operator did it.
+    /// Merges them into one operand. Returns whether the operator succeeded.
     pub(super) fn fold_together(&mut self, operator: &MergeOperator, user_key: &[u8]) -> bool {
         let mut folded = std::mem::take(&mut self.folded);
         let operands = (0..self.len()).rev().map(|at| self.get(at));

@@ -1,4 +1,4 @@
-//! What becomes of each record, by its type.
+//! Processing of each record by its type.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::merge_operator::FamilyMergeOperator;
 use crate::{Error, ErrorKind, Result};
 
 impl Merge {
-    /// Takes the record that the source stands on.
+    /// Processes the source's current record.
     pub(super) fn take(&mut self) -> Result<Taken> {
         (self.sequence, self.value_type) = self.source.version()?;
         self.value = Value::Source;
@@ -54,7 +54,7 @@ impl Merge {
         }
     }
 
-    /// A record that nothing newer hides.
+    /// Processes a record that no newer version hides.
     fn take_visible(&mut self, stripe: Stripe) -> Taken {
         if self.is_covered(self.sequence, self.value_type, stripe) {
             self.dropped.covered += 1;
@@ -63,14 +63,14 @@ impl Merge {
         Taken::Kept
     }
 
-    /// Whether a range tombstone covers a version of the key that it looks at.
+    /// Whether a range tombstone covers a version of the current key.
     #[inline]
     fn is_covered(&mut self, sequence: Sequence, value_type: ValueType, stripe: Stripe) -> bool {
         let user_key = key::user_key(&self.key);
         self.cover.covers(user_key, pack_trailer(sequence, value_type as u8), stripe.newest)
     }
 
-    /// Whether deeper levels have no version of the key for sure.
+    /// Whether deeper levels certainly have no version of the key.
     fn is_oldest(&mut self) -> bool {
         let user_key = key::user_key(&self.key);
         self.rules.is_bottommost || self.deeper.lack(user_key)
@@ -84,7 +84,8 @@ impl Merge {
         if !self.rules.is_bottommost {
             return Ok(self.take_visible(stripe));
         }
-        // A snapshot does not see it, so it stays if that snapshot sees a version of the key.
+        // Some snapshot does not see the deletion, so it is kept if that snapshot sees an older
+        // version of the key.
         self.source.next()?;
         while self.is_same_key() && self.is_in(stripe)? {
             self.dropped.hidden += 1;
@@ -105,10 +106,10 @@ impl Merge {
         Ok(stripe.below.is_none_or(|below| sequence > below))
     }
 
-    /// A single deletion goes together with the write that it deletes, and the two are dropped as
-    /// soon as they meet in one stripe. Until then it stays, even where a newer version of the key
-    /// hides it: were it dropped, its write would come to light. So does a deletion below its
-    /// write, which then is what hides older versions in deeper levels.
+    /// Processes a single deletion. It is dropped together with the write that it deletes, once
+    /// both are in one stripe. Until then it is kept, even if a newer version of the key hides it:
+    /// if it were dropped, its write would become visible. A deletion below that write is kept,
+    /// too, since it then hides older versions in deeper levels.
     fn take_single_deletion(&mut self, stripe: Stripe) -> Result<Taken> {
         self.value = Value::Empty;
         self.source.next()?;
@@ -123,7 +124,7 @@ impl Merge {
         self.pass_starts();
         let (_, below) = self.source.version()?;
         if self.has_zeroed {
-            // Everyone sees a newer version, and so neither this nor what is below.
+            // All reads see a newer version, so neither this nor the older one is visible.
             return self.drop_pair();
         }
         if !self.is_in(stripe)? {
@@ -139,7 +140,7 @@ impl Merge {
             ValueType::Deletion => {}
             _ => return self.drop_pair(),
         }
-        // The next deletion does for both.
+        // The older deletion replaces both.
         self.dropped.obsolete += 1;
         Ok(Taken::Passed)
     }
@@ -165,9 +166,10 @@ impl Merge {
         }
     }
 
-    /// A timed value takes the sequence number that it prefers, once nothing that is older could
-    /// come before it then. One that prefers no lower number than it has is a value like others:
-    /// one that was given number 0, and one whose flush left the time of the write in its place.
+    /// Processes a timed value. It takes its preferred sequence number once that cannot place it
+    /// behind an older version. If the preferred number is not lower than its own, it is an
+    /// ordinary value: its number was zeroed, or its flush stored the write time instead of a
+    /// number.
     fn take_timed_value(&mut self, stripe: Stripe) -> Result<Taken> {
         let Some((_, preferred)) = timed_value::split(self.source.value()) else {
             let key = self.user_key().escape_ascii();
@@ -189,7 +191,7 @@ impl Merge {
         }
         let preferred_stripe = self.rules.snapshots.stripe(preferred);
         let would_be_covered = self.is_covered(preferred, ValueType::Value, preferred_stripe);
-        // That was asked out of order.
+        // That query was out of order.
         self.cover.restart();
         if !would_be_covered {
             self.sequence = preferred;
@@ -199,7 +201,7 @@ impl Merge {
         Ok(Taken::Kept)
     }
 
-    /// The operands of a stripe.
+    /// Processes the operands of a stripe.
     fn take_operands(&mut self, stripe: Stripe) -> Result<Taken> {
         if matches!(*self.operator, FamilyMergeOperator::None) {
             let key = self.user_key().escape_ascii();
@@ -231,7 +233,8 @@ impl Merge {
         self.fold_operands(is_at_oldest)
     }
 
-    /// Takes an operand, unless a range tombstone covers it. A `changed` one is the filter's.
+    /// Adds an operand, unless a range tombstone covers it. With `is_changed`, the filter's value
+    /// is used.
     pub(super) fn push_operand(&mut self, sequence: Sequence, is_changed: bool) {
         let stripe = self.rules.snapshots.stripe(sequence);
         if self.is_covered(sequence, ValueType::Merge, stripe) {
@@ -242,7 +245,7 @@ impl Merge {
         self.operands.push(sequence, operand);
     }
 
-    /// What the operands stand on.
+    /// Processes the base record below the operands.
     fn take_base(
         &mut self,
         sequence: Sequence,
@@ -250,7 +253,7 @@ impl Merge {
         stripe: Stripe,
     ) -> Result<Taken> {
         if self.operands.len() == 0 {
-            // Nothing is left that would hide it.
+            // No operand is left to hide it.
             self.has_key = false;
             return Ok(Taken::Passed);
         }
@@ -268,7 +271,7 @@ impl Merge {
         Ok(Taken::KeptBehind)
     }
 
-    /// The operands of a stripe that has no base value.
+    /// Merges the operands of a stripe without a base record.
     fn fold_operands(&mut self, is_at_oldest: bool) -> Result<Taken> {
         if self.operands.len() == 0 {
             self.has_key = false;
@@ -283,7 +286,7 @@ impl Merge {
             self.operands.fold_over(operator, user_key, None)?;
             self.value_type = ValueType::Value;
         } else if self.operands.len() > 1 && self.operands.fold_together(operator, user_key) {
-            // Whatever is below is still to be seen.
+            // Older versions remain visible.
             self.has_key = false;
             self.value_type = ValueType::Merge;
         } else {
@@ -295,7 +298,7 @@ impl Merge {
         Ok(Taken::KeptBehind)
     }
 
-    /// The operands stay as they are, and with them what they stand on.
+    /// Keeps the operands unmerged, and with them the base record.
     fn leave_unfolded(&mut self) -> Taken {
         self.has_key = false;
         Taken::Operands

@@ -1,46 +1,46 @@
-//! What snapshots tell apart.
+//! Stripes: ranges of sequence numbers that snapshots do not distinguish.
 
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 
-/// The sequence numbers that snapshots show, in order.
+/// The sequence numbers of snapshots, in order.
 ///
-/// They cut the sequence numbers into stripes: of two versions of a key in one stripe no snapshot,
-/// and no read without one, shows the older.
+/// They divide the sequence numbers into stripes: of two versions of a key in one stripe, neither a
+/// snapshot nor a read without one sees the older.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Snapshots {
     sequences: Vec<Sequence>,
 }
 
-/// A range of sequence numbers that snapshots do not tell apart.
+/// A range of sequence numbers that snapshots do not distinguish.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stripe {
-    /// The last of it: the first snapshot that shows it, or the highest number there is.
+    /// Its last number: the first snapshot that sees it, or the maximum sequence number.
     pub(crate) newest: Sequence,
     /// The snapshot right below it, if there is one.
     pub(crate) below: Option<Sequence>,
 }
 
 impl Snapshots {
-    /// Of these sequence numbers, in any order.
+    /// Creates the stripes of snapshots at these sequence numbers, in any order.
     pub(crate) fn new(mut sequences: Vec<Sequence>) -> Self {
         sequences.sort_unstable();
         sequences.dedup();
         Self { sequences }
     }
 
-    /// The stripe that a sequence number is in.
+    /// Returns the stripe of a sequence number.
     #[inline]
     pub(crate) fn stripe(&self, sequence: Sequence) -> Stripe {
         let at = self.sequences.partition_point(|&snapshot| snapshot < sequence);
         let below = at.checked_sub(1).and_then(|below| self.sequences.get(below)).copied();
         Stripe {
             newest: self.sequences.get(at).copied().unwrap_or(MAX_SEQUENCE),
-            // One that shows nothing sets nothing apart.
+            // A snapshot at 0 sees nothing, and so bounds no stripe.
             below: below.filter(|&snapshot| snapshot > 0),
         }
     }
 
-    /// Of sequence numbers, given the newest first, the first of each stripe.
+    /// Returns the newest of each stripe among sequence numbers that are given newest first.
     pub(crate) fn newest_of_stripes<'a>(
         &'a self,
         sequences: &'a [Sequence],
@@ -56,14 +56,14 @@ impl Snapshots {
         })
     }
 
-    /// The first snapshot: everyone sees what is not above it. The highest number there is if there
-    /// is no snapshot.
+    /// Returns the first snapshot, or the maximum sequence number if there is none. All reads see
+    /// records at or below it.
     #[inline]
     pub(crate) fn earliest(&self) -> Sequence {
         self.sequences.first().copied().unwrap_or(MAX_SEQUENCE)
     }
 
-    /// The last snapshot: no snapshot shows what is above it.
+    /// Returns the last snapshot, or 0 if there is none. No snapshot sees records above it.
     #[inline]
     pub(crate) fn latest(&self) -> Sequence {
         self.sequences.last().copied().unwrap_or(0)

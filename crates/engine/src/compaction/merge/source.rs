@@ -1,4 +1,4 @@
-//! The records of a compaction's inputs, counted as they come.
+//! The records of a compaction's inputs, with their count.
 
 use std::path::Path;
 
@@ -10,22 +10,23 @@ use crate::handover::Warmth;
 use crate::iterator::MergingIterator;
 use crate::{Error, Result};
 
-/// The records of all inputs, or of the part between two user keys, in internal key order.
+/// An iterator over the records of all inputs, or of a part, in internal key order.
 pub(crate) struct Source {
     comparator: Comparator,
     merged: MergingIterator,
-    /// The user key that the part ends before.
+    /// The end of the part, a user key, exclusive.
     end: Option<Vec<u8>>,
     is_valid: bool,
     records: u64,
-    /// Whether records were passed over unseen.
+    /// Whether records were skipped without being read.
     has_skipped: bool,
-    /// Kept account of where inputs refer to blob files.
+    /// Garbage in blob files, tracked if inputs refer to any.
     garbage: Option<BlobGarbage>,
 }
 
 impl Source {
-    /// Goes to the first record at or behind the user key `begin`; the part ends before `end`.
+    /// Creates an iterator at the first record at or after the user key `begin`; the part ends
+    /// before `end`.
     pub(crate) fn begin(
         comparator: Comparator,
         merged: MergingIterator,
@@ -51,7 +52,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Whether it stands on a record.
+    /// Whether it is on a record.
     #[inline]
     pub(super) fn valid(&self) -> bool {
         self.is_valid
@@ -72,13 +73,13 @@ impl Source {
         self.merged.value()
     }
 
-    /// How users get at the record it stands on.
+    /// Returns the warmth of the current record.
     #[inline]
     pub(super) fn warmth(&self) -> Warmth {
         self.merged.warmth()
     }
 
-    /// The sequence number and type of the record it stands on.
+    /// Returns the sequence number and type of the current record.
     #[inline]
     pub(super) fn version(&self) -> Result<(Sequence, ValueType)> {
         let parsed = ParsedKey::parse(self.merged.key());
@@ -94,14 +95,14 @@ impl Source {
         self.arrive()
     }
 
-    /// Goes to the first record of a user key or of one behind it.
+    /// Goes to the first record at or after a user key.
     pub(super) fn skip_until(&mut self, user_key: &[u8]) -> Result<()> {
         if self.garbage.is_none() {
             self.has_skipped = true;
             self.merged.seek(&before(user_key))?;
             return self.arrive();
         }
-        // What is passed over may refer to blobs.
+        // Skipped records may refer to blobs, which become garbage.
         while self.is_valid && self.comparator.compare(self.user_key(), user_key).is_lt() {
             self.next()?;
         }
@@ -122,7 +123,7 @@ impl Source {
         Ok(())
     }
 
-    /// Takes note that the record it stands on goes out, under this internal key.
+    /// Records that the current record is written, with this internal key.
     #[inline]
     pub(super) fn note_output(&mut self, internal_key: &[u8]) -> Result<()> {
         match &mut self.garbage {
@@ -131,7 +132,8 @@ impl Source {
         }
     }
 
-    /// As [`Source::note_output`], of a record with another value than the one it stands on.
+    /// Does what [`Source::note_output`] does, for a record with another value than the current
+    /// one.
     pub(super) fn note_output_of(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         match &mut self.garbage {
             Some(garbage) => garbage.flow_out(internal_key, value),
@@ -139,22 +141,22 @@ impl Source {
         }
     }
 
-    /// How many records there were.
+    /// Returns the number of records read.
     pub(crate) fn records(&self) -> u64 {
         self.records
     }
 
-    /// Whether there were more, which were passed over unseen.
+    /// Whether more records were skipped without being read.
     pub(crate) fn has_skipped(&self) -> bool {
         self.has_skipped
     }
 
-    /// What of blob files nothing refers to any more.
+    /// Returns the new garbage in blob files.
     pub(crate) fn garbage(&self) -> Option<&BlobGarbage> {
         self.garbage.as_ref()
     }
 
-    /// The table that the record it stands on comes from.
+    /// Returns the path of the current record's table.
     pub(super) fn path(&self) -> Option<&Path> {
         self.merged.path()
     }
@@ -165,7 +167,7 @@ impl Source {
     }
 }
 
-/// Before every version of a user key, as an internal key.
+/// Returns the internal key before every version of a user key.
 fn before(user_key: &[u8]) -> Vec<u8> {
     let mut target = Vec::new();
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK);

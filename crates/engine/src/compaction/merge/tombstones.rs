@@ -1,8 +1,9 @@
 //! The range tombstones of a compaction's inputs.
 //!
-//! Each input table's tombstones hold between the table's bounds. They are needed three times: to
-//! drop the records that they cover, to begin outputs where they begin, and to be written to the
-//! outputs. Source: `db/range_del_aggregator.cc`, `table/compaction_merging_iterator.cc`.
+//! Each input table's tombstones apply between the table's bounds. They are used three times: to
+//! drop the records that they cover, to allow cuts between outputs where they begin, and to be
+//! written to the outputs. Source: `db/range_del_aggregator.cc`,
+//! `table/compaction_merging_iterator.cc`.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::{Error, Result};
 /// The range tombstones of all inputs.
 #[derive(Debug, Default)]
 pub(crate) struct InputTombstones {
-    /// Those of each table of level 0, and those of each other level, its tables in order.
+    /// A run for each table of level 0, and one for each other level, with its tables in order.
     runs: Vec<Vec<TableTombstones>>,
 }
 
@@ -39,17 +40,17 @@ impl TableTombstones {
 }
 
 impl InputTombstones {
-    /// Whether there is none.
+    /// Whether there are none.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.iter().all(Vec::is_empty)
     }
 
-    /// Lets the next tables be of another run.
+    /// Starts a new run for the next tables.
     pub(crate) fn begin_run(&mut self) {
         self.runs.push(Vec::new());
     }
 
-    /// Takes those of a table, the next one of its run.
+    /// Adds the tombstones of the next table of the current run.
     pub(crate) fn add(&mut self, file: &FileMetadata, table: &TableReader) -> Result<()> {
         let fragments = table.range_tombstones();
         if fragments.is_empty() {
@@ -65,8 +66,8 @@ impl InputTombstones {
         Ok(())
     }
 
-    /// Where fragments begin, as internal keys in order: those at or behind the user key `begin`
-    /// and before `end`.
+    /// Returns the starts of fragments at or after the user key `begin` and before `end`, as
+    /// internal keys in order.
     pub(crate) fn starts(
         &self,
         comparator: &Comparator,
@@ -96,8 +97,8 @@ impl InputTombstones {
         starts
     }
 
-    /// What reaches into the space between two places, the upper one included, as far as snapshots
-    /// tell it apart. Fragments are not cut at the two.
+    /// Returns the fragments that overlap the range between two positions, the upper one included,
+    /// with the newest tombstone in each stripe. Fragments are not truncated to the range.
     pub(crate) fn between(
         &self,
         comparator: &Comparator,
@@ -134,12 +135,12 @@ fn everything() -> Cursor {
     Cursor::new(key::MAX_SEQUENCE)
 }
 
-/// Answers whether tombstones cover records, which are asked about in order.
+/// Checks whether tombstones cover records, which are given in order.
 #[derive(Debug)]
 pub(crate) struct CoverCursor {
     comparator: Comparator,
     tombstones: Arc<InputTombstones>,
-    /// A place in each run.
+    /// The position in each run.
     places: Vec<Place>,
 }
 
@@ -147,7 +148,7 @@ pub(crate) struct CoverCursor {
 struct Place {
     table: usize,
     cursor: Cursor,
-    /// Whether the cursor was moved to where it stands.
+    /// Whether the cursor is positioned in this table.
     is_placed: bool,
 }
 
@@ -158,28 +159,29 @@ impl Place {
 }
 
 impl CoverCursor {
-    /// Before the first record.
+    /// Creates a cursor before the first record.
     pub(crate) fn new(comparator: Comparator, tombstones: Arc<InputTombstones>) -> Self {
         let runs = if tombstones.is_empty() { 0 } else { tombstones.runs.len() };
         let places = (0..runs).map(|_| Place::at_first()).collect();
         Self { comparator, tombstones, places }
     }
 
-    /// Whether a tombstone that is newer than the record of these parts, but not above `newest`,
-    /// covers it. Records are asked about in order, until [`CoverCursor::restart`].
+    /// Whether a tombstone that is newer than a record, but not above `newest`, covers it. The
+    /// record is given as user key and trailer. Records must be given in order, until
+    /// [`CoverCursor::restart`].
     #[inline]
     pub(crate) fn covers(&mut self, user_key: &[u8], trailer: u64, newest: Sequence) -> bool {
         !self.places.is_empty() && self.search(Boundary { user_key, trailer }, newest)
     }
 
-    /// Lets any record come next.
+    /// Allows any record next.
     pub(crate) fn restart(&mut self) {
         self.places.iter_mut().for_each(|place| *place = Place::at_first());
     }
 
     fn search(&mut self, record: Boundary<'_>, newest: Sequence) -> bool {
         let comparator = &self.comparator;
-        // Every place is moved along, whatever the others answer.
+        // The position in every run is advanced, even if the record is already covered.
         let mut is_covered = false;
         for (run, place) in self.tombstones.runs.iter().zip(&mut self.places) {
             let Some(view) = place.go_to(comparator, run, record) else { continue };
@@ -196,8 +198,8 @@ impl CoverCursor {
 }
 
 impl Place {
-    /// Goes to the first fragment of a run that ends behind a record. Answers the view it is in, if
-    /// there is one.
+    /// Goes to the first fragment of a run that ends after a record. Returns its view, if there is
+    /// one.
     fn go_to<'a>(
         &mut self,
         comparator: &Comparator,

@@ -1,4 +1,4 @@
-//! Where a merge asks the user's code: the filter and the merge operator.
+//! Calls of user code by a merge: the filter and the merge operator.
 
 use tailwater_format::key::{Sequence, ValueType};
 use tailwater_format::{timed_value, user_code, wide_column};
@@ -9,17 +9,17 @@ use crate::compaction::{CompactionFilter, FilterDecision, FilteredValue};
 use crate::merge_operator::MergeOperator;
 use crate::{Error, ErrorKind, Result};
 
-/// What a filter left of a record.
+/// The state after a filter was applied to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Filtered {
-    /// Something to go on with.
+    /// The merge continues with the record or key.
     Left,
-    /// Nothing: the source has gone on to another key.
+    /// The source has moved to another key.
     Skipped,
 }
 
 impl Merge {
-    /// Asks the filter about the newest version of a key, which it looks at.
+    /// Applies the filter to the current record, the newest version of its key.
     pub(super) fn filter_record(&mut self) -> Result<Filtered> {
         let Some(filter) = &self.rules.filter else { return Ok(Filtered::Left) };
         let (level, user_key) = (self.rules.level, self.source.user_key());
@@ -49,10 +49,11 @@ impl Merge {
         Ok(Filtered::Left)
     }
 
-    /// Asks the filter about the operand that the source stands on, and takes what it leaves.
+    /// Applies the filter to the source's current operand, and adds the operand unless it was
+    /// removed.
     pub(super) fn filter_operand(&mut self, sequence: Sequence) -> Result<Filtered> {
         let mut is_changed = false;
-        // What a snapshot shows is not the filter's.
+        // The filter is not called for operands that a snapshot sees.
         let filter = self.rules.filter.as_ref();
         if let Some(filter) = filter.filter(|_| sequence > self.rules.snapshots.latest()) {
             let (level, user_key) = (self.rules.level, self.source.user_key());
@@ -78,7 +79,7 @@ impl Merge {
         Ok(Filtered::Left)
     }
 
-    /// Goes to the first record of a user key or behind it, if that is ahead.
+    /// Goes to the first record at or after a user key, if that is ahead.
     fn skip_until(&mut self, until: &[u8]) -> Result<Filtered> {
         if self.rules.comparator.compare(until, self.user_key()).is_le() {
             return Ok(Filtered::Left);
@@ -88,8 +89,8 @@ impl Merge {
         Ok(Filtered::Skipped)
     }
 
-    /// Folds the operands over the record that the source stands on, as one of `value_type`: what
-    /// is no value is none to fold over.
+    /// Merges the operands over the source's current record, treated as one of `value_type`. A
+    /// record that is not a value counts as no base value.
     pub(super) fn fold_over_base(
         &mut self,
         operator: &MergeOperator,
@@ -136,14 +137,14 @@ impl Merge {
         self.operands.fold_over(operator, user_key, base)
     }
 
-    /// The value that a blob index of the source's record stands for.
+    /// Reads the value of a blob index of the source's current record.
     fn read_blob(&self, index: &[u8]) -> Result<Vec<u8>> {
         let blobs = &self.rules.readers.blobs;
         blobs.read(self.source.user_key(), index, Purpose::CompactionBlobRead)
     }
 }
 
-/// What a filter decides of a record. It is named where it panics.
+/// Calls the filter for a record, and names it in the error if it panics.
 fn ask(
     filter: &dyn CompactionFilter,
     level: usize,

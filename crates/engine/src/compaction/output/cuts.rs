@@ -1,10 +1,10 @@
-//! Where one output ends and the next begins.
+//! Cuts between outputs.
 //!
-//! An output ends when it is long enough. Before that it may end between two tables of the level
-//! below the output's, its grandparents, so that its next compaction takes few of them: when it
-//! would overlap with too many bytes of them, when it would overlap with one only because it spans
-//! it, and, the longer it is the sooner, at any bound of one. Source:
-//! `CompactionOutputs::ShouldStopBefore` in `db/compaction/compaction_outputs.cc`.
+//! An output ends at its maximum size. Before that it may end at a bound of a grandparent, a table
+//! of the level below the output's, so that its next compaction involves few of them: if it would
+//! overlap too many bytes of them, if it would span a whole one, and, the larger it is the more
+//! readily, at any bound. Source: `CompactionOutputs::ShouldStopBefore` in
+//! `db/compaction/compaction_outputs.cc`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,60 +17,60 @@ use crate::compaction::Compaction;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::FileMetadata;
 
-/// How many bytes an output should have. Where grandparents give places to be cut at, it may become
-/// twice as long.
+/// Returns the target size of an output, in bytes. If it can be cut at grandparents, it may become
+/// twice as large.
 pub(crate) fn target_bytes(compaction: &Compaction) -> u64 {
     let has_room = !compaction.is_bottommost && !compaction.grandparents.is_empty();
     compaction.max_output_file_bytes / if has_room { 2 } else { 1 }
 }
 
-/// What separates an exclusive bound from a record.
+/// The trailer of an exclusive bound.
 const SENTINEL: u64 = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
 
-/// Follows the keys of the outputs, and says where to cut.
+/// Tracks the keys of the outputs, and decides where to cut.
 #[derive(Debug)]
 pub(super) struct Cuts {
     comparator: Comparator,
     limits: Limits,
     grandparents: Vec<Arc<FileMetadata>>,
     old_files: OldFiles,
-    /// The grandparent that holds the last key, or else the first behind it.
+    /// Index of the grandparent that contains the last key, or else of the first one after it.
     at: usize,
     /// Whether the last key is before that grandparent.
     in_gap: bool,
     has_seen_key: bool,
-    /// How many bytes the grandparents have that the current output overlaps.
+    /// Size of the grandparents that the current output overlaps, in bytes.
     overlapped_bytes: u64,
-    /// How many bounds of grandparents lie in the current output.
+    /// Number of bounds of grandparents within the current output.
     bounds_within: u64,
 }
 
-/// What an output may come to.
+/// Limits of an output.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     /// Outputs of level 0 are not cut.
     is_level_0: bool,
     is_leveled: bool,
-    /// No output goes on behind this many bytes.
+    /// Maximum size of an output, in bytes.
     max_bytes: u64,
-    /// How many bytes an output of this level should have.
+    /// Target size of an output, in bytes.
     target_bytes: u64,
     max_overlap_bytes: u64,
 }
 
-/// What a key has passed since the one before.
+/// What the step from the previous key to this one passed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Passed {
-    /// How many bounds of grandparents.
+    /// Number of bounds of grandparents.
     bounds: u64,
-    /// With how many more bytes of them the output overlaps.
+    /// Size of the grandparents that the output newly overlaps, in bytes.
     bytes: u64,
-    /// Whether it has entered or left a table whose data is old.
+    /// Whether it entered or left an input table with old data.
     is_at_old_file: bool,
 }
 
 impl Cuts {
-    /// The cuts of a compaction that begins at `now_s`, in seconds since 1970.
+    /// Creates the state for a compaction that begins at `now_s`, in seconds since 1970.
     pub(super) fn new(
         compaction: &Compaction,
         comparator: Comparator,
@@ -97,7 +97,7 @@ impl Cuts {
         }
     }
 
-    /// Follows to the next internal key.
+    /// Moves to the next internal key.
     pub(super) fn pass(&mut self, key: &[u8]) -> Passed {
         if self.limits.is_level_0 {
             return Passed { bounds: 0, bytes: 0, is_at_old_file: false };
@@ -111,8 +111,8 @@ impl Cuts {
         }
     }
 
-    /// Whether the current output, which has `bytes` so far, ends before the key that has `passed`
-    /// these.
+    /// Whether the current output, with `bytes` so far, ends before the key that `passed` belongs
+    /// to.
     pub(super) fn ends_output(&self, passed: Passed, bytes: u64) -> bool {
         let limits = &self.limits;
         if passed.is_at_old_file {
@@ -137,19 +137,19 @@ impl Cuts {
         if spans_one && passed.bytes > limits.target_bytes / 8 {
             return true;
         }
-        // Each bound that was let pass makes the next one likelier.
+        // Each bound that was passed without a cut makes a cut at the next one more likely.
         let percent = 50 + (self.bounds_within * 5).min(40);
         bytes >= limits.target_bytes.div_ceil(100).saturating_mul(percent)
     }
 
-    /// Begins an output with the internal key that it has followed to.
+    /// Starts an output at the current internal key.
     pub(super) fn restart(&mut self, key: &[u8]) {
         self.bounds_within = 0;
         self.overlapped_bytes = self.overlapped_by(key);
     }
 
-    /// Goes to the last grandparent that holds the key, or to the gap it is in. Answers how many
-    /// bounds that passed.
+    /// Moves to the last grandparent that contains the key, or to the gap that does. Returns the
+    /// number of bounds passed.
     fn pass_grandparents(&mut self, key: &[u8]) -> u64 {
         if self.grandparents.is_empty() {
             return 0;
@@ -190,7 +190,7 @@ impl Cuts {
         passed
     }
 
-    /// How many bytes the grandparents have that hold a key, which it has followed to.
+    /// Returns the size of the grandparents that contain the current key, in bytes.
     fn overlapped_by(&self, key: &[u8]) -> u64 {
         if self.in_gap {
             return 0;
@@ -203,7 +203,7 @@ impl Cuts {
         last + earlier.map(|grandparent| grandparent.size()).sum::<u64>()
     }
 
-    /// Holds an internal key against a bound of a table, by user key; an exclusive bound comes
+    /// Compares an internal key with a bound of a table, by user key; an exclusive bound sorts
     /// before its user key.
     fn compare(&self, key: &[u8], bound: &[u8]) -> Ordering {
         let (key, trailer) = key::split(key).unwrap_or((key, 0));

@@ -1,14 +1,14 @@
-//! The tables that a compaction, or one part of it, writes.
+//! The output tables of a compaction, or of one part of it.
 //!
 //! # Invariants
-//! - Outputs of a deeper level do not overlap, and all versions of a user key are in one.
-//! - Where one output ends, the part of the key space begins that the next has: range tombstones
-//!   are cut there, and none is lost between the two.
+//! - Outputs below level 0 do not overlap, and all versions of a user key are in one output.
+//! - Each output's part of the key space begins where the previous one's ends: range tombstones are
+//!   cut there, and no part of them is lost between the two.
 //! - No output is empty.
 //!
 //! # Order
-//! A table is begun with its first record, completed when the next one is begun or there are no
-//! more, and synced before the next is begun. Its directory is synced by the job, once.
+//! A table is started at its first record, and completed and synced before the next one is started
+//! or at the end. The job syncs the directory once.
 //!
 //! # A crash
 //! No MANIFEST names the tables yet, and the next open removes them.
@@ -35,25 +35,25 @@ pub(crate) use table::WrittenTable;
 use table::{OutputTable, WrittenEntries};
 use tombstones::{Bounds, OutputTombstone, Rules, exclusive_bound, output_tombstones};
 
-/// The tables that a part of a compaction writes.
+/// The output tables of a part of a compaction.
 pub(crate) struct Outputs {
     shared: Arc<Shared>,
     part: Part,
     cuts: Cuts,
     deeper: DeeperLevels,
     current: Option<OutputTable>,
-    /// Where the current output's part of the key space begins, as an internal key; `None` for
-    /// where this part of the compaction begins.
+    /// The beginning of the current output's part of the key space, as an internal key; `None` for
+    /// the beginning of this part of the compaction.
     lower: Option<Vec<u8>>,
-    /// The user key that came last.
+    /// The last user key.
     last_key: Option<Vec<u8>>,
     written: Vec<WrittenTable>,
-    /// How many range tombstones were dropped.
+    /// Number of dropped range tombstones.
     dropped_tombstones: u64,
 }
 
 impl Outputs {
-    /// None yet.
+    /// Creates an empty set of outputs.
     pub(crate) fn new(shared: &Arc<Shared>, part: &Part) -> Self {
         let comparator = shared.comparator().clone();
         let cuts = Cuts::new(&shared.compaction, comparator, &shared.needs.options, shared.now_s);
@@ -70,9 +70,8 @@ impl Outputs {
         }
     }
 
-    /// Takes what comes next: a record, or the place where a range tombstone begins, where an
-    /// output may end too. Internal keys ascend.
-    /// `warmth` is how users get at the record.
+    /// Adds the next record, or the start of a range tombstone, at which an output may also end.
+    /// Internal keys must ascend.
     pub(crate) fn add(
         &mut self,
         stop: Stop,
@@ -104,14 +103,14 @@ impl Outputs {
         last.is_some_and(|last| comparator.compare(last, key::user_key(key)).is_eq())
     }
 
-    /// Completes the last table. Answers all of them, and how many range tombstones went.
+    /// Completes the last table. Returns all tables, and the number of dropped range tombstones.
     pub(crate) fn finish(mut self) -> Result<(Vec<WrittenTable>, u64)> {
         self.complete(None)?;
         Ok((self.written, self.dropped_tombstones))
     }
 
-    /// Completes the current table, before one that begins with the internal key `next`; there may
-    /// be one of range tombstones alone to be begun.
+    /// Completes the current table, before one that begins with the internal key `next`. If only
+    /// range tombstones are left, starts a table for them.
     fn complete(&mut self, next: Option<&[u8]>) -> Result<()> {
         let tombstones = self.take_tombstones(next);
         let mut table = match self.current.take() {
@@ -126,7 +125,8 @@ impl Outputs {
         Ok(())
     }
 
-    /// The range tombstones of the current output, which ends before the internal key `next`.
+    /// Returns the range tombstones of the current output, which ends before the internal key
+    /// `next`.
     fn take_tombstones(&mut self, next: Option<&[u8]>) -> Vec<OutputTombstone> {
         let inputs = self.shared.inputs.tombstones();
         if inputs.is_empty() {
@@ -150,7 +150,7 @@ impl Outputs {
     }
 }
 
-/// Reads tables back that were written, and compares.
+/// Verifies written tables by reading them back.
 pub(crate) fn verify(shared: &Shared, written: &[WrittenTable]) -> Result<()> {
     written.iter().try_for_each(|table| WrittenEntries::read_back(shared, table))
 }

@@ -1,8 +1,8 @@
-//! Tables of the output level whose data is old.
+//! Input tables of the output level with old data.
 //!
-//! What comes from such a table is kept in outputs of its own, so that it reaches the last level,
-//! and with it the end of `ttl`, without taking younger data along. Source:
-//! `CompactionOutputs::FillFilesToCutForTtl` in `db/compaction/compaction_outputs.cc`.
+//! Their records are written to separate outputs, so that they reach the last level before `ttl`
+//! expires without moving younger data along. Source: `CompactionOutputs::FillFilesToCutForTtl` in
+//! `db/compaction/compaction_outputs.cc`.
 
 use tailwater_format::{Comparator, key};
 
@@ -13,9 +13,9 @@ use crate::options::{ColumnFamilyOptions, CompactionPriority, CompactionStyle};
 #[derive(Debug, Default)]
 pub(super) struct OldFiles {
     bounds: Vec<Bounds>,
-    /// The first one that does not end before the last key.
+    /// Index of the first table that does not end before the last key.
     next: usize,
-    /// Whether the last key lies in it.
+    /// Whether the last key is inside that table.
     is_inside: bool,
 }
 
@@ -26,7 +26,7 @@ struct Bounds {
 }
 
 impl OldFiles {
-    /// Those of a compaction at `now_s`, in seconds since 1970.
+    /// Returns the old tables of a compaction at `now_s`, in seconds since 1970.
     pub(super) fn of(compaction: &Compaction, options: &ColumnFamilyOptions, now_s: u64) -> Self {
         let applies = options.compaction_style == CompactionStyle::Level
             && options.compaction_pri == CompactionPriority::MinOverlappingRatio
@@ -39,7 +39,7 @@ impl OldFiles {
             return Self::default();
         };
         let before_s = now_s - options.ttl / 2;
-        // Small ones are not worth a table each.
+        // Small tables are not worth separate outputs.
         let is_old = |added: &tailwater_format::version_edit::NewFile| {
             added.oldest_ancestor_time_s < before_s
                 && added.size > options.target_file_size_base / 2
@@ -52,8 +52,7 @@ impl OldFiles {
         Self { bounds: bounds.collect(), next: 0, is_inside: false }
     }
 
-    /// Follows to the next internal key. Answers whether it has come into one of them, or out of
-    /// one.
+    /// Moves to the next internal key. Returns whether this entered or left an old table.
     pub(super) fn pass(&mut self, comparator: &Comparator, key: &[u8]) -> bool {
         let compare = |bound: &[u8]| key::compare_internal(comparator, key, bound);
         while let Some(bounds) = self.bounds.get(self.next) {

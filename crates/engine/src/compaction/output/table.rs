@@ -1,4 +1,4 @@
-//! One output: a table on its way to the device.
+//! An output table.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::{Error, Result};
 pub(super) struct OutputTable {
     builder: Builder,
     path: PathBuf,
-    /// Kept account of where it will be read back.
+    /// Count and checksum of its records, if it will be read back.
     entries: Option<WrittenEntries>,
 }
 
@@ -29,14 +29,14 @@ pub(super) struct OutputTable {
 #[derive(Debug)]
 pub(crate) struct WrittenTable {
     pub(crate) file: NewFile,
-    /// How many records it holds, range tombstones included.
+    /// Number of records, range tombstones included.
     pub(crate) records: u64,
     entries: Option<WrittenEntries>,
-    /// What it takes over of what users read.
+    /// The table's part in warm handover.
     pub(crate) takeover: Option<Takeover>,
 }
 
-/// What records come to, whoever has them.
+/// Count and checksum of records, for comparison.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct WrittenEntries {
     count: u64,
@@ -67,7 +67,7 @@ impl OutputTable {
         Ok(Self { builder, path, entries })
     }
 
-    /// How long it is so far, as far as its target goes, in bytes.
+    /// Returns its current size for comparison with the target size, in bytes.
     pub(super) fn size(&self, options: &ColumnFamilyOptions) -> u64 {
         match options.target_file_size_is_upper_bound {
             true => self.builder.size_estimate(),
@@ -93,7 +93,7 @@ impl OutputTable {
         self.builder.add_range_tombstone_within(start, end, smallest, largest)
     }
 
-    /// Completes and syncs it; `None` if it is empty, which leaves no file.
+    /// Completes and syncs it; `None` if it is empty, in which case the file is removed.
     pub(super) fn finish(self, shared: &Shared) -> Result<Option<WrittenTable>> {
         if self.builder.is_empty() {
             self.builder.abandon();
@@ -120,7 +120,8 @@ impl OutputTable {
 }
 
 /// Whether outputs are read back. The flags are those of `VerifyOutputFlags` in
-/// `include/rocksdb/advanced_options.h`: what is checked, and that outputs of compactions are.
+/// `include/rocksdb/advanced_options.h`: the kinds of checks, and whether they apply to
+/// compactions.
 fn reads_back(options: &ColumnFamilyOptions) -> bool {
     const BLOCK_CHECKSUMS: u32 = 1 << 0;
     const ENTRIES: u32 = 1 << 1;
@@ -130,8 +131,8 @@ fn reads_back(options: &ColumnFamilyOptions) -> bool {
     options.paranoid_file_checks || is_flagged
 }
 
-/// Where an output comes from. What its properties say of times goes by all inputs of the part;
-/// the MANIFEST is told more exactly, by the inputs that overlap the output.
+/// Returns the origin of an output. Times in its properties are derived from all inputs of the
+/// part; times in the MANIFEST are more exact, from the inputs that overlap the output.
 fn origin(shared: &Shared, part: &Part, number: u64) -> Origin {
     let bound = |user_key: &Vec<u8>| super::exclusive_bound(user_key);
     let (begin, end) = (part.begin.as_ref().map(bound), part.end.as_ref().map(bound));
@@ -155,10 +156,10 @@ impl WrittenEntries {
         }
     }
 
-    /// Reads a table back.
+    /// Reads a table back and compares it with what was written.
     ///
     /// # Errors
-    /// Corruption, where it does not hold what was written.
+    /// Corruption, if it differs.
     pub(super) fn read_back(shared: &Shared, written: &WrittenTable) -> Result<()> {
         let Some(expected) = &written.entries else { return Ok(()) };
         let file = Arc::new(FileMetadata::new(written.file.clone()));

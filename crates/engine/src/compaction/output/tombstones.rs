@@ -1,10 +1,10 @@
 //! The range tombstones of an output.
 //!
-//! An output holds every tombstone that reaches into its part of the key space, as long as it was
-//! written; what of that is the output's own is between its bounds. The parts of neighbouring
-//! outputs meet, so that together they cover what the inputs covered. Of the tombstones over a
-//! range, only the newest of each stripe stays; those that everyone sees go where nothing is left
-//! below them. Source: `CompactionOutputs::AddRangeDels` in `db/compaction/compaction_outputs.cc`.
+//! An output holds every tombstone that overlaps its part of the key space, in its full length; it
+//! applies only between the output's bounds. The parts of neighbouring outputs adjoin, so that
+//! together they cover what the inputs covered. Of the tombstones over a range, only the newest in
+//! each stripe is kept; one that all snapshots see is dropped if no deeper level has keys in its
+//! range. Source: `CompactionOutputs::AddRangeDels` in `db/compaction/compaction_outputs.cc`.
 
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
@@ -12,35 +12,34 @@ use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
 use crate::compaction::merge::{DeeperLevels, InputTombstones, Snapshots};
 use crate::range_tombstone::{Boundary, RangeTombstone, StripedFragment, joined};
 
-/// A range tombstone as an output holds it.
+/// A range tombstone of an output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct OutputTombstone {
     /// The internal key of its start.
     pub(super) start: Vec<u8>,
-    /// The user key that it ends before.
+    /// The user key of its end, exclusive.
     pub(super) end: Vec<u8>,
-    /// Where the output's part of it begins and ends, as internal keys that are both included.
+    /// The bounds of the output's part of it, as internal keys, both included.
     pub(super) smallest: Vec<u8>,
     pub(super) largest: Vec<u8>,
 }
 
-/// The part of the key space that an output has: internal keys that are both included; without one
-/// it goes on to the end.
+/// An output's part of the key space: internal keys, both included; `None` is unbounded.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds<'a> {
     pub(super) lower: Option<&'a [u8]>,
     pub(super) upper: Option<&'a [u8]>,
 }
 
-/// What decides which tombstones stay.
+/// The rules for dropping tombstones.
 pub(super) struct Rules<'a> {
     pub(super) comparator: &'a Comparator,
     pub(super) snapshots: &'a Snapshots,
     pub(super) is_bottommost: bool,
 }
 
-/// The tombstones of the output within these bounds, and how many were dropped. Outputs are asked
-/// about in order.
+/// Returns the tombstones of the output with the given bounds, and the number of dropped ones. Must
+/// be called for outputs in order.
 pub(super) fn output_tombstones(
     inputs: &InputTombstones,
     bounds: Bounds<'_>,
@@ -51,7 +50,7 @@ pub(super) fn output_tombstones(
     let upper = bounds.upper.and_then(Boundary::from_internal_key);
     let mut fragments = inputs.between(rules.comparator, rules.snapshots, lower, upper);
     let mut dropped = 0;
-    // Cut as they are, so that what is left of them is no longer than it has to be.
+    // Filtered before fragments are joined, so that dropped parts shorten the rest.
     for StripedFragment { start, end, sequences } in &mut fragments {
         sequences.retain(|&sequence| {
             let tombstone = RangeTombstone { start, end, sequence };
@@ -76,7 +75,7 @@ pub(super) fn output_tombstones(
     (kept, dropped)
 }
 
-/// A tombstone with the part of it that lies within the bounds, if there is one.
+/// Returns a tombstone with its part within the bounds, if there is one.
 fn cut(
     tombstone: &RangeTombstone<'_>,
     bounds: Bounds<'_>,
@@ -110,7 +109,7 @@ fn cut(
     Some(OutputTombstone { start, end: tombstone.end.to_vec(), smallest, largest })
 }
 
-/// The place before every version of a user key, as an internal key.
+/// Returns the internal key before every version of a user key.
 pub(super) fn exclusive_bound(user_key: &[u8]) -> Vec<u8> {
     internal_key(user_key, pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8))
 }

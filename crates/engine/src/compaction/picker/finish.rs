@@ -1,4 +1,4 @@
-//! What follows from the inputs of a compaction.
+//! Completion of a compaction from its inputs.
 //!
 //! Source: `db/compaction/compaction.cc`, `MaxFileSizeForLevel` in `options/cf_options.cc`, and
 //! `GetPathId` in `db/compaction/compaction_picker_level.cc`.
@@ -15,14 +15,14 @@ use crate::compaction::{Compaction, InputLevel, Reason};
 use crate::options::{ColumnFamilyOptions, CompactionPriority, CompactionStyle};
 use crate::table::builder::TableCompression;
 
-/// A compaction whose inputs are settled.
+/// A compaction whose inputs are final.
 pub(super) struct Parts<'a> {
-    /// By level, from the first on.
+    /// Inputs by level, in order.
     pub(super) inputs: Vec<Inputs<'a>>,
     pub(super) output_level: usize,
     pub(super) reason: Reason,
     pub(super) grandparents: Files<'a>,
-    /// Whether the inputs of level 0 may overlap, for all that is known.
+    /// Whether inputs of level 0 may overlap.
     pub(super) may_overlap: bool,
 }
 
@@ -33,7 +33,7 @@ impl Parts<'_> {
 }
 
 impl<'a> Tree<'a> {
-    /// The compaction.
+    /// Returns the compaction.
     pub(super) fn finish(&self, mut parts: Parts<'a>) -> Compaction {
         self.bound_fan_in(&mut parts);
         let range = self.range_of_all(&parts.inputs.iter().collect::<Vec<_>>());
@@ -41,7 +41,7 @@ impl<'a> Tree<'a> {
         let target = self.target_file_bytes(parts.output_level);
         let max_output_file_bytes = match is_bottommost || parts.grandparents.is_empty() {
             true => target,
-            // An output may grow on until it can be cut where a grandparent ends.
+            // An output may grow until it can be cut at a grandparent's bound.
             false => target.saturating_mul(2),
         };
         let inputs = parts.inputs.iter().map(|inputs| InputLevel {
@@ -64,8 +64,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Leaves the newest tables of level 0 for another compaction, where there are too many to be
-    /// open at once: none may go down before an older one.
+    /// If there are too many level-0 tables to have open at once, leaves the newest for another
+    /// compaction: no table may move down before an older one.
     fn bound_fan_in(&self, parts: &mut Parts<'a>) {
         let Some(first) = parts.inputs.first_mut().filter(|inputs| inputs.level == 0) else {
             return;
@@ -83,9 +83,9 @@ impl<'a> Tree<'a> {
         !leaves_older && !self.is_range_below(parts.output_level, smallest, largest)
     }
 
-    /// Whether the tables can just change their level: none is merged with another, none would be
-    /// compressed otherwise or be in another directory, and none overlaps so much of the level
-    /// below that its next compaction would be too large.
+    /// Whether the tables can be moved without rewriting: none is merged with another, none needs
+    /// another compression or directory, and none overlaps so much of the level below the output's
+    /// that its next compaction would be too large.
     fn is_move(&self, parts: &Parts<'a>) -> bool {
         let options = self.options();
         let [inputs] = &parts.inputs[..] else { return false };
@@ -116,12 +116,12 @@ impl<'a> Tree<'a> {
         let is_last = level + 1 >= self.non_empty_levels;
         let mut compression =
             TableCompression::for_level(self.options(), level, self.targets.base_level, is_last);
-        // Only the algorithm makes a difference to a move.
+        // Only the algorithm matters to a move.
         compression.options = TableCompression::none().options;
         compression
     }
 
-    /// About how large a table of a level is meant to be, in bytes.
+    /// Returns the target size of a table of a level, in bytes.
     fn target_file_bytes(&self, level: usize) -> u64 {
         let options = self.options();
         let base_level = self.targets.base_level;
@@ -152,14 +152,14 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Which of the column family's directories the tables of a level belong to: the first in which the
-/// levels up to this one fit.
+/// Returns the path id of the tables of a level: the first of the column family's directories into
+/// which the levels up to this one fit.
 pub(crate) fn output_path(options: &ColumnFamilyOptions, level: usize) -> u8 {
     let last = options.cf_paths.len().saturating_sub(1);
     let room_of = |path: usize| options.cf_paths.get(path).map_or(0, |path| path.target_size);
     let mut path = 0;
     let mut room = room_of(0);
-    // Level 0 is taken to be as large as level 1.
+    // Level 0 is assumed to be as large as level 1.
     let mut level_bytes = options.max_bytes_for_level_base;
     let mut at = 0;
     while path < last {

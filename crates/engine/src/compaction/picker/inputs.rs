@@ -1,8 +1,9 @@
-//! Which tables belong together: overlaps, clean cuts, and how inputs are widened.
+//! Selection of input tables: overlaps, clean cuts, and widening of inputs.
 //!
-//! Below level 0 the records of one user key may fill the end of a table and go on in the next.
-//! Were only one of them compacted, newer records could end up below older ones. A *clean cut* is
-//! between two tables that share no user key; inputs reach from one to the next.
+//! Below level 0 the records of one user key may continue from the end of a table into the next. If
+//! only one of the two were compacted, newer records could end up below older ones. A *clean cut*
+//! is a boundary between two tables that share no user key; inputs extend from one clean cut to
+//! another.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,11 +15,11 @@ use crate::compaction::picker::level_targets::multiply;
 use crate::compaction::picker::tree::{Files, Tree, total_size};
 use crate::version::FileMetadata;
 
-/// A table that is needed is being compacted already.
+/// A needed table is already being compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Busy;
 
-/// Tables of one level; never none.
+/// Tables of one level; never empty.
 #[derive(Clone)]
 pub(super) struct Inputs<'a> {
     pub(super) level: usize,
@@ -27,7 +28,7 @@ pub(super) struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// Fails if a compaction has one of them already.
+    /// Fails if one of them is already being compacted.
     pub(super) fn check_free(&self) -> Result<(), Busy> {
         match self.files.iter().any(|file| file.is_being_compacted()) {
             true => Err(Busy),
@@ -35,14 +36,14 @@ impl Inputs<'_> {
         }
     }
 
-    /// How many bytes they take.
+    /// Returns their total size, in bytes.
     pub(super) fn size(&self) -> u64 {
         total_size(self.files.iter().copied())
     }
 }
 
 impl<'a> Tree<'a> {
-    /// From the smallest to the largest key of tables.
+    /// Returns the key range of tables.
     pub(super) fn range(&self, inputs: &Inputs<'a>) -> KeyRange<'a> {
         let ranges = inputs
             .files
@@ -52,15 +53,15 @@ impl<'a> Tree<'a> {
         union.unwrap_or(KeyRange { smallest: &[], largest: &[] })
     }
 
-    /// From the smallest to the largest key of tables of several levels.
+    /// Returns the key range of tables of several levels.
     pub(super) fn range_of_all(&self, inputs: &[&Inputs<'a>]) -> KeyRange<'a> {
         let ranges = inputs.iter().map(|inputs| self.range(inputs));
         let union = ranges.reduce(|a, b| a.union(b, self.context.comparator));
         union.unwrap_or(KeyRange { smallest: &[], largest: &[] })
     }
 
-    /// The tables of a level that overlap a range, in the level's order; in level 0 also those that
-    /// overlap one of these, and so on.
+    /// Returns the tables of a level that overlap a range, in the level's order; in level 0 also
+    /// those that overlap one of these, transitively.
     pub(super) fn overlapping(&self, level: usize, bounds: Bounds<'_>) -> Files<'a> {
         let files = self.files(level);
         match level {
@@ -97,7 +98,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Where in a sorted run the tables are that overlap a range.
+    /// Returns the indexes of the tables in a sorted run that overlap a range.
     fn overlap(&self, files: &[Arc<FileMetadata>], bounds: Bounds<'_>) -> Range<usize> {
         let compare = |a: &[u8], b: &[u8]| compare_bounds(self.context.comparator, a, b);
         let from = bounds.begin.map_or(0, |begin| {
@@ -109,7 +110,7 @@ impl<'a> Tree<'a> {
         from..to.max(from)
     }
 
-    /// The most tables of a sorted run that are within a range as a whole, between clean cuts.
+    /// Returns the tables of a sorted run that are entirely within a range, between clean cuts.
     fn clean_within(&self, level: usize, range: KeyRange<'_>) -> Files<'a> {
         let files = self.files(level);
         let compare = |a: &[u8], b: &[u8]| compare_bounds(self.context.comparator, a, b);
@@ -129,10 +130,10 @@ impl<'a> Tree<'a> {
         files.get(from..to).unwrap_or_default().iter().collect()
     }
 
-    /// Widens inputs until they are between clean cuts, and checks that they are free but in level
-    /// 0, which only one compaction takes from.
+    /// Widens inputs to clean cuts, and checks that they are free, except in level 0, of which only
+    /// one compaction at a time takes tables.
     pub(super) fn widen_to_clean_cut(&self, inputs: &mut Inputs<'a>) -> Result<(), Busy> {
-        // In level 0 a search takes everything that overlaps as it is.
+        // In level 0 a search already includes everything that overlaps.
         if inputs.level == 0 {
             return Ok(());
         }
@@ -145,7 +146,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The table behind the last of the inputs, in a level of tables that do not overlap.
+    /// Returns the table after the last of the inputs, in a level whose tables do not overlap.
     pub(super) fn file_behind(&self, inputs: &Inputs<'a>) -> Option<&'a Arc<FileMetadata>> {
         let last = inputs.files.last()?;
         let files = self.files(inputs.level);
@@ -153,9 +154,9 @@ impl<'a> Tree<'a> {
         files.get(at + 1)
     }
 
-    /// Answers what the inputs overlap in the output level, if anything, and adds to the inputs
-    /// what enlarges that by nothing: only towards larger keys if `only_right` says so, but for
-    /// what is within the range of all inputs anyway.
+    /// Returns the tables of the output level that the inputs overlap, if any, and widens the
+    /// inputs as far as this adds no tables of the output level. If `only_right`, inputs are only
+    /// added towards larger keys, or within the range of all inputs.
     pub(super) fn join_output_level(
         &self,
         inputs: &mut Inputs<'a>,
@@ -181,7 +182,7 @@ impl<'a> Tree<'a> {
         Ok(Some(outputs))
     }
 
-    /// The tables of the output level that overlap a range, if any, between clean cuts.
+    /// Returns the tables of the output level that overlap a range, if any, widened to clean cuts.
     pub(super) fn output_inputs(
         &self,
         output_level: usize,
@@ -196,7 +197,8 @@ impl<'a> Tree<'a> {
         Ok(Some(outputs))
     }
 
-    /// More inputs of the same level, if they overlap no more tables of the output level.
+    /// Returns widened inputs of the same level, if they overlap no more tables of the output
+    /// level.
     fn widened(
         &self,
         inputs: &Inputs<'a>,
@@ -215,7 +217,7 @@ impl<'a> Tree<'a> {
         (outputs_then.files.len() == outputs.files.len()).then_some(widened)
     }
 
-    /// More inputs of the same level, if they are within the range of all inputs anyway.
+    /// Returns widened inputs of the same level that are within the range of all inputs.
     fn widened_within(
         &self,
         inputs: &Inputs<'a>,
@@ -231,8 +233,8 @@ impl<'a> Tree<'a> {
         (is_worth && widened.check_free().is_ok()).then_some(widened)
     }
 
-    /// Whether there are more inputs, but not too many: twice `max_compaction_bytes`, since they
-    /// save a compaction of their own.
+    /// Whether widening adds inputs, but not too many: up to twice `max_compaction_bytes`, since it
+    /// saves a separate compaction.
     fn is_worth_widening(
         &self,
         inputs: &Inputs<'a>,
@@ -245,7 +247,7 @@ impl<'a> Tree<'a> {
             && outputs.size().saturating_add(widened_size) < limit
     }
 
-    /// The tables of the first level below the output's that overlaps a range at all.
+    /// Returns the tables that overlap a range in the first level below the output's that has any.
     pub(super) fn grandparents(&self, output_level: usize, range: KeyRange<'_>) -> Files<'a> {
         (output_level + 1..self.level_count())
             .map(|level| self.overlapping(level, range.bounds()))

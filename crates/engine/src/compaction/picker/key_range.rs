@@ -1,4 +1,4 @@
-//! Ranges of keys, as tables are bounded.
+//! Key ranges of tables.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
 /// table.
 const EXCLUSIVE_END: u64 = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
 
-/// From the smallest to the largest internal key of some tables.
+/// The range from the smallest to the largest internal key of tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct KeyRange<'k> {
     pub(super) smallest: &'k [u8],
@@ -17,7 +17,7 @@ pub(super) struct KeyRange<'k> {
 }
 
 impl<'k> KeyRange<'k> {
-    /// What reaches over both.
+    /// Returns the smallest range that contains both.
     pub(super) fn union(self, other: Self, comparator: &Comparator) -> Self {
         let is_less = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b).is_lt();
         let smallest = match is_less(other.smallest, self.smallest) {
@@ -31,21 +31,20 @@ impl<'k> KeyRange<'k> {
         Self { smallest, largest }
     }
 
-    /// Its bounds, as a search takes them.
+    /// Returns its bounds, for a search.
     pub(super) fn bounds(self) -> Bounds<'k> {
         Bounds { begin: Some(self.smallest), end: Some(self.largest) }
     }
 }
 
-/// Two internal keys between which tables are searched for; `None` is no bound.
+/// The internal keys between which to search for tables; `None` is unbounded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Bounds<'k> {
     pub(super) begin: Option<&'k [u8]>,
     pub(super) end: Option<&'k [u8]>,
 }
 
-/// Compares bounds of tables: by user key, all records of a key being one, but an exclusive end
-/// comes before its key.
+/// Compares bounds of tables: by user key only, except that an exclusive end sorts before its key.
 pub(crate) fn compare_bounds(comparator: &Comparator, a: &[u8], b: &[u8]) -> Ordering {
     let (a_key, a_trailer) = key::split(a).unwrap_or((a, 0));
     let (b_key, b_trailer) = key::split(b).unwrap_or((b, 0));

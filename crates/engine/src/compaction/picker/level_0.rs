@@ -1,8 +1,8 @@
 //! Compactions of level 0.
 //!
-//! Its tables may overlap, so that a compaction takes all that overlap with one, and only one
-//! compaction takes from level 0 at a time. While it cannot go down, tables of level 0 are merged
-//! among themselves, since every read looks into each of them.
+//! Its tables may overlap, so that a compaction takes all tables that overlap each other, and only
+//! one compaction takes tables of level 0 at a time. While it cannot be compacted downwards, tables
+//! of level 0 are merged with each other, since every read searches each of them.
 //!
 //! Source: `TryPickL0TrivialMove`, `PickIntraL0Compaction` and `PickSizeBasedIntraL0Compaction` in
 //! `db/compaction/compaction_picker_level.cc`, and `PickCostBasedIntraL0Compaction` in
@@ -16,14 +16,14 @@ use crate::compaction::picker::leveled::Start;
 use crate::compaction::picker::tree::{Files, Tree, total_size};
 use tailwater_format::key;
 
-/// The fewest tables that are merged within level 0.
+/// Minimum number of tables merged within level 0.
 const INTRA_FILES_MIN: usize = 4;
 
-/// How many more tables than set off a compaction there are before they are merged within level 0.
+/// Number of tables above the compaction trigger from which tables are merged within level 0.
 const INTRA_FILES_SURPLUS: usize = 2;
 
 impl<'a> Tree<'a> {
-    /// Tables of level 0 that are to be compacted because it is too large.
+    /// Selects tables of level 0, which is too large.
     pub(super) fn start_level_0(&self) -> Option<Start<'a>> {
         let base_level = self.targets.base_level;
         let start = |files, output_level, is_level_0_move| {
@@ -43,7 +43,7 @@ impl<'a> Tree<'a> {
         self.best_files(0, base_level).map(|inputs| start(inputs.files, base_level, false))
     }
 
-    /// Tables of level 0 that are merged because they cannot go down.
+    /// Selects tables to merge within level 0, because they cannot be compacted downwards.
     pub(super) fn start_intra_level_0(&self) -> Option<Start<'a>> {
         let files = self.intra_by_cost()?;
         let inputs = Inputs { level: 0, files };
@@ -51,12 +51,12 @@ impl<'a> Tree<'a> {
         Some(Start { inputs, output_level: 0, reason, is_level_0_move: false })
     }
 
-    /// The oldest tables that overlap neither each other nor the base level: they can just be moved
-    /// there.
+    /// Returns the oldest tables that overlap neither each other nor the base level, and so can be
+    /// moved there.
     fn level_0_move(&self, base_level: usize) -> Files<'a> {
         let options = self.options();
         let paths = self.context.database.db_paths.len();
-        // Into an empty level at least the oldest could always be moved, which is no gain.
+        // At least the oldest table could always be moved into an empty level, without benefit.
         if !options.compression_per_level.is_empty()
             || self.files(base_level).is_empty()
             || paths > 1
@@ -84,8 +84,8 @@ impl<'a> Tree<'a> {
         moved
     }
 
-    /// All tables of level 0 from the newest on, where they are little beside a base level that a
-    /// compaction would have to rewrite.
+    /// Returns tables of level 0 from the newest on, if they are small compared with the base level
+    /// that a compaction would have to rewrite.
     fn intra_by_size(&self) -> Option<Files<'a>> {
         let options = self.options();
         let count_min =
@@ -104,7 +104,7 @@ impl<'a> Tree<'a> {
         (free.len() >= count_min).then_some(free)
     }
 
-    /// The newest tables of level 0: as many as each takes less work than the one before.
+    /// Returns the newest tables of level 0, as many as reduce the cost per table eliminated.
     fn intra_by_cost(&self) -> Option<Files<'a>> {
         let options = self.options();
         let files = self.files(0);

@@ -1,9 +1,9 @@
-//! How large levels should be, and to which one level 0 is compacted.
+//! Target sizes of levels, and the base level, into which level 0 is compacted.
 //!
-//! By default sizes follow from the largest level: each level above is smaller by
+//! By default sizes are derived from the largest level: each level above is smaller by
 //! `max_bytes_for_level_multiplier`, until one would be within `max_bytes_for_level_base`: that is
-//! the base level, and level 0 goes there past empty levels. Levels that are too many for their
-//! data drain. With `level_compaction_dynamic_level_bytes` off, sizes follow from level 1.
+//! the base level, and level 0 is compacted into it past empty levels. Superfluous levels drain.
+//! With `level_compaction_dynamic_level_bytes` off, sizes are derived from level 1.
 //!
 //! Source: `CalculateBaseBytes` in `db/version_set.cc`.
 
@@ -11,19 +11,19 @@ use crate::compaction::picker::tree::{files_of, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::Version;
 
-/// How large levels should be, and to which one level 0 is compacted.
+/// Target sizes of levels, and the base level, into which level 0 is compacted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LevelTargets {
-    /// The level that level 0 is compacted to.
+    /// The level into which level 0 is compacted.
     pub(crate) base_level: usize,
-    /// How many bytes each level may have; that of level 0 says nothing.
+    /// Target size of each level, in bytes; meaningless for level 0.
     pub(crate) max_bytes: Vec<u64>,
-    /// The deepest level that should drain, as the levels above it should.
+    /// The deepest level that is to drain, as are the levels above it.
     pub(crate) lowest_unnecessary_level: Option<usize>,
 }
 
 impl LevelTargets {
-    /// Those of a version.
+    /// Returns the targets of a version.
     pub(crate) fn new(version: &Version, options: &ColumnFamilyOptions) -> Self {
         let count = usize::try_from(options.num_levels).unwrap_or(1).max(1);
         let is_level = options.compaction_style == CompactionStyle::Level;
@@ -33,12 +33,12 @@ impl LevelTargets {
         }
     }
 
-    /// How many bytes a level may have; any number in one that there is not.
+    /// Returns the target size of a level, in bytes; unlimited for a level that does not exist.
     pub(crate) fn max_bytes(&self, level: usize) -> u64 {
         self.max_bytes.get(level).copied().unwrap_or(u64::MAX)
     }
 
-    /// Whether a level should drain.
+    /// Whether a level is to drain.
     pub(crate) fn is_unnecessary(&self, level: usize) -> bool {
         self.lowest_unnecessary_level.is_some_and(|lowest| level <= lowest)
     }
@@ -67,7 +67,7 @@ impl LevelTargets {
             max_bytes: vec![u64::MAX; count],
             lowest_unnecessary_level: None,
         };
-        // Without any data below, level 0 goes right to the last level, and nothing else goes.
+        // Without data below level 0, level 0 is compacted into the last level.
         let Some(first_non_empty) = first_non_empty else { return targets };
 
         let multiplier = options.max_bytes_for_level_multiplier;
@@ -94,14 +94,14 @@ impl LevelTargets {
             if level > targets.base_level {
                 level_bytes = multiply(level_bytes, multiplier);
             }
-            // Were a level below smaller than level 0 may become, it would always come first.
+            // A level with a smaller target than level 0 may reach would always be compacted first.
             targets.max_bytes[level] = level_bytes.max(base_max);
         }
         targets
     }
 }
 
-/// A product, or `value` itself where that is more than there are numbers for.
+/// Returns the product, or `value` itself if the product would overflow.
 pub(super) fn multiply(value: u64, factor: f64) -> u64 {
     if value == 0 || factor <= 0.0 {
         return 0;

@@ -1,4 +1,4 @@
-//! Choosing the first tables of a leveled compaction, and what joins them.
+//! Selection of the first tables of a leveled compaction, and of those that join them.
 //!
 //! Source: `db/compaction/compaction_picker_level.cc`.
 
@@ -18,20 +18,20 @@ pub(super) struct Start<'a> {
     pub(super) is_level_0_move: bool,
 }
 
-/// Where marked tables go.
+/// The output level of marked tables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Target {
-    /// Nowhere: they are rewritten in their level.
+    /// The same level: they are rewritten.
     Same,
     /// One level down.
     Down,
-    /// One level down; those of the last level that has any are rewritten there.
+    /// One level down; tables of the last non-empty level are rewritten there.
     Next,
-    /// One level down, but for those of the last level that has any.
+    /// One level down; tables of the last non-empty level are left alone.
     NextExceptLast,
 }
 
-/// What should be compacted next.
+/// Returns the next compaction.
 pub(super) fn pick(tree: &Tree<'_>) -> Option<Compaction> {
     let start = start_by_score(tree)
         .or_else(|| start_by_themselves(tree))
@@ -43,7 +43,7 @@ pub(super) fn pick(tree: &Tree<'_>) -> Option<Compaction> {
     complete(tree, start)
 }
 
-/// Whether something should be compacted, even if what it needs is being compacted.
+/// Whether a compaction is needed, even if its tables are already being compacted.
 pub(super) fn is_needed(tree: &Tree<'_>) -> bool {
     let is_round_robin = tree.options().compaction_pri == CompactionPriority::RoundRobin;
     let goes_down = |&(level, _): &Marked<'_>| {
@@ -56,7 +56,7 @@ pub(super) fn is_needed(tree: &Tree<'_>) -> bool {
         || tree.scores().iter().any(|score| score.value >= 1.0)
 }
 
-/// Tables of the level that is due most.
+/// Selects tables of the level with the highest score.
 fn start_by_score<'a>(tree: &Tree<'a>) -> Option<Start<'a>> {
     let mut level_0_waits = false;
     for score in tree.scores() {
@@ -70,7 +70,7 @@ fn start_by_score<'a>(tree: &Tree<'a>) -> Option<Start<'a>> {
             }
             level_0_waits = true;
         } else if level_0_waits && level == tree.targets.base_level {
-            // One more compaction of the base level would only let level 0 wait longer.
+            // A compaction of the base level would only delay level 0 further.
             continue;
         } else if let Some(inputs) = tree.best_files(level, level + 1) {
             let reason = Reason::LevelMaxLevelSize;
@@ -107,7 +107,7 @@ fn start_by_period<'a>(tree: &Tree<'a>) -> Option<Start<'a>> {
     start_marked(tree, &tree.marked_by_period(), target, Reason::PeriodicCompaction)
 }
 
-/// The first of the marked tables that can be compacted.
+/// Selects the first of the marked tables that can be compacted.
 fn start_marked<'a>(
     tree: &Tree<'a>,
     marked: &[Marked<'a>],
@@ -132,7 +132,7 @@ fn start_marked<'a>(
     })
 }
 
-/// Adds what has to be compacted with the first tables. `None` if it cannot be yet.
+/// Adds tables that must be compacted with the first ones. `None` if this is not possible yet.
 fn complete(tree: &Tree<'_>, start: Start<'_>) -> Option<Compaction> {
     let Start { mut inputs, output_level, reason, is_level_0_move } = start;
     let is_from_level_0 = inputs.level == 0;
@@ -170,14 +170,14 @@ fn complete(tree: &Tree<'_>, start: Start<'_>) -> Option<Compaction> {
 }
 
 impl<'a> Tree<'a> {
-    /// The table of a level that goes first, with what it cannot be parted from.
+    /// Returns the table of a level with the highest priority, widened to clean cuts.
     pub(super) fn best_files(&self, level: usize, output_level: usize) -> Option<Inputs<'a>> {
         let files = self.files(level);
         let is_round_robin = self.options().compaction_pri == CompactionPriority::RoundRobin;
         for place in self.by_priority(level) {
             let inputs = Inputs { level, files: vec![&files[place]] };
             match self.try_file(inputs, output_level, place) {
-                // The next in turn is not left out.
+                // Round robin does not skip a table.
                 None if is_round_robin => return None,
                 None => {}
                 found => return found,
@@ -186,7 +186,8 @@ impl<'a> Tree<'a> {
         None
     }
 
-    /// The inputs that begin with one table, if none of what they need is being compacted.
+    /// Returns the inputs that start with one table, if none of the needed tables is being
+    /// compacted.
     fn try_file(
         &self,
         mut inputs: Inputs<'a>,

@@ -1,8 +1,8 @@
-//! Compactions that somebody asks for, by a range of keys.
+//! Manual compactions of a key range.
 //!
-//! A range goes down level by level, from the first that overlaps it to the last, each in as many
-//! compactions as `max_compaction_bytes` makes of it ([`first_step`], [`next_step`]). At the end
-//! the tables of the last level can be rewritten, those apart that came there on the way.
+//! A range is compacted level by level, from the first that overlaps it to the last, each in
+//! compactions of up to `max_compaction_bytes` ([`first_step`], [`next_step`]). At the end the
+//! tables of the last level can be rewritten, except those that the request itself wrote.
 //!
 //! Under universal and FIFO compaction everything is merged at once.
 //!
@@ -19,65 +19,63 @@ use crate::compaction::picker::tree::{Files, Tree, total_size};
 use crate::compaction::{Compaction, Reason};
 use crate::options::CompactionStyle;
 
-/// What is to be compacted. Under universal and FIFO compaction it is everything, whatever is said
-/// here.
+/// The range to compact. Under universal and FIFO compaction everything is compacted instead.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ManualRange<'k> {
     pub(crate) input_level: usize,
     /// The levels between the two are empty.
     pub(crate) output_level: usize,
-    /// The first user key, inclusive; `None` for all from the first on.
+    /// The first user key, inclusive; `None` is unbounded.
     pub(crate) begin: Option<&'k [u8]>,
-    /// The last user key, inclusive; `None` for all up to the last.
+    /// The last user key, inclusive; `None` is unbounded.
     pub(crate) end: Option<&'k [u8]>,
-    /// Only tables with a lower number than this, for a rewrite that spares what the same request
-    /// wrote.
+    /// Limits inputs to tables with a lower number, so that a rewrite skips tables that the same
+    /// request wrote.
     pub(crate) older_than: Option<u64>,
-    /// The number that the next table would have had when this was asked for: what was written
-    /// since need not go down.
+    /// The next file number at the time of the request: tables written since need not be compacted.
     pub(crate) asked_at: u64,
 }
 
-/// What a compaction that somebody asks for begins with.
+/// The outcome of picking a manual compaction.
 #[derive(Debug)]
 pub(crate) enum ManualPick {
-    /// The range holds nothing that is to be compacted.
+    /// The range has nothing to compact.
     Nothing,
-    /// A running compaction is in the way: to be tried again when one has ended.
+    /// A running compaction conflicts: retry when one has ended.
     Conflict,
-    /// This.
+    /// A compaction.
     Compact {
         compaction: Compaction,
-        /// The user key from which on there is more to be compacted, `None` for nothing.
+        /// The user key from which more is to be compacted; `None` if nothing is.
         next_begin: Option<Vec<u8>>,
     },
 }
 
-/// From which level to which one a range goes.
+/// The levels between which a range is compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ManualStep {
     pub(crate) input_level: usize,
-    /// The same as the input level where tables are rewritten.
+    /// Equal to the input level if tables are rewritten.
     pub(crate) output_level: usize,
 }
 
-/// Whether the tables of the last level are rewritten. The names are RocksDB's, of
+/// Whether the tables of the last level are rewritten. The names are those of RocksDB's
 /// `BottommostLevelCompaction`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum BottommostRewrite {
-    /// No.
+    /// They are not rewritten.
     Skip,
-    /// If there is a compaction filter, but for those that the request wrote.
+    /// They are rewritten if there is a compaction filter, except those that the request wrote.
     #[default]
     IfHaveCompactionFilter,
-    /// All of them.
+    /// All are rewritten.
     Force,
-    /// But for those that the request wrote.
+    /// All are rewritten, except those that the request wrote.
     ForceOptimized,
 }
 
-/// The first step of a range of user keys, both inclusive, on its way to the bottom; nothing if no
-/// table overlaps it.
+/// Returns the first step of compacting a range of user keys, both inclusive; `None` if no table
+/// overlaps it.
 pub(crate) fn first_step(
     context: &PickContext<'_>,
     begin: Option<&[u8]>,
@@ -101,7 +99,7 @@ pub(crate) fn first_step(
     }
 }
 
-/// The step after one that is done, if it was not the last. `context` has the version of now.
+/// Returns the step after `done`, if that was not the last. `context` has the current version.
 pub(crate) fn next_step(
     context: &PickContext<'_>,
     done: ManualStep,
@@ -135,7 +133,7 @@ fn step_from(tree: &Tree<'_>, level: usize, rewrite: BottommostRewrite) -> Optio
     is_rewritten.then_some(ManualStep { input_level: level, output_level: level })
 }
 
-/// The first compaction of a range.
+/// Picks the first compaction of a range.
 pub(crate) fn pick_range(context: &PickContext<'_>, range: ManualRange<'_>) -> ManualPick {
     let tree = Tree::new(context);
     let picked = match context.options.compaction_style {
@@ -179,8 +177,9 @@ fn pick_everything(
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// Where the range goes on of which a compaction was to take tables, and left some because they
-/// were too many; `None` where it left none, but such as came after it was asked for.
+/// Returns the user key at which the range continues, if a compaction left some of the wanted
+/// tables because there were too many; `None` if it left none, or only tables written after the
+/// request.
 fn begin_of_rest(
     tree: &Tree<'_>,
     wanted: &Files<'_>,
@@ -193,7 +192,7 @@ fn begin_of_rest(
     let left = left.filter(|file| file.number() < range.asked_at);
     let smallest = left.map(|file| file.smallest_user_key());
     let first = smallest.min_by(|a, b| comparator.compare(a, b))?;
-    // The tables reach beyond the range.
+    // The tables may extend beyond the range.
     let begin = range.begin.filter(|begin| comparator.compare(begin, first).is_gt());
     Some(begin.unwrap_or(first).to_vec())
 }
@@ -209,7 +208,7 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
         return Err(Busy);
     }
     let mut has_more = older_than.is_some_and(|number| keep_older(&mut files, number));
-    // Tables of level 0 may overlap, and none may go without an older one.
+    // Tables of level 0 may overlap, and none may be compacted without older ones.
     has_more |= input_level > 0 && keep_affordable(tree, &mut files, output_level);
     if files.is_empty() {
         return Ok(ManualPick::Nothing);
@@ -237,8 +236,7 @@ fn pick_level(tree: &Tree<'_>, range: ManualRange<'_>) -> Result<ManualPick, Bus
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// Keeps as many tables from the first on as fit into one compaction. Answers whether there are
-/// more.
+/// Truncates the tables to those that fit into one compaction. Returns whether there were more.
 fn keep_affordable(tree: &Tree<'_>, files: &mut Files<'_>, output_level: usize) -> bool {
     let Some(first) = files.first() else { return false };
     let smallest = first.smallest();
@@ -255,8 +253,8 @@ fn keep_affordable(tree: &Tree<'_>, files: &mut Files<'_>, output_level: usize) 
     too_many.is_some()
 }
 
-/// Keeps the first tables in a row of which each has a lower number than `number`. Answers whether
-/// there are more behind a gap.
+/// Keeps only the first run of tables with numbers below `number`. Returns whether there are more
+/// such tables after it.
 fn keep_older(files: &mut Files<'_>, number: u64) -> bool {
     let skipped = files.iter().take_while(|file| file.number() >= number).count();
     files.drain(..skipped);

@@ -1,4 +1,4 @@
-//! Tables that are to be compacted for another reason than the size of their level.
+//! Tables that are to be compacted for reasons other than the size of their level.
 //!
 //! Source: `ComputeFilesMarkedForCompaction`, `ComputeBottommostFilesMarkedForCompaction`,
 //! `ComputeExpiredTtlFiles` and `ComputeFilesMarkedForPeriodicCompaction` in `db/version_set.cc`.
@@ -11,37 +11,38 @@ use crate::version::{FileMetadata, Version};
 /// A table and its level.
 pub(super) type Marked<'a> = (usize, &'a Arc<FileMetadata>);
 
-/// The tables of the first `level_count` levels that no compaction has.
+/// Returns the tables of the first `level_count` levels that are not being compacted.
 fn free_files(version: &Version, level_count: usize) -> impl Iterator<Item = Marked<'_>> {
     let files = (0..level_count)
         .flat_map(|level| files_of(version, level).iter().map(move |file| (level, file)));
     files.filter(|(_, file)| !file.is_being_compacted())
 }
 
-/// Those that ask for it themselves, but for the last level that has any.
+/// Returns tables that are marked for compaction, except in the last non-empty level.
 pub(super) fn marked_by_themselves(version: &Version) -> impl Iterator<Item = Marked<'_>> {
     let levels = non_empty_levels(version).saturating_sub(1).max(1);
     free_files(version, levels).filter(|(_, file)| file.added().marked_for_compaction)
 }
 
 impl<'a> Tree<'a> {
-    /// The tables of the first `level_count` levels that no compaction has.
+    /// Returns the tables of the first `level_count` levels that are not being compacted.
     fn free_files(&self, level_count: usize) -> impl Iterator<Item = Marked<'a>> {
         free_files(self.context.version, level_count)
     }
 
-    /// Those that ask for it themselves.
+    /// Returns tables that are marked for compaction.
     pub(super) fn marked_by_themselves(&self) -> Vec<Marked<'a>> {
         marked_by_themselves(self.context.version).collect()
     }
 
-    /// Those below which there is nothing of their range, and whose data no snapshot needs apart:
-    /// a rewrite drops tombstones and hidden versions, and sequence numbers with them. Those that
-    /// tell times are kept: without waiting for that, a table would be rewritten again and again.
+    /// Returns tables with no data below their range, whose versions no snapshot distinguishes: a
+    /// rewrite drops tombstones and hidden versions, and zeroes sequence numbers. Sequence numbers
+    /// that preserve write times are kept, so such tables must first age, or they would be
+    /// rewritten repeatedly.
     pub(super) fn marked_at_the_bottom(&self) -> Vec<Marked<'a>> {
         let delay_s = u64::from(self.options().bottommost_file_compaction_delay);
         let delay_s = delay_s.max(self.options().preserved_seconds());
-        // Made later than this, a table is left alone yet.
+        // A table created later than this is left alone.
         let youngest_s = match delay_s {
             0 => Some(u64::MAX),
             _ => self.context.now_s.checked_sub(delay_s).filter(|&time_s| time_s > 0),
@@ -57,7 +58,7 @@ impl<'a> Tree<'a> {
         marked.collect()
     }
 
-    /// Those of all levels but the last whose data is older than `ttl`.
+    /// Returns tables of all levels but the last whose data is older than `ttl`.
     pub(super) fn marked_by_ttl(&self) -> Vec<Marked<'a>> {
         let ttl = self.options().ttl;
         let Some(oldest_s) = self.context.now_s.checked_sub(ttl).filter(|_| ttl != 0) else {
@@ -71,7 +72,7 @@ impl<'a> Tree<'a> {
         marked.collect()
     }
 
-    /// Those that were made longer ago than `periodic_compaction_seconds`.
+    /// Returns tables older than `periodic_compaction_seconds`.
     pub(super) fn marked_by_period(&self) -> Vec<Marked<'a>> {
         let period_s = self.options().periodic_compaction_seconds;
         let oldest_s = self.context.now_s.checked_sub(period_s).filter(|_| period_s != 0);
@@ -92,8 +93,8 @@ impl<'a> Tree<'a> {
         is_oldest && !self.is_range_below(level, smallest, largest)
     }
 
-    /// Whether a level below has a table that overlaps a range of user keys; of what comes from
-    /// level 0, whether it has any.
+    /// Whether a level below has a table that overlaps a range of user keys or, if `level` is 0,
+    /// any table.
     pub(super) fn is_range_below(&self, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
         let compare = |a: &[u8], b: &[u8]| self.context.comparator.compare(a, b);
         (level + 1..self.level_count()).any(|below| {

@@ -1,33 +1,33 @@
-//! Chooses what to compact: from a version, its options and what is running, nothing else.
+//! Selects compactions from a version, its options and the running compactions.
 //!
 //! # Leveled compaction
 //!
-//! Level 0 takes tables as flushes write them; they may overlap. Every deeper level is one sorted
-//! run with a size that it should not exceed ([`level_targets`]). Each level has a score, its size
-//! by that target ([`scores`]). The level of the highest score gives tables to the next one, or
-//! level 0 to the base level; which of its tables go first is [`priority`]'s to say. Then come
-//! tables that are marked for another reason ([`marked`]).
+//! Level 0 holds the tables that flushes write, which may overlap. Every deeper level is one sorted
+//! run with a target size ([`level_targets`]). Each level has a score, the ratio of its size to the
+//! target ([`scores`]). The level with the highest score is compacted into the next one, or level 0
+//! into the base level; [`priority`] orders its tables. Tables that are marked for another reason
+//! come last ([`marked`]).
 //!
 //! # Order
 //!
-//! 1. The first tables of a level are chosen ([`leveled`], [`level_0`]).
-//! 2. They are widened until no user key is cut in two, then what they overlap in the output level
-//!    joins them, then what else of their own level costs nothing more ([`inputs`],
-//!    [`round_robin`]).
-//! 3. What would touch a table that is being compacted, or a range that a running compaction writes
-//!    to, is given up ([`running`]).
-//! 4. The rest of the compaction follows from the inputs ([`finish`]). Tables that need no merge
-//!    just change their level, several at a time ([`moves`]).
+//! 1. The first tables of a level are selected ([`leveled`], [`level_0`]).
+//! 2. They are widened until no user key is split, then the tables that they overlap in the output
+//!    level join them, then further tables of their own level that overlap no more of the output
+//!    level ([`inputs`], [`round_robin`]).
+//! 3. A compaction that needs a table that is being compacted, or a range to which a running
+//!    compaction writes, is abandoned ([`running`]).
+//! 4. The rest of the compaction is derived from the inputs ([`finish`]). Tables that need no merge
+//!    are moved to the output level, several at a time ([`moves`]).
 //!
-//! A compaction that somebody asks for takes its tables by their keys instead ([`manual`]).
+//! A manual compaction selects its tables by their keys instead ([`manual`]).
 //!
-//! Universal and FIFO compaction pick nothing by themselves.
+//! Under universal and FIFO compaction there are only manual compactions.
 //!
 //! # Invariants
 //!
-//! No input is being compacted. Two compactions that run at once never write to overlapping ranges
-//! of one level. Below level 0 the inputs of a level are next to each other, and no user key is
-//! both in an input and in a table of its level that stays.
+//! No input is already being compacted. Concurrent compactions never write to overlapping ranges of
+//! one level. Below level 0 the inputs of a level are adjacent, and no user key is both in an input
+//! and in a table of its level that is not an input.
 //!
 //! Source: `db/version_set.cc`, `db/compaction/compaction_picker.cc`,
 //! `db/compaction/compaction_picker_level.cc` and `db/compaction/compaction.cc`.
@@ -70,10 +70,10 @@ use crate::version::Version;
 
 use tree::Tree;
 
-/// What the picker goes by. The options are sanitised ones.
+/// The picker's input. The options must be sanitized.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct PickContext<'a> {
-    /// What there is to compact.
+    /// The version to compact.
     pub(crate) version: &'a Version,
     pub(crate) options: &'a ColumnFamilyOptions,
     pub(crate) database: &'a DbOptions,
@@ -81,21 +81,20 @@ pub(crate) struct PickContext<'a> {
     pub(crate) comparator: &'a Comparator,
     /// The time, in seconds since 1970.
     pub(crate) now_s: u64,
-    /// What no snapshot can tell apart any more: the oldest snapshot that was left when one was
-    /// last released, or the last sequence number at that time if none was; 0 before the first
-    /// release. Tables of the bottom whose data is all older are rewritten, which is pointless
-    /// where no snapshot ever kept anything.
+    /// The oldest snapshot left when one was last released, or the last sequence number at that
+    /// time if none was left; 0 before the first release. Bottommost tables whose data is all older
+    /// are rewritten, which is pointless if no snapshot ever kept anything.
     pub(crate) oldest_snapshot: Sequence,
-    /// Where round robin goes on, by level.
+    /// The round-robin cursors of levels.
     pub(crate) cursors: &'a CompactCursors,
-    /// The compactions of this column family that are under way; their inputs are marked.
+    /// The running compactions of this column family, whose inputs are marked.
     pub(crate) running: &'a [Arc<Compaction>],
-    /// How many tables of level 0 a compaction may take, which has all of them open at once. There
-    /// is always enough for one that changes something.
+    /// Maximum number of level-0 tables of a compaction, which has all of them open at once. It is
+    /// always large enough for a compaction to make progress.
     pub(crate) level_0_fan_in: usize,
 }
 
-/// What should be compacted next by itself, if anything can.
+/// Returns the next automatic compaction, if there is one.
 pub(crate) fn pick(context: &PickContext<'_>) -> Option<Compaction> {
     match context.options.compaction_style {
         CompactionStyle::Level => leveled::pick(&Tree::new(context)),
@@ -103,7 +102,7 @@ pub(crate) fn pick(context: &PickContext<'_>) -> Option<Compaction> {
     }
 }
 
-/// Whether something should be compacted, even if it cannot be yet.
+/// Whether a compaction is needed, even if it is not possible yet.
 pub(crate) fn needs_compaction(context: &PickContext<'_>) -> bool {
     match context.options.compaction_style {
         CompactionStyle::Level => leveled::is_needed(&Tree::new(context)),

@@ -1,4 +1,4 @@
-//! Moving several tables of a level at a time.
+//! Moves of several tables of a level at once.
 //!
 //! Source: `TryExtendNonL0TrivialMove` in `db/compaction/compaction_picker_level.cc`.
 
@@ -9,13 +9,13 @@ use crate::compaction::picker::key_range::KeyRange;
 use crate::compaction::picker::tree::Tree;
 use crate::version::FileMetadata;
 
-/// How many tables are moved at a time, at most, where one of them is due.
+/// Maximum number of tables moved at once.
 const FILES_MAX: usize = 4;
 
-/// Tables in a row that are moved together.
+/// Adjacent tables that are moved together.
 struct Move<'t, 'a> {
     tree: &'t Tree<'a>,
-    /// All of the level.
+    /// All tables of the level.
     files: &'a [Arc<FileMetadata>],
     output_level: usize,
     count: usize,
@@ -23,9 +23,9 @@ struct Move<'t, 'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Where one table overlaps nothing in the output level, adds its neighbours of which the same
-    /// is true, so that they are moved together. Answers whether there are any. `place` is the
-    /// table's in its level.
+    /// If the input table overlaps nothing in the output level, adds neighbours that do not either,
+    /// so that they are moved together. Returns whether any were added. `place` is the table's
+    /// index in its level.
     pub(super) fn extend_move(
         &self,
         inputs: &mut Inputs<'a>,
@@ -61,7 +61,7 @@ impl<'a> Tree<'a> {
 }
 
 impl Move<'_, '_> {
-    /// Whether a table and the one behind it share no user key.
+    /// Whether a table and the next one share no user key.
     fn is_cut_behind(&self, place: usize) -> bool {
         match (self.files.get(place), self.files.get(place + 1)) {
             (Some(left), Some(right)) => {
@@ -72,8 +72,8 @@ impl Move<'_, '_> {
         }
     }
 
-    /// Adds the next table, if it can be moved too. `range` is from or to there, and `is_cut` says
-    /// whether there is a clean cut on its far side.
+    /// Adds the next table, if it can be moved too. `range` spans the tables up to it, and `is_cut`
+    /// says whether there is a clean cut on its far side.
     fn takes(&mut self, next: usize, range: KeyRange<'_>, is_cut: bool) -> bool {
         let overlaps = || !self.tree.overlapping(self.output_level, range.bounds()).is_empty();
         let file = &self.files[next];

@@ -1,7 +1,7 @@
-//! How much there is left to compact: what stalls writes, and before that has several compactions
-//! run at a time.
+//! The compaction backlog, which makes several compactions run concurrently, and finally stalls
+//! writes.
 //!
-//! Sources: `EstimateCompactionBytesNeeded` in `db/version_set.cc`, and what asks for a
+//! Sources: `EstimateCompactionBytesNeeded` in `db/version_set.cc`, and the uses of
 //! `CompactionPressureToken` in `db/column_family.cc`.
 
 use crate::compaction::picker::LevelTargets;
@@ -10,11 +10,11 @@ use crate::compaction::picker::tree::{files_of, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::Version;
 
-/// So many tables that were marked are not one compaction's.
+/// Number of marked tables from which one compaction at a time is not enough.
 const MARKED_TABLES: usize = 2;
 
-/// About how many bytes compactions have to read and write until every level is within its size.
-/// Under FIFO compaction, how many would have to be dropped; 0 under the other styles.
+/// Estimates how many bytes compactions must process until every level is within its target size.
+/// Under FIFO compaction, how many bytes exceed the size limit; 0 under the other styles.
 pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     match options.compaction_style {
         CompactionStyle::Level => {}
@@ -29,7 +29,7 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
         files_of(version, 0).len() >= trigger || level_0_bytes >= options.max_bytes_for_level_base;
     let last = targets.max_bytes.len().saturating_sub(1);
     let mut pending = 0_u64;
-    // What comes down from the level above.
+    // Bytes that come down from the level above.
     let mut coming = 0;
     if is_level_0_due {
         pending = level_0_bytes;
@@ -43,7 +43,7 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
         coming = size.saturating_sub(targets.max_bytes(level));
         let next = level_bytes(level + 1);
         if coming > 0 && next > 0 {
-            // Each byte meets as many of the next level as that is larger.
+            // Each byte overlaps the next level in the ratio of the two levels' sizes.
             let fan_out = next as f64 / size as f64 + 1.0;
             pending = pending.saturating_add((coming as f64 * fan_out) as u64);
         }
@@ -51,8 +51,8 @@ pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamily
     pending
 }
 
-/// How many bytes there are above those that FIFO compaction keeps: of tables and blob files
-/// together, or of tables alone.
+/// Returns how many bytes exceed the limit of FIFO compaction, for tables and blob files together
+/// or for tables alone.
 fn above_fifo_size(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     let fifo = &options.compaction_options_fifo;
     let of_tables = version.files().map(|(_, file)| file.size()).sum::<u64>();
@@ -65,8 +65,8 @@ fn above_fifo_size(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     }
 }
 
-/// Whether compactions are so far behind that several are to run at a time; `pending_bytes` wait to
-/// be compacted.
+/// Whether compactions are so far behind that several are to run concurrently; `pending_bytes` is
+/// the backlog.
 pub(crate) fn is_behind(
     version: &Version,
     options: &ColumnFamilyOptions,
@@ -80,8 +80,8 @@ pub(crate) fn is_behind(
         || marked_by_themselves(version).count() >= MARKED_TABLES
 }
 
-/// Whether level 0 has twice the tables that have it compacted, or is a quarter of the way from
-/// there to slow writes.
+/// Whether the number of level-0 tables is twice the compaction trigger, or a quarter of the way
+/// from that trigger to the slowdown trigger.
 fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
     let trigger = i64::from(options.level0_file_num_compaction_trigger);
     let slowdown = i64::from(options.level0_slowdown_writes_trigger);
@@ -89,9 +89,9 @@ fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
     trigger >= 0 && i64::try_from(tables).unwrap_or(i64::MAX) >= many
 }
 
-/// A quarter of what slows writes down; or an eighth of the last level, but no less than what
-/// level 0 and the level below it need to be compacted once. Always reached where nothing slows
-/// writes down. (RocksDB takes for the last level all tables below which there is nothing.)
+/// Returns the backlog from which several compactions run, in bytes: a quarter of the soft limit,
+/// or an eighth of the last level but at least twice `max_bytes_for_level_base`, whichever is less.
+/// It is 0 without a soft limit. (RocksDB uses all bottommost tables instead of the last level.)
 fn many_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     let by_limit = options.soft_pending_compaction_bytes_limit / 4;
     let last = version.levels().iter().rfind(|level| !level.files().is_empty());

@@ -1,4 +1,4 @@
-//! Which table of a level is compacted first: `compaction_pri`.
+//! The order in which a level's tables are compacted: `compaction_pri`.
 //!
 //! Source: `UpdateFilesByCompactionPri` in `db/version_set.cc` and `db/file_ttl_booster.h`.
 
@@ -10,11 +10,11 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
 use crate::version::FileMetadata;
 
-/// By how much a table's boost grows until the next deeper level's begins.
+/// Number of steps by which a table's boost grows before that of the next deeper level begins.
 const BOOST_RATIO: u64 = 16;
 
 impl Tree<'_> {
-    /// The places of a level's tables, in the order in which they are tried.
+    /// Returns the indexes of a level's tables, in the order in which they are tried.
     pub(super) fn by_priority(&self, level: usize) -> Vec<usize> {
         let files = self.files(level);
         let mut places: Vec<usize> = (0..files.len()).collect();
@@ -45,8 +45,9 @@ impl Tree<'_> {
         places
     }
 
-    /// How many bytes of the next level each table of a level overlaps, for its size, in 1024ths,
-    /// lowered for tables that get old. A table whose overlap is cheap goes first.
+    /// Returns for each table of a level the ratio of the next level's bytes that it overlaps to
+    /// its size, in 1/1024, reduced for old tables. The table with the lowest ratio is compacted
+    /// first.
     fn overlapping_ratios(&self, level: usize) -> Vec<u64> {
         let comparator = self.context.comparator;
         let is_less = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b).is_lt();
@@ -87,11 +88,11 @@ impl Tree<'_> {
     }
 }
 
-/// Puts tables of a level forward when half of `ttl` is over for them: the deeper the level, the
-/// earlier, so that data comes to the last level in time without a flood at the end.
+/// Raises the priority of tables whose age exceeds half of `ttl`: the shallower the level, the
+/// earlier, so that data reaches the last level in time without a burst at the end.
 struct TtlBoost {
     now_s: u64,
-    /// From which age on; `None` for never.
+    /// Age from which it applies, in seconds; `None` for never.
     begin_s: Option<u64>,
     step_s: u64,
 }
@@ -110,7 +111,7 @@ impl TtlBoost {
         Self { now_s, begin_s: Some(half.saturating_add(range)), step_s }
     }
 
-    /// By how much a table's ratio is divided.
+    /// Returns the divisor of a table's ratio.
     fn of(&self, file: &FileMetadata) -> u64 {
         let age_s = self.now_s.saturating_sub(file.oldest_ancestor_time_s());
         match self.begin_s {

@@ -1,8 +1,8 @@
-//! Taking the tables of a level in turn: `kRoundRobin`.
+//! Round-robin selection of a level's tables: `kRoundRobin`.
 //!
-//! A cursor says where in a level the last compaction ended. The next begins with the table there,
-//! and takes as many of those behind it as the level has too many bytes. The cursor then goes to
-//! the first table that stays, and round at the end. The MANIFEST keeps it.
+//! A level's cursor is the position at which its last compaction ended. The next one begins with
+//! the table there, and takes following tables until the level is within its target size. The
+//! cursor then moves to the next table, and wraps around at the end. It is stored in the MANIFEST.
 //!
 //! Source: `SortFileByRoundRobin` and `GetNextCompactCursor` in `db/version_set.{h,cc}`,
 //! `SetupOtherFilesWithRoundRobinExpansion` in `db/compaction/compaction_picker_level.cc`.
@@ -19,10 +19,10 @@ use crate::compaction::{Compaction, Reason};
 use crate::options::CompactionPriority;
 use crate::version::FileMetadata;
 
-/// Where round robin goes on in each level.
+/// The round-robin cursors of levels.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CompactCursors {
-    /// An internal key by level; empty for none.
+    /// Internal keys by level; empty for no cursor.
     keys: Vec<Vec<u8>>,
 }
 
@@ -36,20 +36,20 @@ impl CompactCursors {
         self.keys[level].clone_from(&cursor.key);
     }
 
-    /// The cursors of all levels that have one.
+    /// Returns the cursors of all levels that have one.
     pub(crate) fn iter(&self) -> impl Iterator<Item = CompactCursor> {
         let keys = (0..).zip(&self.keys).filter(|(_, key)| !key.is_empty());
         keys.map(|(level, key)| CompactCursor { level, key: key.clone() })
     }
 
-    /// A level's cursor, an internal key.
+    /// Returns a level's cursor, an internal key.
     pub(crate) fn get(&self, level: usize) -> Option<&[u8]> {
         self.keys.get(level).map(Vec::as_slice).filter(|key| !key.is_empty())
     }
 }
 
-/// Where the cursor of a compaction's level goes when it is done, if it moves. `context` is the one
-/// that the compaction was picked with.
+/// Returns the new cursor of a compaction's input level when it is done, if it moves. `context` is
+/// the one with which the compaction was picked.
 pub(crate) fn next_cursor(
     context: &PickContext<'_>,
     compaction: &Compaction,
@@ -67,7 +67,7 @@ pub(crate) fn next_cursor(
 }
 
 impl<'a> Tree<'a> {
-    /// The place of the table that a level's cursor is at.
+    /// Returns the index of the table at a level's cursor.
     pub(super) fn cursor_place(&self, level: usize) -> usize {
         let files = self.files(level);
         let Some(cursor) = self.context.cursors.get(level) else { return 0 };
@@ -77,8 +77,8 @@ impl<'a> Tree<'a> {
         if place < files.len() { place } else { 0 }
     }
 
-    /// Adds the tables behind the first inputs, until the level is small enough without them or
-    /// the compaction too large.
+    /// Adds the tables after the first inputs, until the level is small enough without them or the
+    /// compaction would be too large.
     pub(super) fn widen_round_robin(&self, inputs: &mut Inputs<'a>, output_level: usize) {
         let (level, files) = (inputs.level, self.files(inputs.level));
         let free = files.iter().filter(|file| !file.is_being_compacted());
@@ -110,8 +110,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// How many bytes a compaction of these inputs would read, once they are between clean cuts;
-    /// `None` if it cannot be.
+    /// Returns the size of a compaction of these inputs, widened to clean cuts, in bytes; `None` if
+    /// it is not possible.
     fn round_robin_size(&self, inputs: &mut Inputs<'a>, output_level: usize) -> Option<u64> {
         self.widen_to_clean_cut(inputs).ok()?;
         if self.collides(&[inputs], output_level) {

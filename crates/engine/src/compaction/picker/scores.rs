@@ -1,4 +1,4 @@
-//! How urgent a compaction of each level is. From 1 on it is due.
+//! Compaction scores of levels. A level with a score of 1 or more needs compaction.
 //!
 //! Source: `ComputeCompactionScore` in `db/version_set.cc`.
 
@@ -9,19 +9,18 @@ use crate::compaction::picker::{CompactCursors, PickContext};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
 use crate::version::Version;
 
-/// With level sizes chosen by the last level, a score that is due is scaled up by this, so that it
-/// can be lowered again by what is coming from above and stay due.
+/// Factor applied to scores of 1 or more with dynamic level sizes, so that data coming from above
+/// can lower a score without bringing it below 1.
 const SCALE: f64 = 10.0;
 
-/// How urgent a compaction of a level is.
+/// The score of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Score {
     pub(super) level: usize,
     pub(super) value: f64,
 }
 
-/// How urgent a compaction of each level is, by level: 0 for the last one, and for other than
-/// leveled compaction, which is not scored.
+/// Returns the scores by level: 0 for the last level, and for compaction styles other than leveled.
 pub(crate) fn level_scores(
     version: &Version,
     options: &ColumnFamilyOptions,
@@ -31,7 +30,7 @@ pub(crate) fn level_scores(
     if options.compaction_style != CompactionStyle::Level {
         return by_level;
     }
-    // Scores go by the tables alone, and by which of them are being compacted.
+    // Scores depend only on the tables, and on which of them are being compacted.
     let (database, cursors) = (DbOptions::default(), CompactCursors::default());
     let tree = Tree::new(&PickContext {
         version,
@@ -53,10 +52,10 @@ pub(crate) fn level_scores(
 }
 
 impl Tree<'_> {
-    /// The scores of all levels but the last, the highest first.
+    /// Returns the scores of all levels but the last, highest first.
     pub(super) fn scores(&self) -> Vec<Score> {
         let mut scores = Vec::new();
-        // What will come down from the levels above, in bytes.
+        // Bytes that will come down from the levels above.
         let mut coming_bytes = 0.0;
         for level in 0..self.level_count().saturating_sub(1) {
             let value = match level {
@@ -70,7 +69,7 @@ impl Tree<'_> {
         scores
     }
 
-    /// How many bytes of a level will go down.
+    /// Returns how many bytes of a level will move down.
     fn excess_bytes(&self, level: usize) -> u64 {
         let total = total_size(self.files(level));
         match level == 0 || self.targets.is_unnecessary(level) {
@@ -79,14 +78,15 @@ impl Tree<'_> {
         }
     }
 
-    /// The bytes of a level that no compaction has, tombstones counted more.
+    /// Returns the compensated size of the tables of a level that are not being compacted, in
+    /// bytes.
     fn free_bytes(&self, level: usize) -> u64 {
         let free = self.files(level).iter().filter(|file| !file.is_being_compacted());
         free.map(|file| self.compensated_size(file)).fold(0, u64::saturating_add)
     }
 
-    /// By the number of tables, since every read looks into each of them; and by their bytes, since
-    /// compactions within level 0 make few tables of many bytes.
+    /// Returns the score of level 0, from the number of its tables, since every read searches each
+    /// of them, and from their size, since compactions within level 0 leave few but large tables.
     fn level_0_score(&self) -> f64 {
         let options = self.options();
         let count = self.files(0).iter().filter(|file| !file.is_being_compacted()).count();
@@ -102,7 +102,7 @@ impl Tree<'_> {
         let base_level = self.targets.base_level;
         let base_max = self.targets.max_bytes(base_level);
         if bytes > base_max {
-            // More than in the base level: this comes before a compaction of that.
+            // Level 0 exceeds the base level's target, so it is compacted before the base level.
             let base_files = self.files(base_level).iter();
             let base_bytes =
                 base_files.map(|file| self.compensated_size(file)).fold(0, u64::saturating_add);
@@ -119,13 +119,13 @@ impl Tree<'_> {
         if !self.options().level_compaction_dynamic_level_bytes {
             return bytes / max_bytes;
         }
-        // A level that much is coming down to waits for it.
+        // Data that is coming down lowers the score, so that the level waits for it.
         let score = match is_within {
             true => bytes / max_bytes,
             false => bytes / (max_bytes + coming_bytes) * SCALE,
         };
         match self.targets.lowest_unnecessary_level {
-            // It drains, the upper levels first, but after level 0.
+            // The level drains, upper levels first, but after level 0.
             Some(lowest) if level <= lowest && bytes > 0.0 => {
                 score.max(SCALE * (1.001 + 0.001 * (lowest - level) as f64))
             }
@@ -134,7 +134,7 @@ impl Tree<'_> {
     }
 }
 
-/// The highest first. Which of two equal ones comes first is as in RocksDB.
+/// Sorts scores, highest first. The order of equal scores is the same as in RocksDB.
 fn sort(scores: &mut [Score]) {
     for left in 0..scores.len() {
         for right in left + 1..scores.len() {

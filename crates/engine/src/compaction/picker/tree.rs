@@ -1,4 +1,4 @@
-//! A version as the picker sees it: with the figures that all of its parts go by.
+//! The picker's view of a version, with derived figures.
 
 use std::sync::Arc;
 
@@ -6,24 +6,24 @@ use crate::compaction::picker::{LevelTargets, PickContext};
 use crate::options::ColumnFamilyOptions;
 use crate::version::{FileMetadata, FileStatistics, Version};
 
-/// How many bytes a deletion counts for, in values of the average size.
+/// Weight of a deletion, in values of average size.
 const DELETION_WEIGHT: u64 = 2;
 
 /// Tables of a version.
 pub(super) type Files<'a> = Vec<&'a Arc<FileMetadata>>;
 
-/// A version as the picker sees it.
+/// The picker's view of a version.
 pub(super) struct Tree<'a> {
     pub(super) context: PickContext<'a>,
     pub(super) targets: LevelTargets,
-    /// One more than the deepest level that has a table.
+    /// Number of levels down to the deepest non-empty one.
     pub(super) non_empty_levels: usize,
-    /// The average size of a value, in bytes on the disk; 0 if unknown.
+    /// The average size of a value on disk, in bytes; 0 if unknown.
     average_value_bytes: u64,
 }
 
 impl<'a> Tree<'a> {
-    /// The tree of that context.
+    /// Creates the view of a context.
     pub(super) fn new(context: &PickContext<'a>) -> Self {
         Self {
             context: *context,
@@ -38,7 +38,7 @@ impl<'a> Tree<'a> {
         self.context.options
     }
 
-    /// How many levels there are.
+    /// Returns the number of levels.
     pub(super) fn level_count(&self) -> usize {
         self.targets.max_bytes.len()
     }
@@ -48,8 +48,8 @@ impl<'a> Tree<'a> {
         files_of(self.context.version, level)
     }
 
-    /// A table's size, increased by what its tombstones would free: a table that has more
-    /// deletions than anything else counts for more.
+    /// Returns a table's size, increased by the estimated size of the data that its tombstones
+    /// delete if more than half of its entries are deletions, or if it has range deletions.
     pub(super) fn compensated_size(&self, file: &FileMetadata) -> u64 {
         let statistics = file.statistics().copied().unwrap_or_default();
         let deletions = statistics.deletions.saturating_sub(statistics.range_deletions);
@@ -61,24 +61,24 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The tables of a level, in its order; none of a level that there is not.
+/// Returns the tables of a level, in its order; none if the level does not exist.
 pub(super) fn files_of(version: &Version, level: usize) -> &[Arc<FileMetadata>] {
     version.levels().get(level).map_or(&[], |level| level.files())
 }
 
-/// One more than the deepest level that has a table.
+/// Number of levels down to the deepest non-empty one.
 pub(super) fn non_empty_levels(version: &Version) -> usize {
     let deepest = version.levels().iter().rposition(|level| !level.files().is_empty());
     deepest.map_or(0, |deepest| deepest + 1)
 }
 
-/// How many bytes tables take.
+/// Returns the total size of tables, in bytes.
 pub(super) fn total_size<'f>(files: impl IntoIterator<Item = &'f Arc<FileMetadata>>) -> u64 {
     files.into_iter().fold(0, |total, file| total.saturating_add(file.size()))
 }
 
-/// The average size of a value in the tables whose statistics are known, as compressed as they are
-/// on the whole.
+/// Returns the average size of a value in tables with known statistics, scaled by their overall
+/// compression ratio, in bytes.
 fn average_value_bytes(version: &Version) -> u64 {
     let mut file_bytes = 0_u128;
     let mut sum = FileStatistics::default();

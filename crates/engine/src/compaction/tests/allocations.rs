@@ -1,14 +1,15 @@
-//! A compaction allocates by the block and by the table, not by the record.
+//! Compactions allocate memory per block and per table, but not per record.
 
 use tailwater_format::key::ValueType;
 
 use super::counting;
 use super::scene::{Record, Scene};
 
-/// How many keys there are: each has a record in each of three tables.
+/// Number of keys; each has a record in each of three tables.
 const KEYS: u64 = 10_000;
 
-/// Tables of every kind of record that is kept, dropped or folded; the blocks have so many bytes.
+/// Creates tables with every kind of record that is kept, dropped or merged, with blocks of
+/// `block_bytes` bytes.
 fn scene(block_bytes: usize) -> Scene {
     let mut scene = Scene::new(&format!(
         "merge_operator=stringappend;block_based_table_factory={{block_size={block_bytes};\
@@ -41,7 +42,7 @@ fn a_compaction_allocates_nothing_for_a_record() {
         })
     };
     let (large, mut small) = (scene(1 << 20), scene(4096));
-    // Something deeper keeps deletions, and leaves operands to be folded into operands.
+    // A deeper table makes the compaction keep deletions, and merge operands into operands only.
     small.add_table(6, &[Record::put("key000000", 1, ""), Record::put("key999999", 1, "")], None);
     for (what, scene, level) in
         [("into the last level", &large, 6), ("above another level", &small, 5)]

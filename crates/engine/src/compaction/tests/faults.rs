@@ -1,4 +1,4 @@
-//! Compactions that come to nothing, and what they leave.
+//! Failing compactions, and the files that they leave.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -76,7 +76,7 @@ fn a_damaged_input_is_named_and_leaves_no_file() {
 
 #[test]
 fn whatever_call_fails_no_file_is_left() {
-    // By the readers that everybody has, and by readers of its own, of which none may stay open.
+    // With shared readers, and with separate ones, of which none may stay open.
     for (options, failures_min) in [("", 5), ("use_direct_io_for_compaction_reads=true", 10)] {
         let storage = SimStorage::new(1);
         let scene = fill(Scene::simulated(options, &storage), 300);
@@ -91,7 +91,7 @@ fn whatever_call_fails_no_file_is_left() {
                     assert_eq!(scene.file_count(), 2, "call {call}: {error}");
                     failures += 1;
                 }
-                // The fault struck nothing that the job needs, or came after its last call.
+                // The fault affected no call that the job needs, or came after its last one.
                 Ok(_) => break,
             }
         }
@@ -105,7 +105,7 @@ fn tables_that_hold_other_numbers_of_records_than_they_say_are_named() {
     let mut scene = filled(unchecked, 100);
     let number = scene.files(0)[0].number();
     change(&scene.directory.join(format!("{number:06}.sst")), |bytes| {
-        // What stands of "rocksdb.num.entries" behind what it shares with the name before.
+        // The rest of "rocksdb.num.entries" after the prefix shared with the previous name.
         let name = b"entries";
         let at = bytes.windows(name.len()).position(|window| window == name).unwrap();
         assert_eq!(bytes[at + name.len()], 100);

@@ -1,4 +1,4 @@
-//! What compaction filters are asked, and what becomes of their answers.
+//! The calls of compaction filters, and the effects of their decisions.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use tailwater_io::sync::Mutex;
 
 use crate::compaction::{CompactionFilter, FilterDecision, FilteredValue};
 
-/// Does what the first letter of a value says, and remembers what it was asked.
+/// Decides by the first letter of a value, and records its calls.
 #[derive(Default)]
 struct Told {
     asked: Mutex<Vec<String>>,
@@ -38,7 +38,7 @@ impl CompactionFilter for Told {
     }
 }
 
-/// What is left of records, and what the filter was asked.
+/// Returns the remaining records, and the calls of the filter.
 fn filtered(
     snapshots: &[Sequence],
     records: &[Record],
@@ -72,7 +72,8 @@ fn it_is_asked_about_the_newest_value_of_each_key() {
     let (left, asked) = filtered(&[], &records, &[]);
     assert_eq!(left, "a@0keep c@0changed");
     assert_eq!(asked, ["0 a Plain keep", "0 c Plain C", "0 d Plain R"]);
-    // A snapshot does not keep a value from it; what is removed is a deletion to older versions.
+    // A snapshot does not protect a value from the filter; a removed value becomes a deletion,
+    // which hides older versions.
     let (left, _) = filtered(&[5], &records, &[]);
     assert_eq!(left, "a@9keep a@0R c@6changed");
     let (left, _) = filtered(&[], &records[5..], &[Record::put("d", 1, "deep")]);
@@ -100,7 +101,7 @@ fn it_may_skip_to_another_key() {
         Record::put("bb", 3, "gone"),
         Record::put("c", 4, "R"),
         Record::put("d", 5, "keep"),
-        // Nobody can go back, nor stay.
+        // A skip to the same or an earlier key has no effect.
         Record::put("e", 6, "Sa"),
         Record::put("f", 7, "Sf"),
     ];

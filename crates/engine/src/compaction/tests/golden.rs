@@ -1,9 +1,9 @@
-//! The same tables compacted by RocksDB and by us.
+//! The same tables compacted by RocksDB and by Tailwater.
 //!
-//! RocksDB writes a database and compacts it while snapshots are held; we compact a copy that was
-//! made before. What the two make of it must be the same, record for record, and table for table
-//! where RocksDB does not cut within a user key, which we never do. RocksDB leaves range tombstones
-//! in pieces that we join.
+//! RocksDB writes a database and compacts it while snapshots are held; Tailwater compacts a copy
+//! made before. The results must be the same, record for record, and table for table unless RocksDB
+//! cuts within a user key, which Tailwater never does. RocksDB leaves range tombstones in pieces
+//! that Tailwater joins.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use crate::range_tombstone::{self, StripedFragment};
 use crate::version::FileMetadata;
 use crate::{Db, MergeOperator, OpenOptions};
 
-/// How many databases there are of each kind.
+/// Number of databases of each kind.
 const DATABASES: usize = 15;
-/// How many bytes a table should have, where tables are compared.
+/// Target size of a table when tables are compared, in bytes.
 const TABLE_BYTES: u64 = 600;
 
-/// A database of RocksDB's.
+/// A database written by RocksDB.
 struct Subject {
     path: PathBuf,
     script: Script,
@@ -70,13 +70,13 @@ impl Subject {
         self.script.flush("default");
     }
 
-    /// Has everything carried out that was written down.
+    /// Executes all recorded steps.
     fn run(&mut self, oracle: &mut Oracle, context: &str) -> String {
         let script = std::mem::take(&mut self.script);
         oracle.run(&script).unwrap_or_else(|error| panic!("{context}: {error}"))
     }
 
-    /// A copy of the database as it stands, opened by us.
+    /// Returns a copy of the database in its current state, opened by Tailwater.
     fn copy(&self, name: &str) -> Scene {
         let copy = self.path.with_extension(name);
         copy_directory(&self.path, &copy);
@@ -141,7 +141,7 @@ fn cuts_within_key(files: &[Arc<FileMetadata>]) -> bool {
     })
 }
 
-/// What a table holds, with the pieces of its range tombstones joined.
+/// Returns the contents of a table, with the pieces of its range tombstones joined.
 fn joined_contents(scene: &Scene, file: &FileMetadata) -> Contents {
     let Contents { records, tombstones } = scene.contents(file);
     let mut fragments: Vec<StripedFragment<'_>> = Vec::new();
@@ -164,7 +164,7 @@ fn joined_contents(scene: &Scene, file: &FileMetadata) -> Contents {
     Contents { records, tombstones: joined }
 }
 
-/// Holds a level of ours against one of RocksDB's.
+/// Compares a level of Tailwater's with RocksDB's.
 fn compare(ours: &Scene, theirs: &Scene, level: usize, context: &str) {
     let level_contents = |scene: &Scene| {
         let mut all = Contents::default();
@@ -239,7 +239,7 @@ fn a_level_above_others_comes_out_as_rocksdb_makes_it() {
         subject.run(oracle, context);
         let mut ours = subject.copy("copy");
         if ours.files(0).len() < count - 1 {
-            // A piece came to nothing, and RocksDB would wait for more.
+            // A piece produced no table, and RocksDB would wait for a further one.
             subject.script.line(&[&"close"]);
             subject.run(oracle, context);
             return;

@@ -1,4 +1,4 @@
-//! Random writes, and what reads of them must find.
+//! Random writes, and the expected results of reads.
 
 use fastrand::Rng;
 use tailwater_format::key::{Sequence, ValueType};
@@ -13,17 +13,17 @@ pub(super) struct History {
     operator: MergeOperator,
     /// Whether there are entities and timed values.
     has_rare: bool,
-    /// Of the keys that only single deletions delete, which have a value.
+    /// Which of the keys that are deleted only by single deletions have a value.
     put_once: Vec<bool>,
 }
 
 impl History {
-    /// So many random writes to a few keys.
+    /// Creates a history of random writes to a few keys.
     pub(super) fn random(rng: &mut Rng, count: usize, operator: MergeOperator) -> Self {
         Self::of(rng, count, 24, operator, true)
     }
 
-    /// So many random writes to so many keys, none of them of an entity or a timed value.
+    /// Creates a history of random writes to `keys` keys, without entities and timed values.
     pub(super) fn plain(rng: &mut Rng, count: usize, keys: usize, operator: MergeOperator) -> Self {
         Self::of(rng, count, keys, operator, false)
     }
@@ -81,12 +81,12 @@ impl History {
         }
     }
 
-    /// The keys that there may be, in order.
+    /// Returns all keys that may exist, in order.
     pub(super) fn keys(&self) -> Vec<Vec<u8>> {
         (0..self.put_once.len()).map(key).collect()
     }
 
-    /// What a read at a sequence number finds.
+    /// Returns the expected result of a read at a sequence number.
     pub(super) fn get(&self, key: &[u8], at: Sequence) -> Option<Vec<u8>> {
         let mut operands: Vec<&[u8]> = Vec::new();
         let mut base = None;
@@ -125,7 +125,7 @@ impl History {
         self.operator.full_merge(key, base.as_deref(), &operands)
     }
 
-    /// All that a read at a sequence number finds.
+    /// Returns all keys and values visible at a sequence number.
     pub(super) fn all(&self, at: Sequence) -> Vec<(Vec<u8>, Vec<u8>)> {
         let found = |key: Vec<u8>| self.get(&key, at).map(|value| (key, value));
         self.keys().into_iter().filter_map(found).collect()

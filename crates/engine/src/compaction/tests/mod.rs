@@ -1,4 +1,4 @@
-//! Compactions of tables that were laid out by hand or by RocksDB.
+//! Compactions of tables created by hand or by RocksDB.
 
 mod allocations;
 #[path = "../../../tests/common/counting.rs"]

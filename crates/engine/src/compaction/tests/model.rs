@@ -1,4 +1,4 @@
-//! Random tables in random levels, compacted again and again: every read must find what it found.
+//! Random tables in random levels, compacted repeatedly: every read must keep its result.
 
 use std::sync::Arc;
 
@@ -14,9 +14,9 @@ use crate::MergeOperator;
 use crate::compaction::{InputLevel, Quiet};
 use crate::version::FileMetadata;
 
-/// How many histories there are for each operator.
+/// Number of histories for each operator.
 const ROUNDS: usize = 60;
-/// How many compactions each goes through.
+/// Number of compactions of each history.
 const COMPACTIONS: usize = 6;
 
 #[test]
@@ -39,7 +39,7 @@ fn reads_find_after_a_compaction_what_they_found_before() {
         check(&scene, &history, &format!("{context}, at first"));
         for at in 0..COMPACTIONS {
             let context = format!("{context}, compaction {at}");
-            // Parts that begin at low weight, and stop somewhere to go on at normal weight.
+            // Parts start at low priority, pause somewhere, and continue at normal priority.
             let looks = seed.rng.usize(..30);
             scene.quiet = seed.rng.bool().then(|| Arc::new(Quiet::over_after(looks)));
             compact(&mut scene, &mut seed.rng, &history, &context);
@@ -48,7 +48,7 @@ fn reads_find_after_a_compaction_what_they_found_before() {
     }
 }
 
-/// The history, cut into pieces of which the oldest is in the deepest level.
+/// Divides the history into pieces, the oldest for the deepest level.
 fn random_scene(
     rng: &mut Rng,
     storage: &SimStorage,
@@ -85,7 +85,7 @@ fn random_scene(
     scene
 }
 
-/// A piece as tables of a level: cut between user keys, range tombstones and all.
+/// Writes a piece as tables of a level, cut between user keys, with its range tombstones.
 fn add_run(scene: &mut Scene, rng: &mut Rng, level: usize, piece: &[Record]) {
     let mut cuts: Vec<Vec<u8>> = Vec::new();
     if level > 0 {
@@ -111,7 +111,7 @@ fn add_run(scene: &mut Scene, rng: &mut Rng, level: usize, piece: &[Record]) {
             continue;
         }
         // The table begins with the newest version of its first key, or with a range tombstone that
-        // is cut there.
+        // is truncated there.
         let smallest = begin.map_or(internal_key(b"", 0), |begin| {
             let newest = records.iter().map(|record| record.sequence).max().unwrap();
             internal_key(begin, pack_trailer(newest, 0x18))
@@ -121,7 +121,7 @@ fn add_run(scene: &mut Scene, rng: &mut Rng, level: usize, piece: &[Record]) {
     }
 }
 
-/// Compacts some tables into the next level that has any, or into the last.
+/// Compacts some tables into the next non-empty level, or into the last.
 fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     let filled: Vec<usize> = (0..6).filter(|&level| !scene.files(level).is_empty()).collect();
     let level = if filled.is_empty() { 6 } else { filled[rng.usize(..filled.len())] };
@@ -143,7 +143,7 @@ fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     }
     let mut inputs = vec![InputLevel { level, files }];
     if output_level > level {
-        // Between the two may be levels that the inputs overlap: only neighbours are compacted.
+        // Levels in between might overlap the inputs, so only adjacent ones are compacted.
         let between = (level + 1..output_level).any(|level| !scene.files(level).is_empty());
         assert!(!between, "{context}: from level {level} to {output_level}");
         let files = overlapping(scene, &inputs[0].files, output_level);
@@ -165,7 +165,7 @@ fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     }
 }
 
-/// The tables of a level that overlap others.
+/// Returns the tables of a level that overlap others.
 fn overlapping(scene: &Scene, files: &[Arc<FileMetadata>], level: usize) -> Vec<Arc<FileMetadata>> {
     let smallest = files.iter().map(|file| file.smallest_user_key()).min().unwrap();
     let largest = files.iter().map(|file| file.largest_user_key()).max().unwrap();
@@ -175,7 +175,7 @@ fn overlapping(scene: &Scene, files: &[Arc<FileMetadata>], level: usize) -> Vec<
     scene.files(level).into_iter().filter(overlaps).collect()
 }
 
-/// Every read at every snapshot and at present.
+/// Checks every read at every snapshot and at the latest sequence number.
 fn check(scene: &Scene, history: &History, context: &str) {
     let present: Sequence = history.records.len() as u64;
     for &at in scene.snapshots.iter().chain([&present, &(present + 1)]) {

@@ -1,5 +1,4 @@
-//! The readers that compactions have of their inputs: how much they ask for at once, and when they
-//! are closed.
+//! The readers of a compaction's inputs: the size of their requests, and when they are closed.
 
 use std::sync::Arc;
 
@@ -12,10 +11,10 @@ use super::scene::{Record, Scene};
 use crate::compaction::merge::{CoverCursor, Inputs};
 use crate::table::ReadPlan;
 
-/// What the device says that it takes as one request, in bytes.
+/// Maximum request size that the device reports, in bytes.
 const REQUEST_BYTES_MAX: u64 = 64 << 10;
 
-/// How many bytes a compaction of large tables asks for at once, on average.
+/// Returns the average request size of a compaction of large tables, in bytes.
 fn bytes_of_a_read(options: &str, request_bytes_max: Option<u64>) -> u64 {
     let storage = SimStorage::new(1);
     if let Some(bytes) = request_bytes_max {
@@ -43,7 +42,8 @@ fn reading_ahead_through_the_page_cache_stays_within_what_the_device_takes() {
     assert!(bytes_of_a_read(direct, Some(REQUEST_BYTES_MAX)) > 2 * REQUEST_BYTES_MAX);
 }
 
-/// Tables of two levels with range tombstones, which compactions open for themselves.
+/// Creates tables of two levels with range tombstones, which compactions open with separate
+/// readers.
 fn with_tombstones(storage: &SimStorage) -> Scene {
     let mut scene = Scene::simulated("use_direct_io_for_compaction_reads=true", storage);
     for (level, sequence) in [(1, 1_u64), (0, 100), (0, 200)] {
@@ -55,7 +55,7 @@ fn with_tombstones(storage: &SimStorage) -> Scene {
     scene
 }
 
-/// What is left of what a compaction reads with.
+/// The objects with which a compaction reads, as far as they are not dropped.
 #[derive(Default)]
 struct Left {
     inputs: Option<Inputs>,
@@ -83,7 +83,7 @@ impl Left {
         }
     }
 
-    /// Asserts that each part does what it is for without those that are gone.
+    /// Asserts that each remaining object works without the dropped ones.
     fn check(&mut self, context: &str) {
         if let Some(iterator) = &mut self.iterator {
             let mut count = 0;

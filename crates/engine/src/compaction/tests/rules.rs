@@ -1,4 +1,4 @@
-//! One rule at a time: what goes, what stays, and under which sequence number.
+//! One rule at a time: which records are dropped or kept, and with which sequence number.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use super::scene::{Record, Scene, text};
 use crate::merge_operator::{CustomMergeOperator, MergeOperator};
 use crate::{ErrorKind, OpenOptions};
 
-/// What becomes of records in one table of level 0, compacted into the last level or, with
-/// something below it in the range, into the one above. The table below is left out.
+/// Returns the records that remain of one table of level 0, compacted into the last level or, if a
+/// deeper table overlaps the range, into the level above. The deeper table is not included.
 fn compacted(
     options: &str,
     snapshots: &[Sequence],
@@ -89,8 +89,9 @@ fn a_deletion_below_a_single_deletion_breaks_the_contract() {
     assert_eq!(compacted(lenient, &[], &records, &[]).unwrap(), "");
 }
 
-/// A deletion below a write went because the write hid it, and the write went with its single
-/// deletion: what the deletion had deleted in a deeper level showed again.
+/// A deletion below a write was dropped because the write hid it, and the write was dropped with
+/// its single deletion: records that the deletion had deleted in a deeper level became visible
+/// again.
 #[test]
 fn a_deletion_stays_below_what_goes_with_a_single_deletion() {
     let records = [single("a", 9), put("a", 7), Record::delete("a", 5)];
@@ -99,10 +100,11 @@ fn a_deletion_stays_below_what_goes_with_a_single_deletion() {
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
     let above = [&[put("a", 12)], &records[..]].concat();
     assert_eq!(compacted("", &[], &above, &deeper).unwrap(), "a@12=12 a@5-");
-    // The write and its single deletion are still apart, and will go together later.
+    // The write and its single deletion are still in different stripes, and are dropped together
+    // later.
     assert_eq!(compacted("", &[8], &records, &deeper).unwrap(), "a@9-- a@7=7 a@5-");
     assert_eq!(compacted("", &[8], &records, &[]).unwrap(), "a@9-- a@0=7");
-    // A snapshot shows what is below the deletion.
+    // A snapshot sees records below the deletion.
     let seen = [&records[..], &[put("a", 3)]].concat();
     assert_eq!(compacted("", &[3], &seen, &[]).unwrap(), "a@5- a@0=3");
     let lenient = "enforce_single_del_contracts=false";
@@ -160,8 +162,8 @@ fn operands_fold_over_the_default_column_of_an_entity() {
     }
 }
 
-/// An operator whose `FullMergeV3` in RocksDB makes a value of an entity got the entity's other
-/// columns back from our compactions.
+/// Compactions returned an entity's other columns for an operator whose `FullMergeV3` in RocksDB
+/// turns an entity into a plain value.
 #[test]
 fn operands_replace_an_entity_where_the_operator_says_so() {
     struct Newest;
@@ -235,13 +237,13 @@ fn a_timed_value_takes_the_sequence_number_that_it_prefers() {
     let deeper = [put("0", 1), put("z", 1)];
     let as_it_was = compacted("", &[], &[timed(9, 4)], &deeper).unwrap();
     assert!(as_it_was.starts_with("a@9timedv"), "{as_it_was}");
-    // A tombstone that is older than the value, but newer than the number it prefers.
+    // The tombstone is older than the value, but newer than its preferred number.
     let records = [timed(9, 4), range("a", 6, "b")];
     assert!(compacted("", &[], &records, &[]).unwrap().starts_with("a@0timedv"));
 }
 
-/// A value whose flush had left the time of its write in the place of the sequence number that it
-/// prefers kept that for ever, for RocksDB to take it for its number.
+/// A value whose flush had stored the write time in place of its preferred sequence number kept it
+/// forever, and RocksDB took it for the sequence number.
 #[test]
 fn a_timed_value_that_prefers_no_lower_number_is_a_value_like_others() {
     let timed = |sequence, preferred: u64| {

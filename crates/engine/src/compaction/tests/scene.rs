@@ -1,4 +1,4 @@
-//! A column family of tables without a database around it.
+//! A column family of tables, without a database.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ use crate::table::{NewFiles, OpenBudget, ReadPlan, ReadProfile};
 use crate::version::{FileMetadata, FileNumbers, Version, VersionBuilder};
 use crate::{OpenOptions, Result};
 
-/// The levels that a version has.
+/// Number of levels of a version.
 const LEVELS: usize = 7;
 
 /// A record of a table, or a range tombstone, whose value is its end.
@@ -63,21 +63,21 @@ impl Record {
     }
 }
 
-/// An internal key of its parts.
+/// Builds an internal key from its parts.
 pub(super) fn internal_key(user_key: &[u8], trailer: u64) -> Vec<u8> {
     let mut internal_key = Vec::new();
     key::put_internal_key(&mut internal_key, user_key, trailer);
     internal_key
 }
 
-/// What a table holds: internal keys and values, and of range tombstones starts and ends.
+/// The contents of a table: internal keys and values, and starts and ends of range tombstones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Contents {
     pub(super) records: Vec<(Vec<u8>, Vec<u8>)>,
     pub(super) tombstones: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// A column family of tables, whose compactions are run by hand.
+/// A column family of tables, whose compactions the tests run explicitly.
 pub(super) struct Scene {
     pub(super) directory: PathBuf,
     pub(super) storage: Arc<dyn Storage>,
@@ -95,19 +95,19 @@ pub(super) struct Scene {
     pub(super) parts: usize,
     pub(super) max_output_file_bytes: u64,
     pub(super) max_overlap_bytes: u64,
-    /// Goes with the scene, where the tables are in a directory of its own.
+    /// The tables' own directory, if any, removed with the scene.
     _own: Option<TempDir>,
 }
 
 impl Scene {
-    /// One without tables, of these options.
+    /// Creates a scene without tables, with these options.
     pub(super) fn new(options: &str) -> Self {
         let mut open = OpenOptions::new(Arc::new(PosixStorage::new()));
         open.set_options(options).unwrap();
         Self::opened(&open)
     }
 
-    /// One without tables, of these options, in a directory of its own.
+    /// Creates a scene without tables, with these options, in a directory of its own.
     pub(super) fn opened(open: &OpenOptions) -> Self {
         let own = tempfile::tempdir().unwrap();
         let mut scene =
@@ -116,7 +116,7 @@ impl Scene {
         scene
     }
 
-    /// One without tables, in storage that can be made to fail.
+    /// Creates a scene without tables, in storage that can inject faults.
     pub(super) fn simulated(options: &str, storage: &SimStorage) -> Self {
         let directory = PathBuf::from("/database");
         storage.create_directory(&directory).unwrap();
@@ -125,7 +125,7 @@ impl Scene {
         Self::of(directory, &open, Arc::new(Version::with_levels(LEVELS)))
     }
 
-    /// One of tables in a directory, which a version lists.
+    /// Creates a scene from the tables of a version in a directory.
     pub(super) fn of(directory: PathBuf, open: &OpenOptions, version: Arc<Version>) -> Self {
         let open = open.sanitized(&directory, false);
         let io_modes = Arc::new(IoModes::new(open.database()));
@@ -172,8 +172,8 @@ impl Scene {
         }
     }
 
-    /// Adds a table of these records to a level. Range tombstones are cut at `bounds`, two internal
-    /// keys.
+    /// Adds a table of these records to a level. Range tombstones are truncated to `bounds`, two
+    /// internal keys.
     pub(super) fn add_table(
         &mut self,
         level: usize,
@@ -228,12 +228,12 @@ impl Scene {
         self.version = Arc::new(builder.finish(&Comparator::Bytewise, LEVELS).unwrap());
     }
 
-    /// The tables of a level.
+    /// Returns the tables of a level.
     pub(super) fn files(&self, level: usize) -> Vec<Arc<FileMetadata>> {
         self.version.levels()[level].files().to_vec()
     }
 
-    /// A compaction of these inputs into a level.
+    /// Creates a compaction of these inputs into a level.
     pub(super) fn compaction(&self, inputs: Vec<InputLevel>, output_level: usize) -> Compaction {
         let files = || inputs.iter().flat_map(|input| &input.files);
         let smallest = files().map(|file| file.smallest_user_key()).min().unwrap().to_vec();
@@ -259,13 +259,13 @@ impl Scene {
         }
     }
 
-    /// All tables of these levels, of which the last one is compacted into.
+    /// Creates a compaction of all tables of these levels into the last of them.
     pub(super) fn levels(&self, levels: &[usize]) -> Compaction {
         let inputs = levels.iter().map(|&level| InputLevel { level, files: self.files(level) });
         self.compaction(inputs.collect(), *levels.last().unwrap())
     }
 
-    /// A job, not run yet.
+    /// Creates a job without running it.
     pub(super) fn job(&self, compaction: Compaction) -> Job {
         let compression = TableCompression::for_level(
             &self.options,
@@ -304,7 +304,7 @@ impl Scene {
         }
     }
 
-    /// Runs a compaction and takes its outputs in the place of its inputs.
+    /// Runs a compaction and replaces its inputs with its outputs.
     pub(super) fn compact(&mut self, compaction: Compaction) -> Result<Outcome> {
         let deleted_files = compaction
             .inputs
@@ -327,7 +327,7 @@ impl Scene {
         Arc::new(SuperVersion::new(1, Vec::new(), version, settings))
     }
 
-    /// The value of a key at a sequence number.
+    /// Returns the value of a key at a sequence number.
     pub(super) fn get(&self, key: &[u8], at: Sequence) -> Option<Vec<u8>> {
         let current = EpochCell::new(Some(self.super_version()));
         let mut value = Vec::new();
@@ -335,7 +335,7 @@ impl Scene {
         found.then_some(value)
     }
 
-    /// All keys and values at a sequence number, by an iterator that goes one way or the other.
+    /// Returns all keys and values at a sequence number, read by a forward or backward iterator.
     pub(super) fn iterate(&self, at: Sequence, forward: bool) -> Vec<(Vec<u8>, Vec<u8>)> {
         let options = ReadOptions::default();
         let mut iterator = DbIterator::over(self.super_version(), at, &options, &PROFILE).unwrap();
@@ -351,7 +351,7 @@ impl Scene {
         found
     }
 
-    /// What a table holds.
+    /// Returns the contents of a table.
     pub(super) fn contents(&self, file: &FileMetadata) -> Contents {
         let table = Arc::new(self.readers.tables.open_uncached(file, Purpose::UserRead).unwrap());
         let mut contents = Contents::default();
@@ -370,7 +370,7 @@ impl Scene {
         contents
     }
 
-    /// What the tables of a level hold, one after the other.
+    /// Returns the contents of the tables of a level, in order.
     pub(super) fn level_contents(&self, level: usize) -> Contents {
         let mut all = Contents::default();
         for file in self.files(level) {
@@ -381,13 +381,13 @@ impl Scene {
         all
     }
 
-    /// How many files there are.
+    /// Returns the number of files.
     pub(super) fn file_count(&self) -> usize {
         self.storage.list(&self.directory).unwrap().len()
     }
 }
 
-/// How the tests read.
+/// Parameters of the tests' reads.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: false };
 
@@ -412,5 +412,5 @@ pub(super) fn text(contents: &Contents) -> String {
     all.map(show).collect::<Vec<_>>().join(" ")
 }
 
-/// That jobs are made of what threads may share.
+/// Checks the signature of `Job::run` at compile time.
 const _: fn(job::Job) -> Result<Outcome> = job::Job::run;

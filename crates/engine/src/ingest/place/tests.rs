@@ -1,4 +1,4 @@
-//! Where files go, over tables that are only their bounds.
+//! Placement of files, with tables that consist of bounds only.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::options::CompactionStyle;
 use crate::version::{FileMetadata, Version, VersionBuilder};
 use crate::{ErrorKind, Result};
 
-/// The last sequence number that was given out, and how many levels there are.
+/// The last assigned sequence number, and the number of levels.
 const LAST: u64 = 100;
 const LEVELS: usize = 7;
 
-/// What there is, in words: `2: a-c` is a table of level 2 with records throughout its bounds,
-/// `2: a~c` one that has none but at its bounds.
+/// The state as text: `2: a-c` is a table of level 2 with records throughout its bounds, `2: a~c`
+/// one with records only at its bounds.
 #[derive(Debug, Clone)]
 struct World {
     tables: Vec<&'static str>,
-    /// Compactions that run, by what they take in and the level that they write to: `a-c > 2`.
+    /// Running compactions, by their key range and output level: `a-c > 2`.
     running: Vec<&'static str>,
     base_level: usize,
     style: CompactionStyle,
@@ -43,8 +43,8 @@ impl World {
         }
     }
 
-    /// The level and sequence number of each file, given by its first and last key: `a-c`, or
-    /// `a-c)` where a range tombstone ends the last.
+    /// Returns the level and sequence number of each file, given by its first and last key: `a-c`,
+    /// or `a-c)` if the last key is the end of a range tombstone.
     fn places(&self, files: &[&str]) -> Result<Vec<(usize, u64)>> {
         let mut edit = VersionEdit::default();
         let mut sparse = Vec::new();
@@ -83,13 +83,13 @@ impl World {
         Ok(places.into_iter().map(|Place { level, sequence }| (level, sequence)).collect())
     }
 
-    /// The place of one file.
+    /// Returns the placement of one file.
     fn place(&self, file: &str) -> (usize, u64) {
         self.places(&[file]).unwrap_or_else(|error| panic!("{error}"))[0]
     }
 }
 
-/// Internal keys from `a-c`.
+/// Parses internal keys from `a-c`.
 fn bounds(text: &str, sequence: u64) -> (Vec<u8>, Vec<u8>) {
     let (begin, end) = text.split_once('-').expect("two keys");
     let key = |user_key: &str| {
@@ -139,7 +139,7 @@ fn a_file_goes_as_deep_as_nothing_is_in_its_way() {
         (&["6: c-e"], "a-c", (5, 101)),
         (&["2: b-b", "4: a-c"], "a-c", (1, 101)),
         (&["0: b-b"], "a-c", (0, 101)),
-        // A table that reaches over it and has nothing there is passed by.
+        // A table whose key range overlaps the file's but has no records there is ignored.
         (&["2: a~z"], "b-c", (6, 0)),
         (&["6: a~z"], "b-c", (5, 0)),
         (&["5: a~z", "6: b-b"], "b-c", (4, 101)),
@@ -164,7 +164,7 @@ fn a_running_compaction_is_in_the_way_where_it_writes() {
     assert_eq!(world("a-c > 3").place("b-d"), (2, 101));
     assert_eq!(world("a-c > 3").place("d-e"), (6, 0));
     assert_eq!(world("a-c > 1").place("c-d"), (0, 101));
-    // Also in a level that was the base when it began.
+    // This also applies in a level that was the base level when the compaction began.
     let higher = World { base_level: 5, ..world("a-c > 3") };
     assert_eq!(higher.place("b-d"), (0, 101));
 }
@@ -180,7 +180,7 @@ fn files_that_overlap_lie_one_above_the_other() {
     );
     assert_eq!(places(&["1: a-z"], &["a-c", "c-d", "a-d"]), [(0, 101), (0, 102), (0, 103)]);
     assert_eq!(places(&["2: a-b"], &["a-c", "c-d"]), [(1, 101), (0, 102)]);
-    // The key that a range tombstone ends before is not in its file.
+    // The exclusive end of a range tombstone is not in its file.
     assert_eq!(places(&[], &["a-c)", "c-d"]), [(6, 0), (6, 0)]);
 }
 

@@ -1,4 +1,4 @@
-//! Blocks of a table: how they are stored, and the entries in them.
+//! Blocks of a table, as stored, and their entries.
 
 use std::path::PathBuf;
 
@@ -12,18 +12,18 @@ use super::TableFile;
 use crate::inspect::read_exactly;
 use crate::{Error, Result};
 
-/// A block of entries, as it was found.
+/// A block of entries, as stored in the file.
 #[derive(Debug)]
 pub struct BlockReport {
-    /// Where it stands.
+    /// Its location.
     pub handle: BlockHandle,
     /// The number of its compression.
     pub compression_type: u8,
-    /// The checksum that is stored with it.
+    /// The checksum in its trailer.
     pub stored_checksum: u32,
-    /// The checksum that its bytes have.
+    /// The checksum of its bytes.
     pub computed_checksum: u32,
-    /// What it holds, or why that cannot be had. Where only the checksum is wrong, it can.
+    /// Its contents, or why they cannot be read. A wrong checksum alone does not prevent that.
     pub contents: Result<BlockContents>,
 }
 
@@ -39,11 +39,11 @@ pub struct BlockContents {
 /// An entry of a data block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Where it begins in its uncompressed block.
+    /// Its offset in the uncompressed block.
     pub offset: u32,
-    /// The user key; all of the key where it is too short to be an internal one.
+    /// The user key; the whole key if it is too short for an internal key.
     pub user_key: &'a [u8],
-    /// The sequence number, as it is stored: tables that were ingested store 0.
+    /// The sequence number as stored: ingested tables store 0.
     pub sequence: Sequence,
     /// The number of the entry's type.
     pub type_number: u8,
@@ -51,7 +51,7 @@ pub struct Entry<'a> {
     pub value: &'a [u8],
 }
 
-/// A block whose trailer was taken off.
+/// A block without its trailer.
 pub(super) struct Unpacked {
     pub(super) compression_type: u8,
     pub(super) stored_checksum: u32,
@@ -60,19 +60,19 @@ pub(super) struct Unpacked {
 }
 
 impl BlockReport {
-    /// Whether the block's bytes are those that were written, as far as its checksum tells.
+    /// Whether the block's checksum matches.
     pub fn checksum_holds(&self) -> bool {
         self.stored_checksum == self.computed_checksum
     }
 
-    /// How it is compressed, if that is known.
+    /// Its compression, if known.
     pub fn compression(&self) -> Option<Compression> {
         Compression::from_byte(self.compression_type)
     }
 }
 
 impl Entry<'_> {
-    /// What the entry does to its key, if its type is known.
+    /// The entry's type, if known.
     pub fn value_type(&self) -> Option<ValueType> {
         ValueType::from_byte(self.type_number)
     }
@@ -84,12 +84,12 @@ impl BlockContents {
         &self.bytes
     }
 
-    /// Where its parts stand.
+    /// Its layout.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Calls `each` with every entry in order and answers how many there are.
+    /// Calls `each` with every entry in order. Returns the number of entries.
     ///
     /// # Errors
     /// Corruption, at the first entry that does not decode, and the errors of `each`.
@@ -107,7 +107,7 @@ impl BlockContents {
         })
     }
 
-    /// Calls `each` with every key as it is stored and every value.
+    /// Calls `each` with every key as stored and every value.
     pub(super) fn for_each_raw(
         &self,
         mut each: impl FnMut(&[u8], &[u8]) -> Result<()>,
@@ -127,8 +127,8 @@ impl BlockContents {
         Ok(count)
     }
 
-    /// A decoder's error about these bytes. Offsets inside a block that may be compressed say
-    /// nothing about the file, so the block is named instead.
+    /// Converts a decoder's error about these bytes. The block may be compressed, so the error
+    /// gives the block's offset in the file rather than the offset inside the block.
     pub(super) fn damaged(&self, error: tailwater_format::Error) -> Error {
         let message = format!("in the block here: {error}");
         Error::corruption_at(&self.path, self.handle.offset, message)
@@ -139,8 +139,8 @@ impl TableFile {
     /// Reads a data block.
     ///
     /// # Errors
-    /// Corruption, for a handle that leaves the file; those of the system. What is wrong with the
-    /// block itself, the report tells.
+    /// Corruption, for a handle beyond the end of the file; I/O errors. The report contains errors
+    /// of the block itself.
     pub fn data_block(&self, handle: BlockHandle) -> Result<BlockReport> {
         let dictionary = match &self.dictionary {
             Ok(dictionary) => dictionary.as_ref(),
@@ -152,15 +152,15 @@ impl TableFile {
     /// Reads a block other than a data block.
     ///
     /// # Errors
-    /// As [`Self::data_block`].
+    /// Those of [`Self::data_block`].
     pub fn meta_block(&self, handle: BlockHandle) -> Result<BlockReport> {
         self.block_with(handle, None)
     }
 
-    /// A block as it stands in the file, its trailer behind it.
+    /// Reads a block with its trailer, as stored in the file.
     ///
     /// # Errors
-    /// Corruption, for a handle that leaves the file; those of the system.
+    /// Corruption, for a handle beyond the end of the file; I/O errors.
     pub fn stored_block(&self, handle: BlockHandle) -> Result<Vec<u8>> {
         if handle.end() > self.length {
             let message =
@@ -191,7 +191,7 @@ impl TableFile {
         })
     }
 
-    /// Takes a block out of the file, whatever its checksum says.
+    /// Reads and decompresses a block, whether or not its checksum matches.
     pub(super) fn unpack(
         &self,
         handle: BlockHandle,

@@ -1,4 +1,4 @@
-//! The filter of a table: what kind it is.
+//! Facts about the filter of a table.
 
 use tailwater_format::block::IndexFormat;
 use tailwater_format::table::BlockHandle;
@@ -7,54 +7,54 @@ use tailwater_format::table::meta::MetaBlock;
 use super::TableFile;
 use crate::Result;
 
-/// What is known of a table's filter.
+/// Facts about a table's filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterFacts {
     /// The name of the policies that read it: `rocksdb.BuiltinBloomFilter`.
     pub policy: String,
-    /// Where it stands; the index over its partitions, where it has those.
+    /// Its location, or that of the index of its partitions.
     pub handle: BlockHandle,
-    /// Where its partitions stand; none where it is one block.
+    /// The locations of its partitions; none if it is one block.
     pub partitions: Vec<BlockHandle>,
-    /// How many bytes its blocks take, trailers and the index over partitions not included.
+    /// The size of its blocks, without trailers and the index of partitions, in bytes.
     pub bytes: u64,
-    /// How it, or its first partition, is built.
+    /// The structure of it or of its first partition.
     pub structure: FilterStructure,
-    /// Whether whole keys were added.
+    /// Whether it contains whole keys.
     pub whole_keys: bool,
-    /// What extracted the prefixes that were added, if any were.
+    /// The name of the extractor of the prefixes that it contains, if any.
     pub prefix_extractor: Option<String>,
 }
 
-/// How a filter block is built.
+/// The structure of a filter block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FilterStructure {
     /// It has no keys.
     Empty,
     /// A Bloom filter of cache lines.
     Bloom {
-        /// How many bits are asked for a key.
+        /// Number of bits probed per key.
         probes: u8,
     },
     /// A Ribbon filter.
     Ribbon {
-        /// How many blocks of 128 rows it has.
+        /// Number of blocks of 128 rows.
         blocks: u32,
     },
     /// A Bloom filter of format_version 4 and below.
     LegacyBloom {
-        /// How many bits are asked for a key.
+        /// Number of bits probed per key.
         probes: u8,
     },
-    /// Not known: it says of every key that it may be there.
+    /// Unknown: every key may be present.
     Unknown {
-        /// The byte that says what it is.
+        /// The marker byte of its type.
         marker: u8,
     },
 }
 
 impl FilterStructure {
-    /// What the last five bytes of a filter block say.
+    /// Decodes the last five bytes of a filter block.
     fn of(block: &[u8]) -> Self {
         match block {
             [_, .., 0xff, 0, probes, 0, 0] => Self::Bloom { probes: probes & 0x1f },
@@ -69,10 +69,10 @@ impl FilterStructure {
 }
 
 impl TableFile {
-    /// What is known of the filter; `None` for a table without one.
+    /// Returns facts about the filter; `None` for a table without one.
     ///
     /// # Errors
-    /// Corruption, where the metaindex, the properties or the filter's blocks cannot be read.
+    /// Corruption, if the metaindex, the properties or the filter's blocks cannot be read.
     pub fn filter(&self) -> Result<Option<FilterFacts>> {
         let entries = self.meta_blocks.as_ref().map_err(Clone::clone)?;
         let found = entries.iter().find_map(|entry| match entry.kind()? {
@@ -84,7 +84,7 @@ impl TableFile {
         let properties = self.properties.as_ref().map_err(Clone::clone)?;
         let mut partitions = Vec::new();
         if partitioned {
-            // Filter partitions go without first keys, whatever the index of the data has.
+            // The index of filter partitions never has first keys.
             let delta_values = properties.index_value_is_delta_encoded;
             let format = IndexFormat { delta_values, first_keys: false };
             let (entries, damage) = self.index_block(handle, format)?;

@@ -1,4 +1,4 @@
-//! The index of a table: which data blocks it has.
+//! The index of a table.
 
 use tailwater_format::block::{IndexCursor, IndexFormat, Layout};
 use tailwater_format::table::meta::MetaBlock;
@@ -10,46 +10,46 @@ use crate::{Error, Result};
 /// The index of a table, as far as it can be read.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// Where its root stands.
+    /// The location of its root.
     pub root: BlockHandle,
     /// Whether its keys are user keys rather than internal keys.
     pub user_keys: bool,
-    /// Its partitions, where it has a second level.
+    /// Its partitions, if it has two levels.
     pub partitions: Vec<IndexPartition>,
-    /// What leads to data blocks, in order.
+    /// The entries that refer to data blocks, in order.
     pub entries: Vec<IndexEntry>,
-    /// Which parts of it are damaged, and so which data blocks are missing in `entries`.
+    /// Errors of damaged parts, whose data blocks are missing in `entries`.
     pub damage: Vec<Error>,
 }
 
 /// A partition of a two-level index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexPartition {
-    /// The key under which the root has it.
+    /// Its key in the root.
     pub key: Vec<u8>,
-    /// Where it stands.
+    /// Its location.
     pub handle: BlockHandle,
-    /// How many data blocks it leads to.
+    /// The number of data blocks to which it refers.
     pub entries: usize,
 }
 
-/// What leads to one data block.
+/// An entry that refers to a data block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// At or above the last key of the block, below the first key of the next.
+    /// A key at or above the last key of the block, and below the first key of the next.
     pub key: Vec<u8>,
-    /// Where the block stands.
+    /// The location of the block.
     pub handle: BlockHandle,
-    /// The block's first internal key, where the index has those.
+    /// The block's first internal key, if the index stores it.
     pub first_key: Option<Vec<u8>>,
 }
 
 impl TableFile {
-    /// Reads the index. What of it is damaged is told in [`Index::damage`].
+    /// Reads the index. [`Index::damage`] holds the errors of damaged parts.
     ///
     /// # Errors
-    /// Corruption, where the properties or the metaindex, without which the index cannot be read,
-    /// are damaged; those of the system.
+    /// Corruption, if the properties or the metaindex are damaged, without which the index cannot
+    /// be read; I/O errors.
     pub fn index(&self) -> Result<Index> {
         let properties = self.properties.as_ref().map_err(Clone::clone)?;
         let root = self
@@ -80,7 +80,7 @@ impl TableFile {
         Ok(index)
     }
 
-    /// The entries of one index block up to the first that does not decode, and what is wrong.
+    /// Returns the entries of an index block up to the first that does not decode, and the error.
     pub(super) fn index_block(
         &self,
         handle: BlockHandle,

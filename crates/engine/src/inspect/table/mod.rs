@@ -1,8 +1,7 @@
 //! Tables (SST files), part by part.
 //!
-//! A [`TableFile`] needs nothing but the file: what it cannot know from the table's own properties,
-//! the order of keys of a comparator that is not built in, it does not need, since it shows entries
-//! in the order of the file.
+//! A [`TableFile`] needs only the file. It does not need a comparator, since it shows entries in
+//! the order of the file.
 
 mod block;
 mod filter;
@@ -25,7 +24,7 @@ use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 use super::read_exactly;
 use crate::{Error, Result};
 
-/// A table whose parts are looked at one by one.
+/// A table file, for inspection of its parts.
 #[derive(Debug)]
 pub struct TableFile {
     file: Arc<dyn ReadFile>,
@@ -34,7 +33,7 @@ pub struct TableFile {
     meta_blocks: Result<Vec<MetaEntry>>,
     properties: Result<Properties>,
     dictionary: Result<Option<DecompressionDictionary>>,
-    /// Meta blocks that decode although their checksums do not hold.
+    /// Checksum errors of meta blocks that decode.
     damage: Vec<Error>,
 }
 
@@ -43,24 +42,24 @@ pub struct TableFile {
 pub struct MetaEntry {
     /// Its name: `rocksdb.properties`.
     pub name: Vec<u8>,
-    /// Where it stands.
+    /// Its location.
     pub handle: BlockHandle,
 }
 
 impl MetaEntry {
-    /// What the block holds, if its name is known.
+    /// The kind of the block, if its name is known.
     pub fn kind(&self) -> Option<MetaBlock<'_>> {
         MetaBlock::from_name(&self.name)
     }
 }
 
 impl TableFile {
-    /// Opens a table: reads its footer, and as far as they hold, its metaindex, properties and
-    /// dictionary.
+    /// Opens a table: reads its footer and, as far as they are readable, its metaindex, properties
+    /// and dictionary.
     ///
     /// # Errors
-    /// Corruption, for a file whose end is no footer; not supported, for tables of another kind;
-    /// those of the system.
+    /// Corruption, for a file without a valid footer; not supported, for other table formats; I/O
+    /// errors.
     pub fn open(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let file = storage.open(path, IoMode::Buffered, Purpose::Verification)?;
         let length = file.length()?;
@@ -96,7 +95,7 @@ impl TableFile {
         self.length
     }
 
-    /// Where the footer stands.
+    /// The offset of the footer.
     pub fn footer_offset(&self) -> u64 {
         self.length.saturating_sub(FOOTER_LENGTH as u64)
     }
@@ -106,24 +105,22 @@ impl TableFile {
         &self.footer
     }
 
-    /// What is wrong with metaindex, properties and dictionary although they could be read: their
-    /// checksums.
+    /// Checksum errors of metaindex, properties and dictionary that could be read nevertheless.
     pub fn damage(&self) -> &[Error] {
         &self.damage
     }
 
-    /// The blocks that the metaindex names, in its order, or what is wrong with it.
+    /// The blocks that the metaindex names, in its order, or its error.
     pub fn meta_blocks(&self) -> &Result<Vec<MetaEntry>> {
         &self.meta_blocks
     }
 
-    /// The properties, or what is wrong with them.
+    /// The properties, or their error.
     pub fn properties(&self) -> &Result<Properties> {
         &self.properties
     }
 
-    /// The dictionary that the data blocks are compressed with, if there is one, or what is wrong
-    /// with it.
+    /// The dictionary with which data blocks are compressed, if there is one, or its error.
     pub fn dictionary(&self) -> Result<Option<&[u8]>> {
         match &self.dictionary {
             Ok(dictionary) => Ok(dictionary.as_ref().map(DecompressionDictionary::bytes)),
@@ -132,11 +129,10 @@ impl TableFile {
     }
 
     /// Calls `each` with every range tombstone: an entry whose value is the end of the range.
-    /// Answers how many there are.
+    /// Returns their number.
     ///
     /// # Errors
-    /// Corruption, where the block of the tombstones or the metaindex is damaged, and the errors of
-    /// `each`.
+    /// Corruption, if the block of the tombstones or the metaindex is damaged; errors of `each`.
     pub fn range_tombstones(&self, each: &mut dyn FnMut(&Entry<'_>) -> Result<()>) -> Result<u64> {
         let Some(handle) = self.meta_handle(|kind| kind == MetaBlock::RangeDeletions)? else {
             return Ok(0);
@@ -146,15 +142,15 @@ impl TableFile {
         damage.pop().map_or(Ok(count), Err)
     }
 
-    /// The handle of the first meta block that `wanted` accepts.
+    /// Returns the handle of the first meta block that `wanted` accepts.
     fn meta_handle(&self, wanted: impl Fn(MetaBlock<'_>) -> bool) -> Result<Option<BlockHandle>> {
         let entries = self.meta_blocks.as_ref().map_err(Clone::clone)?;
         let mut entries = entries.iter();
         Ok(entries.find(|entry| entry.kind().is_some_and(&wanted)).map(|entry| entry.handle))
     }
 
-    /// A block of entries that is compressed without the dictionary, if at all. A checksum that
-    /// does not hold goes to `damage`.
+    /// Reads a block of entries that is not compressed with the dictionary. Adds a checksum error
+    /// to `damage`.
     fn meta_contents(&self, handle: BlockHandle, damage: &mut Vec<Error>) -> Result<BlockContents> {
         let report = self.block_with(handle, None)?;
         damage.extend(self.checksum_damage(
@@ -165,7 +161,7 @@ impl TableFile {
         report.contents
     }
 
-    /// What is wrong with a block whose checksum does not hold.
+    /// Returns the error of a block whose checksum does not match.
     fn checksum_damage(&self, handle: BlockHandle, stored: u32, computed: u32) -> Option<Error> {
         let message =
             || format!("corrupt block: expected checksum {computed:#010x}, found {stored:#010x}");
@@ -200,7 +196,7 @@ impl TableFile {
 
     fn read_dictionary(&self, damage: &mut Vec<Error>) -> Result<Option<DecompressionDictionary>> {
         let found = self.meta_handle(|kind| kind == MetaBlock::CompressionDictionary);
-        // Without a metaindex nothing leads to data blocks either.
+        // Without a metaindex, data blocks cannot be found either.
         let Some(handle) = found.unwrap_or_default() else { return Ok(None) };
         let unpacked = self.unpack(handle, None)?;
         let (stored, computed) = (unpacked.stored_checksum, unpacked.computed_checksum);

@@ -1,4 +1,4 @@
-//! `rocksdb.cfstats`: the levels of a column family, and what was done to them.
+//! `rocksdb.cfstats`: the levels of a column family, with their flushes and compactions.
 
 use std::fmt::Write as _;
 
@@ -8,12 +8,12 @@ use crate::stats::families::{FamilyDone, FamilyStatistics, StallCounts};
 use crate::stats::levels::{Figures, LevelFigures, Work};
 use crate::write::StallCause;
 
-/// The names of the columns that tell what was done, behind level, files, size and score.
+/// Names of the columns after level, files, size and score.
 const COLUMNS: &str = "Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB) Moved(GB) W-Amp \
                        Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn \
                        KeyDrop Rblob(GB) Wblob(GB)";
 
-/// What a column family consists of now, as far as it is reported.
+/// The current state of a column family, as far as it is reported.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FamilyState {
     pub(crate) name: String,
@@ -27,18 +27,18 @@ pub(crate) struct FamilyState {
     pub(crate) seconds: f64,
 }
 
-/// What a level consists of now.
+/// The current state of a level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LevelState {
     pub(crate) files: usize,
-    /// Of these, the inputs of compactions.
+    /// The files that are inputs of running compactions.
     pub(crate) files_being_compacted: usize,
     pub(crate) bytes: u64,
-    /// How much it wants to be compacted: from 1 on.
+    /// The compaction score; from 1 on the level needs compaction.
     pub(crate) score: f64,
 }
 
-/// What was done to a column family so far, to measure the next interval from.
+/// Returns the totals of a column family, from which the next interval is measured.
 pub(crate) fn family_done(state: &FamilyState, statistics: &FamilyStatistics) -> FamilyDone {
     let figures = statistics.levels.figures();
     FamilyDone {
@@ -50,7 +50,7 @@ pub(crate) fn family_done(state: &FamilyState, statistics: &FamilyStatistics) ->
     }
 }
 
-/// What a column family consists of and what was done to it.
+/// Returns the text of a column family's state and totals.
 pub(crate) fn family_text(state: &FamilyState, statistics: &FamilyStatistics) -> String {
     let figures = statistics.levels.figures();
     let earlier = statistics.done_at_last_dump();
@@ -73,10 +73,10 @@ pub(crate) fn family_text(state: &FamilyState, statistics: &FamilyStatistics) ->
     text
 }
 
-/// How often stalls were needed; and, if there were any, how often since there had been so many.
+/// Returns the text of the stall counts and, if there were any stalls, of their number since
+/// `earlier`.
 pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
-    // Nothing is compacted while these are looked at, so nothing is found with a compaction going
-    // on.
+    // Stall conditions are checked without regard to running compactions, so those counts are 0.
     let mut text = format!(
         "Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 0, \
          cf-l0-file-count-limit-stops-with-ongoing-compaction: 0, \
@@ -103,7 +103,7 @@ pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
 
 fn header(family: &str, rows: &str) -> String {
     let columns = format!("{rows}    Files   Size     Score {COLUMNS}");
-    // As long as the line with its end.
+    // As long as the line with its newline.
     let rule = "-".repeat(columns.len() + 1);
     format!("\n** Compaction Stats [{family}] **\n{columns}\n{rule}\n")
 }
@@ -137,7 +137,7 @@ fn append_line(
     done: &LevelFigures,
 ) {
     let seconds = done.micros as f64 / 1e6;
-    // One more, so that nothing is divided by nothing.
+    // One more, to avoid a division by zero.
     let elapsed = (done.micros + 1) as f64 / 1e6;
     let gigabytes_new = gigabytes(done.bytes_written) - gigabytes(done.bytes_read_in_level);
     let average = if done.count == 0 { 0.0 } else { seconds / done.count as f64 };
@@ -230,7 +230,7 @@ fn sum(figures: &Figures) -> LevelFigures {
     sum
 }
 
-/// 0 for a part of nothing.
+/// Returns part/whole; 0 if `whole` is 0.
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }

@@ -1,8 +1,8 @@
-//! Numbers as RocksDB shows them to people (`util/string_util.cc`).
+//! Number formats of RocksDB's reports (`util/string_util.cc`).
 
 use std::fmt;
 
-/// A count: thousands, millions and milliards are cut off from 10,000 of them on.
+/// A count, with suffix K from ten thousand, M from ten million and G from ten billion on.
 pub(super) struct Count(pub(super) u64);
 
 impl fmt::Display for Count {
@@ -17,7 +17,7 @@ impl fmt::Display for Count {
     }
 }
 
-/// A size, in the largest of KB, MB, GB and TB of which it is one at least; KB below.
+/// A size, in the largest unit of KB, MB, GB and TB that makes it at least 1, otherwise in KB.
 pub(super) struct Bytes(pub(super) u64);
 
 impl fmt::Display for Bytes {

@@ -1,8 +1,8 @@
-//! What `rocksdb.stats` and its parts say, in the layout of RocksDB (`db/internal_stats.cc`), so
-//! that what reads them there reads them here.
+//! The texts of `rocksdb.stats` and its parts, in RocksDB's layout (`db/internal_stats.cc`), so
+//! that existing parsers work.
 //!
-//! Figures of an interval are those since statistics were last written to the LOG. Latencies of
-//! files by level and the kinds of entries in the block cache are not kept, and so left out.
+//! An interval begins when statistics were last written to the LOG. File latencies by level and the
+//! kinds of block cache entries are not recorded, and so omitted.
 
 mod database;
 mod family;

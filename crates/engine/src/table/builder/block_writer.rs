@@ -1,4 +1,4 @@
-//! Puts blocks into a table's file, one behind the other: compressed, with trailers, padded.
+//! Writes blocks to a table's file: compressed, with trailers and padding.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use tailwater_io::stream::SequentialWriter;
 
 use crate::{Error, Result};
 
-/// The file of a table that is being built.
+/// The writer of a table's blocks.
 ///
-/// Its buffers and the codec's context are kept from block to block, so that writing allocates
-/// nothing once they have grown.
+/// It reuses its buffers and the codec's context, so that writing allocates nothing once they have
+/// grown.
 pub(super) struct BlockWriter {
     writer: SequentialWriter,
     path: PathBuf,
@@ -19,24 +19,24 @@ pub(super) struct BlockWriter {
     compressor: Compressor,
     compressed: Vec<u8>,
     verifier: Option<Verifier>,
-    /// How many bytes were written.
+    /// Number of bytes written.
     offset: u64,
-    /// Whether a block of the table is compressed.
+    /// Whether any block of the table is compressed.
     compressed_any: bool,
-    /// Whether what is written stays in the page cache, if it can.
+    /// Whether written bytes stay in the page cache, if possible.
     is_warm: bool,
 }
 
-/// What became of a block when it was written.
+/// A block that was written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Written {
-    /// Where it stands.
+    /// Its location.
     pub(super) handle: BlockHandle,
-    /// How it is compressed.
+    /// Its compression.
     pub(super) compression: Compression,
 }
 
-/// Decompresses what was compressed, and compares.
+/// Verifies compressed blocks by decompressing them.
 #[derive(Default)]
 struct Verifier {
     decompressor: Decompressor,
@@ -44,7 +44,8 @@ struct Verifier {
 }
 
 impl BlockWriter {
-    /// Begins at the start of a file. `verify` decompresses every compressed block and compares.
+    /// Creates a writer at the start of a file. `verify` verifies every compressed block by
+    /// decompressing it.
     pub(super) fn new(
         writer: SequentialWriter,
         path: &Path,
@@ -70,22 +71,22 @@ impl BlockWriter {
         &self.path
     }
 
-    /// Says whether what is written from here on stays in the page cache, if it can.
+    /// Sets whether bytes written from now on stay in the page cache, if possible.
     pub(super) fn set_warm(&mut self, is_warm: bool) {
         self.is_warm = is_warm;
     }
 
-    /// How many bytes were written.
+    /// Number of bytes written.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// How blocks are protected.
+    /// Returns the checksum of blocks.
     pub(super) fn checksum(&self) -> BlockChecksum {
         self.checksum
     }
 
-    /// How blocks are compressed that gain by it.
+    /// Returns the compression of blocks that benefit from it.
     pub(super) fn compression(&self) -> Compression {
         self.compressor.compression()
     }
@@ -95,11 +96,11 @@ impl BlockWriter {
         self.compressed_any.then(|| self.compression()).into_iter().collect()
     }
 
-    /// Writes a block, compressed if that saves enough. What `block` holds afterwards is
-    /// unspecified.
+    /// Writes a block, compressed if that saves enough. The contents of `block` are unspecified
+    /// afterwards.
     ///
     /// # Errors
-    /// Those of the file; corruption, where a compressed block does not decompress to itself.
+    /// Errors of the file; corruption, if a compressed block does not decompress to the original.
     pub(super) fn write(&mut self, block: &mut Vec<u8>) -> Result<Written> {
         let compression = self.compressor.compress(block, &mut self.compressed);
         if compression == Compression::None {
@@ -114,7 +115,7 @@ impl BlockWriter {
         written
     }
 
-    /// Writes a block as it is. What `block` holds afterwards is unspecified.
+    /// Writes a block uncompressed. The contents of `block` are unspecified afterwards.
     ///
     /// # Errors
     /// Those of the file.
@@ -122,7 +123,7 @@ impl BlockWriter {
         self.put(block, Compression::None)
     }
 
-    /// Writes bytes that are no block.
+    /// Writes bytes that are not a block.
     ///
     /// # Errors
     /// Those of the file.
@@ -145,12 +146,12 @@ impl BlockWriter {
         self.write_bytes(&ZEROS[..length as usize])
     }
 
-    /// Gives the file back, to be synced and closed.
+    /// Returns the file, for the owner to sync and close.
     pub(super) fn into_writer(self) -> SequentialWriter {
         self.writer
     }
 
-    /// Writes a block and its trailer at once.
+    /// Writes a block and its trailer together.
     fn put(&mut self, bytes: &mut Vec<u8>, compression: Compression) -> Result<Written> {
         let handle = BlockHandle { offset: self.offset, size: bytes.len() as u64 };
         let trailer = self.checksum.trailer(self.offset, bytes, compression.to_byte());
@@ -164,7 +165,7 @@ impl BlockWriter {
         match decompressor.decompress(compression, compressed, None, output) {
             Ok(()) if *output == block => Ok(()),
             Ok(()) => {
-                let message = "a block was not the same after it was compressed and decompressed";
+                let message = "a block differed after it was compressed and decompressed";
                 Err(Error::corruption_at(&self.path, self.offset, message))
             }
             Err(error) => Err(Error::decoding(&self.path, self.offset, error)),

@@ -1,4 +1,4 @@
-//! How the blocks of one table are compressed, as the options choose by level.
+//! Compression of a table's blocks, chosen by the options and the level.
 //!
 //! Source: `GetCompressionFlush` in `db/db_impl/db_impl.cc`, `GetCompressionType` and
 //! `GetCompressionOptions` in `db/compaction/compaction_picker.cc`, and
@@ -20,12 +20,12 @@ pub struct TableCompression {
 }
 
 impl TableCompression {
-    /// Not at all.
+    /// No compression.
     pub fn none() -> Self {
         Self { kind: Compression::None, options: CompressionOptions::default() }
     }
 
-    /// What a column family's options choose for tables that flushes write.
+    /// Returns the compression of tables that flushes write.
     pub fn for_flush(options: &ColumnFamilyOptions) -> Self {
         let universal = options.compaction_style == CompactionStyle::Universal;
         let spared =
@@ -39,9 +39,8 @@ impl TableCompression {
         Self { kind: format_compression(kind), options: options.compression_opts.clone() }
     }
 
-    /// What a column family's options choose for tables that compactions write into `level`.
-    /// `base_level` is the first level below 0 that has tables, or 1; `bottommost` says that no
-    /// lower level has any.
+    /// Returns the compression of tables that compactions write into `level`. `base_level` is the
+    /// first level below 0 that has tables, or 1; `bottommost` says that no lower level has any.
     pub fn for_level(
         options: &ColumnFamilyOptions,
         level: usize,
@@ -65,8 +64,7 @@ impl TableCompression {
         Self { kind: format_compression(kind), options: options.clone() }
     }
 
-    /// What a column family's options choose for tables that are made outside a database: as for
-    /// its last level.
+    /// Returns the compression of tables created outside a database: that of the last level.
     pub fn for_external(options: &ColumnFamilyOptions) -> Self {
         let is_bottommost = options.bottommost_compression != CompressionType::Inherited;
         let kind = match options.compression_per_level.last() {
@@ -82,10 +80,10 @@ impl TableCompression {
         Self { kind: format_compression(kind), options: options.clone() }
     }
 
-    /// A compressor of blocks.
+    /// Creates a compressor of blocks.
     ///
     /// # Errors
-    /// Unsupported, for a kind that is not written or a level that it does not have.
+    /// Unsupported, for an algorithm that is not written or a level that it does not have.
     pub(super) fn compressor(&self) -> tailwater_format::Result<Compressor> {
         let options = CompressorOptions {
             level: self.options.level,
@@ -95,14 +93,14 @@ impl TableCompression {
         Compressor::new(self.kind, &options, &[])
     }
 
-    /// The options as the properties of a table have them, for people.
+    /// Returns the text of the options in a table's properties.
     pub(super) fn description(&self) -> String {
         let options = &self.options;
         let numbers = [
             ("window_bits", i64::from(options.window_bits)),
             ("level", options.level.into()),
             ("strategy", options.strategy.into()),
-            // No dictionary is made, whatever the options ask for.
+            // Dictionaries are never written, whatever the options say.
             ("max_dict_bytes", 0),
             ("zstd_max_train_bytes", 0),
             ("enabled", options.enabled.into()),
@@ -120,8 +118,7 @@ impl TableCompression {
     }
 }
 
-/// The option's value as blocks name it. There is nothing left to inherit here, which checking the
-/// options has seen to.
+/// Converts an option's value. `Inherited` does not occur here, as the checked options guarantee.
 fn format_compression(kind: CompressionType) -> Compression {
     match kind {
         CompressionType::None | CompressionType::Inherited => Compression::None,

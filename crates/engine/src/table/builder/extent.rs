@@ -1,4 +1,4 @@
-//! What a table spans: from which key and sequence number to which, and which blob files.
+//! The extent of a table: its ranges of keys and sequence numbers, and its oldest blob file.
 
 use std::cmp::Ordering;
 
@@ -6,7 +6,7 @@ use tailwater_format::blob::BlobIndex;
 use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType};
 use tailwater_format::{Comparator, Error, Result, timed_value, wide_column};
 
-/// What a table spans.
+/// The extent of a table.
 #[derive(Debug, Clone)]
 pub(super) struct Extent {
     /// The internal key of the first entry; empty without entries.
@@ -18,12 +18,12 @@ pub(super) struct Extent {
     pub(super) smallest_sequence: Sequence,
     pub(super) largest_sequence: Sequence,
     pub(super) oldest_blob_file_number: Option<u64>,
-    /// The lowest sequence number that a timed value prefers.
+    /// The smallest preferred sequence number of a timed value.
     pub(super) smallest_preferred_sequence: Sequence,
 }
 
 impl Extent {
-    /// Of a table without entries.
+    /// The extent of an empty table.
     pub(super) fn empty() -> Self {
         Self {
             first_key: Vec::new(),
@@ -36,8 +36,7 @@ impl Extent {
         }
     }
 
-    /// Takes in an entry, whose internal key is above those before. Which one was the last is told
-    /// once, at the end.
+    /// Adds an entry, whose internal key is above those before. [`Extent::end`] gets the last key.
     #[inline]
     pub(super) fn add(
         &mut self,
@@ -59,13 +58,13 @@ impl Extent {
         }
     }
 
-    /// Tells the internal key of the last entry, where there are entries.
+    /// Ends the entries, with the internal key of the last one. Called only if there are entries.
     pub(super) fn end(&mut self, comparator: &Comparator, last_key: &[u8]) {
         let first_key = std::mem::take(&mut self.first_key);
         self.add_range(comparator, &first_key, last_key);
     }
 
-    /// Takes in a range of internal keys, both bounds included.
+    /// Adds a range of internal keys, both bounds included.
     pub(super) fn add_range(&mut self, comparator: &Comparator, smallest: &[u8], largest: &[u8]) {
         let compare = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b);
         if self.smallest.is_empty() || compare(smallest, &self.smallest) == Ordering::Less {
@@ -102,7 +101,8 @@ impl Extent {
     }
 }
 
-/// Where a range tombstone ends that goes up to a user key: before every record of that key.
+/// Returns the internal end key of a range tombstone that ends at a user key, exclusive: it sorts
+/// before every record of that key.
 pub(super) fn tombstone_end(user_key: &[u8]) -> Vec<u8> {
     let mut end = Vec::new();
     let trailer = key::pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);

@@ -1,23 +1,23 @@
-//! The filter of a table, collected key by key.
+//! Construction of a table's filter.
 
 use tailwater_format::filter::BloomBuilder;
 
 use super::Format;
 use crate::PrefixExtractor;
 
-/// Collects the hashes of keys and prefixes, and makes a filter block of them.
+/// Collects the hashes of keys and prefixes, and builds a filter block.
 #[derive(Debug)]
 pub(super) struct FilterBuilder {
     bloom: BloomBuilder,
     whole_keys: bool,
     prefixes: Option<PrefixExtractor>,
-    /// Whether the block is made twice, so that a fault of the memory or processor shows.
+    /// Whether the block is built twice, to detect memory or CPU faults.
     checks: bool,
 }
 
 impl FilterBuilder {
-    /// A builder without keys; `None` where the format has no filters. A Ribbon policy gets a Bloom
-    /// filter of as many bits as its accuracy would take in one, which every reader accepts.
+    /// Creates a builder without keys; `None` if the format has no filters. For a Ribbon policy it
+    /// builds a Bloom filter of the same accuracy, which every reader accepts.
     pub(super) fn new(format: &Format) -> Option<Self> {
         Some(Self {
             bloom: format.filter_policy?.bloom_builder()?,
@@ -27,7 +27,7 @@ impl FilterBuilder {
         })
     }
 
-    /// Adds what the filter is to know of a user key.
+    /// Adds a user key, its prefix, or both.
     #[inline]
     pub(super) fn add(&mut self, user_key: &[u8]) {
         let prefix = self.prefixes.as_ref().and_then(|prefixes| prefixes.prefix(user_key));
@@ -39,17 +39,17 @@ impl FilterBuilder {
         }
     }
 
-    /// How many keys and prefixes were added and counted.
+    /// Returns the number of keys and prefixes added.
     pub(super) fn num_entries(&self) -> usize {
         self.bloom.num_entries()
     }
 
-    /// The length that the block would have, in bytes.
+    /// Returns the length that the block would have now, in bytes.
     pub(super) fn size_estimate(&self) -> usize {
         self.bloom.block_length(self.bloom.num_entries())
     }
 
-    /// The filter block; `None` if making it twice made two different ones.
+    /// Returns the filter block; `None` if building it twice gave different results.
     pub(super) fn finish(mut self) -> Option<Vec<u8>> {
         let again = self.checks.then(|| self.bloom.clone().finish());
         let block = self.bloom.finish();

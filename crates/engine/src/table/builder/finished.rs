@@ -1,4 +1,4 @@
-//! A table that is complete: what the MANIFEST is to know of it.
+//! A complete table, and its facts for the MANIFEST.
 
 use tailwater_format::key::Sequence;
 use tailwater_format::table::Properties;
@@ -6,35 +6,35 @@ use tailwater_format::version_edit::NewFile;
 
 use crate::handover::Takeover;
 
-/// A table that is complete, though not yet durable.
+/// A complete table, which is not durable yet.
 #[derive(Debug)]
 pub struct FinishedTable {
     /// The file's length in bytes.
     pub size: u64,
     /// The smallest internal key, range tombstones included.
     pub smallest: Vec<u8>,
-    /// The largest internal key, range tombstones included: where one of these ends last, its end
-    /// key with the highest sequence number.
+    /// The largest internal key, range tombstones included. If a range tombstone ends last, this is
+    /// its end key with the maximum sequence number.
     pub largest: Vec<u8>,
     /// The lowest sequence number.
     pub smallest_sequence: Sequence,
     /// The highest sequence number.
     pub largest_sequence: Sequence,
-    /// The lowest number of a blob file that the table refers to.
+    /// The lowest number of the blob files that the table refers to.
     pub oldest_blob_file_number: Option<u64>,
     /// The length of everything behind the data blocks, in bytes.
     pub tail_size: u64,
     /// The table's unique id; zeros if it has none of its own.
     pub unique_id: [u64; 2],
-    /// The properties, as they stand in the file.
+    /// The properties, as written to the file.
     pub properties: Properties,
-    /// What it takes over of what users read.
+    /// The table's part in warm handover, if any.
     pub(crate) takeover: Option<Takeover>,
 }
 
 impl FinishedTable {
-    /// The table as a version edit puts it into `level`. What the table itself does not know is
-    /// left as for an unknown file: its path, its epoch, and how many bytes its range tombstones
+    /// Returns the version edit's entry that adds the table to `level`. Facts that the table does
+    /// not know keep their defaults: its path, its epoch, and the bytes that its range tombstones
     /// cover.
     pub fn new_file(&self, level: u32) -> NewFile {
         NewFile {

@@ -1,4 +1,4 @@
-//! How the tables of a column family are written.
+//! The format of the tables of a column family.
 
 use tailwater_format::Comparator;
 use tailwater_format::block::{BuilderOptions, IndexBuilderOptions, IndexFormat, IndexShortening};
@@ -9,14 +9,14 @@ use tailwater_format::table::BLOCK_TRAILER_LENGTH;
 use crate::PrefixExtractor;
 use crate::options::{self, BlockBasedTableOptions, ColumnFamilyOptions, DataBlockIndexType};
 
-/// The lowest version of the format that is written.
+/// The lowest format version that is written.
 const VERSION_MIN: u32 = 5;
 
-/// The page that aligned blocks do not cross, in bytes.
+/// Size of the pages that aligned blocks do not cross, in bytes.
 const PAGE: u64 = 4096;
 
-/// How the tables of a column family are written: its options, which have to be within their ranges
-/// and checked, and the objects that they name. Shared by all builders of the family.
+/// The format of the tables of a column family: its options, which must be sanitized and checked,
+/// and the objects that they name. Shared by all builders of the family.
 #[derive(Debug, Clone)]
 pub struct Format {
     pub(super) comparator: Comparator,
@@ -27,15 +27,15 @@ pub struct Format {
 }
 
 impl Format {
-    /// The format that a column family's options ask for. `merge_operator_name` is the operator's
-    /// own name, `None` without one.
+    /// Returns the format for a column family's options. `merge_operator_name` is the operator's
+    /// own name, if there is one.
     pub fn new(
         options: &ColumnFamilyOptions,
         comparator: Comparator,
         prefix_extractor: Option<PrefixExtractor>,
         merge_operator_name: Option<&str>,
     ) -> Self {
-        // A filter has the bytes of keys, and would miss keys that are equal to them.
+        // A filter hashes the bytes of keys, and would miss equal keys with different bytes.
         let filter_policy = match comparator.equates_different_bytes() {
             true => None,
             false => filter_policy(&options.table_factory.filter_policy),
@@ -58,7 +58,7 @@ impl Format {
 
     pub(super) fn block_options(&self) -> BuilderOptions {
         let options = &self.options;
-        // So would a hash index.
+        // A hash index would miss equal keys with different bytes, too.
         let hashed = options.data_block_index_type == DataBlockIndexType::BinaryAndHash
             && self.comparator.tells_all_bytes_apart();
         BuilderOptions {
@@ -77,7 +77,7 @@ impl Format {
         }
     }
 
-    /// Whether index values follow from the block before: not where padding stands between blocks.
+    /// Whether index values are delta-encoded, which needs blocks without padding between them.
     pub(super) fn delta_index_values(&self) -> bool {
         !self.options.block_align
     }
@@ -92,7 +92,7 @@ impl Format {
         }
     }
 
-    /// The bytes to whose multiples data blocks are padded; 0 pads none.
+    /// Returns the alignment of data blocks, in bytes; 0 for none.
     pub(super) fn alignment(&self) -> u64 {
         if self.options.block_align { self.options.block_size.min(PAGE) } else { 0 }
     }
@@ -129,14 +129,15 @@ fn filter_policy(policy: &options::FilterPolicy) -> Option<FilterPolicy> {
     }
 }
 
-/// Where data blocks end. Source: `table/block_based/flush_block_policy.cc`.
+/// Size limits at which data blocks end. Source: `table/block_based/flush_block_policy.cc`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BlockLimits {
-    /// A block of this size takes no further entry.
+    /// Size at which a block ends, in bytes.
     size: usize,
-    /// One above this size takes none that would carry it beyond its size; 0 for any that fits in.
+    /// Size above which a block ends before an entry that would exceed `size`, in bytes; 0 disables
+    /// this.
     almost_full: usize,
-    /// No entry may carry a block and its trailer beyond its size, whatever size it has.
+    /// Whether a block with its trailer must not exceed `size`, however full it is.
     aligned: bool,
 }
 

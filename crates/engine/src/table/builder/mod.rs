@@ -1,28 +1,27 @@
-//! Writing a table: from entries in order to a file that RocksDB reads as its own.
+//! Building of tables that RocksDB reads as its own.
 //!
-//! A [`Builder`] takes entries in the order of their internal keys, and range tombstones in any.
-//! Flush, recovery, compaction and whoever makes tables to be ingested use it alike; what differs
-//! is the [`Format`], which a column family's tables share, the [`TableCompression`] of the level,
-//! and the [`Origin`].
+//! A [`Builder`] takes entries in the order of their internal keys, and range tombstones in any
+//! order. Flush, recovery, compaction and writers of tables for ingestion all use it, with the
+//! [`Format`] shared by a column family's tables, the [`TableCompression`] of the level, and the
+//! [`Origin`].
 //!
 //! # Invariants
-//! - Keys ascend strictly; an entry out of order is refused before anything of it is kept.
+//! - Keys ascend strictly; an entry out of order is refused and not added.
 //! - Blocks end where RocksDB ends them, and hold the bytes that RocksDB would write.
-//! - Properties count exactly what was added: the next compaction compares.
-//! - The first failure latches: nothing is added after it, and every later call answers with it.
+//! - Properties count exactly what was added: the next compaction checks this.
+//! - The first failure latches: nothing is added after it, and every later call returns it.
 //!
 //! # Steps
-//! 1. Data blocks go to the file as they fill up. The index entry of each is made when the key
-//!    after it is known, so that a short key between the two can stand for it.
+//! 1. Data blocks are written as they fill up. Each block's index entry is added when the next
+//!    block's first key is known, so that a short separator between the two blocks can be used.
 //! 2. [`Builder::finish`] writes the last data block, then filter, index, range tombstones,
 //!    properties, metaindex and footer.
-//! 3. The owner syncs the file, then its directory, then tells the MANIFEST. The builder never
+//! 3. The owner syncs the file, then its directory, then adds it to the MANIFEST. The builder never
 //!    syncs.
 //!
 //! # Crash
-//! Until the last step the file is one that no MANIFEST names, and recovery removes it. What there
-//! is of it is not taken for a table: the footer that makes it one is written last, and the bytes
-//! before it are checked by what they hold.
+//! Until the last step no MANIFEST names the file, and recovery removes it. A partial file cannot
+//! be mistaken for a table: the footer is written last, and checksums protect the bytes before it.
 //!
 //! Source: `table/block_based/block_based_table_builder.cc`, `db/builder.cc`, `FileMetaData` in
 //! `db/version_edit.{h,cc}`.
@@ -58,12 +57,12 @@ use format::BlockLimits;
 pub use format::Format;
 pub use origin::Origin;
 
-/// Builds one table. Dropping it before [`Builder::finish`] leaves a file that is no table, for its
+/// Builds one table. Dropping it before [`Builder::finish`] leaves an incomplete file, for its
 /// owner to remove.
 ///
-/// One thread at a time. Once its buffers have grown to the size of a block, adding an entry
-/// allocates nothing but the eight bytes of its hash for the filter. Memory: two blocks, the index,
-/// the filter's hashes and the range tombstones, until the table is finished.
+/// Used by one thread at a time. Once its buffers have grown to the size of a block, adding an
+/// entry allocates only its eight-byte hash for the filter. Memory: two blocks, the index, the
+/// filter's hashes and the range tombstones, until the table is finished.
 #[derive(Debug)]
 pub struct Builder {
     format: Arc<Format>,
@@ -73,26 +72,26 @@ pub struct Builder {
     limits: BlockLimits,
     index: IndexBuilder,
     filter: Option<FilterBuilder>,
-    /// Internal start keys and end keys, and how long these are together.
+    /// Internal start keys and end keys.
     range_tombstones: Vec<(Vec<u8>, Vec<u8>)>,
     range_tombstones_length: usize,
     extent: Extent,
     properties: Properties,
-    /// A finished block on its way to the file.
+    /// The finished block that is being written.
     finished_block: Vec<u8>,
     separator: Vec<u8>,
-    /// What it takes over of what users read, if anything is.
+    /// The table's part in warm handover, if any.
     takeover: Option<Takeover>,
-    /// When sequence numbers were written, if the table is to tell it.
+    /// Write times of sequence numbers, if the table records them.
     times: Option<Arc<SequenceTimes>>,
     failure: Option<Error>,
 }
 
 impl Builder {
-    /// Begins the table that `writer` writes, an empty file at `path`.
+    /// Starts a table. `writer` writes to an empty file at `path`.
     ///
     /// # Errors
-    /// Not supported, for a compression that is not written or a level that it does not have.
+    /// Not supported, for a compression that cannot be written or a level that it does not have.
     pub fn new(
         format: Arc<Format>,
         compression: &TableCompression,
@@ -128,29 +127,29 @@ impl Builder {
         })
     }
 
-    /// The same without a filter, whatever the format says: for the last level, where
-    /// `optimize_filters_for_hits` wants none. It comes before the first entry.
+    /// Omits the filter, whatever the format says: for the last level with
+    /// `optimize_filters_for_hits`. Must be called before the first entry.
     #[must_use]
     pub fn without_filter(mut self) -> Self {
         self.filter = None;
         self
     }
 
-    /// Has blocks stay in memory that come from what users read.
+    /// Keeps blocks in memory whose records come from blocks that users read.
     #[must_use]
     pub(crate) fn taking_over(mut self, takeover: Option<Takeover>) -> Self {
         self.takeover = takeover;
         self
     }
 
-    /// Has the table tell when its sequence numbers were written.
+    /// Records the write times of sequence numbers in the table.
     #[must_use]
     pub(crate) fn telling_times(mut self, times: Option<Arc<SequenceTimes>>) -> Self {
         self.times = times;
         self
     }
 
-    /// As [`Builder::add`], of an entry that users get at in some way.
+    /// Does what [`Builder::add`] does, for an entry from a block with the given warmth.
     #[inline]
     pub(crate) fn add_warm(
         &mut self,
@@ -165,30 +164,30 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds an entry: an internal key above all those before, of any type but a range deletion.
+    /// Adds an entry. Its internal key is above all those before, and not a range deletion.
     ///
     /// # Errors
-    /// Corruption, for a key that is out of order or no internal key, and a blob index, entity or
-    /// timed value that is malformed; not supported, for a key or value of 4 GiB; those of the
-    /// file, which may be of blocks written long before. Each is latched.
+    /// Corruption, for a key that is out of order or not an internal key, or for a malformed blob
+    /// index, entity or timed value; not supported, for a key or value of 4 GiB; errors of the
+    /// file, which may concern blocks written long before. Each is latched.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         self.latched(|builder| builder.add_entry(internal_key, value))
     }
 
-    /// Adds a range tombstone: the internal key of its start, of the type of range deletions, and
-    /// the user key of its end. The table then reaches as far as the tombstone does.
+    /// Adds a range tombstone, given as the internal key of its start, of the range deletion type,
+    /// and the user key of its end. The table's key range grows to include it.
     ///
     /// # Errors
-    /// Corruption, for a key of another type or a range that ends before it begins; latched.
+    /// Corruption, for a key of another type or an empty range; latched.
     pub fn add_range_tombstone(&mut self, start: &[u8], end: &[u8]) -> Result<()> {
         self.add_range_tombstone_within(start, end, start, &tombstone_end(end))
     }
 
-    /// Adds a range tombstone of which only the part between two internal keys, both included, is
-    /// this table's to cover: one that a compaction has cut at the bounds of the file.
+    /// Adds a range tombstone that a compaction truncated at the bounds of the file: the table
+    /// covers only the part between two internal keys, both included.
     ///
     /// # Errors
-    /// As [`Builder::add_range_tombstone`], and corruption for bounds that are out of order.
+    /// Those of [`Builder::add_range_tombstone`]; corruption, for bounds that are out of order.
     pub fn add_range_tombstone_within(
         &mut self,
         start: &[u8],
@@ -204,18 +203,18 @@ impl Builder {
         self.properties.num_entries == 0
     }
 
-    /// How many entries and range tombstones were added.
+    /// Returns the number of entries and range tombstones added.
     pub fn num_entries(&self) -> u64 {
         self.properties.num_entries
     }
 
-    /// How many bytes the blocks that are complete take in the file: what RocksDB holds against a
+    /// Returns the size of the complete blocks in the file, in bytes, which RocksDB compares with a
     /// table's target size.
     pub fn size(&self) -> u64 {
         self.output.offset()
     }
 
-    /// How many bytes the file would have at most, about, if it were finished now.
+    /// Returns an approximate upper bound of the file's size if it were finished now, in bytes.
     pub fn size_estimate(&self) -> u64 {
         let pending = match self.block.is_empty() {
             true => 0,
@@ -224,9 +223,9 @@ impl Builder {
         self.size() + pending + self.tail_size_estimate()
     }
 
-    /// Gives the table up. What is in the file is no table; the owner removes it.
+    /// Abandons the table. The file is incomplete; the owner removes it.
     pub fn abandon(self) {
-        // Dropping the writer waits for the calls that run and lets the rest do nothing.
+        // Dropping the writer waits for calls in progress and cancels the others.
         drop(self.output);
     }
 
@@ -265,7 +264,7 @@ impl Builder {
         if key.value_type == ValueType::RangeDeletion {
             return Err(self.out_of_place("a range deletion among the entries", internal_key));
         }
-        // The block is empty before the first entry of all only: one ends when the next begins.
+        // The block is empty only before the very first entry: a block ends when the next begins.
         let comparator = &self.format.comparator;
         let last = self.block.last_key();
         if !self.block.is_empty() && key::compare_internal(comparator, last, internal_key).is_ge() {
@@ -318,8 +317,8 @@ impl Builder {
         }
     }
 
-    /// Writes the data block, which is not empty, and its index entry. `next` is the internal key
-    /// that the block after it begins with.
+    /// Writes the data block, which is not empty, and adds its index entry. `next` is the first
+    /// internal key of the next block.
     fn end_block(&mut self, next: Option<&[u8]>) -> Result<()> {
         let shortening = self.format.index_shortening();
         let last = self.block.last_key();
@@ -352,7 +351,7 @@ impl Builder {
         Ok(())
     }
 
-    /// What the format refuses of an entry for the file as it stands.
+    /// Converts an error of the format about an entry.
     #[cold]
     fn refused(&self, error: tailwater_format::Error) -> Error {
         Error::decoding(self.output.path(), self.output.offset(), error)

@@ -1,4 +1,4 @@
-//! Where a table comes from: what it says of itself besides its entries.
+//! The origin of a table, for its properties.
 
 use tailwater_format::table::properties::UNKNOWN_COLUMN_FAMILY_ID;
 use tailwater_format::table::{IndexType, Properties, UniqueId};
@@ -6,7 +6,7 @@ use tailwater_format::table::{IndexType, Properties, UniqueId};
 use super::compression::TableCompression;
 use super::format::Format;
 
-/// Where a table comes from. Times are in seconds since 1970; 0 is unknown.
+/// The origin of a table. Times are in seconds since 1970; 0 is unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The number in the file's name.
@@ -15,36 +15,35 @@ pub struct Origin {
     pub db_id: String,
     /// The id of this opening of the database, 20 characters of `0-9A-Z`.
     pub session_id: String,
-    /// The name of this machine, empty to leave it out.
+    /// The host name; empty to omit it.
     pub host_id: String,
-    /// The column family's id; `None` for a table that is for none in particular.
+    /// The column family's id; `None` for a table of no particular family.
     pub column_family_id: Option<u32>,
     /// The column family's name.
     pub column_family_name: String,
-    /// When the oldest of the data was first flushed. Tables of FIFO compaction have the time at
-    /// which the file was made here.
+    /// When the oldest of the data was first flushed. For tables of FIFO compaction, when the file
+    /// was created.
     pub oldest_ancestor_time_s: u64,
-    /// When the file was made.
+    /// When the file was created.
     pub creation_time_s: u64,
     /// When the oldest key was written.
     pub oldest_key_time_s: u64,
     /// When the newest key was written.
     pub newest_key_time_s: u64,
-    /// Whether the table is made outside a database, to be ingested: its keys have sequence number
-    /// 0, and ingestion gives all of them another.
+    /// Whether the table is created outside a database, for ingestion: its keys have sequence
+    /// number 0, and ingestion assigns a global one.
     pub external: bool,
 }
 
 impl Origin {
-    /// The table's unique id as the MANIFEST has it; zeros for a table that has none of its own.
+    /// Returns the table's unique id, in the MANIFEST's form; zeros for a table without one.
     pub(super) fn unique_id(&self) -> [u64; 2] {
         UniqueId::new(self.db_id.as_bytes(), self.session_id.as_bytes(), self.file_number)
             .map_or([0; 2], |id| id.words())
     }
 
-    /// The number that goes into all checksums of the table, other than 0. It differs between the
-    /// files of a database, so that a block of another file in the place of this one's is found
-    /// out.
+    /// Returns the number mixed into all checksums of the table, which is not 0. It differs between
+    /// the files of a database, so that a misplaced block of another file fails its checksum.
     pub(super) fn base_context(&self) -> u32 {
         let id =
             UniqueId::forced(self.db_id.as_bytes(), self.session_id.as_bytes(), self.file_number);
@@ -54,7 +53,7 @@ impl Origin {
         words.find(|&word| word != 0).unwrap_or(1)
     }
 
-    /// The properties that are known before the first entry.
+    /// Returns the properties that are known before the first entry.
     pub(super) fn properties(&self, format: &Format, compression: &TableCompression) -> Properties {
         let options = &format.options;
         let prefixes = format.prefix_extractor.as_ref();

@@ -1,4 +1,4 @@
-//! Everything behind the data blocks: what [`Builder::finish`] writes.
+//! Everything after the data blocks, which [`Builder::finish`] writes.
 
 use tailwater_format::block::{self, BuilderOptions};
 use tailwater_format::filter::COMPATIBILITY_NAME;
@@ -12,10 +12,10 @@ use super::{Builder, FinishedTable};
 use crate::handover::Takeover;
 use crate::{Error, Result};
 
-/// More than properties, metaindex and footer take, in bytes.
+/// Upper bound of the size of properties, metaindex and footer, in bytes.
 const SMALL_BLOCKS: u64 = 4096;
 
-/// Where the meta blocks of a table were put.
+/// The names and locations of a table's meta blocks.
 #[derive(Default)]
 struct MetaBlocks {
     entries: Vec<(String, BlockHandle)>,
@@ -28,12 +28,12 @@ impl MetaBlocks {
 }
 
 impl Builder {
-    /// Completes the table and gives the file back, flushed neither to the system nor to the
-    /// device: the owner syncs and closes it.
+    /// Completes the table and returns the file, whose buffers are not flushed: the owner syncs and
+    /// closes it.
     ///
     /// # Errors
-    /// Invalid argument, for a table without entries; the failure that was latched; those of the
-    /// file. The file is then no table.
+    /// Invalid argument, for a table without entries; the latched failure; errors of the file. The
+    /// file is then incomplete.
     pub fn finish(mut self) -> Result<(FinishedTable, SequentialWriter)> {
         let table = self.latched(Self::write_rest)?;
         Ok((table, self.output.into_writer()))
@@ -78,7 +78,7 @@ impl Builder {
         };
         self.properties.num_filter_entries = filter.num_entries() as u64;
         let mut block = filter.finish().ok_or_else(|| {
-            let message = "making the filter twice made two different ones";
+            let message = "building the filter twice gave different results";
             Error::corruption_at(self.output.path(), self.output.offset(), message)
         })?;
         self.properties.filter_size = block.len() as u64;
@@ -180,18 +180,18 @@ impl Builder {
         Ok(self.output.write_plain(&mut block)?.handle)
     }
 
-    /// How many bytes everything behind the data blocks would take, about, if the table were
-    /// finished after the block that is being filled. It is an upper bound where separators are no
-    /// longer than keys are on average.
+    /// Returns the approximate size of everything after the data blocks, in bytes, if the table
+    /// were finished after the current block. It is an upper bound if separators are on average not
+    /// longer than keys.
     pub fn tail_size_estimate(&self) -> u64 {
         let filter = self.filter.as_ref().map_or(0, |filter| filter.size_estimate());
         let entry = BLOCK_TRAILER_LENGTH + FOOTER_LENGTH + self.block.last_key().len();
-        // Lengths and a restart go with each.
+        // Each also takes two lengths and a restart.
         let tombstones = self.range_tombstones_length + 16 * self.range_tombstones.len();
         (filter + self.index.size_estimate() + entry + tombstones) as u64 + SMALL_BLOCKS
     }
 
-    /// Whether the index is found through the footer rather than the metaindex.
+    /// Whether the footer refers to the index, rather than the metaindex.
     fn footer_has_index(&self) -> bool {
         self.format.options.format_version < 6
     }

@@ -1,4 +1,4 @@
-//! A position in a table's index, in one level or two.
+//! An iterator over a table's index, of one level or two.
 
 use std::sync::Arc;
 
@@ -10,12 +10,12 @@ use crate::Result;
 use crate::cache::Cached;
 use crate::table::{Block, BlockKind, ReadProfile, TableReader};
 
-/// A position in a table's index: on a data block, or on none.
+/// An iterator over a table's index: on a data block, or invalid.
 #[derive(Default)]
 pub(super) struct IndexIterator {
     /// The whole index, or the root of a partitioned one.
     root: Level,
-    /// The partition that the root stands on, where the index is partitioned.
+    /// The current partition, if the index is partitioned.
     partition: Level,
     partitioned: bool,
 }
@@ -28,7 +28,7 @@ struct Level {
     cursor: IndexCursor,
 }
 
-/// Where to go in an index block.
+/// Where to move in an index block.
 #[derive(Clone, Copy)]
 enum Place<'a> {
     First,
@@ -41,7 +41,7 @@ impl Level {
         self.block.is_some() && self.cursor.valid()
     }
 
-    /// Moves the cursor by `step`, which is given the block and a cursor in it.
+    /// Moves the cursor with `step`.
     fn go(
         &mut self,
         table: &TableReader,
@@ -79,7 +79,7 @@ impl Level {
 }
 
 impl IndexIterator {
-    /// Lets go of its blocks, for another table's; it then stands nowhere.
+    /// Releases its blocks, before a switch to another table. It is then invalid.
     pub(super) fn leave(&mut self) {
         for level in [&mut self.root, &mut self.partition] {
             level.block = None;
@@ -87,12 +87,12 @@ impl IndexIterator {
         }
     }
 
-    /// Whether it stands on a data block.
+    /// Whether it is positioned on a data block.
     pub(super) fn valid(&self) -> bool {
         self.leaf().valid()
     }
 
-    /// The handle of the data block it stands on.
+    /// Returns the handle of the current data block.
     pub(super) fn handle(&self) -> BlockHandle {
         self.leaf().cursor.handle()
     }
@@ -115,8 +115,8 @@ impl IndexIterator {
         self.go_to(table, profile, Place::Last)
     }
 
-    /// Goes to the first data block that can hold a record that is not below the internal key of
-    /// these parts.
+    /// Goes to the first data block that may hold a record at or above an internal key, given as
+    /// user key and trailer.
     pub(super) fn seek(
         &mut self,
         table: &TableReader,
@@ -136,7 +136,7 @@ impl IndexIterator {
         self.skip_forward(table, profile)
     }
 
-    /// Goes to the data block before.
+    /// Goes to the previous data block.
     pub(super) fn previous(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
         if !self.partitioned {
             return self.root.previous(table);
@@ -174,7 +174,7 @@ impl IndexIterator {
         Ok(())
     }
 
-    /// From behind the last entry of a partition to the first of the next.
+    /// Moves past the end of a partition to the first entry of the next.
     fn skip_forward(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
         while !self.partition.valid() && self.root.valid() {
             self.root.next(table)?;
@@ -184,7 +184,7 @@ impl IndexIterator {
         Ok(())
     }
 
-    /// Takes the partition that the root stands on.
+    /// Loads the root's current partition.
     fn load_partition(&mut self, table: &TableReader, profile: &ReadProfile) -> Result<()> {
         self.partition.cursor.reset();
         if !self.root.valid() {
@@ -202,8 +202,8 @@ impl IndexIterator {
 }
 
 impl TableReader {
-    /// Calls `block` with a user key that each data block ends with, or just behind, and with the
-    /// block's handle.
+    /// Calls `block` for each data block with the user key of its index entry, at or just past the
+    /// block's last key, and with its handle.
     pub(crate) fn for_each_data_block(
         &self,
         profile: &ReadProfile,

@@ -1,9 +1,9 @@
-//! Reading ahead of an iterator that goes through a table block by block.
+//! Readahead of an iterator that goes through a table block by block.
 //!
-//! The first blocks are read one at a time, since a seek often wants no more. Once a few have
-//! followed one another, a larger piece of the file is read at once, and twice as much the next
-//! time, up to a bound. Blocks that are in the cache are taken from there and leave the sequence
-//! unbroken. A compaction that reads past the page cache streams its tables instead.
+//! The first blocks are read one at a time, since a seek often needs no more. After a few
+//! sequential reads, a larger part of the file is read at once, and twice as much the next time, up
+//! to a maximum. Blocks in the cache are taken from there and do not break the sequence. A
+//! compaction that reads with direct I/O streams its tables instead.
 
 use std::sync::Arc;
 
@@ -18,49 +18,49 @@ use crate::table::{Block, BlockKind, ReadProfile, TableReader};
 
 use super::stream::{BlockStream, Streaming};
 
-/// The most that is read ahead at once, in bytes: more brings nothing, and takes memory.
+/// Maximum size of a readahead, in bytes: more would only take memory.
 const READ_AHEAD_MAX: usize = 64 << 20;
 
 /// How an iterator reads ahead.
 #[derive(Debug, Clone)]
 pub(crate) enum ReadPlan {
-    /// As its course suggests.
+    /// Automatic, growing with sequential reads.
     Growing,
-    /// So many bytes at once.
+    /// This many bytes at once.
     Fixed(usize),
-    /// By requests that are on their way while it decodes.
+    /// Requests in flight while the iterator decodes.
     Streamed(Arc<Streaming>),
 }
 
 impl ReadPlan {
-    /// So many bytes at once, or, for 0, as its course suggests.
+    /// Reads this many bytes ahead; 0 means automatic.
     pub(crate) fn of_bytes(bytes: usize) -> Self {
         if bytes > 0 { Self::Fixed(bytes) } else { Self::Growing }
     }
 }
 
-/// What was read of a table ahead of its iterator.
+/// The readahead state of an iterator.
 pub(super) struct ReadAhead {
     /// `None` until something is read ahead.
     buffer: Option<AlignedBuffer>,
     charge: ReadAheadCharge,
-    /// Where in the file `buffer` begins.
+    /// Offset of `buffer` in the file.
     start: u64,
-    /// Where the next block begins if blocks go on one after the other.
+    /// Offset of the next block if reads are sequential.
     expected: u64,
     sequential: u64,
-    /// Whether the next block is in sequence wherever it is: it is where the iterator goes on that
-    /// stood in another table.
+    /// Whether the next block counts as sequential wherever it is, since the iterator continues
+    /// from another table.
     goes_on: bool,
-    /// How much to read at once the next time, in bytes.
+    /// Size of the next readahead, in bytes.
     length: usize,
-    /// Whether that amount was asked for, and so is read from the first block on and does not grow.
+    /// Whether `length` was requested, and so applies from the first block and does not grow.
     fixed: bool,
     stream: Option<BlockStream>,
 }
 
 impl ReadAhead {
-    /// Reads ahead as was planned.
+    /// Creates the readahead of a plan.
     pub(super) fn new(plan: &ReadPlan, table: &TableReader) -> Self {
         let auto = table.auto_read_ahead();
         let (length, stream) = match plan {
@@ -81,7 +81,7 @@ impl ReadAhead {
         }
     }
 
-    /// Begins anew, as [`ReadAhead::new`], for another table.
+    /// Restarts for another table, like [`ReadAhead::new`], keeping the buffer.
     pub(super) fn restart(&mut self, plan: &ReadPlan, table: &TableReader) {
         if let Some(stream) = &mut self.stream {
             return stream.leave();
@@ -95,7 +95,7 @@ impl ReadAhead {
         self.charge = last.charge;
     }
 
-    /// Continues in another table with the same records at the same pace.
+    /// Continues at the same pace in another table with the same records.
     pub(super) fn go_on(&mut self, plan: &ReadPlan, table: &TableReader) {
         let (length, sequential) = (self.length, self.sequential);
         self.restart(plan, table);
@@ -104,7 +104,7 @@ impl ReadAhead {
         }
     }
 
-    /// The data block at `handle`: from the cache, from what was read ahead, or from the file.
+    /// Loads the data block at `handle` from the cache, the readahead buffer or the file.
     pub(super) fn load(
         &mut self,
         table: &TableReader,
@@ -144,7 +144,7 @@ impl ReadAhead {
             table.count(Ticker::PrefetchHits, 1);
         }
         let Some(raw) = self.span(handle.offset, needed) else {
-            // The file ends inside the block: let the plain path say so.
+            // The file ends inside the block: the plain path reports it.
             return table.load_absent(handle, BlockKind::Data, profile);
         };
         let dictionary = table.dictionary_for(BlockKind::Data);
@@ -152,7 +152,7 @@ impl ReadAhead {
         table.keep(handle, BlockKind::Data, bytes, profile)
     }
 
-    /// The bytes of a span of the file, if they were read ahead.
+    /// Returns a span of the file, if it was read ahead.
     fn span(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let from = usize::try_from(offset.checked_sub(self.start)?).ok()?;
         self.buffer.as_deref()?.get(from..from.checked_add(length)?)
@@ -166,7 +166,7 @@ impl ReadAhead {
         profile: &ReadProfile,
     ) -> Result<()> {
         let file = table.file();
-        // What is read past the page cache begins at a block anyway.
+        // Direct reads start at an aligned offset anyway.
         let start = match file.handle().mode() {
             IoMode::Direct => offset - offset % file.handle().alignment() as u64,
             IoMode::Buffered | IoMode::Uncached | IoMode::DropBehind => offset,
@@ -189,7 +189,7 @@ impl ReadAhead {
     }
 }
 
-/// The block at `handle` out of the stream that reads its table.
+/// Returns the block at `handle` from the stream of its table.
 fn from_stream(
     stream: &mut BlockStream,
     table: &TableReader,
@@ -200,7 +200,8 @@ fn from_stream(
     let needed = file.length_with_trailer(handle)?;
     let raw = stream.read(table, handle, needed, profile)?;
     if raw.len() < needed {
-        // The stream ends inside the block, or the file does: the plain path reads it, or says so.
+        // The stream or the file ends inside the block: the plain path reads it or reports the
+        // error.
         return table.load_absent(handle, BlockKind::Data, profile);
     }
     let dictionary = table.dictionary_for(BlockKind::Data);

@@ -1,5 +1,4 @@
-//! The blocks of tables that are read from front to back, past the page cache: by requests of their
-//! own, some of them ahead of whoever decodes what came before.
+//! Streaming of whole tables with direct I/O: requests are issued ahead of the decoder.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,35 +13,35 @@ use crate::Result;
 use crate::stats::ReadAheadCharge;
 use crate::table::{ReadProfile, TableIterator, TableReader};
 
-/// What the streams of a compaction have in common.
+/// Settings shared by the streams of a compaction.
 #[derive(Debug)]
 pub(crate) struct Streaming {
-    /// How much one request reads, in bytes.
+    /// Size of one request, in bytes.
     pub(crate) request_bytes: usize,
-    /// How many requests are ahead.
+    /// Number of requests in flight ahead of the decoder.
     pub(crate) depth: usize,
-    /// What they read into.
+    /// The buffers of requests.
     pub(crate) buffers: BufferPool,
-    /// Who makes requests that are ahead, where the system does not.
+    /// Threads that perform the requests, if the system has no asynchronous I/O.
     pub(crate) workers: Option<Arc<Workers>>,
-    /// Whose reads they give way to.
+    /// The foreground reads to which the streams yield.
     pub(crate) foreground: Arc<Foreground>,
-    /// Nothing is read of blocks whose keys are all behind this user key.
+    /// Blocks whose keys are all above this user key are not read.
     pub(crate) until: Option<Vec<u8>>,
 }
 
-/// The blocks of one table after the other.
+/// The stream of an iterator, which reads one table after another.
 #[derive(Debug)]
 pub(super) struct BlockStream {
     streaming: Arc<Streaming>,
     reader: Option<SequentialReader>,
-    /// Whether `reader` is in the table that the iterator stands in.
+    /// Whether `reader` reads the iterator's current table.
     is_here: bool,
     charge: ReadAheadCharge,
 }
 
 impl BlockStream {
-    /// One that has not begun.
+    /// Creates a stream that has not started.
     pub(super) fn new(streaming: &Arc<Streaming>, table: &TableReader) -> Self {
         Self {
             streaming: Arc::clone(streaming),
@@ -52,13 +51,13 @@ impl BlockStream {
         }
     }
 
-    /// What comes next is of another table.
+    /// Marks that the next read is from another table.
     pub(super) fn leave(&mut self) {
         self.is_here = false;
     }
 
-    /// The `length` bytes of a block and its trailer; fewer where the file, or what is streamed of
-    /// it, ends.
+    /// Returns the `length` bytes of a block and its trailer; fewer if the file or the streamed
+    /// span ends.
     pub(super) fn read(
         &mut self,
         table: &TableReader,
@@ -74,7 +73,7 @@ impl BlockStream {
         Ok(self.reader.insert(reader).read(handle.offset, length)?)
     }
 
-    /// Begins to read a table at `offset`, with the buffers of the one before.
+    /// Starts reading a table at `offset`, reusing the reader of the previous table.
     fn begin(
         &mut self,
         before: Option<SequentialReader>,
@@ -107,7 +106,7 @@ impl BlockStream {
         Ok(reader)
     }
 
-    /// Where the last data block ends that is wanted.
+    /// Returns the end of the last data block to stream.
     fn end(&self, table: &TableReader, profile: &ReadProfile) -> Result<u64> {
         let data = match table.properties().data_size {
             0 => table.file().length(),

@@ -1,4 +1,4 @@
-//! How a read may get at a table's blocks: only those in memory, or from the file too.
+//! Access to a table's blocks: in memory only, or also from the file.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::table::reader::index::prepare_index;
 use crate::table::reader::{Index, TableReader};
 use crate::table::{Block, BlockKind, BlockRef};
 
-/// How a read that goes to the file behaves.
+/// The parameters of a read that may access the file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReadProfile {
-    /// Why it reads.
+    /// The purpose of the I/O.
     pub(crate) purpose: Purpose,
     /// Whether block checksums are checked.
     pub(crate) verify_checksums: bool,
-    /// Whether what it reads goes into the block cache.
+    /// Whether the blocks that it reads are added to the block cache.
     pub(crate) fill_cache: bool,
 }
 
-/// How a read may get at blocks.
+/// A way to access blocks.
 pub(crate) trait BlockAccess {
-    /// The block at `handle`; `None` if this kind of access cannot have it.
+    /// Returns the block at `handle`; `None` if this access cannot reach it.
     fn block<'a>(
         &'a self,
         table: &'a TableReader,
@@ -35,37 +35,37 @@ pub(crate) trait BlockAccess {
         kind: BlockKind,
     ) -> Result<Option<BlockRef<'a>>>;
 
-    /// Counts what a get came by in `table`.
+    /// Counts an event of a get in `table`.
     fn count(&self, table: &TableReader, probe: Probe);
 }
 
-/// What a get comes by in tables, as far as it is counted.
+/// Events of a get in tables that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
-    /// A data block in the cache.
+    /// A data block was in the cache.
     DataHit,
-    /// An index block in the cache.
+    /// An index block was in the cache.
     IndexHit,
-    /// A filter block in the cache.
+    /// A filter block was in the cache.
     FilterHit,
-    /// A filter of whole keys that does not have the key.
+    /// A filter of whole keys excluded the key.
     KeyAbsent,
-    /// A filter of whole keys that may have it.
+    /// A filter of whole keys may have the key.
     KeyPossible,
-    /// A table that has the key, as its filter of whole keys said.
+    /// The table has the key after a positive from its filter of whole keys.
     KeyPresent,
-    /// A filter of prefixes that does not have the key's.
+    /// A filter of prefixes excluded the key's prefix.
     PrefixAbsent,
-    /// A filter of prefixes that may have it.
+    /// A filter of prefixes may have the key's prefix.
     PrefixPossible,
-    /// A table that has the key, as its filter of prefixes let through.
+    /// The table has the key after a positive from its filter of prefixes.
     PrefixPresent,
 }
 
 impl Probe {
     const COUNT: usize = Self::PrefixPresent as usize + 1;
 
-    /// The tickers that it counts for, and how often each.
+    /// The tickers that each probe adds to.
     const TICKERS: [(Ticker, Option<Ticker>); Self::COUNT] = [
         (Ticker::BlockCacheDataHit, Some(Ticker::BlockCacheHit)),
         (Ticker::BlockCacheIndexHit, Some(Ticker::BlockCacheHit)),
@@ -78,7 +78,7 @@ impl Probe {
         (Ticker::BloomFilterPrefixTruePositive, None),
     ];
 
-    /// A hit of a block of this kind.
+    /// Returns the hit of a block of this kind.
     fn hit(kind: BlockKind) -> Self {
         match kind {
             BlockKind::Data => Self::DataHit,
@@ -100,44 +100,44 @@ impl Probe {
 
 /// Blocks in memory only: takes no lock, touches no reference count, allocates nothing.
 ///
-/// What it comes by is held back, because a table that it cannot be done with is searched again
-/// from its start, with [`Loading`], and counts then.
+/// Counts are buffered: if a table's block is not in memory, the table is searched again with
+/// [`Loading`], and counted then.
 pub(crate) struct Resident<'g> {
-    /// What keeps the blocks in memory.
+    /// Keeps the blocks in memory.
     pub(crate) guard: &'g Guard,
     counts: Counts,
 }
 
-/// What was come by in blocks in memory.
+/// Buffered counts of [`Resident`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
     /// By [`Probe`].
     probes: [Cell<u32>; Probe::COUNT],
-    /// What the blocks in the cache are charged to it, in bytes; only where it is counted.
+    /// Charge of the cached blocks that were read, in bytes; only with statistics.
     cached_bytes: Cell<u64>,
 }
 
 impl<'g> Resident<'g> {
-    /// One that has come by nothing yet.
+    /// Creates one with zero counts.
     #[inline]
     pub(crate) fn new(guard: &'g Guard) -> Self {
         Self { guard, counts: Counts::default() }
     }
 
-    /// What it has come by so far: a place to [`Resident::rewind`] to.
+    /// Returns the counts so far, for [`Resident::rewind`].
     #[inline]
     pub(crate) fn mark(&self) -> Counts {
         self.counts.clone()
     }
 
-    /// Forgets what it came by since `mark`.
+    /// Restores the counts of `mark`.
     pub(crate) fn rewind(&self, mark: &Counts) {
         let counts = self.counts.probes.iter().zip(&mark.probes);
         counts.for_each(|(count, mark)| count.set(mark.get()));
         self.counts.cached_bytes.set(mark.cached_bytes.get());
     }
 
-    /// Counts what it has come by.
+    /// Adds the buffered counts to the statistics.
     pub(crate) fn add_to(&self, statistics: &Statistics) {
         let recorder = statistics.recorder();
         recorder.add(Ticker::BlockCacheBytesRead, self.counts.cached_bytes.get());
@@ -180,7 +180,7 @@ impl BlockAccess for Resident<'_> {
     }
 }
 
-/// Blocks in memory, and from the file where they are not.
+/// Blocks in memory, and those in the file otherwise.
 pub(crate) struct Loading<'o>(pub(crate) &'o ReadProfile);
 
 impl BlockAccess for Loading<'_> {
@@ -201,13 +201,13 @@ impl BlockAccess for Loading<'_> {
 }
 
 impl TableReader {
-    /// What the block at `handle` goes by in the block cache.
+    /// Returns the key of the block at `handle` in the block cache.
     #[inline]
     fn cache_key(&self, handle: BlockHandle) -> Key {
         Key { file: self.cache_id, offset: handle.offset }
     }
 
-    /// The block at `handle`, from the cache or the file.
+    /// Loads the block at `handle` from the cache or the file.
     pub(crate) fn load(
         &self,
         handle: BlockHandle,
@@ -220,7 +220,7 @@ impl TableReader {
         }
     }
 
-    /// The block at `handle`, which the cache does not have, from the file.
+    /// Loads the block at `handle`, which is not in the cache, from the file.
     pub(crate) fn load_absent(
         &self,
         handle: BlockHandle,
@@ -246,8 +246,8 @@ impl TableReader {
         Ok(block)
     }
 
-    /// The block at `handle`, if the cache has it. That a compaction reads it says nothing of
-    /// whether it should stay there.
+    /// Returns the block at `handle`, if it is cached. A compaction read does not count as a hit,
+    /// since it does not show that the block should stay cached.
     pub(crate) fn resident(
         &self,
         handle: BlockHandle,
@@ -278,8 +278,8 @@ impl TableReader {
         block
     }
 
-    /// Makes a block of uncompressed bytes that came from `handle`, and puts it into the cache
-    /// where that is wanted.
+    /// Parses the uncompressed bytes of the block at `handle`, and inserts the block into the cache
+    /// if `profile` says so.
     pub(crate) fn keep(
         &self,
         handle: BlockHandle,
@@ -316,7 +316,7 @@ impl TableReader {
     }
 }
 
-/// The tickers of one kind of blocks in the cache.
+/// The block cache tickers of one kind of block.
 struct CacheTickers {
     miss: Ticker,
     add: Ticker,
@@ -349,7 +349,7 @@ impl CacheTickers {
     }
 }
 
-/// Counts what became of a block that was put into the cache.
+/// Counts the outcome of an insert into the cache.
 fn count_insert(statistics: &Statistics, kind: BlockKind, inserted: &Inserted<Block>) {
     let recorder = statistics.recorder();
     let tickers = CacheTickers::of(kind);

@@ -1,4 +1,4 @@
-//! Blocks on their way from the file: read, checked, decompressed.
+//! Reading of blocks from the file: read, verify, decompress.
 
 use std::cell::Cell;
 use std::path::Path;
@@ -11,11 +11,10 @@ use tailwater_io::{Purpose, ReadFile};
 
 use crate::{Error, Result};
 
-/// No block is larger than this: its length is 32 bits in every place that holds it.
+/// Maximum length of a block, in bytes: all length fields have 32 bits.
 const MAX_BLOCK_LENGTH: u64 = u32::MAX as u64;
 
-/// Buffers and codecs of a thread that reads blocks, kept so that reading one allocates nothing but
-/// the block.
+/// Per-thread buffers and codecs, kept so that reading a block allocates only the block.
 struct Scratch {
     raw: AlignedBuffer,
     decompressor: Decompressor,
@@ -32,20 +31,20 @@ thread_local! {
 }
 
 fn with_scratch<R>(read: impl FnOnce(&mut Scratch) -> R) -> R {
-    // A thread that ends may have it no more.
+    // A thread that is ending may have dropped its scratch already.
     let mut scratch = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut scratch);
     let _ = SCRATCH.try_with(|kept| kept.set(Some(scratch)));
     result
 }
 
-/// A table's file and what is needed to take its blocks out of it.
+/// A table's file, with all that is needed to read its blocks.
 #[derive(Debug)]
 pub(crate) struct BlockFile {
     pub(super) file: Arc<dyn ReadFile>,
     /// The file's length in bytes.
     pub(super) length: u64,
-    /// How its blocks are protected.
+    /// The checksum of its blocks.
     pub(super) checksum: BlockChecksum,
 }
 
@@ -65,11 +64,11 @@ impl BlockFile {
         self.length
     }
 
-    /// Reads a block and gives back its bytes as they were before compression.
+    /// Reads a block and returns its uncompressed bytes.
     ///
     /// # Errors
-    /// Corruption, for a handle that leaves the file, a checksum that does not hold, or bytes that
-    /// do not decompress.
+    /// Corruption, for a handle beyond the end of the file, a checksum mismatch, or bytes that do
+    /// not decompress.
     pub(crate) fn read(
         &self,
         handle: BlockHandle,
@@ -89,7 +88,7 @@ impl BlockFile {
         })
     }
 
-    /// Takes a block out of bytes read ahead, which hold it and its trailer and nothing else.
+    /// Unpacks a block that was read ahead. `raw` is exactly the block and its trailer.
     pub(crate) fn unpack_read_ahead(
         &self,
         raw: &[u8],
@@ -102,7 +101,7 @@ impl BlockFile {
         })
     }
 
-    /// How many bytes a block takes in the file.
+    /// Returns the length of a block with its trailer, in bytes.
     pub(crate) fn length_with_trailer(&self, handle: BlockHandle) -> Result<usize> {
         let end = handle
             .offset

@@ -1,4 +1,4 @@
-//! Whether a table can have a key at all.
+//! Filter lookups.
 
 use tailwater_format::block::{IndexCursor, IndexFormat};
 use tailwater_format::filter::FilterKey;
@@ -11,8 +11,8 @@ use crate::table::BlockKind;
 use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile, TableReader};
 
 impl TableReader {
-    /// Whether the table may have the user key; `None` if a block that says so cannot be had. The
-    /// second part of the answer is what the table's having it is to be counted as.
+    /// Whether the table may have the user key; `None` if a needed block is not accessible. Also
+    /// returns the probe to count if the table turns out to have the key.
     #[inline]
     pub(crate) fn may_contain<A: BlockAccess>(
         &self,
@@ -43,8 +43,8 @@ impl TableReader {
         Ok((has, Some(present)))
     }
 
-    /// Whether the table may have a key with the prefix that `user_key` has, for an iterator that
-    /// will not leave that prefix; `None` if a block that says so cannot be had.
+    /// Whether the table may have a key with the prefix of `user_key`, for an iterator that stays
+    /// within that prefix; `None` if a needed block is not accessible.
     pub(crate) fn may_contain_prefix<A: BlockAccess>(
         &self,
         access: &A,
@@ -58,7 +58,7 @@ impl TableReader {
         }
     }
 
-    /// Whether the filter's prefixes are those that an extractor extracts.
+    /// Whether the filter's prefixes were extracted by the same extractor.
     pub(crate) fn filters_by(&self, prefixes: Option<&PrefixExtractor>) -> bool {
         match (&self.filter.prefixes, prefixes) {
             (Some(own), Some(current)) => own.same_as(current),
@@ -66,7 +66,7 @@ impl TableReader {
         }
     }
 
-    /// The handles of the filter's partitions, in order; none where it is not partitioned.
+    /// Returns the handles of the filter's partitions, in order; none if it is not partitioned.
     pub(crate) fn filter_partitions(&self, profile: &ReadProfile) -> Result<Vec<BlockHandle>> {
         let FilterKind::Partitioned(root) = &self.filter.kind else { return Ok(Vec::new()) };
         let access = Loading(profile);
@@ -89,8 +89,7 @@ impl TableReader {
         Ok(handles)
     }
 
-    /// How the index over filter partitions is written: without first keys, whatever the index of
-    /// the data has.
+    /// Returns the format of the index of filter partitions, which never has first keys.
     fn filter_index_format(&self) -> IndexFormat {
         IndexFormat { first_keys: false, ..self.index.format }
     }
@@ -119,8 +118,8 @@ impl TableReader {
                 let format = self.filter_index_format();
                 self.seek_index(&root, format, cursor, user_key, trailer).map_err(damaged)?;
                 if !cursor.valid() {
-                    // Behind the last partition's last key; that partition may still have the
-                    // prefix.
+                    // The key is past the last partition's last key, but that partition may contain
+                    // its prefix.
                     cursor.seek_to_last(root.bytes(), root.layout(), format).map_err(damaged)?;
                 }
                 if !cursor.valid() {

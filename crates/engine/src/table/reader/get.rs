@@ -9,8 +9,7 @@ use crate::read::{Lookup, Owner, Sink, Step};
 use crate::table::reader::{BlockAccess, TableReader};
 use crate::table::{BlockKind, BlockRef};
 
-/// Cursors that a point lookup moves through a table's blocks, kept by each thread for the next
-/// one.
+/// Cursors of a point lookup, which each thread keeps for its next one.
 #[derive(Debug, Default)]
 pub(crate) struct GetCursors {
     root: IndexCursor,
@@ -18,30 +17,29 @@ pub(crate) struct GetCursors {
     data: Cursor,
 }
 
-/// What a table made of a lookup.
+/// The outcome of a lookup in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableStep {
-    /// The lookup took what the table has.
+    /// The lookup has seen all that the table has of its key.
     Taken(Step),
-    /// A block is not within reach of this kind of access. The lookup is as it was before this
-    /// table.
+    /// A block is not reachable with this access. The lookup is in its state before this table.
     Unreachable,
 }
 
-/// Where in a data block a lookup ended.
+/// Where a lookup ended in a data block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockStep {
-    /// The lookup needs nothing more.
+    /// The lookup is complete.
     Done,
-    /// The block has a higher key: the table has nothing more.
+    /// The block has a higher key: the table has no more records of the key.
     Passed,
-    /// The block ended: the next may go on with the key.
+    /// The block ended: the next block may have more records of the key.
     Ended,
 }
 
 impl TableReader {
-    /// Gives `lookup` what the table has of its key: the range tombstone that covers it, then its
-    /// records, newest first.
+    /// Feeds `lookup` all that the table has of its key: the range tombstone that covers it, then
+    /// its records, newest first.
     pub(crate) fn get<A: BlockAccess, S: Sink>(
         &self,
         access: &A,
@@ -53,7 +51,7 @@ impl TableReader {
         match may_contain {
             None => return Ok(TableStep::Unreachable),
             Some(may_contain) => {
-                // Tombstones are in no filter.
+                // Filters do not contain range tombstones.
                 if !self.range_tombstones.is_empty() {
                     let tombstones = &self.range_tombstones;
                     lookup.cover(tombstones.covering_sequence(lookup.user_key, lookup.snapshot));
@@ -86,7 +84,7 @@ impl TableReader {
         })
     }
 
-    /// Looks through the index partitions that can lead to the key.
+    /// Searches the index partitions that may refer to the key.
     fn get_partitioned<A: BlockAccess, S: Sink>(
         &self,
         access: &A,
@@ -112,7 +110,7 @@ impl TableReader {
         Ok(Some(BlockStep::Ended))
     }
 
-    /// Looks through the data blocks that an index block, at `handle`, leads to.
+    /// Searches the data blocks to which an index block, at `handle`, refers.
     fn get_through_index<A: BlockAccess, S: Sink>(
         &self,
         access: &A,
@@ -140,7 +138,7 @@ impl TableReader {
         Ok(Some(BlockStep::Ended))
     }
 
-    /// Gives the lookup the key's records in one data block.
+    /// Feeds the lookup the key's records in one data block.
     #[inline]
     fn get_in_block<S: Sink>(
         &self,
@@ -151,8 +149,7 @@ impl TableReader {
     ) -> Result<BlockStep> {
         let (bytes, layout) = (block.bytes(), block.layout());
         let (user_key, snapshot) = (lookup.user_key, lookup.snapshot);
-        // Where all records have one sequence number that is not stored, the stored zeros sort
-        // behind every snapshot.
+        // Records with a global sequence number store zeros, which sort behind every snapshot.
         let trailer = match self.global_sequence {
             None => lookup.seek_trailer(),
             Some(_) => key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK),

@@ -1,4 +1,4 @@
-//! From a key to the handle of the data block that can hold it.
+//! Index lookups: from a key to the handle of its data block.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::cache::Cached;
 use crate::table::reader::{BlockAccess, MetaBlock, ReadProfile, TableReader};
 use crate::table::{Block, BlockKind, BlockRef};
 
-/// Holds an internal key against one given in its parts.
+/// Compares an internal key with one given as user key and trailer.
 #[inline(always)]
 pub(crate) fn compare_to(
     comparator: &Comparator,
@@ -24,7 +24,7 @@ pub(crate) fn compare_to(
     Target { comparator, user_key, trailer }.compare(entry)
 }
 
-/// Readies an index block for being searched.
+/// Prepares an index block for searches.
 pub(super) fn prepare_index(
     block: Block,
     comparator: &Comparator,
@@ -38,8 +38,8 @@ pub(super) fn prepare_index(
 }
 
 impl TableReader {
-    /// Moves `cursor` to the first entry of an index block that is not below the internal key of
-    /// these parts.
+    /// Moves `cursor` to the first entry of an index block at or above an internal key, given as
+    /// user key and trailer.
     #[inline]
     pub(crate) fn seek_index(
         &self,
@@ -62,13 +62,12 @@ impl TableReader {
         }
     }
 
-    /// The user key of a key of the index.
+    /// Returns the user key of an index key.
     pub(crate) fn index_user_key<'a>(&self, entry: &'a [u8]) -> &'a [u8] {
         if self.index.user_keys { entry } else { key::user_key(entry) }
     }
 
-    /// Holds a key of the index against an internal key: where they are user keys, by user key
-    /// alone.
+    /// Compares an index key with an internal key; by user key only if index keys are user keys.
     pub(crate) fn compare_index_key(&self, entry: &[u8], internal_key: &[u8]) -> Ordering {
         if self.index.user_keys {
             self.comparator().compare(entry, key::user_key(internal_key))
@@ -77,7 +76,7 @@ impl TableReader {
         }
     }
 
-    /// Holds two keys of the index against each other.
+    /// Compares two index keys.
     pub(crate) fn compare_index_keys(&self, a: &[u8], b: &[u8]) -> Ordering {
         if self.index.user_keys {
             self.comparator().compare(a, b)
@@ -86,7 +85,7 @@ impl TableReader {
         }
     }
 
-    /// A block that the table keeps or leaves to the cache.
+    /// Returns a meta block, kept with the table or accessed like any block.
     #[inline]
     pub(super) fn meta_block<'a, A: BlockAccess>(
         &'a self,
@@ -109,17 +108,17 @@ impl TableReader {
         self.meta_block(access, &self.index.root, BlockKind::Index)
     }
 
-    /// How the entries of the index are written.
+    /// Returns the format of index entries.
     pub(crate) fn index_format(&self) -> IndexFormat {
         self.index.format
     }
 
-    /// Whether the root of the index leads to index blocks.
+    /// Whether the index is partitioned.
     pub(crate) fn has_partitioned_index(&self) -> bool {
         self.index.partitioned
     }
 
-    /// The root of the index, from the table, the cache or the file.
+    /// Loads the root of the index from the table, the cache or the file.
     pub(crate) fn load_index_root(&self, profile: &ReadProfile) -> Result<Arc<Cached<Block>>> {
         match &self.index.root.kept {
             Some(kept) => Ok(Arc::clone(kept)),
@@ -127,7 +126,7 @@ impl TableReader {
         }
     }
 
-    /// Where the root of the index is.
+    /// Returns the handle of the root of the index.
     pub(crate) fn index_handle(&self) -> BlockHandle {
         self.index.root.handle
     }

@@ -1,8 +1,8 @@
-//! One open table: where its parts stand, and what of it is kept in memory.
+//! An open table: the locations of its parts, and the parts kept in memory.
 //!
-//! Opening reads the footer, the metaindex, the properties, the range tombstones, and, unless they
-//! are left to the block cache, the index and the filter. A table that uses what is not built is
-//! refused here, by name.
+//! Opening reads the footer, the metaindex, the properties, the range tombstones, and, unless the
+//! block cache holds them, the index and the filter. A table that uses an unsupported feature is
+//! refused with the feature's name.
 
 mod access;
 mod fetch;
@@ -34,45 +34,46 @@ pub(crate) use get::{GetCursors, TableStep};
 pub(crate) use index::compare_to;
 pub(crate) use open::TableIdentity;
 
-/// What the tables of a column family have in common.
+/// Settings and objects shared by the tables of a column family.
 #[derive(Debug)]
 pub(crate) struct TableContext {
     /// The order of user keys.
     pub(crate) comparator: Comparator,
-    /// The prefixes that filters may be asked about.
+    /// The current extractor of prefixes.
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
-    /// Where blocks are kept; `None` keeps none.
+    /// The block cache; `None` caches no blocks.
     pub(crate) block_cache: Option<Arc<BlockCache>>,
-    /// Whether filters are asked at all.
+    /// Whether filters are used.
     pub(crate) uses_filters: bool,
-    /// Whether a table's unique id must be the one that the MANIFEST says.
+    /// Whether a table's unique id is checked against the MANIFEST.
     pub(crate) verifies_unique_ids: bool,
-    /// Where index and filter blocks live.
+    /// Where index and filter blocks are kept.
     pub(crate) meta_blocks: MetaBlockPlacement,
-    /// How iterators read ahead that were not told how.
+    /// Automatic readahead of iterators.
     pub(crate) auto_read_ahead: AutoReadAhead,
-    /// Whether the system is told that files are read at random places.
+    /// Whether the system is advised of random reads.
     pub(crate) advises_random: bool,
-    /// Where reads are counted, if they are.
+    /// Statistics to which reads are added, if any.
     pub(crate) statistics: Option<Arc<Statistics>>,
-    /// What readers hold outside the block cache, of the whole database.
+    /// Memory of readers outside the block cache, in the whole database.
     pub(crate) reader_memory: Arc<ReaderMemory>,
-    /// What compactions hand over of what users read, where they do.
+    /// Warm handover, if enabled.
     pub(crate) handover: Option<Arc<Handover>>,
 }
 
-/// Where the index and filter blocks of tables live: in the block cache, or with the open table.
+/// Where the index and filter blocks of tables are kept: in the block cache, or with the open
+/// table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MetaBlockPlacement {
-    /// Which tables keep their own roots of partitioned indexes and filters.
+    /// The tables that keep the roots of partitioned indexes and filters.
     pub(crate) roots: Kept,
-    /// Which tables keep their own indexes and filters that are one block.
+    /// The tables that keep unpartitioned indexes and filters.
     pub(crate) whole: Kept,
-    /// Whether those in the block cache stay longer than data blocks.
+    /// Whether those in the block cache have a higher priority than data blocks.
     pub(crate) high_priority: bool,
 }
 
-/// Which tables keep a block with them.
+/// The tables that keep a type of block in memory while they are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// None.
@@ -84,32 +85,33 @@ pub(crate) enum Kept {
 }
 
 impl MetaBlockPlacement {
-    /// All with the open table.
+    /// Keeps all with the open table.
     pub(crate) const WITH_TABLE: Self =
         Self { roots: Kept::Always, whole: Kept::Always, high_priority: true };
 }
 
-/// How an iterator reads ahead that was not told how.
+/// Parameters of automatic readahead.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct AutoReadAhead {
-    /// How many blocks are read one after the other before it begins.
+    /// Number of sequential block reads before readahead starts.
     pub(crate) after_reads: u64,
-    /// How much is read at once the first time, in bytes.
+    /// Size of the first readahead, in bytes.
     pub(crate) initial_bytes: usize,
-    /// How much is read at once at most, in bytes; 0 reads nothing ahead.
+    /// Maximum size of a readahead, in bytes; 0 disables it.
     pub(crate) max_bytes: usize,
 }
 
 impl AutoReadAhead {
-    /// Not at all.
+    /// No readahead.
     pub(crate) const NONE: Self = Self { after_reads: 0, initial_bytes: 0, max_bytes: 0 };
 }
 
-/// One open table. Shared by every thread that reads it.
+/// An open table, shared by all threads that read it.
 #[derive(Debug)]
 pub(crate) struct TableReader {
     context: Arc<TableContext>,
-    /// What its blocks go by in the block cache, the same each time the file is opened.
+    /// The file number in the keys of its blocks in the block cache; the same whenever the file is
+    /// opened.
     cache_id: u64,
     file: BlockFile,
     footer: Footer,
@@ -117,14 +119,14 @@ pub(crate) struct TableReader {
     index: Index,
     filter: Filter,
     dictionary: Option<DecompressionDictionary>,
-    /// Where the file has its range tombstones, if it has any.
+    /// The block of range tombstones, if the file has any.
     range_deletions: Option<BlockHandle>,
     range_tombstones: Arc<FragmentedRangeTombstones>,
-    /// The sequence number of every record of an ingested file, which stores zeros.
+    /// The sequence number of all records of an ingested file, whose records store zeros.
     global_sequence: Option<Sequence>,
-    /// What its open file counts as, where it counts.
+    /// The file's share of the open-file budget of compactions, if it counts.
     permit: Option<OpenPermit>,
-    /// What of it users read lately, where that is handed over.
+    /// The regions that users read lately, for warm handover.
     heat: Option<Arc<Heat>>,
 }
 
@@ -135,7 +137,7 @@ struct Index {
     format: IndexFormat,
     /// Whether keys are user keys rather than internal keys.
     user_keys: bool,
-    /// Whether the root leads to index blocks rather than data blocks.
+    /// Whether the root's entries refer to index blocks rather than data blocks.
     partitioned: bool,
 }
 
@@ -143,9 +145,9 @@ struct Index {
 #[derive(Debug)]
 struct Filter {
     kind: FilterKind,
-    /// Whether whole keys were added.
+    /// Whether it contains whole keys.
     whole_keys: bool,
-    /// What extracted the prefixes that were added, if any were.
+    /// The extractor of the prefixes that it contains, if any.
     prefixes: Option<PrefixExtractor>,
 }
 
@@ -153,11 +155,11 @@ struct Filter {
 enum FilterKind {
     None,
     Full(MetaBlock),
-    /// An index whose entries lead to filters.
+    /// An index whose entries refer to filter blocks.
     Partitioned(MetaBlock),
 }
 
-/// A block that every read of the table needs.
+/// An index or filter block, or the root of a partitioned one.
 #[derive(Debug)]
 struct MetaBlock {
     handle: BlockHandle,
@@ -166,27 +168,27 @@ struct MetaBlock {
 }
 
 impl TableReader {
-    /// Has its open file count until it is dropped.
+    /// Holds a permit of its open file until the reader is dropped.
     pub(crate) fn count_with(&mut self, permit: OpenPermit) {
         self.permit = Some(permit);
     }
 
-    /// Has what users read of it noted.
+    /// Records the regions that users read from now on.
     pub(crate) fn note_heat(&mut self, heat: Arc<Heat>) {
         self.heat = Some(heat);
     }
 
-    /// Whether its index may have to be read block by block.
+    /// Whether walking the index may read blocks from the file.
     pub(crate) fn is_index_partitioned(&self) -> bool {
         self.index.partitioned || self.index.root.kept.is_none()
     }
 
-    /// What is handed over between the tables of its column family.
+    /// Returns the warm handover of its column family.
     pub(crate) fn handover(&self) -> Option<&Arc<Handover>> {
         self.context.handover.as_ref()
     }
 
-    /// How users get at a data block of it, where that is handed over.
+    /// Returns whether users read a data block from memory, for warm handover.
     #[inline]
     pub(crate) fn warmth(&self, handle: BlockHandle) -> Warmth {
         match &self.context.handover {
@@ -203,7 +205,7 @@ impl TableReader {
         })
     }
 
-    /// Notes that a user read the block at an offset from the file.
+    /// Records that a user read the block at an offset from the file.
     pub(super) fn touch(&self, offset: u64) {
         if let Some(heat) = &self.heat
             && heat.touch(offset)
@@ -212,7 +214,7 @@ impl TableReader {
         }
     }
 
-    /// How its bytes are read.
+    /// Returns the I/O mode of the file.
     pub(crate) fn mode(&self) -> IoMode {
         self.file.handle().mode()
     }
@@ -242,24 +244,24 @@ impl TableReader {
         &self.context.comparator
     }
 
-    /// How its iterators read ahead that were not told how.
+    /// Returns the parameters of automatic readahead.
     pub(crate) fn auto_read_ahead(&self) -> AutoReadAhead {
         self.context.auto_read_ahead
     }
 
-    /// What all readers of the database hold.
+    /// Returns the memory of all readers of the database.
     pub(crate) fn reader_memory(&self) -> &Arc<ReaderMemory> {
         &self.context.reader_memory
     }
 
-    /// Counts `by` more of something, where it is counted.
+    /// Adds `by` to a ticker, if there are statistics.
     pub(crate) fn count(&self, ticker: Ticker, by: u64) {
         if let Some(statistics) = &self.context.statistics {
             statistics.add(ticker, by);
         }
     }
 
-    /// The sequence number of every record, where it stands outside the records.
+    /// The global sequence number of all records, if the table has one.
     pub(crate) fn global_sequence(&self) -> Option<Sequence> {
         self.global_sequence
     }
@@ -276,13 +278,13 @@ impl TableReader {
         size_of::<Self>() + kept(&self.index.root) + filter + dictionary + tombstones
     }
 
-    /// The dictionary that blocks of that kind are compressed with.
+    /// Returns the dictionary with which blocks of a kind are compressed.
     pub(crate) fn dictionary_for(&self, kind: BlockKind) -> Option<&DecompressionDictionary> {
         self.dictionary.as_ref().filter(|_| kind == BlockKind::Data)
     }
 
-    /// A decoder's error about the block at `handle`. Offsets inside a block that may be compressed
-    /// say nothing about the file, so the block is named instead.
+    /// Converts a decoder's error about the block at `handle`. The block may be compressed, so the
+    /// error gives the block's offset in the file rather than the offset inside the block.
     pub(crate) fn damaged(&self, handle: BlockHandle, error: format::Error) -> Error {
         Error::corruption_at(self.file.path(), handle.offset, format!("in the block here: {error}"))
     }

@@ -25,27 +25,27 @@ use crate::table::reader::{
 use crate::table::{Block, BlockKind};
 use crate::{Error, Result};
 
-/// How much of a file's end is read first, in bytes, where the MANIFEST does not say how long its
-/// tail is.
+/// Size of the first read at a file's end, in bytes, if the MANIFEST does not record its tail's
+/// length.
 const DEFAULT_TAIL_LENGTH: u64 = 64 << 10;
 
-/// What the MANIFEST knows of a table and its reader must know too.
+/// Facts about a table from the MANIFEST that its reader needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TableIdentity {
-    /// What its blocks go by in the block cache.
+    /// The file number in the keys of its blocks in the block cache.
     pub(crate) cache_id: u64,
-    /// The largest sequence number in it; `None` where that is not known.
+    /// The largest sequence number in it; `None` if unknown.
     pub(crate) largest_sequence: Option<Sequence>,
-    /// Its unique id, to be compared with its properties'.
+    /// Its expected unique id.
     pub(crate) unique_id: Option<[u64; 2]>,
-    /// The length of everything behind the data blocks, in bytes; 0 where that is not known.
+    /// The length of everything behind the data blocks, in bytes; 0 if unknown.
     pub(crate) tail_length: u64,
     /// Whether it is in level 0.
     pub(crate) level_0: bool,
 }
 
 impl TableIdentity {
-    /// A table of which nothing is known beforehand.
+    /// A table of which nothing is known.
     pub(crate) fn unknown() -> Self {
         Self {
             cache_id: 0,
@@ -57,7 +57,7 @@ impl TableIdentity {
     }
 }
 
-/// The end of a file, read at once because every part of a table that opening needs stands there.
+/// The end of a file, read at once because it contains all parts of a table that opening needs.
 struct Tail {
     bytes: Vec<u8>,
     start: u64,
@@ -74,7 +74,7 @@ struct MetaIndex {
     partitioned_filter: Option<BlockHandle>,
 }
 
-/// A table on its way to being open: its file, its end, and what it reads with.
+/// The state of opening a table.
 struct Opening<'a> {
     file: &'a BlockFile,
     tail: Tail,
@@ -86,8 +86,8 @@ impl TableReader {
     /// Opens a table.
     ///
     /// # Errors
-    /// Corruption, where a part does not hold together or contradicts `identity`; not supported,
-    /// for tables that use what is not built.
+    /// Corruption, if a part is damaged or contradicts `identity`; not supported, for tables that
+    /// use an unsupported feature.
     pub(crate) fn open(
         file: Arc<dyn ReadFile>,
         context: Arc<TableContext>,
@@ -133,8 +133,8 @@ impl TableReader {
 }
 
 impl TableReader {
-    /// Calls `entry` with the internal start key and the end key of every range tombstone, as the
-    /// file has them.
+    /// Calls `entry` with the internal start key and the end key of every range tombstone, as
+    /// stored in the file.
     pub(crate) fn for_each_range_tombstone(
         &self,
         mut entry: impl FnMut(&[u8], &[u8]) -> tailwater_format::Result<()>,
@@ -182,7 +182,7 @@ impl Tail {
             .map_err(|error| Error::decoding(file.path(), footer_start, error))
     }
 
-    /// A block and its trailer, if they stand in this end of the file.
+    /// Returns a block and its trailer, if they are inside the tail.
     fn block(&self, handle: BlockHandle) -> Option<&[u8]> {
         let start = usize::try_from(handle.offset.checked_sub(self.start)?).ok()?;
         let length = usize::try_from(handle.size).ok()?.checked_add(BLOCK_TRAILER_LENGTH)?;
@@ -228,8 +228,8 @@ impl Opening<'_> {
                 Some(MetaName::PartitionedFilter(COMPATIBILITY_NAME)) => {
                     names.partitioned_filter = Some(handle);
                 }
-                // A hash index, a user-defined one, a filter by a policy that is not built in, or
-                // one that nothing reads any more: never needed for a right answer.
+                // Hash indexes, user-defined indexes, filters of unknown policies and obsolete
+                // blocks are never needed for a correct result.
                 _ => {}
             }
             Ok(())
@@ -359,9 +359,9 @@ impl Opening<'_> {
     }
 }
 
-/// What extracted the prefixes in a table's filter: the column family's extractor if it still goes
-/// by the same name, the built-in one of the recorded name if not. A filter whose prefixes nobody
-/// can extract is not asked.
+/// Returns the extractor of the prefixes in a table's filter: the column family's if it has the
+/// recorded name, otherwise the built-in one of that name. Without an extractor, the filter's
+/// prefixes are not used.
 fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtractor> {
     let name = str::from_utf8(name).ok()?;
     match &context.prefix_extractor {
@@ -370,8 +370,8 @@ fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtract
     }
 }
 
-/// Refuses a table whose blocks were compressed by a manager of the user's. What else the property
-/// may say wrong does not keep the table's blocks from saying it right.
+/// Refuses a table whose blocks were compressed by a user-defined manager. Any other error in the
+/// property is ignored, since each block records its own compression.
 fn check_compressions(
     file: &BlockFile,
     properties: &Properties,
@@ -403,8 +403,8 @@ fn check_unique_id(
     Err(Error::corruption(file.path(), message))
 }
 
-/// The sequence number of every record of a table that was ingested, which says so in its
-/// properties and stores zeros.
+/// Returns the global sequence number of an ingested table, whose properties mark it as external
+/// and whose records store zeros.
 fn global_sequence(
     file: &BlockFile,
     properties: &Properties,

@@ -1,7 +1,8 @@
-//! The case files: a scene in lines, then commands; what a command answers stands behind it in
+//! The case files: lines that set the scene, then commands; the output of a command follows it in
 //! lines that begin with `| `.
 //!
-//! `TAILWATER_REWRITE=1` writes the answers of now into the files, to be read before they are kept.
+//! `TAILWATER_REWRITE=1` writes the current output into the files, to be reviewed before it is
+//! committed.
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -59,7 +60,7 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
 
-/// The text with the answers of now. A line that begins with `#` begins a new scene.
+/// Returns the text with the current output. A line that begins with `#` starts a new scene.
 fn answer(text: &str) -> String {
     let mut out = String::new();
     let mut world = World::new("");
@@ -76,7 +77,7 @@ fn answer(text: &str) -> String {
     out
 }
 
-/// Carries out one line. Answers nothing for a line that sets the scene.
+/// Executes one line. Returns no output for a line that sets the scene.
 fn run(world: &mut World, line: &str) -> String {
     let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
     match command {
@@ -169,7 +170,7 @@ fn pick_one(world: &World) -> String {
     }
 }
 
-/// Everything that can run at once.
+/// Picks all compactions that can run concurrently.
 fn pick_all(world: &mut World) -> String {
     let mut text = String::new();
     while let Some(compaction) = pick(&world.context()) {
@@ -179,7 +180,7 @@ fn pick_all(world: &mut World) -> String {
     text + &pick_one(world)
 }
 
-/// One compaction after the other, until there is no more to do.
+/// Runs one compaction after another, until none is left.
 fn settle(world: &mut World) -> String {
     let mut text = String::new();
     for _ in 0..100 {
@@ -197,7 +198,7 @@ fn parse_range(text: &str) -> (Option<&str>, Option<&str>) {
 }
 
 /// `LEVEL LEVEL BEGIN..END [NUMBER]`: the compactions of a range from one level to the other, each
-/// as if the one before had changed nothing.
+/// picked as if the previous one had changed nothing.
 fn pick_manually(world: &World, text: &str) -> String {
     let mut words = text.split_whitespace();
     let mut level = || words.next().unwrap().trim_start_matches('L').parse().unwrap();
@@ -229,7 +230,8 @@ fn pick_manually(world: &World, text: &str) -> String {
     }
 }
 
-/// `BEGIN..END [REWRITE]`: all of a range's way down, each compaction on what the ones before left.
+/// `BEGIN..END [REWRITE]`: all compactions of a range down to the last level, each picked after the
+/// previous ones.
 fn to_the_bottom(world: &mut World, text: &str) -> String {
     let (range, rewrite) = text.split_once(' ').unwrap_or((text, ""));
     let (begin, end) = parse_range(range);

@@ -1,4 +1,4 @@
-//! What must be true of every compaction that the picker answers.
+//! Invariants of every compaction that the picker returns.
 
 use std::sync::Arc;
 
@@ -48,7 +48,8 @@ pub(super) fn check(world: &World, compaction: &Compaction) -> Result<(), String
     check_move(world, compaction)
 }
 
-/// Free tables in the order of their level; below level 0 in a row and between clean cuts.
+/// Inputs are free tables in the order of their level; below level 0 they are adjacent and between
+/// clean cuts.
 fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     let files = world.version.levels()[input.level].files();
     let mut places = Vec::new();
@@ -82,8 +83,8 @@ fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     Ok(())
 }
 
-/// What goes down from level 0 takes along the older tables that it overlaps; what stays there is
-/// in a row.
+/// Tables compacted down from level 0 include the older tables that they overlap; tables merged
+/// within level 0 are adjacent.
 fn check_level_0(world: &World, compaction: &Compaction) -> Result<(), String> {
     let Some(input) = compaction.inputs.first().filter(|input| input.level == 0) else {
         return Ok(());
@@ -107,7 +108,7 @@ fn check_level_0(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// No level between the first and the last has anything of the range.
+/// No level between the first and the last has tables in the range.
 fn check_between(world: &World, compaction: &Compaction) -> Result<(), String> {
     let first = compaction.inputs[0].level;
     for level in first + 1..compaction.output_level {
@@ -131,7 +132,7 @@ fn range(world: &World, compaction: &Compaction) -> (Vec<u8>, Vec<u8>, bool) {
     (from, to, is_exclusive(largest))
 }
 
-/// Nothing that stays in the output level is where outputs can be.
+/// No remaining table of the output level overlaps the possible range of outputs.
 fn check_outputs(world: &World, compaction: &Compaction) -> Result<(), String> {
     if compaction.output_level == 0 {
         return Ok(());
@@ -152,7 +153,7 @@ fn check_outputs(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// No running compaction writes where this one does.
+/// No running compaction writes to the same range.
 fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     let (from, to, _) = range(world, compaction);
     for running in &world.running {
@@ -173,7 +174,7 @@ fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// A compaction that calls itself bottommost has nothing below.
+/// A bottommost compaction has no tables below its range.
 fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String> {
     let (from, to, _) = range(world, compaction);
     let below = world.version.levels()[compaction.output_level + 1..].iter();
@@ -191,7 +192,7 @@ fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String
     Ok(())
 }
 
-/// Tables that only change their level overlap neither each other nor anything there.
+/// Moved tables overlap neither each other nor tables of the output level.
 fn check_move(world: &World, compaction: &Compaction) -> Result<(), String> {
     if !compaction.is_move {
         return Ok(());

@@ -1,8 +1,8 @@
 //! Tables and compactions as text.
 //!
 //! A table is `L1 7:[a..f]@10-20 3M marked`: level, number, first and last user key, sequence
-//! numbers, size, then what else is said of it. `[a..f)` ends with a range tombstone up to `f`;
-//! `[a#9..f#3]` says the sequence numbers of the keys themselves.
+//! numbers, size, then further attributes. `[a..f)` ends with a range tombstone up to `f`;
+//! `[a#9..f#3]` gives the sequence numbers of the keys themselves.
 
 use std::fmt::Write;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::world::{exclusive_end, internal_key};
 use crate::compaction::Compaction;
 use crate::version::{FileMetadata, FileStatistics};
 
-/// A table as a line tells it, and its statistics.
+/// Parses a table and its statistics from a line.
 pub(super) fn parse_table(line: &str) -> (NewFile, Option<FileStatistics>) {
     let mut words = line.split_whitespace();
     let level = words.next().and_then(|word| word.strip_prefix('L')).expect("a level");
@@ -67,7 +67,7 @@ fn parse_keys(keys: &str, file: &NewFile) -> (Vec<u8>, Vec<u8>) {
     (smallest, largest)
 }
 
-/// A number, maybe of KiB, MiB or GiB.
+/// Parses a number, optionally in KiB, MiB or GiB.
 pub(super) fn parse_size(text: &str) -> u64 {
     let units = [('K', 10), ('M', 20), ('G', 30)];
     let unit = units.iter().find(|(unit, _)| text.ends_with(*unit));
@@ -76,7 +76,7 @@ pub(super) fn parse_size(text: &str) -> u64 {
     number << unit.map_or(0, |(_, shift)| *shift)
 }
 
-/// The same, as text.
+/// Prints such a number.
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         u64::MAX => "any".to_owned(),
@@ -87,7 +87,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// A compaction in one line; what is as it mostly is is left out.
+/// Prints a compaction in one line, without attributes that have their usual values.
 pub(super) fn describe(compaction: &Compaction, max_compaction_bytes: u64) -> String {
     let inputs: Vec<String> = compaction
         .inputs

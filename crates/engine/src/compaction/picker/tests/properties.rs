@@ -1,4 +1,4 @@
-//! Random trees: every compaction that is picked keeps the invariants, and there is an end to them.
+//! Random trees: every picked compaction keeps the invariants, and picking terminates.
 
 use tailwater_format::version_edit::NewFile;
 use tailwater_testkit::seed;
@@ -15,7 +15,7 @@ use crate::version::FileStatistics;
 
 const KEYS: u64 = 1000;
 
-/// More compactions than any of these trees needs.
+/// Upper bound of the number of compactions that any of these trees needs.
 const COMPACTIONS_MAX: usize = 20_000;
 
 const PRIORITIES: [&str; 5] = [
@@ -88,7 +88,7 @@ fn add_to_level_0(world: &mut World, random: &mut fastrand::Rng, count: usize) {
     }
 }
 
-/// A level of tables some of which share a user key with the next.
+/// Creates a level of tables, some of which share a user key with the next one.
 fn fill_level(world: &mut World, random: &mut fastrand::Rng, level: u32) {
     // Each bound is older than the one before, as records of one user key are.
     let mut sequence = 1_000_000;
@@ -132,7 +132,7 @@ fn rounds(count: usize) -> impl Iterator<Item = (u64, fastrand::Rng)> {
     })
 }
 
-/// Picks until there is nothing left to do, with some compactions running at once.
+/// Picks until no compaction is left, with some compactions running concurrently.
 fn settle(world: &mut World, random: &mut fastrand::Rng) -> Result<usize, String> {
     let width = random.usize(1..6);
     for count in 0..COMPACTIONS_MAX {
@@ -180,7 +180,7 @@ fn compactions_keep_the_invariants_and_come_to_an_end() {
 fn a_settled_tree_has_nothing_pending() {
     for (seed, mut random) in rounds(100) {
         let mut world = random_world(&mut random);
-        // By sizes alone: those of the tables, as the estimate goes by them.
+        // Uses only the tables' sizes, like the estimate.
         world.options.ttl = 0;
         settle(&mut world, &mut random).unwrap_or_else(|e| panic!("TAILWATER_SEED={seed}: {e}"));
         let pending = pending_compaction_bytes(&world.version, &world.options);
@@ -212,7 +212,7 @@ fn a_range_goes_to_the_bottom_whole() {
     }
 }
 
-/// Answers the level that the range ended in.
+/// Returns the level in which the range ended.
 fn compact_range(
     world: &mut World,
     begin: Option<&[u8]>,

@@ -1,4 +1,4 @@
-//! A column family without data: tables that are only their metadata, and compactions of them.
+//! A column family without data: tables that consist of metadata only, and compactions of them.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(super) struct World {
 }
 
 impl World {
-    /// One without tables.
+    /// Creates a column family without tables.
     pub(super) fn new(options: &str) -> Self {
         let mut database = DbOptions::default();
         let mut family = ColumnFamilyOptions::default();
@@ -88,13 +88,13 @@ impl World {
         self.apply(&VersionEdit { new_files: vec![file], ..VersionEdit::default() });
     }
 
-    /// The table with that number.
+    /// Returns the table with a number.
     pub(super) fn file(&self, number: u64) -> (usize, &Arc<FileMetadata>) {
         let found = self.version.files().find(|(_, file)| file.number() == number);
         found.unwrap_or_else(|| panic!("there is no table {number}"))
     }
 
-    /// Begins a compaction.
+    /// Starts a compaction.
     pub(super) fn begin(&mut self, compaction: Compaction) {
         compaction.mark_inputs(true);
         self.running.push(Arc::new(compaction));
@@ -156,7 +156,7 @@ impl World {
     }
 }
 
-/// Cuts a table whose keys are numbers into at most so many.
+/// Splits a table whose keys are numbers into at most `parts` tables.
 fn cut(whole: NewFile, parts: u64) -> Vec<NewFile> {
     let number = |bound: &[u8]| -> Option<u64> {
         std::str::from_utf8(key::user_key(bound)).ok()?.parse().ok()
@@ -179,12 +179,12 @@ fn cut(whole: NewFile, parts: u64) -> Vec<NewFile> {
     files.collect()
 }
 
-/// A number as a key, in the order of the numbers.
+/// Returns a number as a key that sorts in numeric order.
 pub(super) fn number_key(number: u64) -> String {
     format!("{number:04}")
 }
 
-/// The internal key of a value.
+/// Returns the internal key of a value.
 pub(super) fn internal_key(user_key: &str, sequence: Sequence) -> Vec<u8> {
     let mut internal_key = Vec::new();
     let trailer = pack_trailer(sequence, ValueType::Value as u8);
@@ -192,7 +192,7 @@ pub(super) fn internal_key(user_key: &str, sequence: Sequence) -> Vec<u8> {
     internal_key
 }
 
-/// What bounds a table whose last key is the end of a range tombstone.
+/// Returns the largest key of a table whose last key is the end of a range tombstone.
 pub(super) fn exclusive_end(user_key: &str) -> Vec<u8> {
     let mut internal_key = Vec::new();
     let trailer = pack_trailer(key::MAX_SEQUENCE, ValueType::RangeDeletion as u8);

@@ -1,4 +1,4 @@
-//! What is counted of blocks that no user's read brings about.
+//! Counts of block accesses that are not users' reads.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use tailwater_io::sim::SimStorage;
 use super::*;
 use crate::{Db, OpenOptions, WriteOptions};
 
-/// A block that another thread put into the cache meanwhile, and one that a compaction reads.
+/// Covers a block that another thread inserted meanwhile, and one that a compaction reads.
 #[test]
 fn blocks_that_are_there_already_and_blocks_for_compactions_count_as_such() {
     let statistics = Arc::new(Statistics::new());
@@ -27,7 +27,7 @@ fn blocks_that_are_there_already_and_blocks_for_compactions_count_as_such() {
     let profile = ReadProfile { purpose, verify_checksums: true, fill_cache: true };
     let ticker = |name: &str| statistics.ticker(name).expect("a ticker");
     for kind in [BlockKind::Index, BlockKind::Filter, BlockKind::Data] {
-        // Any block will do: it is the kind that is counted.
+        // Any block works, since only its kind is counted.
         let handle = table.index_handle();
         for _ in 0..2 {
             table.load_absent(handle, kind, &profile).expect("a block");

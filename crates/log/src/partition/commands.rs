@@ -9,7 +9,7 @@ use super::{Files, Partition, Snapshot, complete_all};
 use crate::env::Env;
 use crate::layout;
 use crate::offsets::Offsets;
-use crate::segment::{Segment, dense};
+use crate::segment::dense;
 use crate::ticket::{Signal, Ticket};
 use crate::{Error, ErrorKind, Result};
 

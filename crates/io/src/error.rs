@@ -97,13 +97,13 @@ impl std::error::Error for Panicked {}
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A failed call without an offset.
+    /// Creates a failed call without an offset.
     #[cold]
     pub fn new(operation: Operation, path: &Path, source: impl Into<io::Error>) -> Self {
         Self { operation, path: path.to_owned(), offset: None, source: source.into() }
     }
 
-    /// A failed call at an offset, in bytes.
+    /// Creates a failed call at an offset, in bytes.
     #[cold]
     pub fn at(
         operation: Operation,
@@ -114,7 +114,7 @@ impl Error {
         Self { operation, path: path.to_owned(), offset: Some(offset), source: source.into() }
     }
 
-    /// A call whose thread panicked, at an offset where it has one.
+    /// Creates the failure of a call whose thread panicked, at an offset if the call has one.
     #[cold]
     pub(crate) fn panicked(operation: Operation, path: &Path, offset: Option<u64>) -> Self {
         Self { operation, path: path.to_owned(), offset, source: io::Error::other(Panicked) }

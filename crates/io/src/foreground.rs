@@ -179,23 +179,23 @@ impl Reads {
         }
     }
 
-    /// The mean of the logarithms.
+    /// Returns the mean of the logarithms.
     fn mean(self) -> f64 {
         self.logarithms as f64 / 256.0 / self.count as f64
     }
 }
 
-/// Decides. It knows the time only from those who ask.
+/// Decides the limit. It has no clock: callers pass the time.
 #[derive(Debug, Default)]
 struct Control {
-    /// How many requests of all streams may be on their way; `None` as long as reads are not slowed
+    /// Maximum number of requests of all streams in flight; `None` as long as reads are not slowed
     /// down.
     limit: Option<usize>,
     /// The mean logarithm of reads that nothing slows down.
     baseline: Option<f64>,
     /// When somebody asked last.
     asked_ns: Option<u64>,
-    /// The most that there would have been in this window without a limit.
+    /// Highest number of requests in this window without a limit.
     full: usize,
     window_began_ns: u64,
     /// The reads before the window.
@@ -203,12 +203,12 @@ struct Control {
     raised_ns: u64,
     /// When the last window with reads ended.
     read_ns: u64,
-    /// When requests of streams were sent, of the last few milliseconds.
+    /// Times at which requests were sent, in the last few milliseconds.
     sent: VecDeque<u64>,
 }
 
 impl Control {
-    /// How many requests were sent so lately that they may be at the device still.
+    /// Returns the number of requests that were sent recently enough to be still at the device.
     fn sent_lately(&mut self, now_ns: u64) -> usize {
         let is_old = |sent_ns: &u64| now_ns.saturating_sub(*sent_ns) >= REQUEST_NS;
         while self.sent.front().is_some_and(is_old) {
@@ -236,7 +236,7 @@ impl Control {
         self.limit
     }
 
-    /// There was no background work while these were read.
+    /// Learns the baseline from reads without background work.
     fn learn_unharmed(&mut self, reads: Reads) {
         self.limit = None;
         if reads.count >= ENOUGH_READS {
@@ -246,7 +246,7 @@ impl Control {
 
     fn judge(&mut self, now_ns: u64, reads: Reads) {
         if reads.count == 0 {
-            // Either nobody reads, or somebody waits for the device all the time.
+            // Either nobody reads, or a read has been waiting for the whole window.
             if now_ns - self.read_ns >= QUIET_NS {
                 self.limit = None;
             }
@@ -296,7 +296,8 @@ mod tests {
             self.reads.logarithms += count * logarithm(duration_ns);
         }
 
-        /// A window with ten reads of this duration, and what a stream of depth 8 may then have.
+        /// Plays a window with ten reads of this duration, and returns the depth that a stream of
+        /// depth 8 may then have.
         fn window(&mut self, duration_ns: u64) -> usize {
             self.now_ns += WINDOW_NS;
             self.read(10, duration_ns);
@@ -307,7 +308,7 @@ mod tests {
             self.control.ask(self.now_ns, self.reads, 8).unwrap_or(8)
         }
 
-        /// Users read for a while, without background work.
+        /// Plays reads of users for a while, without background work.
         fn unloaded(duration_ns: u64) -> Self {
             let mut played = Self { now_ns: 5000 * MS, ..Self::default() };
             played.read(1000, duration_ns);
@@ -344,11 +345,11 @@ mod tests {
         let mut played = Played::unloaded(100_000);
         let down: Vec<_> = (0..5).map(|_| played.window(200_000)).collect();
         assert_eq!(down, [4, 2, 1, 1, 1]);
-        // One request more in each 50 ms of reads that are not slowed down.
+        // One more request after each 50 ms of reads that are not slowed down.
         let up: Vec<_> = (0..40).map(|_| played.window(100_000)).collect();
         assert_eq!(up[..11], [1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3]);
         assert_eq!(up[39], 8);
-        // In between they stay where they are.
+        // In between the depth stays the same.
         assert_eq!(played.window(200_000), 4);
         assert!((0..20).all(|_| played.window(135_000) == 4));
     }
@@ -437,7 +438,7 @@ mod tests {
         let foreground = Foreground::default();
         foreground.record(4096, 3000);
         foreground.record(4096, 19_999);
-        // Nor does a read that is long.
+        // A long read does not count either.
         foreground.record(1 << 20, 400_000);
         assert_eq!(foreground.reads(), Reads::default());
         foreground.record(4096, 1 << 20);
@@ -452,7 +453,7 @@ mod tests {
         foreground.control.lock().limit = Some(3);
         assert_eq!(foreground.depth(4, 0, false), 3);
         foreground.began(2);
-        // Whose the two are, and a further one.
+        // The stream with those two requests, and another one.
         assert_eq!((foreground.depth(4, 2, false), foreground.depth(4, 0, false)), (3, 1));
         foreground.began(2);
         assert_eq!((foreground.depth(4, 0, false), foreground.depth(4, 0, true)), (0, 1));

@@ -191,13 +191,13 @@ impl Shared {
     }
 
     fn header_start(&self) -> NonNull<u8> {
-        // SAFETY: `start` is so many bytes behind the beginning of the pages.
+        // SAFETY: `start` is `header` bytes after the beginning of the pages.
         unsafe { self.start.sub(self.header) }
     }
 
     fn header_word(&self) -> &AtomicU64 {
-        // SAFETY: pages begin at a multiple of 8, and live as long as this does; everybody goes at
-        // these 8 bytes atomically.
+        // SAFETY: pages begin at a multiple of 8, and live as long as this does; these 8 bytes are
+        // only accessed atomically.
         unsafe { AtomicU64::from_ptr(self.header_start().cast().as_ptr()) }
     }
 }

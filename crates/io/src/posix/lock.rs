@@ -21,7 +21,7 @@ use super::system;
 use crate::purpose::IoMode;
 use crate::storage::{FileIdentity, FileLock};
 
-/// The device and inode of a file, whose types differ between systems.
+/// Returns the device and inode of a file, whose types differ between systems.
 pub(super) fn file_identity(status: &Stat) -> FileIdentity {
     let (device, inode) = (i128::from(status.st_dev), i128::from(status.st_ino));
     FileIdentity { device: device as u64, inode: inode as u64 }

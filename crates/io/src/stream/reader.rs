@@ -22,8 +22,8 @@ const WAITED_NS: u64 = 20_000;
 /// How a stream reads.
 #[derive(Debug, Clone, Copy)]
 pub struct ReaderOptions {
-    /// The size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`], and of what the
-    /// file asks for: 256 KiB to 2 MiB, as a rule.
+    /// Size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`], and of the file's
+    /// alignment: usually 256 KiB to 2 MiB.
     pub request_bytes: usize,
     /// Maximum number of requests in flight ahead of the caller: fewer while the caller is slower
     /// than the device. With 1 or 0 the caller's thread makes each request when it needs it. More

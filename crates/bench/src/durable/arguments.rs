@@ -102,7 +102,7 @@ impl DurableArguments {
         Ok(text)
     }
 
-    /// How long measurements of a part are.
+    /// Returns how long measurements of a part are.
     pub(super) fn length(&self, part: Part) -> Length {
         match (part, self.puts) {
             (Part::FillSeq, _) => Length::Writes(self.num as u64),

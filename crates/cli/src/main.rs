@@ -1,16 +1,16 @@
 //! The `tailwater` program.
 //!
-//! `tailwater db VERB DIR` looks into a database without changing it: what it holds (`get`, `scan`,
-//! `dump`), what it is (`properties`, `stats`, `column-families`, `options`), how it is written
-//! (`manifest`, `wal`, `table`, `blob`) and whether it is whole (`verify`). Or it changes it: keys
-//! (`put`, `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the
-//! database as a whole (`flush`, `compact`, `checkpoint`, `destroy`). `tailwater tail` measures
-//! what direct I/O does to the tail of reads. `tailwater log` looks into a message log, and
-//! measures it; `tailwater serve` serves one to clients of Apache Iggy. Everything it knows it has
-//! from the libraries; here is what people type and see.
+//! `tailwater db VERB DIR` inspects a database without changing it: its contents (`get`, `scan`,
+//! `dump`), its state (`properties`, `stats`, `column-families`, `options`), its files (`manifest`,
+//! `wal`, `table`, `blob`) and its integrity (`verify`). Other verbs change it: keys (`put`,
+//! `delete`, `single-delete`, `delete-range`, `merge`, `load`), column families and the database as
+//! a whole (`flush`, `compact`, `checkpoint`, `destroy`). `tailwater tail` measures the effect of
+//! direct I/O on the tail latency of reads. `tailwater log` inspects a message log, and measures
+//! it; `tailwater serve` serves one to clients of Apache Iggy. The libraries do the work; this
+//! program is only the user interface.
 //!
-//! Standard output has the answer and nothing else, standard error what went wrong and how far a
-//! long answer is. Who reads the answer may stop reading it: the program then ends quietly.
+//! Standard output carries only the result; errors, and the progress of long operations, go to
+//! standard error. If the reader of the output stops reading, the program ends quietly.
 
 mod arguments;
 mod database;
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints an answer, or what went wrong.
+/// Prints a result or an error.
 fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>) -> ExitCode {
     let answer = work(&mut output).and_then(|outcome| {
         output.finish()?;
@@ -55,7 +55,7 @@ fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>)
         Ok(outcome) => outcome.into(),
         Err(Failure::Closed) => ExitCode::SUCCESS,
         Err(failure) => {
-            // What was found before stands in the buffer still.
+            // Earlier results are still in the buffer.
             let _ = output.finish();
             output::complain(&failure);
             failure.exit_code()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use tailwater_bench::log::LogBenchArguments;
 
-/// What the help of a log's verbs ends with.
+/// The end of the help of a log's verbs.
 pub(crate) const LOG_EXIT_CODES: &str = "\
 Exit codes:
   0  all is well

@@ -1,4 +1,4 @@
-//! What can be typed, and the help that says so.
+//! The command line and its help.
 
 mod log;
 mod reading;
@@ -13,7 +13,7 @@ pub(crate) use reading::*;
 pub(crate) use serve::*;
 pub(crate) use writing::*;
 
-/// What every verb's help ends with.
+/// The end of every verb's help.
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
@@ -25,7 +25,7 @@ Exit codes:
   5  what looks damaged or torn is being written by another process, or may be (verify, table,
      wal, blob)";
 
-/// What the help of the experiment ends with.
+/// The end of the experiment's help.
 const TAIL_EXAMPLES: &str = "\
 Examples:
   tailwater tail --quick
@@ -114,17 +114,17 @@ pub(crate) struct Common {
     pub(crate) adopt_directories: bool,
 }
 
-/// What the command line gives over what the database's files say.
+/// What the command line overrides of the database's files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Given<'a> {
     /// An option string.
     pub(crate) options: Option<&'a str>,
-    /// Whether directories that another database has claimed are taken over.
+    /// Whether to take over directories that another database has claimed.
     pub(crate) adopt_directories: bool,
 }
 
 impl Common {
-    /// What is given over what the database's files say.
+    /// Returns what the command line overrides of the database's files.
     pub(crate) fn given(&self) -> Given<'_> {
         Given { options: self.options.as_deref(), adopt_directories: self.adopt_directories }
     }
@@ -140,7 +140,7 @@ pub(crate) struct Keys {
 }
 
 impl Verb {
-    /// What every verb takes.
+    /// Returns the arguments that all verbs share.
     pub(crate) fn common(&self) -> &Common {
         match self {
             Self::Reading(verb) => verb.common(),
@@ -149,7 +149,7 @@ impl Verb {
     }
 }
 
-/// The end of a verb's help: commands with what they print, and the exit codes.
+/// Returns the end of a verb's help: commands with what they print, and the exit codes.
 fn examples(examples: &[(&str, &str)]) -> String {
     let mut text = String::from("Examples:\n");
     for (command, what) in examples {

@@ -289,7 +289,7 @@ pub(crate) struct OptionsArguments {
 }
 
 impl Reading {
-    /// What every verb takes.
+    /// Returns the arguments that all verbs share.
     pub(crate) fn common(&self) -> &Common {
         match self {
             Self::Get(arguments) => &arguments.common,

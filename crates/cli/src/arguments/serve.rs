@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-/// What the help of the server ends with.
+/// The end of the server's help.
 pub(crate) const SERVE_NOTES: &str = "\
 Values come from the file, over it from IGGY_* variables, over them from flags. docs/server.md has
 every key.

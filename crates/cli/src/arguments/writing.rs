@@ -355,7 +355,7 @@ pub(crate) struct DestroyArguments {
 }
 
 impl Writing {
-    /// What every verb takes.
+    /// Returns the arguments that all verbs share.
     pub(crate) fn common(&self) -> &Common {
         match self {
             Self::Put(arguments) => &arguments.change.common,

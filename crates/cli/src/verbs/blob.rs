@@ -1,4 +1,4 @@
-//! `blob`: what blob files are made of.
+//! `blob`: the structure of blob files.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::live::read_listed;
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
 
-/// What was seen of a blob file.
+/// A summary of a blob file.
 #[derive(Default)]
 struct Summary {
     records: u64,

@@ -1,4 +1,4 @@
-//! `checkpoint`: makes a copy of the database as it is at this moment.
+//! `checkpoint`: makes a copy of the database in its current state.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `create-column-family`: makes a column family.
+//! `create-column-family`: creates a column family.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `flush`: writes what is in memory and logs into tables.
+//! `flush`: writes memtables and logs to tables.
 
 use serde_json::json;
 

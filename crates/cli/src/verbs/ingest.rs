@@ -1,4 +1,4 @@
-//! `ingest`: takes tables in that were made outside the database.
+//! `ingest`: ingests tables that were built outside the database.
 
 use std::path::Path;
 

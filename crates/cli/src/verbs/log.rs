@@ -1,4 +1,4 @@
-//! `tailwater log`: looking into a message log, filling one, and measuring one.
+//! `tailwater log`: inspects, fills and measures a message log.
 
 mod import;
 

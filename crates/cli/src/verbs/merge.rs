@@ -1,4 +1,4 @@
-//! `merge`: gives a key a merge operand.
+//! `merge`: adds a merge operand to a key.
 
 use serde_json::json;
 

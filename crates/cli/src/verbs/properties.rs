@@ -1,4 +1,4 @@
-//! `properties`: what a database consists of, or one of RocksDB's properties.
+//! `properties`: the state of a database, or one of RocksDB's properties.
 
 use serde_json::{Value, json};
 use tailwater::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
@@ -48,7 +48,7 @@ fn property(
     output.line(value.trim_end_matches('\n'))
 }
 
-/// How many keys there roughly are.
+/// Returns the approximate number of keys.
 fn estimated_keys(database: &Database, name: &str) -> Result<Option<String>> {
     let family = database.db.column_family(name)?;
     Ok(database.db.property(&family, "rocksdb.estimate-num-keys")?)

@@ -1,4 +1,4 @@
-//! `put`: gives a key a value.
+//! `put`: sets the value of a key.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `tailwater tail`: what direct I/O does to the tail of reads.
+//! `tailwater tail`: the effect of direct I/O on the tail latency of reads.
 
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tailwater_bench::store::Failure;
 use tailwater_bench::tail::{self, TailArguments, TailEngine, TailwaterEngine};
 
-/// The engines that this program has.
+/// The engines of this program.
 const ENGINES: [&dyn TailEngine; 1] = [&TailwaterEngine];
 
 pub(crate) fn run(arguments: &TailArguments) -> ExitCode {

@@ -1,12 +1,12 @@
 //! `load`: loads a file of Debian packages or of keys and values.
 //!
-//! The file is read line by line, and what comes of it is written batch by batch. A package goes
-//! into one batch with its dependencies. A batch is written when as many packages or lines are in
-//! it as were asked for, or when it is large; with `--ack` a line of another file says after that
-//! how many are loaded. Memory holds one batch, and the longest line or stanza.
+//! The file is read line by line, and its contents are written batch by batch. A package and its
+//! dependencies go into the same batch. A batch is written when it has the requested number of
+//! packages or lines, or when it is large; with `--ack` a line with the number loaded is then
+//! appended to another file. Memory holds one batch, and the longest line or stanza.
 //!
-//! A kill at any moment leaves whole batches: all that were acknowledged, and at most one more.
-//! Where the file is not what it should be, what stands before that place is loaded.
+//! A kill at any moment leaves whole batches: all that were acknowledged, and at most one more. If
+//! the file is malformed, everything before that place is loaded.
 
 mod input;
 mod line;
@@ -29,7 +29,7 @@ use line::{Decode, Entry};
 use loader::{Acknowledgements, Loaded, Loader};
 use package::Stanza;
 
-/// The column family that says by which packages one is needed.
+/// The column family that maps each package to its dependents.
 const DEPENDS: &str = "depends";
 
 pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outcome> {
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outc
     Ok(outcome)
 }
 
-/// Loads the packages of an index, and what they depend on.
+/// Loads the packages of an index, and their dependencies.
 fn load_packages(
     lines: &mut Lines<impl BufRead>,
     column_family: &str,
@@ -99,7 +99,7 @@ fn load_lines(
     Ok(())
 }
 
-/// Says what was loaded, and how fast.
+/// Reports the amount loaded, and the rate.
 fn report(
     format: LoadFormat,
     loaded: &Loaded,
@@ -119,7 +119,7 @@ fn report(
             "elapsed_us": elapsed_us,
         }));
     }
-    // A clock may stand still for a short file.
+    // The clock may not advance during a short file.
     let elapsed_s = elapsed_us.max(1) as f64 / 1e6;
     output.line(format_args!(
         "loaded {} ({} in {}) in {elapsed_s:.3} s: {:.0} {}/s, {:.1} MB/s",
@@ -140,7 +140,7 @@ fn format_name(format: LoadFormat) -> &'static str {
     }
 }
 
-/// What is counted, in the singular and in the plural.
+/// Returns the noun for what is counted, in the singular and the plural.
 fn item_names(format: LoadFormat) -> (&'static str, &'static str) {
     match format {
         LoadFormat::Packages => ("package", "packages"),

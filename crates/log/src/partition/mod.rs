@@ -306,7 +306,7 @@ impl Partition {
     /// Queues the partition if something is due.
     pub(crate) fn wake(&self) {
         if self.env.memory.is_refused() {
-            // The system may have memory again, which nobody announces.
+            // The system may have memory again, which it does not announce.
             self.env.room.changed();
         }
         let mut owner = self.owner.lock();

@@ -1,5 +1,5 @@
-//! The repository's own rules that no compiler checks: documents lead where they say, lines are not
-//! too long, modules say what they are for, and `unsafe` stays where CONTRIBUTING allows it.
+//! The repository's rules that no compiler checks: links in documents are valid, comment lines are
+//! not too long, modules have headers, and `unsafe` stays where CONTRIBUTING allows it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
 

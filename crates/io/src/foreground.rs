@@ -193,7 +193,7 @@ struct Control {
     limit: Option<usize>,
     /// The mean logarithm of reads that nothing slows down.
     baseline: Option<f64>,
-    /// When somebody asked last.
+    /// Time of the last call of [`Self::ask`].
     asked_ns: Option<u64>,
     /// Highest number of requests in this window without a limit.
     full: usize,
@@ -246,7 +246,7 @@ impl Control {
 
     fn judge(&mut self, now_ns: u64, reads: Reads) {
         if reads.count == 0 {
-            // Either nobody reads, or a read has been waiting for the whole window.
+            // Either no user reads, or a read has been waiting for the whole window.
             if now_ns - self.read_ns >= QUIET_NS {
                 self.limit = None;
             }

@@ -87,7 +87,7 @@ impl Part {
 }
 
 impl DurableArguments {
-    /// Runs it; answers a report.
+    /// Runs the command; returns a report.
     pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
         let failed = |error| format!("--out: {error}");
         if let Some(out) = &self.out {

@@ -30,7 +30,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Modes that are compared by default: the published experiment's.
+    /// Modes that are compared by default.
     pub(super) const DEFAULT: [Self; 3] =
         [Self::Buffered, Self::DirectInline, Self::DirectDeferred];
 

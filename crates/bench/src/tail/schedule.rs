@@ -49,7 +49,7 @@ impl<'c> Pace<'c> {
     /// Maximum time that can be caught up.
     const BEHIND: Duration = Duration::from_millis(100);
 
-    /// Creates a pace that begins at this moment.
+    /// Creates a pace that begins now.
     pub(super) fn new(clock: &'c dyn Clock, bytes_per_second: u64) -> Self {
         Self { clock, bytes_per_second: bytes_per_second as f64, paid_ns: clock.monotonic_ns() }
     }

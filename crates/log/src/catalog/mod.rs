@@ -270,7 +270,7 @@ impl Catalog {
     /// Records new partitions whose directories exist and are durable.
     ///
     /// # Errors
-    /// Not found, where the topic was deleted meanwhile; already exists, where somebody else
+    /// Not found, where the topic was deleted meanwhile; already exists, where another caller
     /// created them; those of the journal.
     pub(crate) fn create_partitions(
         &self,

@@ -96,7 +96,7 @@ impl Partition {
 
     /// Tries to append a batch of [`Self::verify`]. Where there is no room, nothing is appended,
     /// and `wake` is called once there may be room. It may be called while the log holds locks, so
-    /// it must not call the log, only notify somebody who does.
+    /// it must not call the log, but only notify another thread that does.
     ///
     /// # Errors
     /// As [`Self::try_append`].

@@ -102,7 +102,7 @@ struct Files {
     writer: Option<SegmentWriter>,
     /// Sealed segments that may be worth rewriting.
     padded: Vec<Arc<Segment>>,
-    /// The rewriting under way.
+    /// The rewriting in progress.
     rewriting: Option<Box<dense::Rewriting>>,
     /// Files that are no longer used and not yet removed.
     unused: Vec<PathBuf>,

@@ -29,7 +29,7 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Maximum time that a send waits for room before its client is told to repeat it. Clients give up
+/// Maximum time that a send waits for room before its client is asked to repeat it. Clients give up
 /// after 30 s.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time after which a send that waits for room gives way to others that wait for its memory.

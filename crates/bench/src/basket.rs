@@ -1,16 +1,16 @@
 //! The workloads, run by several engines in turn.
 //!
-//! | name | what is done | counted |
+//! | name | operations | counted |
 //! |---|---|---|
 //! | `fillseq` | keys in order, on a new database | puts |
-//! | `fillrandom` | keys by chance, on a new database | puts |
-//! | `compact` | what `fillrandom` left is written anew, all of it | entries put before |
-//! | `readrandom` | gets by chance; of two passes the second counts | gets |
-//! | `multireadrandom` | batches of gets by chance | keys |
-//! | `seekrandom` | a new iterator, a seek by chance, ten steps | seeks |
+//! | `fillrandom` | random keys, on a new database | puts |
+//! | `compact` | compacts everything that `fillrandom` wrote | entries put before |
+//! | `readrandom` | random gets; the second of two passes counts | gets |
+//! | `multireadrandom` | batches of random gets | keys |
+//! | `seekrandom` | a new iterator, a random seek, ten steps | seeks |
 //! | `readseq` | everything forward | entries |
 //! | `readreverse` | everything backward | entries |
-//! | `overwrite` | keys by chance, on what is there | puts |
+//! | `overwrite` | random keys, on the existing database | puts |
 
 use std::time::{Duration, Instant};
 

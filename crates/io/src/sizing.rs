@@ -121,7 +121,7 @@ impl Sizing {
         let next = match wanted.clamp(SMALLEST, ceiling) {
             // The memory that is left fluctuates.
             little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
-            // Others go on taking memory while this is given back.
+            // Others continue to take memory while this is released.
             next if next < capacity && next == ceiling => {
                 ceiling.saturating_sub(reserve as usize / 2).max(SMALLEST)
             }
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(next(&mut sizing, left(512), 0), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 1), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 10), CAPACITY + CAPACITY / STEP_PART);
-        // What is left, less a reserve of 64 MiB.
+        // The memory left, less a reserve of 64 MiB.
         assert_eq!(next(&mut sizing, left(74), 10), CAPACITY + (10 << 20));
         assert_eq!((sizing.sizes().grown, sizing.sizes().shrunk), (2, 0));
         // A cache that is not full needs no more capacity.

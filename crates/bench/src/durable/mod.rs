@@ -1,8 +1,8 @@
 //! Puts that are durable when they return.
 //!
-//! | part | what is done |
+//! | part | operations |
 //! |---|---|
-//! | `synced` | several writers put keys by chance, each put synced; beside them raw writes |
+//! | `synced` | several writers put random keys, each put synced; also raw writes |
 //! | `fillseq` | one writer puts keys in order, each put synced |
 //! | `unsynced` | the puts of `synced` without a sync, by one writer and by four |
 //!

@@ -16,7 +16,7 @@
 //! |---|---|
 //! | 0 | with length 0: space that was never written; the rest of its block is skipped |
 //! | 1, 2, 3, 4 | a whole record; the first, a middle, the last fragment of one |
-//! | 5, 6, 7, 8 | the same with a log number, which tells an earlier use of the file apart |
+//! | 5, 6, 7, 8 | the same with a log number, which distinguishes earlier uses of the file |
 //! | 9 | the records after it are compressed; fixed32 compression type |
 //! | 10, 11 | timestamp sizes: (fixed32 column family, fixed16 size)*; 11 is recyclable |
 //! | 130, 131 | the log before: fixed64 number, size, last sequence; 131 is recyclable |

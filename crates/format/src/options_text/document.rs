@@ -1,7 +1,7 @@
 //! The OPTIONS file.
 //!
 //! ```text
-//! # a comment, to the end of its line; \# is none
+//! # a comment, to the end of its line; \# begins no comment
 //! [Version]
 //!   rocksdb_version=11.9.0
 //!   options_file_version=1.1

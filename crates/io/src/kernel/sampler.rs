@@ -1,4 +1,4 @@
-//! Takes periodic snapshots in a thread of its own.
+//! Takes periodic snapshots in a separate thread.
 
 use std::io;
 use std::sync::Arc;

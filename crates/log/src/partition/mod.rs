@@ -146,7 +146,7 @@ enum Step {
     Command(Command),
     Space,
     Rewrite,
-    /// Gives back the memory and the preallocated space of an idle partition.
+    /// Releases the memory and the preallocated space of an idle partition.
     Release,
     Idle,
 }
@@ -443,7 +443,7 @@ impl Partition {
         self.owner.lock().wants_space = wants_more;
     }
 
-    /// Gives back the chunks and the preallocated space of an idle partition: a thousand of them
+    /// Releases the chunks and the preallocated space of an idle partition: a thousand of them
     /// must not take what active ones need.
     fn release(&self, files: &mut Files) {
         let is_idle = {

@@ -6,9 +6,9 @@
 //!
 //! ```text
 //! bits 0-14     number of the value
-//! bit 15        whether a write is under way
-//! bits 16-29    how often the key was deleted
-//! bit 30        whether a deletion is under way
+//! bit 15        whether a write is in progress
+//! bits 16-29    number of deletions of the key
+//! bit 30        whether a deletion is in progress
 //! bit 31        whether the key is deleted
 //! ```
 //!

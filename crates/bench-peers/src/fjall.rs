@@ -9,7 +9,7 @@ use tailwater_bench::store::{Direction, Failure, Scanned, Store};
 
 use crate::CACHE_BYTES;
 
-/// A database of fjall's, with the options that it has by default for its blocks and filters.
+/// A fjall database, with fjall's default options for blocks and filters.
 pub(crate) struct Fjall {
     database: Database,
     entries: Keyspace,

@@ -9,10 +9,10 @@ use tailwater_bench::store::{Direction, Failure, Scanned, Store};
 
 use crate::TRANSACTION;
 
-/// How large the file may become, in bytes; it is a hole until it is written.
+/// Maximum size of the file, in bytes; it is sparse until it is written.
 const MAP_BYTES: usize = 64 << 30;
 
-/// A database of LMDB's.
+/// An LMDB database.
 pub(crate) struct Lmdb {
     environment: Env,
     entries: Database<Bytes, Bytes>,
@@ -25,8 +25,8 @@ impl Store for Lmdb {
     fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES);
-        // SAFETY: nobody else opens or changes the files, and what is lost in a crash is not
-        // missed.
+        // SAFETY: only this process opens or changes the files, and data lost in a crash does not
+        // matter.
         let environment = unsafe { options.flags(EnvFlags::NO_SYNC).open(directory)? };
         let mut transaction = environment.write_txn()?;
         let entries = environment.create_database(&mut transaction, None)?;

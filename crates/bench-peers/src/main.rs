@@ -1,9 +1,9 @@
-//! The workloads of `tailwater-bench` on other engines beside Tailwater, in one run.
+//! Runs the workloads of `tailwater-bench` on other engines and Tailwater, in one run.
 //!
-//! Engines of RocksDB's kind get the same option string. The others get what comes closest: fjall a
-//! cache of the same size, LZ4 and a Bloom filter; redb and LMDB, which are trees and not logs,
-//! their own, and put a thousand entries in a transaction that is not synced. Those two are there
-//! for their reads.
+//! Engines like RocksDB get the same option string. The others get the closest equivalent: fjall a
+//! cache of the same size, LZ4 and a Bloom filter; redb and LMDB, which are trees rather than logs,
+//! their defaults, with a thousand entries in a transaction that is not synced. Those two are
+//! included for their reads.
 
 mod fjall;
 mod lmdb;
@@ -20,9 +20,9 @@ use tailwater_bench::engine::{Contender, Engine};
 use tailwater_bench::tail::TailwaterEngine;
 use tailwater_bench::{Tailwater, TailwaterScans};
 
-/// How many entries a tree takes in one transaction.
+/// Number of entries in one transaction of a tree.
 const TRANSACTION: usize = 1000;
-/// How large the caches of engines are that do not take RocksDB's options, in bytes.
+/// Cache size of engines that do not accept RocksDB's options, in bytes.
 const CACHE_BYTES: usize = 1 << 30;
 
 fn main() -> ExitCode {

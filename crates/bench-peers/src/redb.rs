@@ -9,7 +9,7 @@ use crate::{CACHE_BYTES, TRANSACTION};
 
 const ENTRIES: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("entries");
 
-/// A database of redb's.
+/// A redb database.
 pub(crate) struct Redb(Database);
 
 impl Redb {
@@ -92,7 +92,7 @@ impl Store for Redb {
     }
 
     fn compact(&self) -> Result<(), Failure> {
-        // A tree has no levels; this makes what is in it durable.
+        // A tree has no levels; this makes its contents durable.
         Ok(self.0.begin_write()?.commit()?)
     }
 

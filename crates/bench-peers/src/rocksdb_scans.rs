@@ -1,6 +1,6 @@
 //! RocksDB's scans of a snapshot.
 //!
-//! By its C interface: the crate has no setter for iterators that refresh themselves.
+//! Through the C interface: the crate has no setter for iterators that refresh themselves.
 #![expect(unsafe_code, reason = "calls a C interface that the crate leaves out")]
 
 use std::ffi::{CStr, CString, c_char};
@@ -15,7 +15,7 @@ use tailwater_bench::store::{Failure, Scanned};
 const CACHE_HIT: u32 = 1;
 const CACHE_MISS: u32 = 0;
 
-/// RocksDB, which counts blocks that are in the cache.
+/// RocksDB with statistics of block cache hits.
 pub(crate) struct RocksDbScans;
 
 impl ScanEngine for RocksDbScans {
@@ -26,8 +26,8 @@ impl ScanEngine for RocksDbScans {
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure> {
         let path = CString::new(directory.as_os_str().as_encoded_bytes())?;
         let text = CString::new(options)?;
-        // SAFETY: all pointers are to what was just made, and options are copied where they are
-        // used. `message` frees what it is given.
+        // SAFETY: all pointers are to objects that were just created, and options are copied where
+        // they are used. `message` frees its argument.
         unsafe {
             let (defaults, options) = (c::rocksdb_options_create(), c::rocksdb_options_create());
             let mut error = ptr::null_mut();
@@ -66,7 +66,8 @@ impl ScanSubject for Scanning {
     }
 
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure> {
-        // SAFETY: the database is open; the snapshot and the options go after the last iterator.
+        // SAFETY: the database is open; the snapshot and the options are freed after the last
+        // iterator.
         unsafe {
             let snapshot = c::rocksdb_create_snapshot(self.db);
             let options = c::rocksdb_readoptions_create();
@@ -90,8 +91,8 @@ impl ScanSubject for Scanning {
     }
 
     fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure> {
-        // SAFETY: the database is open; the snapshot and the options go after the iterator, whose
-        // entries are looked at before it moves.
+        // SAFETY: the database is open; the snapshot and the options are freed after the iterator,
+        // whose entries are read before it moves.
         unsafe {
             let snapshot = c::rocksdb_create_snapshot(self.db);
             let options = c::rocksdb_readoptions_create();
@@ -125,7 +126,7 @@ impl ScanSubject for Scanning {
 
     fn settle(&self) -> Result<(), Failure> {
         let mut error = ptr::null_mut();
-        // SAFETY: the database is open, and the options go after their use.
+        // SAFETY: the database is open, and the options are freed after their use.
         unsafe {
             let flush = c::rocksdb_flushoptions_create();
             c::rocksdb_flushoptions_set_wait(flush, 1);
@@ -149,7 +150,7 @@ impl ScanSubject for Scanning {
     }
 
     fn renew_version(&self) -> Result<(), Failure> {
-        // The value it has.
+        // The current value.
         let key = c"max_sequential_skip_in_iterations".as_ptr();
         let value = c"8".as_ptr();
         let mut error = ptr::null_mut();
@@ -178,7 +179,7 @@ impl Drop for Scanning {
     }
 }
 
-/// Seeks a key and steps over as many entries as there are, up to `steps`.
+/// Seeks a key and steps over up to `steps` entries.
 ///
 /// # Safety
 /// The iterator must be open.
@@ -189,7 +190,7 @@ unsafe fn scan(
     scanned: &mut Scanned,
 ) -> Result<(), Failure> {
     let end = scanned.entries + steps;
-    // SAFETY: the iterator is open, and what it shows is looked at before it moves.
+    // SAFETY: the iterator is open, and its entry is read before it moves.
     unsafe {
         c::rocksdb_iter_seek(iterator, key.as_ptr().cast(), key.len());
         while scanned.entries < end && c::rocksdb_iter_valid(iterator) != 0 {
@@ -203,10 +204,10 @@ unsafe fn scan(
     }
 }
 
-/// The entry that an iterator stands on.
+/// Returns the entry at an iterator's position.
 ///
 /// # Safety
-/// The iterator must stand on one, and not move while this is looked at.
+/// The iterator must be valid, and not move while the entry is used.
 #[inline]
 unsafe fn entry<'a>(iterator: *const c::rocksdb_iterator_t) -> (&'a [u8], &'a [u8]) {
     let (mut key_length, mut value_length) = (0, 0);

@@ -1,4 +1,4 @@
-//! RocksDB in the experiment on the tail of reads.
+//! RocksDB in the experiment on tail latency of reads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rocksdb::{ColumnFamilyDescriptor, DB, Options, ReadOptions, WriteOptions};
 use tailwater_bench::store::Failure;
 use tailwater_bench::tail::{Activity, EngineName, Moved, TailDatabase, TailEngine};
 
-/// RocksDB, which counts as `db_bench --statistics` has it.
+/// RocksDB, with the counters of `db_bench --statistics`.
 pub(crate) struct RocksDbEngine;
 
 impl TailEngine for RocksDbEngine {
@@ -27,8 +27,8 @@ impl TailEngine for RocksDbEngine {
     }
 }
 
-/// An open database, the options that have its statistics, and those of reads and writes, which
-/// would be made anew for each.
+/// An open database, the options that hold its statistics, and those of reads and writes, so that
+/// they are not created for each.
 struct Opened {
     db: DB,
     options: Options,

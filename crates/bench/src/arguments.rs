@@ -18,7 +18,7 @@ use crate::store::Failure;
 use crate::sustained::SustainedArguments;
 use crate::tail::{self, CHILD_COMMAND, TailArguments, TailEngine};
 
-/// The options that all engines of RocksDB's kind are opened with.
+/// Options that all RocksDB-like engines are opened with.
 const OPTIONS: &str = "\
     create_if_missing=true;max_background_jobs=2;max_open_files=-1;\
     write_buffer_size=67108864;compression=kLZ4Compression;\
@@ -59,8 +59,8 @@ enum Command {
 }
 
 impl Arguments {
-    /// Runs what was asked for on engines out of `known`, `scan_engines` or `tail_engines`, and
-    /// prints what came of it.
+    /// Runs the command on engines from `known`, `scan_engines` or `tail_engines`, and prints the
+    /// result.
     pub fn run(
         &self,
         known: &[&dyn Engine],
@@ -88,7 +88,7 @@ impl Arguments {
                         say!("error: the report cannot be written: {error}");
                         ExitCode::FAILURE
                     }
-                    // A reader who went away has read enough.
+                    // If the reader closed the pipe, it has read enough.
                     _ => ExitCode::SUCCESS,
                 }
             }
@@ -119,10 +119,10 @@ pub struct Subjects {
 }
 
 impl Subjects {
-    /// The engines out of `known` that were asked for, in that order.
+    /// Returns the requested engines from `known`, in the requested order.
     ///
     /// # Errors
-    /// A name that none of them has.
+    /// A name that matches none of them.
     pub(crate) fn engines<'a>(
         &self,
         known: &[&'a dyn Engine],
@@ -136,7 +136,7 @@ impl Subjects {
         self.engines.iter().map(|name| find(name).ok_or_else(|| unknown(name))).collect()
     }
 
-    /// The same, and those of these names where nothing was asked for.
+    /// Returns the same, or those with these names if none were requested.
     ///
     /// # Errors
     /// As [`Self::engines`].
@@ -150,22 +150,22 @@ impl Subjects {
         Ok(engines)
     }
 
-    /// Whether an engine of that name is asked for.
+    /// Returns whether an engine is requested.
     pub(crate) fn wants(&self, name: &str) -> bool {
         self.engines.is_empty() || self.engines.iter().any(|engine| engine == name)
     }
 
-    /// The options of databases of a command that has `own` instead of the default ones.
+    /// Returns the database options of a command that has `own` instead of the default ones.
     pub(crate) fn options_over(&self, own: &str) -> String {
         format!("{own};{}", self.more_options)
     }
 
-    /// The options of databases.
+    /// Returns the database options.
     pub(crate) fn options(&self) -> String {
         format!("{};{}", self.options, self.more_options)
     }
 
-    /// A new directory for a database, removed when this is dropped or at an interruption.
+    /// Returns a new directory for a database, removed when this is dropped or at an interruption.
     ///
     /// # Errors
     /// Those of making it.
@@ -181,13 +181,13 @@ impl Subjects {
         Temporary::new(directory)
     }
 
-    /// Where databases are made, if that was said.
+    /// Returns the parent directory of the databases, if one was given.
     pub(crate) fn parent_directory(&self) -> Option<&PathBuf> {
         self.directory.as_ref()
     }
 }
 
-/// A number above 0, for the command line.
+/// Returns a number above 0, for the command line.
 pub(crate) fn above_zero(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
@@ -195,7 +195,7 @@ pub(crate) fn above_zero(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A whole number above 0, for the command line.
+/// Returns a whole number above 0, for the command line.
 pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),

@@ -1,4 +1,4 @@
-//! A logical backup beside overwrites: what its iterator keeps in memory and on the disk beyond the
+//! A logical backup during overwrites: the memory and disk space that its iterator pins beyond the
 //! database.
 
 use std::fmt::Write as _;
@@ -14,14 +14,14 @@ use crate::entries::{RandomValues, key};
 use crate::snapshot_scans::{ScanEngine, ScanSubject};
 use crate::store::Failure;
 
-/// How long values are, in bytes.
+/// Length of values, in bytes.
 const VALUE_BYTES: usize = 1000;
-/// What databases are opened with.
+/// Options of the databases.
 const OPTIONS: &str = "create_if_missing=true;max_background_jobs=2;write_buffer_size=67108864;\
     compression=kNoCompression;block_based_table_factory={block_cache=67108864}";
-/// How many entries go by between two looks at the clock.
+/// Number of entries between two checks of the clock.
 const BETWEEN_LOOKS: u64 = 256;
-/// How long it is between two looks at what is kept.
+/// Interval between two samples of what is pinned.
 const SAMPLE: Duration = Duration::from_millis(200);
 
 /// What is asked of this command.
@@ -40,14 +40,14 @@ pub struct BackupArguments {
     subjects: Subjects,
 }
 
-/// What was kept beyond the database, in bytes.
+/// What is pinned beyond the database, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
     memtables: u64,
     files: u64,
 }
 
-/// What came of one backup.
+/// The result of one backup.
 struct Outcome {
     took: Duration,
     most: Kept,
@@ -55,7 +55,7 @@ struct Outcome {
 }
 
 impl BackupArguments {
-    /// Runs it; returns a table.
+    /// Runs the command; returns a table.
     pub(crate) fn run(&self, known: &[&dyn ScanEngine]) -> Result<String, Failure> {
         let entries = (self.gigabytes * 1e9) as u64 / (key(0).len() + VALUE_BYTES) as u64;
         let mut report = format!(
@@ -147,13 +147,14 @@ impl BackupArguments {
     }
 }
 
-/// Waits until so many bytes are due.
+/// Waits until `bytes` are due.
 fn pace(begun: Instant, bytes: u64, megabytes_per_second: f64) {
     let due = Duration::from_secs_f64(bytes as f64 / (megabytes_per_second * 1e6));
     thread::sleep(due.saturating_sub(begun.elapsed()));
 }
 
-/// What is kept until the backup is done: the most of each, and what it is in the end.
+/// Samples what is pinned until the backup is done: returns the maximum of each, and the last
+/// value.
 fn watch(subject: &dyn ScanSubject, is_done: &AtomicBool) -> Result<(Kept, Kept), Failure> {
     let (mut most, mut last) = (Kept::default(), Kept::default());
     while !is_done.load(Ordering::Relaxed) {

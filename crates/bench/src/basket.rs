@@ -1,16 +1,16 @@
-//! The workloads, and engines that do them by turns.
+//! The workloads, run by several engines in turn.
 //!
-//! | name | what is done | counted |
+//! | name | operations | counted |
 //! |---|---|---|
 //! | `fillseq` | keys in order, on a new database | puts |
-//! | `fillrandom` | keys by chance, on a new database | puts |
-//! | `compact` | what `fillrandom` left is written anew, all of it | entries put before |
-//! | `readrandom` | gets by chance; of two passes the second counts | gets |
-//! | `multireadrandom` | batches of gets by chance | keys |
-//! | `seekrandom` | a new iterator, a seek by chance, ten steps | seeks |
+//! | `fillrandom` | random keys, on a new database | puts |
+//! | `compact` | compacts everything that `fillrandom` wrote | entries put before |
+//! | `readrandom` | random gets; the second of two passes counts | gets |
+//! | `multireadrandom` | batches of random gets | keys |
+//! | `seekrandom` | a new iterator, a random seek, ten steps | seeks |
 //! | `readseq` | everything forward | entries |
 //! | `readreverse` | everything backward | entries |
-//! | `overwrite` | keys by chance, on what is there | puts |
+//! | `overwrite` | random keys, on the existing database | puts |
 
 use std::time::{Duration, Instant};
 
@@ -24,9 +24,9 @@ use crate::files::Temporary;
 use crate::report::Report;
 use crate::store::{Direction, Failure, Store};
 
-/// How many keys a batch of gets has.
+/// Number of keys in a batch of gets.
 const BATCH: usize = 32;
-/// How many entries a seek goes on over.
+/// Number of steps after a seek.
 const STEPS: u64 = 10;
 
 /// A workload.
@@ -45,7 +45,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// All, in the order in which they are done.
+    /// All workloads, in the order in which they run.
     pub const ALL: [Self; 9] = [
         Self::FillSeq,
         Self::FillRandom,
@@ -58,7 +58,7 @@ impl Workload {
         Self::Overwrite,
     ];
 
-    /// Its name in `db_bench`.
+    /// Returns its name in `db_bench`.
     pub fn name(self) -> &'static str {
         match self {
             Self::FillSeq => "fillseq",
@@ -73,34 +73,34 @@ impl Workload {
         }
     }
 
-    /// Whether it begins with a new database.
+    /// Returns whether it starts with a new database.
     fn begins_anew(self) -> bool {
         matches!(self, Self::FillSeq | Self::FillRandom)
     }
 }
 
-/// How much is done.
+/// The size of a workload.
 #[derive(Debug, Clone)]
 pub struct Amount {
-    /// How many entries are put, and out of how many keys.
+    /// Number of entries that are put, which is also the number of keys.
     pub entries: u64,
-    /// How many gets or seeks are made; scans are not bounded.
+    /// Number of gets or seeks; scans are not bounded.
     pub reads: u64,
-    /// How long values are, in bytes, at most 1 MiB.
+    /// Length of values in bytes, at most 1 MiB.
     pub value_bytes: usize,
 }
 
-/// What was done, and how long it took.
+/// The number of operations and their duration.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured {
-    /// How many operations.
+    /// Number of operations.
     pub operations: u64,
-    /// In what time.
+    /// Duration of all operations.
     pub time: Duration,
 }
 
 impl Measured {
-    /// Operations in a second.
+    /// Returns operations per second.
     pub fn rate(&self) -> f64 {
         self.operations as f64 / self.time.as_secs_f64()
     }
@@ -129,7 +129,7 @@ pub struct BasketArguments {
 }
 
 impl BasketArguments {
-    /// Runs it; answers a report.
+    /// Runs the command; returns a report.
     pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
         let engines = self.subjects.engines(known)?;
         let workloads = self.chosen_workloads()?;
@@ -156,14 +156,14 @@ impl BasketArguments {
     }
 }
 
-/// All workloads once on all engines, which take turns.
+/// One run of all workloads on all engines in turn.
 struct Round<'a> {
     arguments: &'a BasketArguments,
     engines: &'a [&'a dyn Engine],
     round: usize,
 }
 
-/// An engine's database and where it is; it is removed after it was closed.
+/// An engine's database and its directory, which is removed after the database is closed.
 struct Place {
     subject: Box<dyn Subject>,
     _directory: Temporary,
@@ -174,7 +174,7 @@ impl Round<'_> {
         let mut places: Vec<Option<Place>> = self.engines.iter().map(|_| None).collect();
         for workload in self.needed(chosen) {
             for turn in 0..self.engines.len() {
-                // Each engine is the first one in turn.
+                // Each engine goes first in turn.
                 let index = (turn + self.round) % self.engines.len();
                 if workload.begins_anew() {
                     places[index] = None;
@@ -190,7 +190,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// The chosen workloads and those that must come before them.
+    /// Returns the chosen workloads and those that must come before them.
     fn needed(&self, chosen: &[Workload]) -> Vec<Workload> {
         let reads = chosen.iter().any(|workload| *workload > Workload::FillRandom);
         let is_needed = |workload: &Workload| {
@@ -225,7 +225,7 @@ impl Round<'_> {
     }
 }
 
-/// Does one workload.
+/// Runs one workload.
 pub(crate) fn run(
     store: &impl Store,
     workload: Workload,

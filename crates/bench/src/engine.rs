@@ -1,5 +1,5 @@
-//! Engines that are put beside each other: workloads are compiled for each kind of store, and
-//! chosen here through one table.
+//! Engines that are compared: workloads are compiled for each kind of store, and dispatched through
+//! one table.
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -14,25 +14,25 @@ use crate::sustained::{self, Overwriting};
 
 /// A kind of engine.
 pub trait Engine {
-    /// Its name.
+    /// Returns its name.
     fn name(&self) -> &'static str;
 
-    /// Makes a database in a directory that is empty.
+    /// Creates a database in an empty directory.
     ///
     /// # Errors
     /// Those of the engine.
     fn create(&self, directory: &Path, options: &str) -> Result<Box<dyn Subject>, Failure>;
 }
 
-/// A database that work is done on.
+/// A database that workloads run on.
 pub trait Subject {
-    /// Does a workload of the basket.
+    /// Runs a workload of the basket.
     ///
     /// # Errors
     /// Those of the engine.
     fn run(&self, workload: Workload, amount: &Amount, seed: u64) -> Result<Measured, Failure>;
 
-    /// Lets `threads` threads get one key for some time; answers gets per second.
+    /// Gets one key in `threads` threads for some time; returns gets per second.
     ///
     /// # Errors
     /// Those of the engine.
@@ -50,13 +50,13 @@ pub trait Subject {
     /// Those of the engine, and one where it has no range deletions.
     fn delete_ranges(&self, work: &Deleting) -> Result<range_deletions::Figures, Failure>;
 
-    /// Lets writers put, and measures each put.
+    /// Runs concurrent writers, and measures each put.
     ///
     /// # Errors
     /// Those of the engine.
     fn put(&self, putting: &Putting) -> Result<durable::Figures, Failure>;
 
-    /// What the engine tells under a name, if it knows it.
+    /// Returns a property of the engine, if it knows the name.
     ///
     /// # Errors
     /// Those of the engine.
@@ -69,12 +69,12 @@ pub trait Subject {
     fn settle(&self) -> Result<(), Failure>;
 }
 
-/// The kind of engine that `S` is a store of.
+/// The engine with the store `S`.
 #[derive(Debug)]
 pub struct Contender<S>(PhantomData<S>);
 
 impl<S: Store> Contender<S> {
-    /// That kind.
+    /// Creates the engine.
     #[expect(clippy::new_without_default, reason = "there is nothing to choose a default of")]
     pub fn new() -> Self {
         Self(PhantomData)

@@ -1,19 +1,19 @@
 //! Keys and values as `db_bench` makes them.
 //!
-//! A key is a number, 8 bytes with the highest first, and then the digit 0 up to its length. Values
-//! are pieces of one long text that compresses to about half, or of bytes that do not compress.
+//! A key is a number in 8 bytes, big-endian, followed by the digit 0 up to its length. Values are
+//! pieces of one long text that compresses to about half, or of bytes that do not compress.
 
 use fastrand::Rng;
 
-/// How long a key is, in bytes.
+/// Length of a key, in bytes.
 pub(crate) const KEY_BYTES: usize = 16;
 
-/// How much text values are taken from, in bytes.
+/// Length of the text that values are taken from, in bytes.
 const TEXT_BYTES: usize = 1 << 20;
-/// How long the pieces of it are that say everything twice, in bytes.
+/// Length of a piece of it, whose second half repeats the first, in bytes.
 const PIECE_BYTES: usize = 100;
 
-/// The key of a number.
+/// Returns the key of a number.
 #[inline]
 pub(crate) fn key(number: u64) -> [u8; KEY_BYTES] {
     let mut key = [b'0'; KEY_BYTES];
@@ -28,7 +28,7 @@ pub(crate) struct Values {
 }
 
 impl Values {
-    /// Values of `length` bytes, at most 1 MiB.
+    /// Creates values of `length` bytes, at most 1 MiB.
     pub(crate) fn new(length: usize, seed: u64) -> Self {
         let mut rng = Rng::with_seed(seed);
         let mut text = Vec::with_capacity(TEXT_BYTES + PIECE_BYTES);
@@ -40,8 +40,8 @@ impl Values {
         Self { text, length }
     }
 
-    /// The value of a number. They follow each other in the text, and come again when it is at its
-    /// end.
+    /// Returns the value of a number. Values are consecutive pieces of the text, which wraps around
+    /// at its end.
     #[inline]
     pub(crate) fn get(&self, number: u64) -> &[u8] {
         let count = TEXT_BYTES / self.length.max(1);
@@ -57,17 +57,17 @@ pub(crate) struct RandomValues {
 }
 
 impl RandomValues {
-    /// Values of `length` bytes.
+    /// Creates values of `length` bytes.
     pub(crate) fn new(length: usize, seed: u64) -> Self {
         let mut bytes = vec![0; TEXT_BYTES + length];
         Rng::with_seed(seed).fill(&mut bytes);
         Self { bytes, length }
     }
 
-    /// The value of a number; there are 1,048,576 of them.
+    /// Returns the value of a number; there are 1,048,576 of them.
     #[inline]
     pub(crate) fn get(&self, number: u64) -> &[u8] {
-        // Neighbours have nothing in common: an odd factor steps through all places.
+        // The values of neighbouring numbers do not overlap: an odd factor permutes all offsets.
         let begin = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % TEXT_BYTES;
         &self.bytes[begin..begin + self.length]
     }

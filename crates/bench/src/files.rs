@@ -1,4 +1,4 @@
-//! Small files that reports are made of, as JSON. They are whole or not there.
+//! The small JSON files of reports. They are replaced atomically.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use tempfile::TempDir;
 use crate::memory_limit::interrupt::{Guard, on_interrupt};
 use crate::store::Failure;
 
-/// How often it is tried to remove a directory in which files are being made.
+/// Number of attempts to remove a directory in which files are still being created.
 const REMOVALS: u32 = 100;
 
-/// What a file says; nothing if it is not there.
+/// Reads a file; `None` if it does not exist.
 ///
 /// # Errors
-/// A file that cannot be read or says something else.
+/// A file that cannot be read or parsed.
 #[expect(clippy::disallowed_methods, reason = "no database's file")]
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
     let text = match std::fs::read_to_string(path) {
@@ -28,7 +28,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, F
     value.map(Some).map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// Writes a file anew.
+/// Replaces a file.
 ///
 /// # Errors
 /// Those of writing it.
@@ -38,7 +38,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Fail
     write_text(path, &text)
 }
 
-/// Writes a file anew.
+/// Replaces a file.
 ///
 /// # Errors
 /// Those of writing it.
@@ -53,18 +53,17 @@ pub(crate) fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     written.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// Makes a directory and those above it.
+/// Creates a directory and its parents.
 ///
 /// # Errors
-/// Those of making it.
+/// Those of creating it.
 #[expect(clippy::disallowed_methods, reason = "no database's directory")]
 pub(crate) fn create_directory(path: &Path) -> Result<(), Failure> {
     let created = std::fs::create_dir_all(path);
     created.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// A directory under a name that nobody else has, removed when this is dropped or at an
-/// interruption.
+/// A directory with a unique name, removed when this is dropped or at an interruption.
 #[derive(Debug)]
 pub(crate) struct Temporary {
     directory: TempDir,
@@ -72,21 +71,21 @@ pub(crate) struct Temporary {
 }
 
 impl Temporary {
-    /// The same for a directory that was made.
+    /// Takes over an existing directory.
     ///
     /// # Errors
-    /// That something else in this process answers to interruptions.
+    /// Another handler of interruptions in this process.
     pub(crate) fn new(directory: TempDir) -> Result<Self, Failure> {
         let path = directory.path().to_owned();
         let _on_interrupt = on_interrupt(move || {
-            // Threads may be making files there yet; without the directory they cannot go on.
+            // Threads may still be creating files there; without the directory they cannot.
             let is_removed = |_: &u32| remove_temporary(&path);
             let _ = (0..REMOVALS).find(is_removed);
         })?;
         Ok(Self { directory, _on_interrupt })
     }
 
-    /// Where it is.
+    /// Returns its path.
     pub(crate) fn path(&self) -> &Path {
         self.directory.path()
     }

@@ -1,7 +1,7 @@
-//! One key that several threads get again and again.
+//! One key that several threads get repeatedly.
 //!
-//! Nothing is read but the same few cache lines, so whatever a get writes that other threads write,
-//! too, a lock or a count of references, shows at once: the threads get less than one alone.
+//! All reads hit the same few cache lines, so any shared write of a get, to a lock or a reference
+//! count, shows at once: the threads together achieve less than one alone.
 
 use std::fmt::Write as _;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,11 +16,11 @@ use crate::entries::{Values, key};
 use crate::report::{Rate, median};
 use crate::store::{Failure, Store};
 
-/// How many entries the database has.
+/// Number of entries in the database.
 const ENTRIES: u64 = 100_000;
-/// The one that is read.
+/// Number of the key that is read.
 const HOT: u64 = ENTRIES / 2;
-/// How many gets are made between two looks at the clock.
+/// Number of gets between two checks of the clock.
 const BETWEEN_LOOKS: u64 = 1000;
 
 /// What is asked of this command.
@@ -40,7 +40,7 @@ pub struct HotKeyArguments {
 }
 
 impl HotKeyArguments {
-    /// Runs it; answers a table.
+    /// Runs the command; returns a table.
     pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
         let threads = self.threads;
         let mut report = format!(
@@ -73,8 +73,8 @@ impl HotKeyArguments {
     }
 }
 
-/// Gets the key in `threads` threads; answers how often a second, all of them together. The
-/// entries are put there first, if they are not there.
+/// Gets the key in `threads` threads; returns gets per second of all of them. Puts the entries
+/// first if they are missing.
 pub(crate) fn get(store: &impl Store, threads: usize, time: Duration) -> Result<f64, Failure> {
     let hot = key(HOT);
     if store.get(&hot)?.is_none() {

@@ -3,18 +3,18 @@
 //! An engine is a [`store::Store`], but a [`snapshot_scans::ScanEngine`] and a
 //! [`tail::TailEngine`] for the commands of these names:
 //!
-//! - [`basket`]: the workloads of RocksDB's `db_bench` under their names, on several engines by
-//!   turns, so that what else the machine does meets all of them;
+//! - [`basket`]: the workloads of RocksDB's `db_bench` under their names, on several engines in
+//!   turn, so that other load on the machine affects all of them;
 //! - [`hot_key`]: one key that several threads get;
 //! - [`sustained`]: overwriting for minutes;
 //! - [`range_deletions`]: range deletions that overlap, and reads among them;
 //! - [`snapshot_scans`]: scans by iterators that refresh themselves, and by others;
-//! - [`backup`]: what the iterator of a logical backup keeps beside overwrites;
-//! - [`durable`]: puts that are synced, beside the device itself;
-//! - [`log`]: what persisting does to the latency of a message log;
-//! - [`tail`]: what direct I/O does to the tail of reads while compactions go on.
+//! - [`backup`]: what the iterator of a logical backup pins during overwrites;
+//! - [`durable`]: synced puts, compared with the device itself;
+//! - [`log`]: the effect of persisting on the latency of a message log;
+//! - [`tail`]: the effect of direct I/O on the tail latency of reads during compactions.
 //!
-//! Benchmarks report; nothing passes or fails by them.
+//! Benchmarks only report; they do not pass or fail.
 
 #[macro_use]
 mod say;

@@ -1,14 +1,14 @@
-//! Directories that are made, filled and removed here: never one that somebody else made.
+//! Directories that are created, filled and removed here, never anybody else's.
 //!
 //! A directory is created exclusively, and a mark is written into it before anything else. Only a
-//! directory with the mark, or an empty one, is removed; what stands in the place of one and has no
-//! mark is refused by name. Symbolic links are never followed.
+//! directory with the mark, or an empty one, is removed; anything else in its place causes an error
+//! that names it. Symbolic links are never followed.
 //!
-//! A directory is renamed before it is removed, so that threads which are still making files in it
-//! cannot go on, and its mark is the last that goes.
+//! A directory is renamed before it is removed, so that threads that are still creating files in it
+//! fail, and its mark is removed last.
 //!
-//! A crash is safe at each step: an empty directory, a marked one, and what is left of one under
-//! the name for removals are removed by whoever next makes a directory there.
+//! A crash is safe at each step: the next run removes an empty directory, a marked one, and the
+//! rest of one under the name for removals.
 
 use std::ffi::OsString;
 use std::fs::symlink_metadata;
@@ -18,29 +18,28 @@ use std::path::{Path, PathBuf};
 use crate::memory_limit::interrupt::{Guard, on_interrupt};
 use crate::store::Failure;
 
-/// The file that says that a directory was made here.
+/// Name of the mark file.
 pub(crate) const MARK: &str = "MADE-BY-TAILWATER";
-/// What it says.
+/// Text of the mark file.
 const MARK_TEXT: &str =
     "This directory and all that is in it is removed when it is needed no more.\n";
-/// What a directory's name ends with while it is removed.
+/// Suffix of a directory's name while it is being removed.
 const REMOVED: &str = ".removed";
 
-/// A directory that was made here and is removed at the end: when this is dropped, or at an
-/// interruption.
+/// A directory that was created here and is removed when this is dropped, or at an interruption.
 #[derive(Debug)]
 pub(crate) struct OwnDirectory {
     path: PathBuf,
-    /// Whether it stays.
+    /// Whether it is kept.
     is_kept: bool,
     _on_interrupt: Guard,
 }
 
 impl OwnDirectory {
-    /// Makes a directory, after removing an earlier one that was made here.
+    /// Creates a directory, after removing an earlier one that was created here.
     ///
     /// # Errors
-    /// What is there was made by somebody else; those of the filesystem.
+    /// An existing path that was not created here; those of the filesystem.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let own = Self::at(path)?;
         remove_own(path)?;
@@ -48,10 +47,10 @@ impl OwnDirectory {
         Ok(own)
     }
 
-    /// Has a directory removed at the end that is still to be made, if it is one made here.
+    /// Registers a directory that is still to be created for removal, if it is created here.
     ///
     /// # Errors
-    /// That something else in this process answers to interruptions.
+    /// Another handler of interruptions in this process.
     pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
         let interrupted = path.to_owned();
         let _on_interrupt = on_interrupt(move || {
@@ -60,7 +59,7 @@ impl OwnDirectory {
         Ok(Self { path: path.to_owned(), is_kept: false, _on_interrupt })
     }
 
-    /// Leaves the directory.
+    /// Keeps the directory.
     pub(crate) fn keep(mut self) {
         self.is_kept = true;
     }
@@ -78,19 +77,19 @@ impl OwnDirectory {
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
         if !self.is_kept {
-            // What has failed says why already.
+            // The failure before this has been reported.
             let _ = remove_own(&self.path);
         }
     }
 }
 
-/// Removes a directory that was made here, if it is there.
+/// Removes a directory that was created here, if it exists.
 ///
 /// # Errors
-/// It was made by somebody else, and stays; those of the filesystem.
+/// It was not created here, and stays; those of the filesystem.
 pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     let removed = for_removal(path);
-    // What an earlier removal has left.
+    // Leftovers of an earlier removal.
     if is_own(&removed)? {
         remove_whole(&removed)?;
     }
@@ -101,17 +100,17 @@ pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The name of a directory while it is removed.
+/// Returns the name of a directory during its removal.
 fn for_removal(path: &Path) -> PathBuf {
     let mut name = OsString::from(path);
     name.push(REMOVED);
     PathBuf::from(name)
 }
 
-/// Whether a directory is there, which was made here.
+/// Returns whether a directory exists that was created here.
 ///
 /// # Errors
-/// Something else is there.
+/// Something else exists there.
 #[expect(clippy::disallowed_methods, reason = "no database's directory")]
 fn is_own(path: &Path) -> Result<bool, Failure> {
     let named = |error| format!("{}: {error}", path.display());
@@ -121,7 +120,7 @@ fn is_own(path: &Path) -> Result<bool, Failure> {
     };
     let is_own = metadata.is_dir()
         && (symlink_metadata(path.join(MARK)).is_ok_and(|mark| mark.is_file())
-            // A crash may have come before the mark, or after its removal.
+            // A crash may have occurred before the mark was written, or after it was removed.
             || std::fs::read_dir(path).map_err(named)?.next().is_none());
     if is_own {
         return Ok(true);
@@ -146,7 +145,7 @@ fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
     std::fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()).into())
 }
 
-/// Removes a directory with all that is in it, the mark last.
+/// Removes a directory with its contents, the mark last.
 #[expect(clippy::disallowed_methods, reason = "a directory that was made here")]
 fn remove_whole(path: &Path) -> Result<(), Failure> {
     let removed = || -> std::io::Result<()> {
@@ -183,7 +182,7 @@ mod tests {
         std::fs::write(path.join("deeper/file"), "1").unwrap();
         drop(own);
         assert!(!path.exists());
-        // Kept, it is there until another one is made in its place.
+        // A kept directory exists until another one is created in its place.
         OwnDirectory::create(&path).unwrap().keep();
         std::fs::write(path.join("file"), "1").unwrap();
         let again = OwnDirectory::create(&path).unwrap();
@@ -204,7 +203,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 
-    /// Whatever stood in the place of a directory was removed with all that was in it.
+    /// Regression test: anything in the place of a directory was removed with its contents.
     #[test]
     fn what_somebody_else_made_stays() {
         let scratch = tempfile::tempdir().unwrap();
@@ -219,7 +218,7 @@ mod tests {
         let unmarked = scratch.path().join("unmarked");
         std::fs::create_dir(&unmarked).unwrap();
         std::fs::write(unmarked.join("thesis"), "1").unwrap();
-        // Under the name for removals, too.
+        // The same under the name for removals.
         let taken = scratch.path().join("taken");
         std::fs::create_dir(&taken).unwrap();
         std::fs::rename(&unmarked, for_removal(&taken)).unwrap();

@@ -1,29 +1,29 @@
-//! What the system tells of this process and of a directory.
+//! Figures of the system about this process and a directory.
 
 use std::path::Path;
 
 use crate::store::Failure;
 
-/// The bytes that this process has sent towards devices since it began.
+/// Returns the bytes that this process has sent towards devices since it began.
 ///
 /// # Errors
-/// A system that does not tell.
+/// The system does not report it.
 pub(crate) fn written_bytes() -> Result<u64, Failure> {
     field("/proc/self/io", "write_bytes:")
 }
 
-/// The bytes of memory that this process has at most had at a time since it began.
+/// Returns the peak memory of this process since it began, in bytes.
 ///
 /// # Errors
-/// A system that does not tell.
+/// The system does not report it.
 pub(crate) fn peak_memory_bytes() -> Result<u64, Failure> {
     Ok(field("/proc/self/status", "VmHWM:")? << 10)
 }
 
-/// The bytes of memory that this process has now, without code and what files it maps.
+/// Returns the anonymous memory of this process, without code and mapped files, in bytes.
 ///
 /// # Errors
-/// A system that does not tell.
+/// The system does not report it.
 pub(crate) fn anonymous_bytes() -> Result<u64, Failure> {
     Ok(field("/proc/self/status", "RssAnon:")? << 10)
 }
@@ -36,7 +36,8 @@ fn field(file: &str, name: &str) -> Result<u64, Failure> {
     Ok(number.ok_or_else(|| format!("{file} has no {name}"))?.parse()?)
 }
 
-/// How long all files in a directory are together, in bytes. One that goes meanwhile is left out.
+/// Returns the total length of all files in a directory, in bytes. Files that disappear meanwhile
+/// are ignored.
 ///
 /// # Errors
 /// Those of listing it.

@@ -1,9 +1,9 @@
-//! Range deletions that overlap, and reads among them.
+//! Overlapping range deletions, and reads among them.
 //!
-//! Each deletion reaches a little further to both sides than the one before, so that in the end the
-//! keys in the middle are covered by all of them. They stay in the memtable while keys are read. An
-//! engine that cuts them into fragments which do not overlap, and keeps every deletion in each, has
-//! work and memory with the square of their number.
+//! Each deletion extends a little further to both sides than the previous one, so that in the end
+//! all of them cover the keys in the middle. They stay in the memtable while keys are read. An
+//! engine that fragments them so that they do not overlap, and keeps every deletion in each
+//! fragment, needs work and memory quadratic in their number.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -17,15 +17,15 @@ use crate::entries::{Values, key};
 use crate::report::{Rate, median};
 use crate::store::{Direction, Failure, Store};
 
-/// Those that have range deletions.
+/// Engines with range deletions.
 const ENGINES: [&str; 2] = ["tailwater", "rocksdb"];
-/// The size of all tables together, in bytes.
+/// Property with the total size of all tables, in bytes.
 const TABLE_BYTES: &str = "rocksdb.total-sst-files-size";
-/// How long values are, in bytes.
+/// Length of values, in bytes.
 const VALUE_BYTES: usize = 100;
-/// Keys that remain at each end, for each deletion.
+/// Number of keys that remain at each end, per deletion.
 const KEYS_BESIDE: u64 = 5;
-/// Keys by which a deletion reaches further than the one before, at each end.
+/// Number of keys by which a deletion extends further than the previous one, at each end.
 const KEYS_FURTHER: u64 = 20;
 
 /// What is asked of this command.
@@ -34,7 +34,7 @@ pub struct RangeDeletionArguments {
     /// How many ranges are deleted; there are 50 keys for each.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     deletions: u64,
-    /// How many gets are made.
+    /// Number of gets.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     reads: u64,
     /// How many times over everything is done.
@@ -44,27 +44,27 @@ pub struct RangeDeletionArguments {
     subjects: Subjects,
 }
 
-/// How much is done.
+/// The size of the workload.
 #[derive(Debug, Clone, Copy)]
 pub struct Deleting {
-    /// How many ranges are deleted.
+    /// Number of range deletions.
     pub deletions: u64,
-    /// How many gets are made.
+    /// Number of gets.
     pub reads: u64,
-    /// Whether one get follows each deletion, and no more.
+    /// Whether exactly one get follows each deletion.
     pub by_turns: bool,
 }
 
-/// What it took.
+/// The results.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
-    /// Deletions per second, with a get after each if they go by turns.
+    /// Deletions per second, including the get after each if they alternate.
     pub deletions: f64,
-    /// Gets per second among all deletions; 0 if they went by turns.
+    /// Gets per second among all deletions; 0 if they alternate.
     pub gets: f64,
-    /// Seconds of a scan over the keys that remain.
+    /// Duration of a scan over the remaining keys, in seconds.
     pub scan_s: f64,
-    /// Seconds of the flush.
+    /// Duration of the flush, in seconds.
     pub flush_s: f64,
     /// Length of the tables that the flush wrote, in bytes.
     pub flushed_bytes: f64,
@@ -118,14 +118,15 @@ const ROWS: [Row; 6] = [
 ];
 
 impl RangeDeletionArguments {
-    /// Runs it; answers a table.
+    /// Runs the command; returns a table.
     pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
         let engines = self.subjects.engines_or(known, &ENGINES)?;
-        // By whether deletions and gets go by turns, then by engine: a figure of each round.
+        // Indexed by whether deletions and gets alternate, then by engine: the figures of each
+        // round.
         let mut figures = [vec![Vec::new(); engines.len()], vec![Vec::new(); engines.len()]];
         for round in 0..self.rounds {
             for turn in 0..engines.len() {
-                // Each engine is the first one in turn.
+                // Each engine goes first in turn.
                 let index = (turn + round) % engines.len();
                 for by_turns in [false, true] {
                     let engine = engines[index];

@@ -1,4 +1,4 @@
-//! What came of a run.
+//! The report of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,24 +7,24 @@ use crate::basket::Workload;
 
 /// The rates of several engines in several rounds.
 ///
-/// Printed it is a table in Markdown: for each workload the median of each engine, what the first
-/// engine's rate is to each other one's (the median of the rounds' ratios, so that what went on in
-/// one round counts on both sides), and below it every run.
+/// It is printed as a table in Markdown: for each workload the median of each engine, the ratio of
+/// the first engine's rate to each other one's (the median of the rounds' ratios, so that
+/// disturbances in a round affect both sides), and below it every run.
 #[derive(Debug)]
 pub(crate) struct Report {
     engines: Vec<&'static str>,
     rounds: usize,
-    /// Operations a second, by workload and engine, one for each round.
+    /// Operations per second, by workload and engine, one for each round.
     rates: BTreeMap<Workload, Vec<Vec<f64>>>,
 }
 
 impl Report {
-    /// Nothing yet.
+    /// Creates an empty report.
     pub(crate) fn new(engines: Vec<&'static str>, rounds: usize) -> Self {
         Self { engines, rounds, rates: BTreeMap::new() }
     }
 
-    /// One more run: operations a second.
+    /// Adds a run, in operations per second.
     pub(crate) fn add(&mut self, workload: Workload, engine: usize, rate: f64) {
         let count = self.engines.len();
         self.rates.entry(workload).or_insert_with(|| vec![Vec::new(); count])[engine].push(rate);
@@ -74,7 +74,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// The middle of some figures, of which there is at least one.
+/// Returns the median of at least one figure.
 pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let middle = figures.len() / 2;
@@ -85,7 +85,7 @@ pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// Operations a second, with three digits that count.
+/// Operations per second, with three significant digits.
 pub(crate) struct Rate(pub(crate) f64);
 
 impl fmt::Display for Rate {
@@ -101,7 +101,7 @@ impl fmt::Display for Rate {
     }
 }
 
-/// Microseconds, with three digits that count.
+/// Returns microseconds with three significant digits.
 pub(crate) fn micros(us: f64) -> String {
     match us {
         us if us >= 99_950.0 => format!("{:.0}k", us / 1e3),

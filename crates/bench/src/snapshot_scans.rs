@@ -1,11 +1,11 @@
-//! Scans of one snapshot, with iterators that refresh themselves and with iterators that do not.
+//! Scans of one snapshot, with and without iterators that refresh themselves.
 //!
-//! The experiment of the pull request that brought such iterators to RocksDB (13354), with its
+//! The experiment of the pull request that introduced such iterators in RocksDB (13354), with its
 //! parameters: entries of 32 and 512 bytes are written into one memtable, and recovery flushes
-//! them; then each operation makes an iterator with the same snapshot, seeks a random key and steps
-//! over many entries. Once a second there is a new version to go over to. Both kinds of iterators
-//! run at the same time, each on a database of its own, so that what else the machine does meets
-//! both.
+//! them; then each operation creates an iterator with the same snapshot, seeks a random key and
+//! steps over many entries. Once a second there is a new version to switch to. Both kinds of
+//! iterators run at the same time, each on its own database, so that other load on the machine
+//! affects both.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,18 +22,18 @@ use crate::files::Temporary;
 use crate::report::{Rate, median};
 use crate::store::{Failure, Scanned};
 
-/// How long keys are, in bytes.
+/// Length of keys, in bytes.
 const KEY_BYTES: usize = 32;
-/// How long values are, in bytes.
+/// Length of values, in bytes.
 const VALUE_BYTES: usize = 512;
-/// The options under which the entries are written: one memtable has room for all.
+/// Options for writing the entries: they fit into one memtable.
 const FILLING: &str = "create_if_missing=true;write_buffer_size=1000000000;\
     max_write_buffer_number=2;compression=kNoCompression";
-/// The options under which they are scanned: the cache has room for all.
+/// Options for scanning them: they fit into the cache.
 const SCANNING: &str = "max_write_buffer_number=2;compression=kNoCompression;\
     use_direct_reads=true;\
     block_based_table_factory={block_cache=4G;cache_index_and_filter_blocks=true}";
-/// How many snapshots are taken to know what one costs.
+/// Number of snapshots taken to measure the cost of one.
 const SNAPSHOTS: u32 = 1_000_000;
 
 /// A key.
@@ -64,9 +64,9 @@ pub struct SnapshotScanArguments {
 /// The scans of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Scans {
-    /// How many there are.
+    /// Number of scans.
     pub count: u64,
-    /// How many entries each steps over, if there are as many behind its key.
+    /// Number of entries that each steps over, if that many follow its key.
     pub steps: u64,
     /// Whether the iterators refresh themselves.
     pub refreshes: bool,
@@ -74,7 +74,7 @@ pub struct Scans {
 }
 
 impl Scans {
-    /// The keys at which they begin.
+    /// Returns the keys at which they begin.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
         let (mut rng, entries) = (Rng::with_seed(self.steps), self.entries);
         (0..self.count).map(move |_| key(rng.u64(..entries)))
@@ -83,10 +83,10 @@ impl Scans {
 
 /// An engine with snapshots.
 pub trait ScanEngine: Sync {
-    /// Its name.
+    /// Returns its name.
     fn name(&self) -> &'static str;
 
-    /// Opens a database, or makes it.
+    /// Opens a database, or creates it.
     ///
     /// # Errors
     /// Those of the engine.
@@ -107,13 +107,13 @@ pub trait ScanSubject: Sync {
     /// Those of the engine.
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure>;
 
-    /// Takes a snapshot and walks over all it shows.
+    /// Takes a snapshot and iterates over it.
     ///
     /// # Errors
     /// Those of the engine.
     fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure>;
 
-    /// A property by RocksDB's name, which is a number.
+    /// Returns a numeric property by RocksDB's name.
     ///
     /// # Errors
     /// Those of the engine, and one where it has no such property.
@@ -125,35 +125,35 @@ pub trait ScanSubject: Sync {
     /// Those of the engine.
     fn settle(&self) -> Result<(), Failure>;
 
-    /// Takes a snapshot and gives it back.
+    /// Takes a snapshot and releases it.
     ///
     /// # Errors
     /// Those of the engine.
     fn take_snapshot(&self) -> Result<(), Failure>;
 
-    /// Makes a new version of the column family, which holds what the last one holds.
+    /// Installs a new version of the column family, with the same contents.
     ///
     /// # Errors
     /// Those of the engine.
     fn renew_version(&self) -> Result<(), Failure>;
 
-    /// How many blocks were found in the cache, and how many were not.
+    /// Returns the numbers of block cache hits and misses.
     ///
     /// # Errors
     /// Those of the engine.
     fn block_cache_lookups(&self) -> Result<[u64; 2], Failure>;
 }
 
-/// What one kind of iterator did in one run.
+/// The results of one kind of iterator in one run.
 struct Run {
     scans_per_second: f64,
     megabytes_per_second: f64,
-    /// Which part of the blocks was in the cache.
+    /// Fraction of the blocks found in the cache.
     hits: f64,
 }
 
 impl SnapshotScanArguments {
-    /// Runs it; returns a table.
+    /// Runs the command; returns a table.
     pub(crate) fn run(&self, known: &[&dyn ScanEngine]) -> Result<String, Failure> {
         let mut report = format!(
             "{} entries of {KEY_BYTES} and {VALUE_BYTES} bytes; {} stepped over in each run; \
@@ -200,7 +200,7 @@ impl SnapshotScanArguments {
         Ok(format!("{report}\nTaking a snapshot and giving it back:\n\n{snapshots}"))
     }
 
-    /// Two databases with the same entries, which are in their logs.
+    /// Creates two databases with the same entries, which are in their logs.
     fn fill(&self, engine: &dyn ScanEngine) -> Result<[Temporary; 2], Failure> {
         let directories = [self.subjects.new_directory()?, self.subjects.new_directory()?];
         let values = RandomValues::new(VALUE_BYTES, 1);

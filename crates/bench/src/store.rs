@@ -1,12 +1,12 @@
-//! What the workloads ask of an engine.
+//! The interface of engines in the workloads.
 
 use std::error::Error;
 use std::path::Path;
 
-/// Why an engine could not do what it was asked.
+/// An error of an engine.
 pub type Failure = Box<dyn Error + Send + Sync>;
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From small keys to large ones.
@@ -15,17 +15,17 @@ pub enum Direction {
     Backward,
 }
 
-/// What a scan has seen.
+/// The results of a scan.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Scanned {
-    /// How many entries.
+    /// Number of entries.
     pub entries: u64,
-    /// How long their keys and values are together, in bytes.
+    /// Total length of their keys and values, in bytes.
     pub bytes: u64,
 }
 
 impl Scanned {
-    /// One more entry. Its bytes are looked at, so that none of the work can be left out.
+    /// Adds an entry. Its bytes are read, so that none of the work can be optimised away.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         self.entries += 1;
@@ -36,39 +36,38 @@ impl Scanned {
 
 /// An open database of some engine, with one key space.
 ///
-/// Each engine does what its users would do to be fast: the calls of its own interface that copy
-/// and allocate least.
+/// Each engine uses its interface as a user who wants speed would: the calls that copy and allocate
+/// least.
 pub trait Store: Sized + Sync {
-    /// What it is called in reports, and as an argument.
+    /// Its name in reports and as an argument.
     const NAME: &'static str;
 
-    /// Makes a database in a directory that is empty. `options` are of RocksDB's kind; an engine
-    /// that has others takes those of its own that come closest.
+    /// Creates a database in an empty directory. `options` are RocksDB's; an engine with different
+    /// options uses the closest ones.
     ///
     /// # Errors
     /// Those of the engine.
     fn create(directory: &Path, options: &str) -> Result<Self, Failure>;
 
-    /// Gives a key a value. It is in the log, and not synced.
+    /// Sets a key's value, which is logged but not synced.
     ///
     /// # Errors
     /// Those of the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
-    /// Gives a key a value, and returns when that is on the device.
+    /// Sets a key's value, and returns when it is durable.
     ///
     /// # Errors
-    /// Those of the engine; an engine that is not measured with such puts has none.
+    /// Those of the engine; unsupported by engines that are not measured with such puts.
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let _ = (key, value);
         Err(format!("--engines: {} is not measured with synced puts", Self::NAME).into())
     }
 
-    /// Deletes the keys from `begin` to `end`, which is not included. It is in the log, and not
-    /// synced.
+    /// Deletes the keys from `begin` to `end`, exclusive. The deletion is logged but not synced.
     ///
     /// # Errors
-    /// Those of the engine; an engine that is not measured with range deletions has none.
+    /// Those of the engine; unsupported by engines that are not measured with range deletions.
     fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
         let _ = (begin, end);
         Err(format!("--engines: {} is not measured with range deletions", Self::NAME).into())
@@ -89,13 +88,13 @@ pub trait Store: Sized + Sync {
         Ok(())
     }
 
-    /// The length of a key's value, if it has one.
+    /// Returns the length of a key's value, if it has one.
     ///
     /// # Errors
     /// Those of the engine.
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure>;
 
-    /// How many of these keys have a value.
+    /// Returns how many of these keys have a value.
     ///
     /// # Errors
     /// Those of the engine.
@@ -107,7 +106,7 @@ pub trait Store: Sized + Sync {
         Ok(found)
     }
 
-    /// Walks from `from`, or from the end that comes first in that direction, over at most `limit`
+    /// Iterates from `from`, or from the end where that direction begins, over at most `limit`
     /// entries.
     ///
     /// # Errors
@@ -119,7 +118,7 @@ pub trait Store: Sized + Sync {
         limit: u64,
     ) -> Result<Scanned, Failure>;
 
-    /// Writes everything anew into the last level, also what is there.
+    /// Rewrites everything into the last level, including data that is already there.
     ///
     /// # Errors
     /// Those of the engine.
@@ -131,7 +130,7 @@ pub trait Store: Sized + Sync {
     /// Those of the engine.
     fn settle(&self) -> Result<(), Failure>;
 
-    /// What the engine tells under a name of RocksDB's, if it knows it.
+    /// Returns a property of the engine by RocksDB's name, if it knows it.
     ///
     /// # Errors
     /// Those of the engine.

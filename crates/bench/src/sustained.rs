@@ -3,16 +3,16 @@
 //! A database is filled, then one thread overwrites random keys for the given time, at full speed
 //! or at a given rate. The report of each engine has:
 //!
-//! - puts per second, and how long puts took: percentiles, the longest, and the share of the time
-//!   that went into puts of more than 10 ms, which is what a writer calls a stall;
-//! - space: how many bytes the directory had for each byte of keys and values that it holds, on
-//!   average, at most, and when all work was done;
-//! - bytes that the process wrote for each byte put, logs included;
-//! - the most memory that the process had, and, where it had most without code and page cache, what
-//!   the engine says has how much of it;
+//! - puts per second, and their latency: percentiles, the maximum, and the fraction of the time
+//!   spent in puts of more than 10 ms, which a writer perceives as stalls;
+//! - space: the bytes in the directory per byte of keys and values, on average, at most, and when
+//!   all work was done;
+//! - bytes that the process wrote per byte put, including logs;
+//! - the peak memory of the process, and the parts that the engine reports at the peak of anonymous
+//!   memory;
 //! - the levels, right after the last put and when all work was done.
 //!
-//! Each engine has a process of its own, so that their memory and their writing are told apart.
+//! Each engine runs in its own process, to separate their memory and writes.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -33,21 +33,21 @@ use crate::process::{anonymous_bytes, directory_bytes, peak_memory_bytes, writte
 use crate::report::Rate;
 use crate::store::{Failure, Store};
 
-/// From how long on a put counts as stalled.
+/// Duration from which a put counts as stalled.
 const STALL: Duration = Duration::from_millis(10);
-/// A writer that is held at a rate sleeps only when it is ahead by at least this.
+/// Minimum lead of a rate-limited writer before it sleeps.
 const TIMER_ERROR: Duration = Duration::from_millis(1);
-/// What engines say of their memory: properties, and what they are called.
+/// Properties of the engine's memory, and their labels.
 const MEMORY: [(&str, &str); 3] = [
     ("rocksdb.size-all-mem-tables", "memtables"),
     ("rocksdb.block-cache-usage", "block cache"),
     ("rocksdb.estimate-table-readers-mem", "open tables"),
 ];
-/// How often the directory is looked at, at most, until it no longer changes.
+/// Maximum number of checks of the directory until its size is stable.
 const LOOKS_FOR_SETTLED: usize = 60;
-/// How often the directory is looked at.
+/// Interval between two checks of the directory.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How many samples of the memory are taken for each look at the directory.
+/// Number of memory samples per check of the directory.
 const MEMORY_SAMPLES: u32 = 25;
 
 /// What is asked of this command.
@@ -69,45 +69,45 @@ pub struct SustainedArguments {
     subjects: Subjects,
 }
 
-/// How an engine overwrites.
+/// How an engine should overwrite.
 #[derive(Debug)]
 pub struct Overwriting<'a> {
-    /// The keys are below this number.
+    /// Number of keys.
     pub keys: u64,
-    /// How long values are, in bytes.
+    /// Length of values, in bytes.
     pub value_bytes: usize,
-    /// For how long.
+    /// Duration.
     pub time: Duration,
-    /// Puts per second at which the writer is held, if it is held.
+    /// Rate limit in puts per second, if any.
     pub rate: Option<u32>,
-    /// Where the database is.
+    /// Directory of the database.
     pub directory: &'a Path,
 }
 
-/// What came of it.
+/// The results of overwriting.
 #[derive(Debug)]
 pub struct Writes {
-    /// How long each put took, in nanoseconds.
+    /// Duration of each put, in nanoseconds.
     pub latencies: Histogram<u64>,
-    /// The time that went into stalled puts.
+    /// Time spent in stalled puts.
     pub stalled: Duration,
-    /// How many bytes the directory had, each second.
+    /// Size of the directory in bytes, each second.
     pub sizes: Vec<u64>,
     /// The largest sample of the process's memory.
     pub memory: Memory,
 }
 
-/// What memory a process has, in bytes.
+/// The memory of a process, in bytes.
 #[derive(Debug, Default)]
 pub struct Memory {
-    /// All of it, without code and page cache.
+    /// Anonymous memory: without code and page cache.
     anonymous: u64,
-    /// What the engine says, as in [`MEMORY`].
+    /// The parts reported by the engine, as in [`MEMORY`].
     parts: [u64; MEMORY.len()],
 }
 
 impl SustainedArguments {
-    /// Runs it; answers a report.
+    /// Runs the command; returns a report.
     pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
         let engines = self.subjects.engines(known)?;
         match engines[..] {
@@ -116,7 +116,7 @@ impl SustainedArguments {
         }
     }
 
-    /// Lets a process of its own run one engine.
+    /// Runs one engine in a separate process.
     fn run_process(&self, engine: &str) -> Result<String, Failure> {
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["sustained", "--engines", engine]);
@@ -172,7 +172,7 @@ impl SustainedArguments {
     }
 }
 
-/// What is known of one engine at the end.
+/// The figures of one engine at the end.
 struct Figures {
     entry_bytes: u64,
     live_bytes: u64,
@@ -236,7 +236,7 @@ impl Figures {
     }
 }
 
-/// Overwrites keys by chance, and looks at the directory meanwhile.
+/// Overwrites random keys, and samples the directory meanwhile.
 pub(crate) fn overwrite(store: &impl Store, work: &Overwriting<'_>) -> Result<Writes, Failure> {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -278,9 +278,9 @@ fn put_for(
     Ok((latencies, stalled))
 }
 
-/// Waits until a put is due, and returns the time at which it may begin.
+/// Waits until a put is due, and returns its start time.
 fn wait_until(due: Instant, now: Instant) -> Instant {
-    // A put takes microseconds: the writer sleeps when it is ahead by more than a timer's error.
+    // A put takes microseconds: the writer sleeps only if its lead exceeds the error of a timer.
     let ahead = due.saturating_duration_since(now);
     if ahead < TIMER_ERROR {
         return now;
@@ -289,8 +289,8 @@ fn wait_until(due: Instant, now: Instant) -> Instant {
     Instant::now()
 }
 
-/// How long a directory is when it has not changed for a while: files that nothing needs may go
-/// one after the other.
+/// Returns the size of a directory once it is stable: obsolete files may be removed one after the
+/// other.
 fn settled_bytes(directory: &Path) -> Result<u64, Failure> {
     let mut bytes = directory_bytes(directory)?;
     for _ in 0..LOOKS_FOR_SETTLED {

@@ -15,11 +15,12 @@ use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Failure, Scanned, Store};
 
 thread_local! {
-    /// Where a get copies to: copying takes no reference that another thread would see.
+    /// Buffer that a get copies to: copying updates no reference count that another thread would
+    /// see.
     static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A database of Tailwater's.
+/// A Tailwater database.
 pub struct Tailwater {
     db: Db,
     family: ColumnFamily,
@@ -117,7 +118,7 @@ fn settle(db: &Db, family: &ColumnFamily) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tailwater, which counts blocks that are in the cache.
+/// Tailwater with statistics of block cache hits.
 pub struct TailwaterScans;
 
 impl ScanEngine for TailwaterScans {
@@ -199,7 +200,7 @@ impl ScanSubject for Scanning {
     }
 
     fn renew_version(&self) -> Result<(), Failure> {
-        // The value it has.
+        // The current value.
         let options = [("max_sequential_skip_in_iterations", "8")];
         Ok(self.db.set_options(&self.family, &options)?)
     }

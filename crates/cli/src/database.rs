@@ -14,23 +14,23 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::say;
 use crate::settings::Settings;
 
-/// How much a scan reads of a table at once, in bytes.
+/// Read-ahead of a scan in a table, in bytes.
 const READ_AHEAD_BYTES: usize = 512 << 10;
 
-/// How often what is written elsewhere is read anew before it is given up.
+/// Maximum number of attempts to read files that another process is writing.
 pub(crate) const ATTEMPTS: usize = 16;
 
 /// A database that is open for reading.
 pub(crate) struct Database {
     pub(crate) db: Db,
-    /// What its MANIFEST says.
+    /// The state of its MANIFEST.
     pub(crate) manifest: ManifestState,
-    /// Whether something was left out when it was opened.
+    /// Whether opening it left something out.
     pub(crate) outcome: Outcome,
 }
 
 impl Database {
-    /// Opens a database, and says on standard error what of it was left out.
+    /// Opens a database, and reports on standard error what opening left out.
     pub(crate) fn open(directory: &Path, options: Given<'_>) -> Result<Self> {
         let manifest = manifest_state(&*storage(), directory)?;
         let mut settings = Settings::defaults(&storage(), options)?.effective;
@@ -40,13 +40,13 @@ impl Database {
         Ok(Self { db, manifest, outcome })
     }
 
-    /// The column family of that name.
+    /// Returns the column family of that name.
     pub(crate) fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         column_family(&self.db, name)
     }
 }
 
-/// The column family of that name.
+/// Returns the column family of that name.
 pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
     db.column_family(name).map_err(|error| {
         let families = db.column_families();
@@ -56,7 +56,7 @@ pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
     })
 }
 
-/// What the MANIFEST says that CURRENT names.
+/// Returns the state of the MANIFEST that CURRENT names.
 ///
 /// # Errors
 /// Not found, where there is no database; corruption.
@@ -68,15 +68,15 @@ pub(crate) fn manifest_state(
     loop {
         let number = manifest::current(storage, directory)?;
         match manifest::state(storage, directory, number) {
-            // Whoever writes to the database may have begun another one.
+            // Another process may have started a new one.
             Err(error) if error.is_not_found() && attempts.next().is_some() => {}
             state => return state,
         }
     }
 }
 
-/// Refuses options that were given and are none, for a verb that needs none. `path` is a directory
-/// of a database or a file in one.
+/// Rejects invalid options for a verb that does not use them. `path` is a directory of a database
+/// or a file in one.
 pub(crate) fn check_options(
     storage: &Arc<dyn Storage>,
     path: &Path,
@@ -92,13 +92,13 @@ pub(crate) fn check_options(
     Ok(())
 }
 
-/// The file system.
+/// Returns the file system.
 pub(crate) fn storage() -> Arc<dyn Storage> {
     Arc::new(PosixStorage::new())
 }
 
-/// How everything is read once: as it is at this moment, in order, without a trace in the block
-/// cache, and without keeping what becomes obsolete meanwhile.
+/// Returns the options for reading everything once: from a snapshot, in order, without filling the
+/// block cache, and without pinning files that become obsolete.
 pub(crate) fn read_once(db: &Db) -> ReadOptions {
     ReadOptions {
         snapshot: Some(db.snapshot()),
@@ -110,7 +110,7 @@ pub(crate) fn read_once(db: &Db) -> ReadOptions {
     }
 }
 
-/// The files of one kind in a directory, by number, with their paths.
+/// Returns the files of one kind in a directory, by number, with their paths.
 pub(crate) fn numbered_files(
     storage: &dyn Storage,
     directory: &Path,
@@ -128,7 +128,8 @@ pub(crate) fn numbered_files(
     Ok(files)
 }
 
-/// The files that a path and maybe a number stand for: a file itself, or those of a directory.
+/// Returns the files that a path and an optional number identify: a file itself, or those of a
+/// directory.
 pub(crate) fn files_at(
     storage: &dyn Storage,
     path: &Path,
@@ -156,7 +157,7 @@ pub(crate) fn files_at(
     Err(Failure::NotFound(format!("there is no {what}{which} in {}", path.display())))
 }
 
-/// Says on standard error what was odd about a database, and what recovery left out.
+/// Reports on standard error the warnings of a database, and what recovery left out.
 pub(crate) fn report_opening(db: &Db) -> Outcome {
     for warning in db.warnings() {
         say(format_args!("tailwater: warning: {warning}"));

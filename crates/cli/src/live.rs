@@ -14,16 +14,16 @@ use crate::database::manifest_state;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{complain, say};
 
-/// The length and time of a file; nothing if it is not there.
+/// The length and time of a file; `None` if it does not exist.
 pub(crate) type Stamp = Option<FileMetadata>;
 
-/// The stamp of a file at this moment.
+/// Returns the current stamp of a file.
 pub(crate) fn stamp(storage: &dyn Storage, path: &Path) -> Stamp {
     storage.metadata(path).ok()
 }
 
-/// Reads one of the files of a directory. What another process has removed since the directory was
-/// listed is passed over, and what it is writing is not called damaged.
+/// Reads one of the files of a directory. A file that another process has removed since the
+/// directory was listed is skipped, and one that it is writing is not called damaged.
 pub(crate) fn read_listed(
     storage: &dyn Storage,
     path: &Path,
@@ -49,23 +49,23 @@ pub(crate) fn read_listed(
     }
 }
 
-/// Whether another process is writing a file which had this stamp before it was read.
+/// Returns whether another process is writing a file that had this stamp before it was read.
 fn is_being_written(storage: &dyn Storage, path: &Path, before: Stamp) -> bool {
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let may_grow = is_open_elsewhere(directory) && is_unfinished(storage, directory, name);
-    // Asked last: a file that was finished meanwhile is another than before.
+    // Checked last: the stamp of a file that was completed meanwhile differs.
     may_grow || stamp(storage, path) != before
 }
 
-/// Whether another process has the database in a directory open for writing.
+/// Returns whether another process has the database in a directory open for writing.
 pub(crate) fn is_open_elsewhere(directory: &Path) -> bool {
     let lock = directory.join(FileKind::Lock.to_string());
     PosixStorage::new().is_locked(&lock).unwrap_or(false)
 }
 
-/// Whether a file of a database that is open may still grow: the last log, and tables and blob
-/// files that are not part of the database yet.
+/// Returns whether a file of a database that is open may still grow: the last log, and tables and
+/// blob files that are not part of the database yet.
 fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
     let kind = FileKind::parse(name);
     if let Some(FileKind::Wal(number)) = kind {
@@ -74,7 +74,7 @@ fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
             matches!(FileKind::parse(&entry.name), Some(FileKind::Wal(other)) if other > number)
         });
     }
-    // Whoever has it open may be changing the MANIFEST.
+    // The process that has it open may be changing the MANIFEST.
     let Ok(state) = manifest_state(storage, directory) else { return true };
     let mut families = state.column_families.iter();
     match kind {

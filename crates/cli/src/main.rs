@@ -45,7 +45,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints an answer, or what went wrong.
+/// Prints a result or an error.
 fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>) -> ExitCode {
     let answer = work(&mut output).and_then(|outcome| {
         output.finish()?;
@@ -55,7 +55,7 @@ fn answer(mut output: Output, work: impl FnOnce(&mut Output) -> Result<Outcome>)
         Ok(outcome) => outcome.into(),
         Err(Failure::Closed) => ExitCode::SUCCESS,
         Err(failure) => {
-            // What was found before stands in the buffer still.
+            // Earlier results are still in the buffer.
             let _ = output.finish();
             output::complain(&failure);
             failure.exit_code()

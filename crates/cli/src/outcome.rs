@@ -4,23 +4,24 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-/// How a run ended that gave its answer, the better first.
+/// The outcome of a run that completed, from best to worst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// All is well: 0.
     Well,
-    /// All is well but for a last record that was cut short, as a crash leaves it: 3.
+    /// All is well, except for a last record that was cut short, as a crash leaves it: 3.
     TornTail,
-    /// Something needs what this version does not have, and was not verified: 4.
+    /// Something needs an unsupported feature, and was not verified: 4.
     Unsupported,
-    /// What looks damaged is only being written by another process, or may be: 5.
+    /// Something looks damaged but is, or may be, in the process of being written by another
+    /// process: 5.
     BeingWritten,
-    /// Something is damaged or not there: 1.
+    /// Something is damaged or missing: 1.
     Damage,
 }
 
 impl Outcome {
-    /// The worse of two.
+    /// Returns the worse of two.
     pub(crate) fn and(self, other: Self) -> Self {
         self.max(other)
     }
@@ -38,28 +39,28 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Why a run gave no answer, or not all of it.
+/// Why a run did not complete.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// What was asked for cannot be: 2.
+    /// An invalid request: 2.
     Usage(String),
-    /// The engine refused: 1.
+    /// An error of the engine: 1.
     Engine(tailwater::Error),
-    /// The message log refused: 1.
+    /// An error of the message log: 1.
     Log(tailwater_log::Error),
-    /// Something is not there: 1.
+    /// Something does not exist: 1.
     NotFound(String),
     /// A file could not be loaded to its end: 1.
     Input(String),
-    /// Something stands in the way that the user can remove: 1.
+    /// An obstacle that the user can remove: 1.
     Refused(String),
-    /// Nobody reads the answer any more: 0.
+    /// The reader of the output is gone: 0.
     Closed,
-    /// The answer could not be written: 1.
+    /// The output could not be written: 1.
     Output(io::Error),
 }
 
-/// The answer of a step.
+/// The result of a step.
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {

@@ -7,41 +7,41 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// How often the picture changes.
+/// Interval between updates.
 const TICK: Duration = Duration::from_millis(120);
 
-/// A line that says how far it is; gone when this is dropped.
+/// A progress line, removed when this is dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
 }
 
 impl Progress {
-    /// A count that goes up to no known end: `what` is counted, in the plural.
+    /// Creates a counter without a known total: `what` is counted, in the plural.
     pub(crate) fn counting(what: &str) -> Self {
         let template = format!("{{spinner}} {{human_pos}} {what} in {{elapsed}}  {{wide_msg}}");
         Self::shown(ProgressBar::no_length(), &template)
     }
 
-    /// Bytes of a known sum.
+    /// Creates a bar for bytes of a known total.
     pub(crate) fn bytes() -> Self {
         let template = "{bar:30} {bytes} of {total_bytes}  {bytes_per_sec}  {wide_msg}";
         Self::shown(ProgressBar::new(0), template)
     }
 
-    /// Says how many bytes of how many are done.
+    /// Sets the number of bytes done, and their total.
     pub(crate) fn set(&self, done: u64, total: u64) {
         self.bar.set_length(total);
         self.bar.set_position(done);
     }
 
-    /// Says what is being worked on.
+    /// Sets the current item.
     pub(crate) fn at(&self, what: impl Into<String>) {
         if !self.bar.is_hidden() {
             self.bar.set_message(what.into());
         }
     }
 
-    /// Counts some more.
+    /// Adds to the counter.
     pub(crate) fn add(&self, count: u64) {
         self.bar.inc(count);
     }
@@ -50,7 +50,7 @@ impl Progress {
         if !io::stderr().is_terminal() || io::stdout().is_terminal() {
             return Self { bar: ProgressBar::hidden() };
         }
-        // A template that is wrong would show the plain bar.
+        // With an invalid template the default bar is shown.
         if let Ok(style) = ProgressStyle::with_template(template) {
             bar.set_style(style);
         }

@@ -10,22 +10,22 @@ use tailwater_io::Storage;
 use crate::arguments::Given;
 use crate::outcome::{Failure, Result};
 
-/// The options in effect, and where they come from.
+/// The options in effect, and their origins.
 pub(crate) struct Settings {
     /// The OPTIONS file, if there is one.
     pub(crate) path: Option<PathBuf>,
-    /// What comes of it and of RocksDB's defaults.
+    /// The options of the file and RocksDB's defaults.
     pub(crate) filed: OpenOptions,
-    /// The same with what was given over it.
+    /// Those with the overrides of the command line.
     pub(crate) effective: OpenOptions,
 }
 
 impl Settings {
-    /// Reads the newest OPTIONS file of a directory and sets the options of an option string over
-    /// it, those of column families for all of them.
+    /// Reads the newest OPTIONS file of a directory and applies the options of an option string,
+    /// those of column families to all of them.
     ///
     /// # Errors
-    /// Usage, for an option string that is none, unknown names and wrong values; corruption, for an
+    /// Usage, for an invalid option string, unknown names and wrong values; corruption, for an
     /// OPTIONS file that cannot be read.
     pub(crate) fn load(
         storage: &Arc<dyn Storage>,
@@ -37,7 +37,7 @@ impl Settings {
         Self { path, effective: filed.clone(), filed }.with(given)
     }
 
-    /// The same without the OPTIONS file.
+    /// Applies the overrides to the defaults, without an OPTIONS file.
     pub(crate) fn defaults(storage: &Arc<dyn Storage>, given: Given<'_>) -> Result<Self> {
         let filed = OpenOptions::new(Arc::clone(storage));
         Self { path: None, effective: filed.clone(), filed }.with(given)

@@ -6,10 +6,10 @@
 
 use std::fmt::Write as _;
 
-/// How much is shown of bytes that are not what they should be.
+/// Maximum number of bytes shown of malformed input.
 const EXCERPT_LENGTH: usize = 80;
 
-/// Bytes as escaped text.
+/// Returns bytes as escaped text.
 pub(crate) fn escape(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len());
     push_escaped(&mut text, bytes);
@@ -28,7 +28,7 @@ pub(crate) fn push_escaped(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Bytes in hex.
+/// Returns bytes in hex.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     push_hex(&mut text, bytes);
@@ -44,11 +44,11 @@ pub(crate) fn push_hex(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// The bytes of a text in which `\\`, `\n`, `\r`, `\t`, `\0` and `\xNN` stand for the bytes that
-/// they name, and everything else for itself.
+/// Returns the bytes of a text in which `\\`, `\n`, `\r`, `\t`, `\0` and `\xNN` stand for the bytes
+/// that they name, and everything else for itself.
 ///
 /// # Errors
-/// What is wrong with the text, for any other backslash.
+/// A description of the problem, for any other backslash.
 pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;
@@ -76,10 +76,10 @@ pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(bytes)
 }
 
-/// The bytes of a text in hex, with or without `0x` before it.
+/// Returns the bytes of a text in hex, with or without `0x` before it.
 ///
 /// # Errors
-/// What is wrong with the text, for anything but pairs of hex digits.
+/// A description of the problem, for anything but pairs of hex digits.
 pub(crate) fn unhex(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     let digits = text.strip_prefix(b"0x").or_else(|| text.strip_prefix(b"0X")).unwrap_or(text);
     let pair = |pair: &[u8]| match pair {
@@ -94,7 +94,7 @@ fn hex_digit(byte: u8) -> Option<u8> {
     char::from(byte).to_digit(16).map(|digit| digit as u8)
 }
 
-/// The beginning of bytes that are not what they should be, in quotes.
+/// Returns the beginning of malformed bytes, in quotes.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     match bytes.get(..EXCERPT_LENGTH) {
         Some(beginning) => format!("'{}...'", escape(beginning)),
@@ -102,7 +102,7 @@ pub(crate) fn excerpt(bytes: &[u8]) -> String {
     }
 }
 
-/// `1 table`, `2 tables`.
+/// Returns a count with its noun: `1 table`, `2 tables`.
 pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

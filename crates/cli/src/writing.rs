@@ -16,29 +16,29 @@ use crate::settings::Settings;
 /// What to do where there is no database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
-    /// Say so.
+    /// Report it as an error.
     Refuse,
-    /// Make one, and say so on standard error.
+    /// Create one, and report that on standard error.
     Make,
 }
 
 /// A database that is open for writing.
 pub(crate) struct WritableDatabase {
     pub(crate) db: Db,
-    /// What new column families get: the options that were given, over the defaults.
+    /// Options of new column families: the given ones, over the defaults.
     options: OpenOptions,
-    /// What was found when it was opened.
+    /// Outcome of opening it.
     outcome: Outcome,
 }
 
 impl WritableDatabase {
     /// Opens a database with the options of its OPTIONS file and those `given` over them, takes its
-    /// lock, and says on standard error what of it was left out, and what of the options it does
-    /// not do.
+    /// lock, and reports on standard error what opening left out, and which options are not
+    /// supported.
     ///
     /// # Errors
-    /// Not found, where there is none and none is to be made; refused, where another process holds
-    /// the lock; those of the options and of the engine.
+    /// Not found, if there is none and none is to be created; refused, if another process holds the
+    /// lock; those of the options and of the engine.
     pub(crate) fn open(directory: &Path, given: Given<'_>, absent: Absent) -> Result<Self> {
         let storage = storage();
         let is_there = is_there(&*storage, directory)?;
@@ -53,7 +53,7 @@ impl WritableDatabase {
             let database = DbOptions { create_if_missing: true, ..options.database().clone() };
             options.set_database(database);
         }
-        // Only under the lock, where nobody changes them any more.
+        // Loaded only under the lock, when no other process can change them.
         options.set_load_when_opened(given.options.unwrap_or_default());
         let db = Db::open(directory, &options).map_err(|error| opening(directory, error))?;
         if db.is_new() {
@@ -62,7 +62,7 @@ impl WritableDatabase {
                 directory.display()
             ));
         }
-        // A torn tail is mended by opening: what it was is gone.
+        // Opening repairs a torn tail.
         let outcome = match report_opening(&db) {
             Outcome::TornTail => Outcome::Well,
             outcome => outcome,
@@ -70,7 +70,7 @@ impl WritableDatabase {
         Ok(Self { db, options, outcome })
     }
 
-    /// The column family of that name, which is made in a database that was itself made just now.
+    /// Returns the column family with this name, which is created if the database is new.
     pub(crate) fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         if self.db.is_new() {
             self.column_family_or_new(name)
@@ -79,7 +79,7 @@ impl WritableDatabase {
         }
     }
 
-    /// The column family of that name, which is made if it is not there.
+    /// Returns the column family with this name, which is created if it does not exist.
     pub(crate) fn column_family_or_new(&self, name: &str) -> Result<ColumnFamily> {
         match self.db.column_family(name) {
             Err(error) if error.is_not_found() => self.create_column_family(name),
@@ -87,7 +87,7 @@ impl WritableDatabase {
         }
     }
 
-    /// Makes a column family, with the options that the command line gives.
+    /// Creates a column family, with the options of the command line.
     pub(crate) fn create_column_family(&self, name: &str) -> Result<ColumnFamily> {
         Ok(self.db.create_column_family(name, self.options.column_family(name))?)
     }
@@ -113,15 +113,15 @@ pub(crate) fn change_and_close(
     database.close()
 }
 
-/// The options that were given, over the defaults: those of a database that is to be made.
+/// Returns the given options, over the defaults: those of a new database.
 ///
 /// # Errors
-/// Usage, for an option string that is none, unknown names and wrong values.
+/// Usage, for an invalid option string, unknown names and wrong values.
 pub(crate) fn new_options(given: Given<'_>) -> Result<OpenOptions> {
     Ok(Settings::defaults(&storage(), given)?.effective)
 }
 
-/// Refuses a directory that has files of a database, though none that says which count.
+/// Rejects a directory that has files of a database, but no CURRENT.
 fn refuse_orphans(storage: &dyn Storage, directory: &Path) -> Result<()> {
     match orphan(storage, directory)? {
         Some(name) => Err(Failure::Refused(format!(
@@ -132,7 +132,7 @@ fn refuse_orphans(storage: &dyn Storage, directory: &Path) -> Result<()> {
     }
 }
 
-/// Whether a directory has a database.
+/// Returns whether a directory contains a database.
 pub(crate) fn is_there(storage: &dyn Storage, directory: &Path) -> Result<bool> {
     match storage.metadata(&directory.join(FileKind::Current.to_string())) {
         Ok(_) => Ok(true),
@@ -141,7 +141,7 @@ pub(crate) fn is_there(storage: &dyn Storage, directory: &Path) -> Result<bool> 
     }
 }
 
-/// A file that holds what was written to a database.
+/// Returns the name of a file with data of a database.
 fn orphan(storage: &dyn Storage, directory: &Path) -> Result<Option<String>> {
     let entries = match storage.list(directory) {
         Ok(entries) => entries,
@@ -155,12 +155,12 @@ fn orphan(storage: &dyn Storage, directory: &Path) -> Result<Option<String>> {
     Ok(entries.into_iter().map(|entry| entry.name).find(|name| holds_data(name)))
 }
 
-/// There is no database.
+/// Returns the error for a missing database.
 pub(crate) fn not_there(directory: &Path) -> Failure {
     Failure::NotFound(format!("{}: there is no database here", directory.display()))
 }
 
-/// Why a database could not be opened.
+/// Converts an error of opening a database.
 pub(crate) fn opening(directory: &Path, error: Error) -> Failure {
     match error.kind() {
         ErrorKind::Busy => Failure::Refused(format!(

@@ -1,8 +1,8 @@
-//! Reads of what is in memory allocate nothing.
+//! Reads of data in memory allocate nothing.
 //!
-//! An allocator that counts, for each thread by itself, shows how many times a get into a buffer of
-//! the caller's, an iterator's step and an iterator's seek allocate once everything is cached. The
-//! figures are printed.
+//! An allocator that counts per thread shows the number of allocations of a get into a caller's
+//! buffer, an iterator's step and an iterator's seek, once everything is cached. The figures are
+//! printed.
 
 #[path = "common/counting.rs"]
 mod counting;

@@ -1,5 +1,5 @@
-//! The thread of a block cache that sizes itself: it is there while a database uses the cache, and
-//! ends with the last that does, however that one's opening or its work went.
+//! The thread of a block cache that sizes itself: it exists while a database uses the cache, and
+//! ends with the last one, however its opening or its work ended.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;

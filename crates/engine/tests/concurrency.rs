@@ -1,5 +1,5 @@
-//! Many threads write, read, flush and change column families at once, and what is seen is always a
-//! state that there was.
+//! Many threads write, read, flush and change column families concurrently, and every state that is
+//! read is one that existed.
 //!
 //! A failure names the seed; `TAILWATER_SEED` repeats its choices, though not the order in which
 //! threads run, and `TAILWATER_ROUNDS` makes the runs longer.

@@ -1,17 +1,17 @@
-//! Whatever ends it, and whatever fails, a database keeps what it promised.
+//! A database keeps its guarantees, however it ends and whatever fails.
 //!
-//! Random work, over column families, snapshots, flushes, ingestion and checkpoints, is done to
-//! databases in the simulator, under random options. Then everything that may be left of them is
-//! opened again and held against a model:
+//! Random work, over column families, snapshots, flushes, ingestion and checkpoints, runs on
+//! databases in the simulator, with random options. Then every state that may be left of them is
+//! opened again and compared with a model:
 //!
 //! - `power`: the power is cut, or the process ends, before and after every sync and at calls of
-//!   every kind; also while recovery from that is on its way, and in the second life after it.
-//! - `faults`: each call of a run fails, once or from then on, or moves fewer bytes than asked.
+//!   every kind; also during the recovery from that, and in the second life after it.
+//! - `faults`: each call of a run fails, once or from then on, or moves fewer bytes than requested.
 //! - `threads`: the same with several writers and the flushing thread.
 //!
-//! What may and must be left is told in `history`. Each test prints its cases and the call sites at
-//! which things went wrong. A failure names the seed; `TAILWATER_SEED` repeats it, and
-//! `TAILWATER_ROUNDS` does everything so many times over, with other choices.
+//! `history` defines what may and must be left. Each test prints its cases and the call sites at
+//! which faults were injected. A failure names the seed; `TAILWATER_SEED` repeats it, and
+//! `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
 
 #[path = "common/change.rs"]
 mod change;

@@ -1,18 +1,19 @@
-//! Whatever byte is damaged, and wherever a file is cut, no answer is wrong and nothing panics.
+//! Whatever byte is damaged, and wherever a file is truncated, no read returns wrong data and
+//! nothing panics.
 //!
-//! Of each small golden database every byte of every table, blob file, log, MANIFEST and CURRENT is
-//! changed, one at a time, and every file is cut at every length. Each time the database is opened,
-//! read in full by iterators and gets, and verified:
+//! In each small golden database every byte of every table, blob file, log, MANIFEST and CURRENT is
+//! changed, one at a time, and every file is truncated to every length. Each time the database is
+//! opened, read in full by iterators and gets, and verified:
 //!
-//! - What is answered is right, or it is an error that names the damaged file; of a log, what is
-//!   left is what was written up to some batch, and the database says that something was left out.
-//! - Column families that have nothing to do with the file read as ever.
-//! - Verification finds whatever reading found.
+//! - Every result is correct, or an error that names the damaged file; of a log, the prefix up to
+//!   some batch is recovered, and the database reports that something was left out.
+//! - Column families that do not use the file read as before.
+//! - Verification finds everything that reading found.
 //!
-//! Every bit of small logs is flipped, too, in every recovery mode (`damage/bits.rs`).
+//! Every bit of small logs is also flipped, in every recovery mode (`damage/bits.rs`).
 //!
-//! What came of it is counted and printed by kind of file, with the places at which nobody notices
-//! a change: those that no checksum covers. Where these may lie is asserted too.
+//! The outcomes are counted and printed by kind of file, with the places at which a change is not
+//! noticed: those without a checksum. Their location is also asserted.
 
 #[path = "damage/bits.rs"]
 mod bits;

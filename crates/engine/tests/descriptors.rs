@@ -1,6 +1,6 @@
-//! The limit on the files that the process may have open (`RLIMIT_NOFILE`).
+//! The limit on open files of the process (`RLIMIT_NOFILE`).
 //!
-//! The limit is the whole process's, so the tests take turns.
+//! The limit applies to the whole process, so the tests run one after the other.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,14 +1,14 @@
-//! The directories of databases: moved, copied, shared, given and taken away.
+//! Directories of databases that are moved, copied, shared, added and removed.
 //!
 //! - `scenarios`: those of `docs/directories.md`, on a simulated disk.
-//! - `claims`: those that name another home or device, and those that cannot be read.
+//! - `claims`: claims that name another home or device, and those that cannot be read.
 //! - `in_use`: directories of a database that is open.
 //! - `random`: several databases on one disk, whose options name the right directories or wrong
 //!   ones, and which are copied, moved, adopted, destroyed and interrupted by crashes. A model
-//!   knows what each holds, and which files each needs.
+//!   knows the contents of each, and the files that each needs.
 //!
-//! A failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so
-//! many times over.
+//! A failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the
+//! number of runs.
 
 #[path = "directories/claims.rs"]
 mod claims;

@@ -1,7 +1,7 @@
-//! The scenarios of `docs/directories.md` on a real filesystem: with the library, and with RocksDB
-//! what the document says of that.
+//! The scenarios of `docs/directories.md` on a real filesystem: with the library, and, in the
+//! column of RocksDB, with RocksDB.
 //!
-//! The library finds relative paths by the working directory of the process, which all threads
+//! The library resolves relative paths by the working directory of the process, which all threads
 //! share: only one test here may use it.
 
 #[path = "common/scenario/library.rs"]

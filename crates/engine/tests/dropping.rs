@@ -1,5 +1,5 @@
 //! Dropping an iterator, a snapshot or the handle of a column family neither removes files nor
-//! frees memtables in the thread that drops it, however much the last one of them kept.
+//! frees memtables in the calling thread, however much the last one of them pinned.
 //!
 //! `TAILWATER_LARGE=1` overwrites and compacts 10 GB instead of 64 MB.
 #![cfg(all(not(loom), debug_assertions))]

@@ -1,4 +1,5 @@
-//! Databases that RocksDB wrote hold what RocksDB read from them, and reading changes nothing.
+//! Databases written by RocksDB have the contents that RocksDB read from them, and reading changes
+//! nothing.
 
 #[path = "common/check.rs"]
 mod check;

@@ -1,4 +1,4 @@
-//! What of a compaction's outputs is in the page cache, as the kernel tells.
+//! Which part of a compaction's outputs is in the page cache, according to the kernel.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;

@@ -1,6 +1,6 @@
-//! Looking into files record by record: what stands where, and what is wrong with it.
+//! Inspecting files record by record: their contents, and what is wrong with them.
 //!
-//! Whole files of RocksDB are the golden databases; what they do not have is written here.
+//! Intact files of RocksDB are the golden databases; features that those lack are written here.
 
 use std::path::{Path, PathBuf};
 

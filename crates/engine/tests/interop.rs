@@ -1,10 +1,10 @@
-//! What RocksDB writes on the spot, with options that no golden database has, reads the same in
-//! both.
+//! Databases that RocksDB writes during the test, with options that no golden database has, read
+//! the same in both engines.
 //!
-//! Each database is written by the real RocksDB, which then says what it holds; ours must say the
-//! same forward, backward, key by key and under random moves, and find nothing wrong with it. A
-//! failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so
-//! many times over, with other choices.
+//! Each database is written by the real RocksDB, which then reports its contents; Tailwater must
+//! find the same forward, backward, key by key and under random moves, and its verification must
+//! find nothing. A failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS`
+//! multiplies the number of runs, with different choices.
 
 #[path = "common/check.rs"]
 mod check;

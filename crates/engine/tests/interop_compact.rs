@@ -1,11 +1,11 @@
-//! What ours compacts, the real RocksDB reads and goes on with; and both compact one database in
+//! RocksDB reads and continues databases that Tailwater compacted; and both compact one database in
 //! turns.
 //!
-//! Databases that RocksDB wrote are compacted to the bottom and must hold what they held, by ours
-//! and by RocksDB, before and after RocksDB compacts them once more. Then random writes and
-//! compactions of both lead one database on, and a model says what must be there after every turn.
+//! Databases written by RocksDB are compacted to the bottom and must keep their contents, in
+//! Tailwater and in RocksDB, before and after RocksDB compacts them again. Then random writes and
+//! compactions of both change one database, and a model has the expected contents after every turn.
 //! A failure names the seed and the options; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS`
-//! does the turns so many times over, with other choices.
+//! multiplies the number of turns, with different choices.
 
 #[path = "interop_compact/blobs.rs"]
 mod blobs;

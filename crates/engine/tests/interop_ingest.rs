@@ -1,10 +1,10 @@
-//! Tables that one made outside a database, the other takes in.
+//! Tables that one engine builds outside a database, ingested by the other.
 //!
-//! Both engines make external tables of random records, of every kind, and both take them in, into
-//! databases of random contents, one table or several that overlap, with snapshots held or not. A
-//! model says what must be there then, by both, also once the other has compacted everything; and
+//! Both engines build external tables of random records, of every kind, and both ingest them into
+//! databases of random contents, one table or several that overlap, with and without snapshots. A
+//! model has the expected contents, for both, also after the other has compacted everything; and
 //! both must choose the same levels and sequence numbers. A failure names the seed;
-//! `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so many times over.
+//! `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the number of runs.
 
 #[path = "common/check.rs"]
 mod check;

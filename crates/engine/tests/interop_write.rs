@@ -1,10 +1,10 @@
-//! What ours writes, the real RocksDB reads; and both take turns on one database.
+//! RocksDB reads what Tailwater writes; and both take turns on one database.
 //!
-//! Random writes of every kind go through a database of ours, under options that are drawn so that
-//! every two values meet. A model says what must be there; RocksDB must find just that, after a
-//! clean close and in what a killed process leaves, also once it has compacted everything, and ours
-//! must find what RocksDB then writes. A failure names the seed and the options; `TAILWATER_SEED`
-//! repeats it, and `TAILWATER_ROUNDS` does everything so many times over, with other choices.
+//! Random writes of every kind go through a Tailwater database, with options that are drawn so that
+//! every two values meet. A model has the expected contents; RocksDB must find exactly these, after
+//! a clean close and after a kill, also once it has compacted everything, and Tailwater must find
+//! what RocksDB then writes. A failure names the seed and the options; `TAILWATER_SEED` repeats it,
+//! and `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
 
 #[path = "interop_write/catalogue.rs"]
 mod catalogue;

@@ -1,5 +1,5 @@
-//! Which files are open past the page cache while a database works, as the kernel sees it: the
-//! flags in `/proc/self/fdinfo`.
+//! Which files are open for direct I/O while a database works, according to the kernel: the flags
+//! in `/proc/self/fdinfo`.
 #![cfg(all(target_os = "linux", not(loom)))]
 #![expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
 

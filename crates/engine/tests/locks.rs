@@ -1,6 +1,6 @@
-//! A get of what is in memory takes no lock: not one of the engine's, and none of the I/O layer's.
+//! A get of data in memory takes no lock: neither the engine's nor the I/O layer's.
 //!
-//! The locks of both tell, in builds with debug assertions, where they are taken.
+//! The locks of both record, in builds with debug assertions, where they are taken.
 
 use std::path::Path;
 use std::sync::Arc;

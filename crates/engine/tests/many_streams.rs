@@ -1,4 +1,4 @@
-//! Direct compactions of more inputs than their buffers were shared out to.
+//! Direct compactions of more inputs than their buffers were divided among.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;

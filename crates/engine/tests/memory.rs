@@ -1,8 +1,8 @@
-//! Reading all of a database takes no more memory than its caches and a fixed share.
+//! Reading a whole database takes no more memory than its caches and a fixed amount.
 //!
-//! A database is written by the real RocksDB. A process of its own then reads all of it, as a dump
-//! does, and another verifies it; the highest resident memory that the system noted of each is
-//! printed and held against the bound. `TAILWATER_MEMORY_MIB` says how large the database is.
+//! A database is written by the real RocksDB. A separate process then reads all of it, as a dump
+//! does, and another verifies it; the peak resident memory of each is printed and compared with the
+//! bound. `TAILWATER_MEMORY_MIB` sets the size of the database.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

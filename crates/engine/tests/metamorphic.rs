@@ -1,21 +1,21 @@
-//! The same operations under other options give the same answers.
+//! The same operations give the same results under different options.
 //!
 //! A random history of writes of every kind, over two column families, with snapshots and iterators
-//! that are held, ingestion, flushes, compactions by hand, pauses, options that change, time that
-//! passes, closing and opening, is run several times. Each run chooses its own sizes, levels,
-//! styles and priorities of compaction, codecs, filters, caches, threads and I/O modes, anew at
-//! each opening, and how much of the flushes, compactions and changes of options it does at all.
-//! Whatever it chooses, gets, gets of several keys and iterators in both directions must answer as
-//! the model does, at the present and at every snapshot.
+//! that are held, ingestion, flushes, manual compactions, pauses, option changes, passing time,
+//! closing and opening, is run several times. Each run chooses its own sizes, levels, styles and
+//! priorities of compaction, codecs, filters, caches, threads and I/O modes, again at each opening,
+//! and which of the flushes, compactions and option changes it executes. Whatever it chooses, gets,
+//! multi-gets and iterators in both directions must agree with the model, at present and at every
+//! snapshot.
 //!
-//! - `history`: what is done.
+//! - `history`: the operations.
 //! - `setup`: the options.
-//! - `held`: iterators that are held meanwhile and moved.
-//! - `run`: does it, and asks.
-//! - `smaller`: takes steps out of a history that fails, as long as it fails.
+//! - `held`: iterators that are held and moved meanwhile.
+//! - `run`: executes a history, and reads.
+//! - `smaller`: removes steps from a failing history as long as it fails.
 //!
 //! A failure prints the seed of its history, which `TAILWATER_SEED` makes the first, the options
-//! and the shortest steps that fail. `TAILWATER_ROUNDS` multiplies how many histories there are.
+//! and the shortest steps that fail. `TAILWATER_ROUNDS` multiplies the number of histories.
 #![cfg(not(loom))]
 
 #[path = "common/change.rs"]

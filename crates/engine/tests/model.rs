@@ -1,7 +1,7 @@
-//! Gets and iterators answer as a model of the database does, whatever the options and the moves.
+//! Gets and iterators agree with a model of the database, whatever the options and the moves.
 //!
-//! The model of a golden database is its dump. Random keys, bounds, prefixes and moves are asked of
-//! both, under caches from none to plenty. A failure names the seed; `TAILWATER_SEED` repeats it
+//! The model of a golden database is its dump. Random keys, bounds, prefixes and moves are applied
+//! to both, with caches from none to plenty. A failure names the seed; `TAILWATER_SEED` repeats it
 //! and `TAILWATER_ROUNDS` makes the runs longer.
 
 #[path = "common/subject.rs"]

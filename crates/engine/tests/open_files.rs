@@ -1,7 +1,7 @@
-//! Tables that are not needed any more are closed: those beyond `max_open_files`, and all of them
-//! with the database.
+//! Tables that are no longer needed are closed: those beyond `max_open_files`, and all of them with
+//! the database.
 //!
-//! The tests are one, since they count what the whole process has open.
+//! This is a single test, since it counts the open files of the whole process.
 
 use std::path::Path;
 

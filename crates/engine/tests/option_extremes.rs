@@ -1,12 +1,12 @@
 //! Extreme values of every option.
 //!
-//! Each option of the tables is set to the ends of its type and beyond, to nothing, and to what
-//! would ask for more memory, threads or levels than there are; then several options at once, drawn
-//! at random. A value is either refused when it is set or when the database is opened, by an error
-//! that names the option, or the database takes writes, flushes, compacts, and opens again with all
-//! that was written. The same holds for values that are set while it is open. The process may
-//! address little memory, so what is allocated ahead by the size of an option shows.
-//! `TAILWATER_SEED` repeats the random draws.
+//! Each option in the tables is set to the ends of its type and beyond, to nothing, and to values
+//! that would require more memory, threads or levels than exist; then several options at once,
+//! drawn at random. A value is either rejected when it is set or when the database is opened, by an
+//! error that names the option, or the database accepts writes, flushes, compacts, and opens again
+//! with everything that was written. The same holds for values that are set while it is open. The
+//! address space of the process is limited, so that allocations proportional to an option are
+//! detected. `TAILWATER_SEED` repeats the random draws.
 
 #[path = "option_extremes/candidates.rs"]
 mod candidates;

@@ -1,15 +1,16 @@
-//! The power is cut while threads write, on real filesystems: what a synced write was promised is
-//! found, by ours and by the real RocksDB.
+//! The power is cut while threads write, on real filesystems: acknowledged synced writes are found,
+//! by Tailwater and by the real RocksDB.
 //!
-//! Each filesystem stands on a disk that this process serves, and that forgets what was not flushed
-//! (see `tailwater_testkit::volatile_disk`). Another process writes there until a request to the
-//! disk fails; then what is left is mounted again, opened and read, and the next life begins. So a
-//! cut may come while a database is made, while it recovers, while it writes, flushes and compacts.
+//! Each filesystem is on a disk that this process serves, and that loses unflushed writes (see
+//! `tailwater_testkit::volatile_disk`). Another process writes there until a request to the disk
+//! fails; then the remaining state is mounted again, opened and read, and the next life begins. So
+//! a cut may occur while a database is created, while it recovers, and while it writes, flushes and
+//! compacts.
 //!
-//! A failure names the seed of its disk: `TAILWATER_SEED` begins with that disk, and repeats its
+//! A failure names the seed of its disk: `TAILWATER_SEED` starts with that disk, and repeats its
 //! choices though not the order in which threads run. `TAILWATER_ROUNDS` is the number of disks for
 //! each filesystem and row of options; each is cut [`LIVES`] times. Without root, FUSE, a loop
-//! device or the tools of a filesystem it says what it skips, and why.
+//! device or the tools of a filesystem it reports what it skips, and why.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 #[path = "power_cuts/ledger.rs"]

@@ -1,4 +1,4 @@
-//! Compactions of low weight: which threads run them, and which locks they share with users.
+//! Low-priority compactions: which threads run them, and which locks they share with users.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;

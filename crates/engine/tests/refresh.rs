@@ -1,4 +1,4 @@
-//! Iterators that go over to newer versions: what they let go of, and what they go on showing.
+//! Iterators that switch to newer versions: what they release, and what they continue to show.
 #![cfg(not(loom))]
 
 use std::path::Path;

@@ -1,9 +1,9 @@
-//! Tables that our builder wrote, read by ours and by the real RocksDB; and tables that RocksDB
-//! wrote, built again.
+//! Tables written by the table builder, read by Tailwater and by the real RocksDB; and tables
+//! written by RocksDB, rebuilt.
 //!
-//! Databases are made of random records under options in which every two values meet. A failure
-//! names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` does everything so many
-//! times over, with other choices.
+//! Databases are made of random records with options in which every two values meet. A failure
+//! names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the number of
+//! runs, with different choices.
 
 #[path = "common/check.rs"]
 mod check;

@@ -1,4 +1,4 @@
-//! Write batches: what one write does, in the bytes that the write-ahead log holds.
+//! Write batches: the changes of one write, in the bytes that the write-ahead log holds.
 //!
 //! ```text
 //! batch  := sequence: fixed64, count: fixed32, record*
@@ -6,11 +6,11 @@
 //! slice  := length: varint32, bytes
 //! ```
 //!
-//! `sequence` is the number of the first record that changes a key; each such record takes one
-//! number, and `count` is how many there are. Records that change no key (log data, markers of
-//! transactions) take none and are not counted. Whether a column family's id stands after the tag
-//! is a property of the tag; without one the record is for the default column family, id 0. Source:
-//! `db/write_batch.cc`, `db/dbformat.h`.
+//! `sequence` is the sequence number of the first record that changes a key; each such record takes
+//! the next number, and `count` is the number of such records. Records that change no key (log
+//! data, markers of transactions) take no number and are not counted. The tag determines whether a
+//! column family's id follows it; without one the record is for the default column family, id 0.
+//! Source: `db/write_batch.cc`, `db/dbformat.h`.
 
 use crate::blob::BlobIndex;
 use crate::key::{Sequence, ValueType};
@@ -21,7 +21,7 @@ use crate::{timed_value, wide_column};
 /// The length of a batch's header, in bytes.
 pub const HEADER_LENGTH: usize = 12;
 
-/// Where the count stands in the header, in bytes.
+/// Offset of the count in the header, in bytes.
 const COUNT_OFFSET: usize = 8;
 
 /// The longest key, in bytes: with its trailer it must fit 32 bits.
@@ -33,7 +33,7 @@ pub const VALUE_LENGTH_MAX: usize = u32::MAX as usize;
 /// What a record of a batch does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordKind {
-    /// Gives the key this value.
+    /// Sets the key's value.
     Put,
     /// Removes the key.
     Delete,
@@ -41,18 +41,17 @@ pub enum RecordKind {
     SingleDelete,
     /// Removes every key from `key` up to, not including, `value`.
     DeleteRange,
-    /// Gives the key a merge operand.
+    /// Adds a merge operand to the key.
     Merge,
-    /// Says where in a blob file the key's value stands.
+    /// Sets the location of the key's value in a blob file.
     BlobIndex,
-    /// Gives the key an entity of named columns.
+    /// Sets the key's value to an entity of named columns.
     Entity,
-    /// Gives the key a value that ends in the time it was written, eight bytes in seconds since
-    /// 1970.
+    /// Sets the key's value, which ends in its write time: eight bytes, in seconds since 1970.
     TimedPut,
-    /// Bytes for whoever reads the log; `value` holds them.
+    /// Bytes for readers of the log, in `value`.
     LogData,
-    /// Nothing. It marks where the batch of a transaction ends or begins.
+    /// No change. It marks where the batch of a transaction ends or begins.
     Noop,
     /// The records up to the next [`RecordKind::EndPrepare`] are prepared; they take effect when
     /// committed.
@@ -66,7 +65,7 @@ pub enum RecordKind {
     EndPrepare,
     /// The transaction that `key` names is committed.
     Commit,
-    /// The same, at the user's timestamp in `value`.
+    /// The transaction that `key` names is committed, at the user's timestamp in `value`.
     CommitWithTimestamp,
     /// The transaction that `key` names is rolled back.
     Rollback,
@@ -83,7 +82,7 @@ enum Layout {
 }
 
 impl RecordKind {
-    /// What the tag means, and whether a column family's id follows it.
+    /// Returns the kind of a tag, and whether a column family's id follows it.
     #[inline]
     fn from_tag(tag: u8) -> Option<(Self, bool)> {
         Some(match tag {
@@ -116,8 +115,8 @@ impl RecordKind {
         })
     }
 
-    /// The tag for the default column family and the tag that a column family's id follows; the
-    /// first alone for a record that is for no column family.
+    /// Returns the tag for the default column family and the tag for any other; only the first for
+    /// a record that belongs to no column family.
     fn tags(self) -> (u8, Option<u8>) {
         match self {
             Self::Delete => (0x00, Some(0x04)),
@@ -163,8 +162,8 @@ impl RecordKind {
         }
     }
 
-    /// The type that the record has in a memtable; `None` for a record that changes no key, which
-    /// takes no sequence number and is not counted.
+    /// Returns the type that the record has in a memtable; `None` for a record that changes no key,
+    /// which takes no sequence number and is not counted.
     #[inline]
     pub fn value_type(self) -> Option<ValueType> {
         match self {
@@ -189,13 +188,13 @@ impl RecordKind {
     }
 }
 
-/// One record of a batch, borrowed from its bytes. [`RecordKind`] says what `key` and `value` are;
-/// what a kind does not have is empty.
+/// One record of a batch, borrowed from its bytes. [`RecordKind`] defines `key` and `value`; those
+/// that a kind does not have are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Where the record begins, in bytes from the start of the batch.
     pub offset: usize,
-    /// The column family's id; 0 for a record that is for none.
+    /// The column family's id; 0 for a record that belongs to none.
     pub column_family: u32,
     /// What the record does.
     pub kind: RecordKind,
@@ -206,8 +205,8 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Checks what a [`BatchReader`] passes on as it comes: that reads, flushes and compactions can
-    /// decode the value, and that keys are not too long.
+    /// Checks what a [`BatchReader`] does not: that reads, flushes and compactions can decode the
+    /// value, and that keys are not too long.
     ///
     /// # Errors
     /// Corruption at the offset of the record, for a timed put without room for its time, an entity
@@ -253,11 +252,11 @@ impl Record<'_> {
     }
 }
 
-/// Reads the records of a batch in order, allocating nothing. What their values hold is checked by
-/// [`Record::check`].
+/// Reads the records of a batch in order, without allocating. [`Record::check`] checks their
+/// values.
 ///
-/// It ends after the first error, and ends with one if the header's count is not the number of
-/// records that change a key.
+/// The iterator ends after the first error. It ends with an error if the header's count is not the
+/// number of records that change a key.
 #[derive(Debug, Clone)]
 pub struct BatchReader<'a> {
     sequence: Sequence,
@@ -279,12 +278,12 @@ impl<'a> BatchReader<'a> {
         Ok(Self { sequence, count, found: 0, reader, finished: false })
     }
 
-    /// The number of the first record that changes a key.
+    /// Returns the number of the first record that changes a key.
     pub fn sequence(&self) -> Sequence {
         self.sequence
     }
 
-    /// How many records change a key, as the header says.
+    /// Returns the number of records that change a key, according to the header.
     pub fn record_count(&self) -> u32 {
         self.count
     }
@@ -351,7 +350,7 @@ impl<'a> Iterator for BatchReader<'a> {
     }
 }
 
-/// A batch being put together: its bytes as the log holds them, sequence 0 until
+/// A batch under construction, in the bytes that the log holds. Its sequence number is 0 until
 /// [`WriteBatch::set_sequence`].
 ///
 /// A method that refuses its arguments leaves the batch as it was.
@@ -368,19 +367,19 @@ impl Default for WriteBatch {
 }
 
 impl WriteBatch {
-    /// An empty batch.
+    /// Creates an empty batch.
     pub fn new() -> Self {
         Self::with_capacity(HEADER_LENGTH)
     }
 
-    /// An empty batch with room for `capacity` bytes, header included.
+    /// Creates an empty batch with room for `capacity` bytes, header included.
     pub fn with_capacity(capacity: usize) -> Self {
         let mut bytes = Vec::with_capacity(capacity.max(HEADER_LENGTH));
         bytes.resize(HEADER_LENGTH, 0);
         Self { bytes, count: 0 }
     }
 
-    /// Takes over the bytes of a batch after reading them through.
+    /// Takes over the bytes of a batch after validating them.
     ///
     /// # Errors
     /// Corruption, for bytes that are no batch, and those of [`Record::check`].
@@ -398,27 +397,27 @@ impl WriteBatch {
         self.count = 0;
     }
 
-    /// How many records change a key.
+    /// Returns the number of records that change a key.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Whether there is no record of any kind.
+    /// Returns whether there is no record of any kind.
     pub fn is_empty(&self) -> bool {
         self.bytes.len() == HEADER_LENGTH
     }
 
-    /// The length of the batch in bytes, header included.
+    /// Returns the length of the batch in bytes, header included.
     pub fn data_size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The batch in bytes, as the log holds it.
+    /// Returns the batch in bytes, as the log holds it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The records in order.
+    /// Returns the records in order.
     ///
     /// # Errors
     /// None that a batch built here can cause; see [`BatchReader::new`].
@@ -426,7 +425,7 @@ impl WriteBatch {
         BatchReader::new(&self.bytes)
     }
 
-    /// The number of the first record that changes a key.
+    /// Returns the number of the first record that changes a key.
     pub fn sequence(&self) -> Sequence {
         self.bytes.first_chunk::<8>().map_or(0, |bytes| Sequence::from_le_bytes(*bytes))
     }
@@ -438,7 +437,7 @@ impl WriteBatch {
         }
     }
 
-    /// Gives `key` this value.
+    /// Sets the value of `key`.
     ///
     /// # Errors
     /// Unsupported, for a key longer than [`KEY_LENGTH_MAX`], a value longer than
@@ -473,7 +472,7 @@ impl WriteBatch {
         self.add(RecordKind::DeleteRange, column_family, begin, end)
     }
 
-    /// Gives `key` a merge operand.
+    /// Adds a merge operand to `key`.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -481,7 +480,7 @@ impl WriteBatch {
         self.add(RecordKind::Merge, column_family, key, operand)
     }
 
-    /// Gives `key` an entity of named columns, which `entity` holds in its serialized form.
+    /// Sets the value of `key` to an entity of named columns, in serialized form.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -489,7 +488,7 @@ impl WriteBatch {
         self.add(RecordKind::Entity, column_family, key, entity)
     }
 
-    /// Says that the value of `key` stands in a blob file, at the place that `index` holds in its
+    /// Sets the value of `key` to a value in a blob file, whose location `index` holds in
     /// serialized form.
     ///
     /// # Errors
@@ -498,10 +497,10 @@ impl WriteBatch {
         self.add(RecordKind::BlobIndex, column_family, key, index)
     }
 
-    /// Gives `key` a value written at `write_time_s`, in seconds since 1970.
+    /// Sets the value of `key`, written at `write_time_s`, in seconds since 1970.
     ///
     /// # Errors
-    /// See [`WriteBatch::put`]; eight bytes less are left for the value.
+    /// See [`WriteBatch::put`]; the longest value is eight bytes shorter.
     pub fn timed_put(
         &mut self,
         column_family: u32,
@@ -517,7 +516,7 @@ impl WriteBatch {
         Ok(())
     }
 
-    /// Adds bytes for whoever reads the log. They change no key and are not counted.
+    /// Adds bytes for readers of the log. They change no key and are not counted.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].

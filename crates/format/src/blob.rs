@@ -1,4 +1,4 @@
-//! Blob files: where values live that are too large for tables, and the indexes that tables hold in
+//! Blob files, which hold values that are too large for tables, and the indexes that tables hold in
 //! their place.
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Numbers are little-endian, checksums are masked CRC32C. A file without a footer was not closed.
-//! Every value of a file is compressed as the header says, even one that grows by it. A blob index
-//! points at the value, not at its record. Source: `db/blob/blob_log_format.h`,
+//! Every value of a file is compressed as the header says, even if that makes it longer. A blob
+//! index points at the value, not at its record. Source: `db/blob/blob_log_format.h`,
 //! `db/blob/blob_index.h`.
 
 use crate::checksum::{crc32c, crc32c_extend, mask_crc32c};
@@ -40,7 +40,7 @@ pub struct BlobFileHeader {
     pub compression: Compression,
     /// Whether values expire. Only the old stacked BlobDB writes such files.
     pub has_expiration: bool,
-    /// From when to when they roughly do, in seconds since 1970; zeros otherwise.
+    /// Approximate range of the expiration times, in seconds since 1970; zeros without expiration.
     pub expiration_range: (u64, u64),
 }
 
@@ -83,9 +83,10 @@ impl BlobFileHeader {
 /// The last bytes of a blob file that was closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobFileFooter {
-    /// How many records the file holds.
+    /// Number of records in the file.
     pub blob_count: u64,
-    /// When the first and the last value expire, in seconds since 1970; zeros where none does.
+    /// Expiration times of the first and the last value, in seconds since 1970; zeros without
+    /// expiration.
     pub expiration_range: (u64, u64),
 }
 
@@ -118,7 +119,7 @@ impl BlobFileFooter {
     }
 }
 
-/// What stands before the key and value of a record.
+/// The header of a record, before its key and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobRecordHeader {
     /// The length of the key in bytes.
@@ -132,7 +133,7 @@ pub struct BlobRecordHeader {
 }
 
 impl BlobRecordHeader {
-    /// The header of a record with that user key and value as it is stored.
+    /// Returns the header of a record with that user key and value as it is stored.
     pub fn new(key: &[u8], value: &[u8], expiration: u64) -> Self {
         Self {
             key_length: key.len() as u64,
@@ -173,7 +174,7 @@ impl BlobRecordHeader {
         put_fixed32(out, self.checksum);
     }
 
-    /// The length of the record, header, key and value.
+    /// Returns the length of the record, header, key and value.
     pub fn record_length(&self) -> u64 {
         BLOB_RECORD_HEADER_LENGTH as u64 + self.key_length + self.value_length
     }
@@ -194,13 +195,13 @@ impl BlobRecordHeader {
     }
 }
 
-/// What a table holds in place of a value that is in a blob file.
+/// The value that a table holds in place of one in a blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobIndex<'a> {
     /// A value that stayed in the table because it expires. Only the old stacked BlobDB writes
     /// these.
     Inlined {
-        /// When, in seconds since 1970.
+        /// Expiration time, in seconds since 1970.
         expiration: u64,
         /// The value.
         value: &'a [u8],
@@ -209,7 +210,7 @@ pub enum BlobIndex<'a> {
     Blob(BlobLocation),
 }
 
-/// Where a value is in a blob file.
+/// The location of a value in a blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobLocation {
     /// The file's number.
@@ -220,7 +221,8 @@ pub struct BlobLocation {
     pub size: u64,
     /// How it is compressed.
     pub compression: Compression,
-    /// When it expires, in seconds since 1970, if it does. Only the old stacked BlobDB writes this.
+    /// Expiration time, in seconds since 1970, if it has one. Only the old stacked BlobDB writes
+    /// this.
     pub expiration: Option<u64>,
 }
 
@@ -232,8 +234,8 @@ impl<'a> BlobIndex<'a> {
     /// Reads all of `bytes`.
     ///
     /// # Errors
-    /// Corruption, for an unknown type, fields that do not end or bytes behind them; unsupported,
-    /// for a blob in the file that holds the index, which has number 0.
+    /// Corruption, for an unknown type, incomplete fields or trailing bytes; unsupported, for a
+    /// blob in the file that holds the index, which has number 0.
     pub fn decode(bytes: &'a [u8]) -> Result<Self> {
         const WHAT: &str = "blob index";
         let mut reader = Reader::new(bytes);
@@ -285,8 +287,8 @@ impl<'a> BlobIndex<'a> {
 }
 
 impl BlobLocation {
-    /// The offset of the record, whose key has `key_length` bytes, in a file of `file_length` bytes
-    /// that has its footer.
+    /// Returns the offset of the record, whose key has `key_length` bytes, in a file of
+    /// `file_length` bytes that has its footer.
     ///
     /// # Errors
     /// Corruption, where the record would lie outside the part of the file that holds records.
@@ -309,7 +311,7 @@ impl BlobLocation {
     }
 }
 
-/// The next byte as a compression type.
+/// Reads the next byte as a compression type.
 fn compression(what: &'static str, reader: &mut Reader<'_>) -> Result<Compression> {
     let (at, byte) = (reader.offset(), reader.u8(what)?);
     Compression::from_byte(byte)

@@ -1,12 +1,11 @@
 //! The checksums of tables, logs and blob files.
 //!
-//! Logs and blob files use CRC32C, masked so that the checksum of bytes that themselves hold
+//! Logs and blob files use CRC32C, masked so that the checksum of bytes that themselves contain
 //! checksums stays useful. A table names one of five types in its footer; the checksum of a block
-//! covers its payload and the compression type byte behind it. From `format_version` 6 on, the
-//! checksum of everything in a table is offset by a number made from the file's base context
-//! checksum and the place of the block, so that a block that was written to the wrong place or
-//! belongs to another file is noticed. Source: `table/format.h`, `table/format.cc`,
-//! `util/crc32c.h`.
+//! covers its payload and the compression type byte after it. From `format_version` 6 on, every
+//! checksum in a table is offset by a number derived from the file's base context checksum and the
+//! block's offset, so that a block that was written to the wrong place or belongs to another file
+//! is detected. Source: `table/format.h`, `table/format.cc`, `util/crc32c.h`.
 
 use xxhash_rust::xxh3::xxh3_64;
 use xxhash_rust::xxh32::{Xxh32, xxh32};
@@ -18,25 +17,25 @@ const CRC_MASK_DELTA: u32 = 0xa282_ead8;
 /// Folds the last byte into an XXH3 checksum.
 const LAST_BYTE_MULTIPLIER: u32 = 0x6b90_83d9;
 
-/// The CRC32C (Castagnoli) of `data`.
+/// Returns the CRC32C (Castagnoli) of `data`.
 #[inline]
 pub fn crc32c(data: &[u8]) -> u32 {
     ::crc32c::crc32c(data)
 }
 
-/// The CRC32C of what `crc` covers with `data` behind it.
+/// Returns the CRC32C of the bytes that `crc` covers, followed by `data`.
 #[inline]
 pub fn crc32c_extend(crc: u32, data: &[u8]) -> u32 {
     ::crc32c::crc32c_append(crc, data)
 }
 
-/// A CRC in the form that is stored.
+/// Returns a CRC in its stored form.
 #[inline]
 pub const fn mask_crc32c(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(CRC_MASK_DELTA)
 }
 
-/// The CRC that was stored as `masked`.
+/// Returns the CRC that was stored as `masked`.
 #[inline]
 pub const fn unmask_crc32c(masked: u32) -> u32 {
     masked.wrapping_sub(CRC_MASK_DELTA).rotate_left(15)
@@ -47,7 +46,7 @@ pub const fn unmask_crc32c(masked: u32) -> u32 {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum ChecksumType {
-    /// Not at all: zero is stored.
+    /// No protection: zero is stored.
     None = 0,
     /// Masked CRC32C.
     Crc32c = 1,
@@ -64,13 +63,13 @@ impl ChecksumType {
     /// Every type, in the order of their numbers.
     pub const ALL: [Self; 5] = [Self::None, Self::Crc32c, Self::XxHash, Self::XxHash64, Self::Xxh3];
 
-    /// The type with that number.
+    /// Returns the type with that number.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte)).copied()
     }
 
-    /// The name in option strings and OPTIONS files.
+    /// Returns the name in option strings and OPTIONS files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::None => "kNoChecksum",
@@ -81,12 +80,12 @@ impl ChecksumType {
         }
     }
 
-    /// The type of that [`name`](Self::name).
+    /// Returns the type of that [`name`](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// The checksum of `data`.
+    /// Returns the checksum of `data`.
     #[inline]
     pub fn compute(self, data: &[u8]) -> u32 {
         match self {
@@ -101,7 +100,7 @@ impl ChecksumType {
         }
     }
 
-    /// The checksum of `data` with `last` behind it, wherever `last` stands.
+    /// Returns the checksum of `data` followed by `last`, which need not be adjacent in memory.
     #[inline]
     pub fn compute_with_last_byte(self, data: &[u8], last: u8) -> u32 {
         match self {
@@ -129,8 +128,9 @@ fn fold_last_byte(checksum: u32, last: u8) -> u32 {
     checksum ^ u32::from(last).wrapping_mul(LAST_BYTE_MULTIPLIER)
 }
 
-/// What is added to the checksum of the bytes at `offset` of a file with that base context
-/// checksum. A base of zero, which every file below `format_version` 6 has, adds nothing.
+/// Returns the number that is added to the checksum of the bytes at `offset` of a file with this
+/// base context checksum. A base of zero, which every file below `format_version` 6 has, adds
+/// nothing.
 #[inline]
 pub const fn context_modifier(base_context: u32, offset: u64) -> u32 {
     if base_context == 0 {

@@ -1,9 +1,10 @@
-//! The claim: which database the files in a directory belong to that is not the database's own.
+//! The claim: names the database that owns the files in a directory outside the database's home.
 //!
 //! Tables, blob files and logs may be kept outside a database's home, the directory with its
-//! CURRENT file. Their names are numbers, so they do not say whose they are, and a copy of a
-//! database names the same directories as the original. Whoever writes to such a directory first
-//! leaves a claim there, [`CLAIM`](crate::file_name::FileKind::Claim): text of one field a line.
+//! CURRENT file. Their names are numbers, so they do not identify their owner, and a copy of a
+//! database names the same directories as the original. A database that writes to such a directory
+//! first leaves a claim there, [`CLAIM`](crate::file_name::FileKind::Claim): text of one field a
+//! line.
 //!
 //! ```text
 //! TAILWATER-CLAIM 1
@@ -29,8 +30,8 @@ const HEADING: &str = "TAILWATER-CLAIM 1";
 /// Last line of a claim; without it the file is cut short.
 const END: &str = "end";
 
-/// Which database the files of a directory belong to. Texts are kept escaped, as the file has them:
-/// they are only compared and shown.
+/// The owner of the files of a directory. Texts are kept escaped, as in the file: they are only
+/// compared and shown.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Claim {
     /// Id of the database; empty if it has no durable one.
@@ -69,8 +70,8 @@ impl Inside {
 }
 
 impl Claim {
-    /// The claim of the database with that id, which is empty if it has no durable one, and with
-    /// that home.
+    /// Creates the claim of the database with this home and id; the id is empty if it is not
+    /// durable.
     pub fn new(database_id: &str, home_device: u64, home_inode: u64, home_path: &str) -> Self {
         Self {
             database_id: database_id.escape_debug().to_string(),
@@ -82,15 +83,15 @@ impl Claim {
         }
     }
 
-    /// The same claim on a directory inside the home, at this path from there and with this device
-    /// and inode.
+    /// Returns the claim on a directory inside the home, at this path from there and with this
+    /// device and inode.
     #[must_use]
     pub fn inside(mut self, path: &str, device: u64, inode: u64) -> Self {
         self.inside = Some(Inside { device, inode, path: path.escape_debug().to_string() });
         self
     }
 
-    /// The claim as the file has it.
+    /// Returns the text of the claim file.
     pub fn to_text(&self) -> String {
         let mut text = format!(
             "{HEADING}\ndatabase {}\ndevice {}\ninode {}\nhome {}\n",
@@ -110,7 +111,7 @@ impl Claim {
     /// Reads a claim.
     ///
     /// # Errors
-    /// Corruption, for text that is no claim or is cut short; unsupported, for a later version.
+    /// Corruption, for malformed or truncated text; unsupported, for a later version.
     pub fn parse(bytes: &[u8]) -> Result<Self> {
         let wrong = |at: usize, expected: &'static str, found: &str| {
             Error::corruption("claim", at, expected, format!("'{}'", found.escape_debug()))

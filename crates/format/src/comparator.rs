@@ -1,8 +1,8 @@
 //! The order of user keys.
 //!
 //! A database's order is part of its format: it is named in the MANIFEST and in every table, and a
-//! database opened under another name is refused. The two built-in orders are variants, so that a
-//! comparison in a loop is inlined; an order of the user's is a trait object.
+//! database opened under another name is refused. The two built-in orders are variants, so that
+//! comparisons in a loop are inlined; a user-defined order is a trait object.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -14,9 +14,9 @@ use crate::user_code;
 ///
 /// # Keys that are equal but not the same bytes
 ///
-/// An order may take different bytes for the same key: a case-insensitive one does, or one that
-/// ignores trailing zeros. Filters and the hash indexes of data blocks know keys by their bytes.
-/// Such an order must declare itself by [`can_keys_with_different_byte_contents_be_equal`]:
+/// An order may treat different bytes as the same key, as does a case-insensitive one, or one that
+/// ignores trailing zeros. Filters and the hash indexes of data blocks identify keys by their
+/// bytes. Such an order must declare itself by [`can_keys_with_different_byte_contents_be_equal`]:
 ///
 /// | declared | filters | hash indexes of data blocks |
 /// |---|---|---|
@@ -24,39 +24,39 @@ use crate::user_code;
 /// | `Some(false)` | by `filter_policy` | by `data_block_index_type` |
 /// | `None`, the default | by `filter_policy` | neither built nor asked |
 ///
-/// Filters and hash indexes that tables have already, because RocksDB wrote them or the order had
-/// not declared itself, are ignored where they are not asked.
+/// Existing filters and hash indexes of tables, written by RocksDB or before the order declared
+/// itself, are ignored wherever the table above says that they are not consulted.
 ///
-/// `None` does what RocksDB does, whose own default is that keys of different bytes can be equal,
-/// but which consults it for hash indexes alone. With an order that takes different bytes for the
-/// same key and does not declare so, and with a `filter_policy`, a get, multi-get or prefix seek by
-/// another spelling than the one that was written may wrongly find nothing.
+/// `None` behaves like RocksDB, whose own default is that keys of different bytes can be equal, but
+/// which consults it for hash indexes alone. If an order treats different bytes as the same key,
+/// does not declare so, and has a `filter_policy`, a get, multi-get or prefix seek by another
+/// spelling than the one written may wrongly find nothing.
 ///
-/// Of the spellings of a key, iterators show that of the newest visible write.
+/// Iterators return the spelling of the newest visible write.
 ///
 /// [`can_keys_with_different_byte_contents_be_equal`]:
 ///     CustomComparator::can_keys_with_different_byte_contents_be_equal
 pub trait CustomComparator: Send + Sync {
-    /// The name that stands in the MANIFEST. It must change whenever the order does.
+    /// Returns the name that the MANIFEST records. It must change whenever the order does.
     fn name(&self) -> &str;
 
-    /// A total order. Keys that compare equal are the same key.
+    /// Compares two keys in a total order. Keys that compare equal are the same key.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
 
-    /// Whether keys that are not the same bytes can compare equal; `None` if that is not declared,
-    /// see [above](CustomComparator#keys-that-are-equal-but-not-the-same-bytes). It must always
-    /// return the same. RocksDB's `CanKeysWithDifferentByteContentsBeEqual`.
+    /// Returns whether keys that are not the same bytes can compare equal; `None` if that is not
+    /// declared, see [above](CustomComparator#keys-that-are-equal-but-not-the-same-bytes). It must
+    /// always return the same. RocksDB's `CanKeysWithDifferentByteContentsBeEqual`.
     fn can_keys_with_different_byte_contents_be_equal(&self) -> Option<bool> {
         None
     }
 
-    /// A short key in `[start, limit)`, written over `start`; leaving `start` as it is is always
-    /// right.
+    /// Replaces `start` by a short key in `[start, limit)`; leaving it unchanged is always correct.
     fn find_shortest_separator(&self, start: &mut Vec<u8>, limit: &[u8]) {
         let _ = (start, limit);
     }
 
-    /// A short key that is at least `key`, written over `key`; leaving it as it is is always right.
+    /// Replaces `key` by a short key that is at least `key`; leaving it unchanged is always
+    /// correct.
     fn find_short_successor(&self, key: &mut Vec<u8>) {
         let _ = key;
     }
@@ -70,12 +70,12 @@ pub enum Comparator {
     Bytewise,
     /// The opposite of [`Comparator::Bytewise`]: `rocksdb.ReverseBytewiseComparator`.
     ReverseBytewise,
-    /// The user's own.
+    /// A user-defined order.
     Custom(Arc<dyn CustomComparator>),
 }
 
 impl Comparator {
-    /// The built-in order of that name.
+    /// Returns the built-in order of that name.
     pub fn built_in(name: &str) -> Option<Self> {
         match name {
             "leveldb.BytewiseComparator" | "rocksdb.BytewiseComparator" => Some(Self::Bytewise),
@@ -84,7 +84,7 @@ impl Comparator {
         }
     }
 
-    /// The name that stands in the MANIFEST and in tables.
+    /// Returns the name that the MANIFEST and tables record.
     pub fn name(&self) -> &str {
         match self {
             Self::Bytewise => "leveldb.BytewiseComparator",
@@ -103,7 +103,8 @@ impl Comparator {
         }
     }
 
-    /// Whether keys that are not the same bytes can compare equal; `None` if that is not declared.
+    /// Returns whether keys that are not the same bytes can compare equal; `None` if that is not
+    /// declared.
     fn equates_other_bytes(&self) -> Option<bool> {
         match self {
             Self::Bytewise | Self::ReverseBytewise => Some(false),
@@ -113,13 +114,13 @@ impl Comparator {
         }
     }
 
-    /// Whether the order declares that keys of different bytes can be equal. Then nothing may rely
-    /// on the bytes of keys or on their hashes.
+    /// Returns whether the order declares that keys of different bytes can be equal. If so, nothing
+    /// may rely on the bytes of keys or on their hashes.
     pub fn equates_different_bytes(&self) -> bool {
         self.equates_other_bytes() == Some(true)
     }
 
-    /// Whether the order declares that keys are equal only if they are the same bytes.
+    /// Returns whether the order declares that keys are equal only if they are the same bytes.
     #[inline]
     pub fn tells_all_bytes_apart(&self) -> bool {
         self.equates_other_bytes() == Some(false)
@@ -161,7 +162,8 @@ impl fmt::Debug for Comparator {
     }
 }
 
-/// Compares in an order of the user's. Not inlined, for it unwinds, which the others do not.
+/// Compares in a user-defined order. Not inlined, because it may unwind, unlike the built-in
+/// orders.
 #[inline(never)]
 fn compare_by(custom: &dyn CustomComparator, a: &[u8], b: &[u8]) -> Ordering {
     called(custom, |custom| custom.compare(a, b))

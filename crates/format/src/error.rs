@@ -5,19 +5,19 @@ use std::fmt;
 
 /// Why bytes could not be decoded.
 ///
-/// An offset counts from the start of the slice that the decoder was given; whoever knows the file
-/// adds where that slice began, see [`Error::at`].
+/// An offset counts from the start of the slice that the decoder was given; a caller that knows the
+/// file adds the slice's offset, see [`Error::at`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Error {
     /// The bytes are damaged: a checksum, a length or a value contradicts the format.
     Corruption {
         /// What was being decoded, in the format's own words: "block trailer", "version edit".
         what: Cow<'static, str>,
-        /// Where, in bytes from the start of the decoded slice.
+        /// Offset of the error, in bytes from the start of the decoded slice.
         offset: u64,
-        /// What the format wants there.
+        /// What the format requires there.
         expected: Cow<'static, str>,
-        /// What stands there.
+        /// What was found there.
         found: Cow<'static, str>,
     },
     /// The bytes are well formed but use something that is refused by name rather than misread.
@@ -27,11 +27,11 @@ pub enum Error {
     },
 }
 
-/// A decoder's answer.
+/// The result of a decoder.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Damage at `offset` of the decoded slice.
+    /// Creates the error for damage at `offset` of the decoded slice.
     #[cold]
     pub fn corruption(
         what: impl Into<Cow<'static, str>>,
@@ -47,20 +47,20 @@ impl Error {
         }
     }
 
-    /// The slice ended at `offset`, before `what` was complete.
+    /// Creates the error for a slice that ends at `offset`, before `what` is complete.
     #[cold]
     pub fn truncated(what: impl Into<Cow<'static, str>>, offset: usize) -> Self {
         Self::corruption(what, offset, "more bytes", "the end")
     }
 
-    /// A feature that is refused by name.
+    /// Creates the error for a feature that is refused by name.
     #[cold]
     pub fn unsupported(feature: impl Into<Cow<'static, str>>) -> Self {
         Self::Unsupported { feature: feature.into() }
     }
 
-    /// The same error with its offset moved by `base`, the place of the decoded slice in something
-    /// larger.
+    /// Returns the error with its offset increased by `base`, the offset of the decoded slice in
+    /// something larger.
     #[must_use]
     pub fn at(mut self, base: u64) -> Self {
         if let Self::Corruption { offset, .. } = &mut self {

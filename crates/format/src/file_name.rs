@@ -1,25 +1,24 @@
 //! The names in a database's directory, and what the `CURRENT` file says.
 //!
-//! One counter numbers tables, logs, blob files, MANIFESTs and OPTIONS files, so a number names at
-//! most one of them that is in use. Numbers are decimal, padded with zeros to six digits and longer
-//! when they have to be. A name that [`FileKind::parse`] does not know belongs to somebody else: it
-//! is neither read nor removed. Source: `file/filename.cc`.
+//! One counter numbers tables, logs, blob files, MANIFESTs and OPTIONS files, so a number
+//! identifies at most one of them that is in use. Numbers are decimal, padded with zeros to six
+//! digits. A file whose name [`FileKind::parse`] does not know is not the database's: it is neither
+//! read nor removed. Source: `file/filename.cc`.
 
 use std::fmt;
 
 use crate::{Error, Result};
 
-/// The folder, below the directory of the logs, that holds logs that are kept after they were
-/// flushed.
+/// The folder, below the directory of the logs, of logs that are kept after they were flushed.
 pub const ARCHIVE_DIRECTORY: &str = "archive";
 
-/// The name of the information log where no directory of its own was chosen for it.
+/// The name of the information log in the database's own directory.
 pub const INFO_LOG: &str = "LOG";
 
 /// The longest prefix that [`info_log_prefix`] makes of a path, in bytes, without its `_LOG`.
 const INFO_LOG_PREFIX_MAX: usize = 255;
 
-/// What a file of a database's directory is, with the number in its name.
+/// The kind of a file in a database's directory, with the number in its name.
 ///
 /// [`fmt::Display`] writes the name: `FileKind::Table(7)` is `000007.sst`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -36,14 +35,14 @@ pub enum FileKind {
     Blob(u64),
     /// `MANIFEST-000007`: the log of version edits.
     Manifest(u64),
-    /// `CURRENT`: says which MANIFEST counts.
+    /// `CURRENT`: names the current MANIFEST.
     Current,
     /// `OPTIONS-000007`: the options that the database was opened with.
     Options(u64),
     /// `OPTIONS-000007.dbtmp`: an OPTIONS file that is being written.
     TemporaryOptions(u64),
-    /// `000007.dbtmp`: a file that is being written before it is renamed; `CURRENT` and `IDENTITY`
-    /// begin so.
+    /// `000007.dbtmp`: a file that is written under this name and then renamed, such as `CURRENT`
+    /// and `IDENTITY`.
     Temporary(u64),
     /// `IDENTITY`: the database's id.
     Identity,
@@ -54,7 +53,7 @@ pub enum FileKind {
     /// `LOG.old.1700000000000000`: an earlier `LOG`, with the time of its replacement in
     /// microseconds since 1970.
     OldInfoLog(u64),
-    /// `COMPACTION_PROGRESS-1700000000000000`: how far an interrupted compaction came.
+    /// `COMPACTION_PROGRESS-1700000000000000`: the progress of an interrupted compaction.
     CompactionProgress(u64),
     /// `COMPACTION_PROGRESS-1700000000000000.dbtmp`: the same, being written.
     TemporaryCompactionProgress(u64),
@@ -62,8 +61,8 @@ pub enum FileKind {
     MetaDatabase(u64),
     /// `TAILWATER-OPTIONS`: options that RocksDB does not have.
     TailwaterOptions,
-    /// `TAILWATER-CLAIM`: whose files are in a directory outside the database's own, see
-    /// [`crate::claim`].
+    /// `TAILWATER-CLAIM`: names the owner of the files in a directory outside the database's own,
+    /// see [`crate::claim`].
     Claim,
     /// `TAILWATER-LOCK`: held in a directory outside the database's own while the database is open
     /// for writing.
@@ -76,7 +75,8 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// What the file of that name is; `None` for a name that is none of ours.
+    /// Returns the kind of the file with this name; `None` for a name that the database does not
+    /// use.
     ///
     /// `name` is relative to the directory of the database, or of the logs, without a leading
     /// slash.
@@ -98,8 +98,8 @@ impl FileKind {
             .or_else(|| Self::parse_numbered(name))
     }
 
-    /// What the information log of that name is, where `prefix` begins their names: [`INFO_LOG`],
-    /// or [`info_log_prefix`] in a directory of their own.
+    /// Returns the kind of the information log with this name, given the `prefix` of their names:
+    /// [`INFO_LOG`], or [`info_log_prefix`] in a separate directory.
     pub fn parse_info_log(name: &str, prefix: &str) -> Option<Self> {
         match name.strip_prefix(prefix)? {
             "" => Some(Self::InfoLog),
@@ -108,7 +108,7 @@ impl FileKind {
         }
     }
 
-    /// The number in the name; `None` for a name without one.
+    /// Returns the number in the name; `None` for a name without one.
     pub fn number(self) -> Option<u64> {
         match self {
             Self::Wal(number)
@@ -136,7 +136,7 @@ impl FileKind {
         }
     }
 
-    /// Names that begin with a word and end with their number: `MANIFEST-000007`.
+    /// Parses names that begin with a word and end with their number: `MANIFEST-000007`.
     fn parse_prefixed(name: &str) -> Option<Self> {
         let (prefix, rest) = name.split_once('-')?;
         let (digits, temporary) = match rest.strip_suffix(".dbtmp") {
@@ -155,7 +155,7 @@ impl FileKind {
         }
     }
 
-    /// Names that begin with their number: `000007.sst`.
+    /// Parses names that begin with their number: `000007.sst`.
     fn parse_numbered(name: &str) -> Option<Self> {
         if let Some(archived) =
             name.strip_prefix(ARCHIVE_DIRECTORY).and_then(|rest| rest.strip_prefix('/'))
@@ -206,14 +206,14 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// Digits and nothing else, as a number of 64 bits.
+/// Parses digits and nothing else as a number of 64 bits.
 fn parse_number(digits: &str) -> Option<u64> {
     let only_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     only_digits.then(|| digits.parse().ok()).flatten()
 }
 
-/// What names of information logs begin with in a directory of their own: the database's absolute
-/// path with every byte outside `[0-9A-Za-z._-]` turned into `_`, a leading one left out, and
+/// Returns the prefix of names of information logs in a separate directory: the database's absolute
+/// path with every byte outside `[0-9A-Za-z._-]` replaced by `_`, without a leading one, and
 /// `_LOG`.
 pub fn info_log_prefix(absolute_path: &str) -> String {
     let mut prefix = String::new();
@@ -231,7 +231,7 @@ pub fn info_log_prefix(absolute_path: &str) -> String {
     prefix
 }
 
-/// The number of the MANIFEST that the contents of `CURRENT` name.
+/// Returns the number of the MANIFEST that the contents of `CURRENT` name.
 ///
 /// # Errors
 /// Corruption, for contents that are not `MANIFEST-<number>` and one newline.
@@ -248,7 +248,7 @@ pub fn parse_current(contents: &[u8]) -> Result<u64> {
     }
 }
 
-/// The contents of a `CURRENT` that names the MANIFEST of that number.
+/// Returns the contents of a `CURRENT` that names the MANIFEST with this number.
 pub fn format_current(manifest_number: u64) -> String {
     format!("{}\n", FileKind::Manifest(manifest_number))
 }
@@ -257,7 +257,7 @@ pub fn format_current(manifest_number: u64) -> String {
 mod tests {
     use super::*;
 
-    /// Names as RocksDB writes them, and what they are.
+    /// Names as RocksDB writes them, and their kinds.
     const NAMES: [(&str, FileKind); 25] = [
         ("000001.log", FileKind::Wal(1)),
         ("archive/000123.log", FileKind::ArchivedWal(123)),

@@ -9,14 +9,14 @@ const LEGACY_BLOOM_SEED: u32 = 0xbc9f_1d34;
 /// The seed of hash indexes in data blocks.
 const HASH_INDEX_SEED: u32 = 397;
 
-/// The 64-bit hash that filters know keys by: XXPH3, a preview of XXH3 that differs from the final
-/// one.
+/// Returns the 64-bit hash of a key in filters: XXPH3, a preview of XXH3 that differs from the
+/// final one.
 #[inline]
 pub fn hash64(key: &[u8]) -> u64 {
     xxph3_64(key)
 }
 
-/// The 32-bit hash of old: like MurmurHash 1, but with sign-extended bytes at the end.
+/// Returns the legacy 32-bit hash: like MurmurHash 1, but with sign-extended bytes at the end.
 #[inline]
 pub fn hash32(key: &[u8], seed: u32) -> u32 {
     const MULTIPLIER: u32 = 0xc6a4_a793;
@@ -30,20 +30,20 @@ pub fn hash32(key: &[u8], seed: u32) -> u32 {
         return hash;
     }
     for (at, &byte) in rest.iter().enumerate() {
-        // Sign-extended, as the first writers of this format had it.
+        // Sign-extended, as in the first implementation.
         hash = hash.wrapping_add((byte as i8 as u32) << (8 * at));
     }
     hash = hash.wrapping_mul(MULTIPLIER);
     hash ^ hash >> 24
 }
 
-/// The hash of a key in legacy Bloom filters, those of tables below `format_version` 5.
+/// Returns the hash of a key in legacy Bloom filters, those of tables below `format_version` 5.
 #[inline]
 pub fn legacy_bloom_hash(key: &[u8]) -> u32 {
     hash32(key, LEGACY_BLOOM_SEED)
 }
 
-/// The hash of a user key in the hash index of a data block.
+/// Returns the hash of a user key in the hash index of a data block.
 #[inline]
 pub fn hash_index_hash(key: &[u8]) -> u32 {
     hash32(key, HASH_INDEX_SEED)

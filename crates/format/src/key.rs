@@ -24,19 +24,19 @@ pub const TRAILER_LENGTH: usize = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ValueType {
-    /// The key is gone.
+    /// The key is deleted.
     Deletion = 0x0,
     /// The key has this value.
     Value = 0x1,
-    /// An operand to be merged with what is below.
+    /// An operand to be merged with older entries of the key.
     Merge = 0x2,
-    /// The key, written once since it was last deleted, is gone.
+    /// The key, written once since its last deletion, is deleted.
     SingleDeletion = 0x7,
-    /// Every key from this one up to, not including, the key in the value is gone.
+    /// Every key from this one up to, but not including, the key in the value is deleted.
     RangeDeletion = 0xF,
-    /// The value stands in a blob file; here is where.
+    /// The value is in a blob file, at this location.
     BlobIndex = 0x11,
-    /// The key is gone; the user key ends in a timestamp.
+    /// The key is deleted; the user key ends in a timestamp.
     DeletionWithTimestamp = 0x14,
     /// The value is an entity of named columns.
     WideColumnEntity = 0x16,
@@ -49,7 +49,7 @@ impl ValueType {
     /// number.
     pub const FOR_SEEK: u8 = 0x18;
 
-    /// The type with that number, if tables and memtables hold such records.
+    /// Returns the type with this number, if tables and memtables contain such records.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
@@ -67,7 +67,7 @@ impl ValueType {
     }
 }
 
-/// Sequence number and value type in one number: `sequence << 8 | type`.
+/// Packs sequence number and value type: `sequence << 8 | type`.
 #[inline]
 pub const fn pack_trailer(sequence: Sequence, value_type: u8) -> u64 {
     (sequence << 8) | value_type as u64
@@ -80,7 +80,7 @@ pub fn split(internal_key: &[u8]) -> Option<(&[u8], u64)> {
     Some((user_key, u64::from_le_bytes(*trailer)))
 }
 
-/// The user key of an internal key; of anything shorter than a trailer, nothing.
+/// Returns the user key of an internal key; empty if the key is shorter than a trailer.
 #[inline(always)]
 pub fn user_key(internal_key: &[u8]) -> &[u8] {
     match split(internal_key) {
@@ -117,10 +117,10 @@ pub struct ParsedKey<'a> {
 }
 
 impl<'a> ParsedKey<'a> {
-    /// Takes an internal key apart.
+    /// Splits an internal key into its parts.
     ///
     /// # Errors
-    /// Corruption, for a key shorter than its trailer or a type that no table holds.
+    /// Corruption, for a key shorter than a trailer or a type that no table contains.
     #[inline]
     pub fn parse(internal_key: &'a [u8]) -> Result<Self> {
         let (user_key, trailer) = split(internal_key)
@@ -132,7 +132,7 @@ impl<'a> ParsedKey<'a> {
         Ok(Self { user_key, sequence: trailer >> 8, value_type })
     }
 
-    /// The parts in one key again.
+    /// Returns the internal key.
     pub fn to_vec(self) -> Vec<u8> {
         let mut out = Vec::new();
         put_internal_key(

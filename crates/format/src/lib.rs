@@ -1,8 +1,8 @@
 //! The bytes of RocksDB's files and of the message log: encode, decode, verify.
 //!
 //! Nothing here opens a file, reads a clock or starts a thread. Every decoder takes a slice and
-//! answers with a value or an [`Error`] that says where in the slice it stopped, what it wanted and
-//! what it found; no decoder panics, whatever the bytes.
+//! returns a value or an [`Error`] with the offset in the slice, what was expected and what was
+//! found; no decoder panics, whatever the bytes.
 #![deny(clippy::indexing_slicing)]
 
 pub mod batch;

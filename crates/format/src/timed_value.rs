@@ -1,23 +1,23 @@
-//! Timed values: a value with eight bytes behind it, of [`ValueType::ValuePreferredSequence`].
+//! Timed values: a value followed by eight bytes, of [`ValueType::ValuePreferredSequence`].
 //!
 //! ```text
 //! timed value := value, number: fixed64
 //! ```
 //!
 //! In batches, logs and memtables the number is the time of the write, in seconds since 1970. In
-//! tables it is the highest sequence number that is known to be written by then, which the value
-//! may take for its own; it is below the sequence number of the record, or 0. A flush makes the one
-//! of the other. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
+//! tables it is the highest sequence number known to have been written by then, which the value may
+//! adopt; it is below the sequence number of the record, or 0. A flush converts the former to the
+//! latter. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
 //! `db/seqno_to_time_mapping.cc`.
 //!
 //! [`ValueType::ValuePreferredSequence`]: crate::key::ValueType::ValuePreferredSequence
 
 use crate::varint::put_fixed64;
 
-/// How much longer a timed value is than its value, in bytes.
+/// Difference in length between a timed value and its value, in bytes.
 pub const NUMBER_LENGTH: usize = 8;
 
-/// The value of a timed value, and the number behind it; `None` for fewer bytes than a number.
+/// Returns the value of a timed value, and the number after it; `None` if it is too short.
 #[inline]
 pub fn split(packed: &[u8]) -> Option<(&[u8], u64)> {
     let (value, number) = packed.split_last_chunk::<NUMBER_LENGTH>()?;

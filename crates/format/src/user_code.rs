@@ -1,10 +1,10 @@
-//! Which object of the user's panicked.
+//! Identifies the user-defined object whose code panicked.
 //!
-//! A panic says what went wrong, but not whose code it was. So calls of comparators, merge
-//! operators, prefix extractors and compaction filters go through [`call`]: where one unwinds, the
-//! name of its object is kept, in that thread, for whoever makes an error of the panic.
+//! A panic says what went wrong, but not in whose code. So calls of comparators, merge operators,
+//! prefix extractors and compaction filters go through [`call`]: if one unwinds, the name of its
+//! object is kept, in that thread, for the code that converts the panic to an error.
 //!
-//! A call that returns costs nothing more.
+//! A call that returns normally has no extra cost.
 
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,8 +13,8 @@ thread_local! {
     static PANICKED: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Calls code of an object of the user's, of some kind, such as "comparator". Where it panics,
-/// `name` is asked for the object's name, and the panic goes on.
+/// Calls code of a user-defined object of some kind, such as "comparator". If it panics, `name` is
+/// called for the object's name, and the panic continues.
 #[inline]
 pub fn call<'a, R>(
     kind: &'static str,
@@ -27,9 +27,10 @@ pub fn call<'a, R>(
     result
 }
 
-/// The object whose code panicked in this thread since [`forget_panicked`]: "comparator 'name'".
+/// Returns the object whose code panicked in this thread since [`forget_panicked`]: "comparator
+/// 'name'".
 pub fn panicked() -> Option<String> {
-    // Gone while the thread ends: then nobody is named.
+    // Inaccessible while the thread ends: then no object is named.
     let kept = PANICKED.try_with(Cell::take).ok().flatten()?;
     let _ = PANICKED.try_with(|slot| slot.set(Some(kept.clone())));
     Some(kept)
@@ -40,7 +41,7 @@ pub fn forget_panicked() {
     let _ = PANICKED.try_with(Cell::take);
 }
 
-/// Keeps a name when it is dropped: its call unwinds.
+/// Records a name when it is dropped because its call unwinds.
 struct Naming<'a, N: FnOnce() -> &'a str> {
     kind: &'static str,
     name: Option<N>,
@@ -50,7 +51,7 @@ impl<'a, N: FnOnce() -> &'a str> Drop for Naming<'a, N> {
     #[cold]
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
-        // The name is the user's code, too, and a panic must not leave this.
+        // The name is also user code, and a panic must not escape from this drop.
         let name = catch_unwind(AssertUnwindSafe(name)).unwrap_or("?");
         let named = format!("{} '{name}'", self.kind);
         let _ = PANICKED.try_with(|slot| slot.set(Some(named)));

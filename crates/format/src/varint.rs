@@ -1,8 +1,8 @@
 //! Little-endian fixed-width and variable-length integers, and length-prefixed slices.
 //!
-//! A varint stores 7 bits a byte, the least significant group first, bit 7 set on every byte but
-//! the last: at most 5 bytes for 32 bits and 10 for 64. Source: Protocol Buffers' base-128 varints,
-//! which RocksDB and LevelDB use.
+//! A varint stores 7 bits per byte, the least significant group first, with bit 7 set on every byte
+//! but the last: at most 5 bytes for 32 bits and 10 for 64. Source: Protocol Buffers' base-128
+//! varints, which RocksDB and LevelDB use.
 
 use crate::{Error, Result};
 
@@ -11,7 +11,7 @@ pub const MAX_VARINT32_LENGTH: usize = 5;
 /// The longest encoding of a 64-bit varint, in bytes.
 pub const MAX_VARINT64_LENGTH: usize = 10;
 
-/// Reads values one after the other from a slice and knows how far it has come.
+/// Reads values one after the other from a slice and tracks its offset.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -24,22 +24,22 @@ impl<'a> Reader<'a> {
         Self { bytes, length: bytes.len() }
     }
 
-    /// How many bytes have been read.
+    /// Returns how many bytes have been read.
     pub fn offset(&self) -> usize {
         self.length - self.bytes.len()
     }
 
-    /// What has not been read.
+    /// Returns the unread bytes.
     pub fn remaining(&self) -> &'a [u8] {
         self.bytes
     }
 
-    /// Whether everything has been read.
+    /// Returns whether everything has been read.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
 
-    /// The next `length` bytes.
+    /// Returns the next `length` bytes.
     pub fn bytes(&mut self, length: usize, what: &'static str) -> Result<&'a [u8]> {
         let (head, tail) = self
             .bytes
@@ -49,7 +49,7 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn u8(&mut self, what: &'static str) -> Result<u8> {
         let (&first, rest) =
             self.bytes.split_first().ok_or_else(|| Error::truncated(what, self.offset()))?;
@@ -57,22 +57,22 @@ impl<'a> Reader<'a> {
         Ok(first)
     }
 
-    /// The next two bytes, little-endian.
+    /// Returns the next two bytes, little-endian.
     pub fn fixed16(&mut self, what: &'static str) -> Result<u16> {
         Ok(u16::from_le_bytes(self.array(what)?))
     }
 
-    /// The next four bytes, little-endian.
+    /// Returns the next four bytes, little-endian.
     pub fn fixed32(&mut self, what: &'static str) -> Result<u32> {
         Ok(u32::from_le_bytes(self.array(what)?))
     }
 
-    /// The next eight bytes, little-endian.
+    /// Returns the next eight bytes, little-endian.
     pub fn fixed64(&mut self, what: &'static str) -> Result<u64> {
         Ok(u64::from_le_bytes(self.array(what)?))
     }
 
-    /// The next varint of at most 32 bits.
+    /// Returns the next varint of at most 32 bits.
     pub fn varint32(&mut self, what: &'static str) -> Result<u32> {
         let start = self.offset();
         let value = self.varint64(what)?;
@@ -80,7 +80,7 @@ impl<'a> Reader<'a> {
             .map_err(|_| Error::corruption(what, start, "a 32-bit varint", format!("{value}")))
     }
 
-    /// The next varint of at most 64 bits.
+    /// Returns the next varint of at most 64 bits.
     pub fn varint64(&mut self, what: &'static str) -> Result<u64> {
         match decode_varint64(self.bytes) {
             Some((value, length)) => {
@@ -91,13 +91,13 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next zigzag-encoded signed varint.
+    /// Returns the next zigzag-encoded signed varint.
     pub fn varsigned64(&mut self, what: &'static str) -> Result<i64> {
         let value = self.varint64(what)?;
         Ok(((value >> 1) as i64) ^ -((value & 1) as i64))
     }
 
-    /// The next slice that is preceded by its length as a 32-bit varint.
+    /// Returns the next slice that is preceded by its length as a 32-bit varint.
     pub fn length_prefixed(&mut self, what: &'static str) -> Result<&'a [u8]> {
         let length = self.varint32(what)?;
         self.bytes(length as usize, what)
@@ -113,7 +113,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The varint that `bytes` begins with and its length, or `None` where none ends within ten bytes.
+/// Returns the varint at the start of `bytes` and its length, or `None` if none ends within ten
+/// bytes.
 #[inline]
 pub fn decode_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
     let mut value = 0u64;
@@ -131,7 +132,7 @@ pub fn decode_varint64(bytes: &[u8]) -> Option<(u64, usize)> {
     None
 }
 
-/// The 32-bit varint that `bytes` begins with and its length.
+/// Returns the 32-bit varint at the start of `bytes` and its length.
 #[inline(always)]
 pub fn decode_varint32(bytes: &[u8]) -> Option<(u32, usize)> {
     match bytes.first() {
@@ -183,7 +184,7 @@ pub fn put_length_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// How many bytes `value` takes as a varint.
+/// Returns how many bytes `value` takes as a varint.
 pub fn varint_length(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }

@@ -1,4 +1,4 @@
-//! Wide-column entities: values that are several named columns.
+//! Wide-column entities: values that consist of several named columns.
 //!
 //! ```text
 //! version 1   version, number of columns;
@@ -19,9 +19,9 @@ use crate::varint::{Reader, put_varint32};
 use crate::{Error, Result};
 
 const WHAT: &str = "wide-column entity";
-/// For how many columns room is made before any has been read.
+/// Maximum number of columns for which memory is reserved before any has been read.
 const MAX_ROOM: u32 = 1024;
-/// The name of the column that a plain read of an entity gives.
+/// Name of the column that a plain read of an entity returns.
 pub const DEFAULT_COLUMN: &[u8] = b"";
 
 /// One column of an entity.
@@ -29,20 +29,20 @@ pub const DEFAULT_COLUMN: &[u8] = b"";
 pub struct WideColumn<'a> {
     /// The name; empty for the default column.
     pub name: &'a [u8],
-    /// The value, or the blob index that stands for it.
+    /// The value, or its blob index.
     pub value: &'a [u8],
     /// Whether `value` is a blob index.
     pub is_blob_index: bool,
 }
 
 impl<'a> WideColumn<'a> {
-    /// A column with its value in place.
+    /// Creates a column with an inline value.
     pub fn new(name: &'a [u8], value: &'a [u8]) -> Self {
         Self { name, value, is_blob_index: false }
     }
 }
 
-/// The columns of an entity, in the order of their names.
+/// Returns the columns of an entity, in the order of their names.
 ///
 /// # Errors
 /// Corruption, for an unknown version or column type, names that do not ascend, lengths that do not
@@ -56,7 +56,7 @@ pub fn decode(entity: &[u8]) -> Result<Vec<WideColumn<'_>>> {
     }
 }
 
-/// The default column of an entity, or `None` where it has none. Allocates nothing.
+/// Returns the default column of an entity, or `None` where it has none. Allocates nothing.
 ///
 /// # Errors
 /// Corruption, for an entity that is damaged up to that column.
@@ -91,7 +91,7 @@ pub fn default_column(entity: &[u8]) -> Result<Option<WideColumn<'_>>> {
     }
 }
 
-/// Whether a column of an entity is in a blob file. Looks at no more than versions and types.
+/// Returns whether a column of an entity is in a blob file. Reads only versions and types.
 ///
 /// # Errors
 /// Corruption, for an unknown version or column type or an entity that ends before its types.
@@ -107,7 +107,7 @@ pub fn has_blob_columns(entity: &[u8]) -> Result<bool> {
     }
 }
 
-/// The blob indexes of an entity, of its columns that are in blob files.
+/// Returns the blob indexes of an entity: those of its columns in blob files.
 ///
 /// # Errors
 /// Corruption, as [`decode`].
@@ -219,7 +219,7 @@ struct Sections<'a> {
 }
 
 impl<'a> Sections<'a> {
-    /// Splits what stands behind the number of columns.
+    /// Splits the bytes after the number of columns.
     fn split(mut reader: Reader<'a>, count: u32) -> Result<Self> {
         let name_lengths = reader.varint32(WHAT)? as usize;
         let value_lengths = reader.varint32(WHAT)? as usize;
@@ -240,7 +240,7 @@ impl<'a> Sections<'a> {
         })
     }
 
-    /// Column `number`, which has to be the next one, under the name that was read.
+    /// Returns column `number`, which must be the next one, with the name that was read.
     fn column(&mut self, number: usize, name: &'a [u8]) -> Result<WideColumn<'a>> {
         let length = self.value_lengths.varint32(WHAT)?;
         let value = self.values.bytes(length as usize, WHAT)?;
@@ -249,7 +249,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Room for so many columns, but for no more than a damaged count should get.
+/// Reserves memory for `count` columns, with a limit in case the count is damaged.
 fn room_for<'a>(count: u32) -> Vec<WideColumn<'a>> {
     Vec::with_capacity(count.min(MAX_ROOM) as usize)
 }

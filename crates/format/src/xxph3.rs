@@ -1,8 +1,8 @@
 //! XXPH3: a preview of the XXH3 hash, frozen in the format of filters.
 //!
-//! RocksDB took XXH3 before it was final and hashes filter keys with it ever since; the final XXH3,
-//! which it uses for checksums, gives other numbers for every length. One change is RocksDB's own:
-//! the hash of nothing is not zero. Source: `util/xxph3.h`, xxHash 0.7.2.
+//! RocksDB adopted XXH3 before it was final and still hashes filter keys with that preview; the
+//! final XXH3, which it uses for checksums, differs for every length. RocksDB changed one thing:
+//! the hash of empty input is not zero. Source: `util/xxph3.h`, xxHash 0.7.2.
 
 const PRIME32_1: u64 = 0x9e37_79b1;
 const PRIME32_2: u64 = 0x85eb_ca77;
@@ -29,14 +29,14 @@ const SECRET: [u8; 192] = [
     0x45, 0xcb, 0x3a, 0x8f, 0x95, 0x16, 0x04, 0x28, 0xaf, 0xd7, 0xfb, 0xca, 0xbb, 0x4b, 0x40, 0x7e,
 ];
 
-/// The secret begins again after this many bytes, in which stripes move on by 8.
+/// Number of stripes after which the secret starts over; each stripe advances it by 8 bytes.
 const STRIPES_PER_BLOCK: usize = (SECRET.len() - STRIPE) / 8;
-/// Input of more than 240 bytes is taken in stripes of this length.
+/// Length of a stripe in bytes; input of more than 240 bytes is processed in stripes.
 const STRIPE: usize = 64;
-/// The least length of a secret, on which an offset in the middle lengths is based.
+/// Minimum length of a secret, on which an offset for medium lengths is based.
 const SECRET_MIN: usize = 136;
 
-/// The hash of `input`.
+/// Returns the hash of `input`.
 #[inline]
 pub(crate) fn xxph3_64(input: &[u8]) -> u64 {
     match input.len() {
@@ -82,7 +82,7 @@ fn hash_9_to_16(input: &[u8]) -> u64 {
 fn hash_17_to_128(input: &[u8]) -> u64 {
     let length = input.len();
     let mut sum = (length as u64).wrapping_mul(PRIME64_1);
-    // Sixteen bytes from each end, and from further in as long as the two do not meet.
+    // Sixteen bytes from each end, and then from further inside until the two meet.
     for step in 0..length.div_ceil(32) {
         let (front, back) = (16 * step, length - 16 * (step + 1));
         sum = sum.wrapping_add(mix_16(input, front, 32 * step));
@@ -155,7 +155,7 @@ fn mix_16(input: &[u8], at: usize, secret: usize) -> u64 {
     )
 }
 
-/// The two halves of the 128-bit product, one over the other.
+/// Returns the XOR of the two halves of the 128-bit product.
 #[inline]
 fn fold_product(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
@@ -169,14 +169,14 @@ fn avalanche(mut hash: u64) -> u64 {
     hash ^ hash >> 32
 }
 
-/// Eight bytes at `at`, which every caller has; zero beyond the end.
+/// Returns eight bytes at `at`, which all callers have checked; zero beyond the end.
 #[inline(always)]
 fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let chunk = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>);
     chunk.map_or(0, |chunk| u64::from_le_bytes(*chunk))
 }
 
-/// Four bytes at `at`, which every caller has; zero beyond the end.
+/// Returns four bytes at `at`, which all callers have checked; zero beyond the end.
 #[inline(always)]
 fn read_u32(bytes: &[u8], at: usize) -> u32 {
     let chunk = bytes.get(at..).and_then(<[u8]>::first_chunk::<4>);

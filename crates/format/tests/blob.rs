@@ -1,7 +1,7 @@
-//! Blob files and indexes that RocksDB wrote.
+//! Blob files and indexes written by RocksDB.
 //!
-//! Each file holds four values of one column family. The indexes are those of the table that refers
-//! to it.
+//! Each file contains four values of one column family. The indexes are those of the table that
+//! refers to it.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! Blocks that RocksDB compressed come out as they went in, and ours too; damaged ones never panic.
+//! Blocks compressed by RocksDB and by this crate decompress to their original contents; damaged
+//! ones never panic.
 #![expect(clippy::unwrap_used, reason = "helpers fail as the tests that call them do")]
 
 mod common;

@@ -1,6 +1,6 @@
-//! Filters against filter blocks that RocksDB wrote.
+//! Filters, compared with filter blocks written by RocksDB.
 //!
-//! The blocks come from tables whose keys the functions below make again, written with
+//! The blocks come from tables whose keys the functions below regenerate, written with
 //! `optimize_filters_for_memory` off except for `bloom-memory`.
 
 use tailwater_format::filter::{FilterKey, FilterKind, FilterLayout, FilterPolicy, FilterReader};

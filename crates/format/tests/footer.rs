@@ -1,4 +1,4 @@
-//! Footers and block trailers against tables that RocksDB wrote.
+//! Footers and block trailers, compared with tables written by RocksDB.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Index blocks whose checksums would be right and whose handles are not.
+//! Index blocks with valid checksums and invalid handles.
 
 use tailwater_format::Error;
 use tailwater_format::block::{IndexCursor, IndexFormat, Layout};

@@ -1,5 +1,5 @@
-//! Batches beside Apache Iggy's own codec: what one makes the other reads, and both refuse the
-//! same.
+//! Batches, compared with Apache Iggy's own codec: each reads what the other writes, and both
+//! reject the same.
 
 use bytes::BytesMut;
 use iggy_binary_protocol::batch as oracle;

@@ -1,4 +1,4 @@
-//! Table properties against tables that RocksDB wrote.
+//! Table properties, compared with tables written by RocksDB.
 
 mod common;
 

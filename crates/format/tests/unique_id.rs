@@ -1,4 +1,4 @@
-//! Unique ids against the MANIFEST of the golden tables' database.
+//! Unique ids, compared with the MANIFEST of the golden tables' database.
 
 mod common;
 

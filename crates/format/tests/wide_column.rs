@@ -1,4 +1,4 @@
-//! Wide-column entities that RocksDB wrote: version 1 as the result of a merge, version 2 with
+//! Wide-column entities written by RocksDB: version 1 as the result of a merge, version 2 with
 //! values in blob files.
 
 use tailwater_format::Error;

@@ -1,7 +1,7 @@
-//! The one home of time.
+//! The only source of time.
 //!
-//! Everything that asks what time it is, or waits for a time to come, does so through a [`Clock`],
-//! so that tests own the time.
+//! Code that needs the time, or waits for a time, does so through a [`Clock`], so that tests
+//! control it.
 
 use std::fmt::Debug;
 use std::sync::LazyLock;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::sync::{Condvar, Mutex};
 
-/// What time it is. Safe to use from any thread.
+/// A source of time. Safe to use from any thread.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// Nanoseconds since some moment in the past; never goes back.
+    /// Returns the nanoseconds since some moment in the past. Never decreases.
     fn monotonic_ns(&self) -> u64;
 
-    /// Microseconds since 1970 in UTC, as the system has it: it may jump either way.
+    /// Returns the system's time in microseconds since 1970 in UTC. It may jump either way.
     fn wall_us(&self) -> u64;
 
-    /// Waits until [`Self::monotonic_ns`] has reached `deadline_ns`; answers at once if it has.
+    /// Waits until [`Self::monotonic_ns`] reaches `deadline_ns`; returns at once if it has.
     fn sleep_until(&self, deadline_ns: u64);
 }
 
@@ -25,7 +25,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SystemClock;
 
-/// Nanoseconds since the first call in this process; never goes back.
+/// Returns the nanoseconds since the first call in this process. Never decreases.
 pub(crate) fn monotonic_ns() -> u64 {
     static START: LazyLock<Instant> = LazyLock::new(Instant::now);
     START.elapsed().as_nanos() as u64
@@ -38,7 +38,7 @@ impl Clock for SystemClock {
 
     #[expect(clippy::disallowed_methods, reason = "this is the home of time")]
     fn wall_us(&self) -> u64 {
-        // A system that thinks it is before 1970 is taken to be at 1970.
+        // A system time before 1970 counts as 1970.
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
     }
 
@@ -50,7 +50,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Time that moves only when it is told to.
+/// A clock that only [`Self::advance`] moves, for tests.
 #[derive(Debug, Default)]
 pub struct ManualClock {
     time: Mutex<ManualTime>,
@@ -65,14 +65,14 @@ struct ManualTime {
 }
 
 impl ManualClock {
-    /// A clock whose wall-clock time begins at `wall_us` microseconds since 1970 and whose
+    /// Creates a clock whose wall-clock time begins at `wall_us` microseconds since 1970 and whose
     /// monotonic time begins at 0.
     pub fn new(wall_us: u64) -> Self {
         let time = ManualTime { wall_ns: wall_us * 1000, ..ManualTime::default() };
         Self { time: Mutex::new(time), moved: Condvar::new() }
     }
 
-    /// Moves both times ahead by `duration_ns` and wakes those whose time has come.
+    /// Advances both times by `duration_ns` and wakes the sleepers whose deadline has passed.
     pub fn advance(&self, duration_ns: u64) {
         let mut time = self.time.lock();
         time.monotonic_ns += duration_ns;
@@ -80,8 +80,8 @@ impl ManualClock {
         self.moved.notify_all();
     }
 
-    /// Waits until at least `count` threads are inside [`Clock::sleep_until`]: how a test knows
-    /// that the others have come to rest before it moves the time.
+    /// Waits until at least `count` threads are inside [`Clock::sleep_until`], so that a test
+    /// advances the time only when the other threads are at rest.
     pub fn wait_for_sleepers(&self, count: usize) {
         let mut time = self.time.lock();
         while time.sleepers < count {

@@ -1,14 +1,14 @@
-//! What is done when the process has as many files open as it may.
+//! Recovery from running out of file descriptors.
 //!
-//! Descriptors belong to the whole process, so whoever keeps files open for speed alone can say how
-//! some of them are closed ([`set_relief`]). A call that needs a descriptor and gets none is made
-//! again after that, a few times.
+//! Descriptors are a limit of the whole process, so the owner of files that are kept open for speed
+//! alone can register a callback that closes some of them ([`set_relief`]). A call that gets no
+//! descriptor runs the callback and is retried, a few times.
 
 use std::sync::OnceLock;
 
 use rustix::io::{Errno, Result, retry_on_intr};
 
-/// Which limit there is no descriptor below any more.
+/// The limit on descriptors that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exhausted {
     /// The process's own.
@@ -17,20 +17,20 @@ pub enum Exhausted {
     System,
 }
 
-/// How often a call is made again.
+/// Maximum number of retries.
 const ATTEMPTS: usize = 4;
 
 /// Closes files that are open for speed alone; returns whether it closed any.
 static RELIEF: OnceLock<fn(Exhausted) -> bool> = OnceLock::new();
 
-/// Has `relief` called whenever there is no descriptor left, in the thread that needs one and
-/// whatever that thread is doing. `relief` must not open files, and returns whether it closed any.
-/// The first that is set stays.
+/// Registers `relief`, which is called whenever no descriptor is left, in the thread that needs one
+/// and whatever that thread is doing. It must not open files, and returns whether it closed any.
+/// Only the first registration counts.
 pub fn set_relief(relief: fn(Exhausted) -> bool) {
     RELIEF.get_or_init(|| relief);
 }
 
-/// Makes a call that needs a descriptor.
+/// Makes a call that needs a descriptor, and retries it after relief.
 pub(crate) fn with_relief<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
     for _ in 0..ATTEMPTS {
         let exhausted = match retry_on_intr(&mut call) {

@@ -81,7 +81,7 @@ pub struct Error {
     pub source: io::Error,
 }
 
-/// Why a call failed whose thread panicked: what [`Error::source`] holds then.
+/// The source of an [`Error`] whose call failed because its thread panicked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Panicked;
 
@@ -93,17 +93,17 @@ impl fmt::Display for Panicked {
 
 impl std::error::Error for Panicked {}
 
-/// The answer of a call to storage.
+/// The result of a call to storage.
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// A failed call without an offset.
+    /// Creates a failed call without an offset.
     #[cold]
     pub fn new(operation: Operation, path: &Path, source: impl Into<io::Error>) -> Self {
         Self { operation, path: path.to_owned(), offset: None, source: source.into() }
     }
 
-    /// A failed call at an offset, in bytes.
+    /// Creates a failed call at an offset, in bytes.
     #[cold]
     pub fn at(
         operation: Operation,
@@ -114,13 +114,13 @@ impl Error {
         Self { operation, path: path.to_owned(), offset: Some(offset), source: source.into() }
     }
 
-    /// A call whose thread panicked, at an offset where it has one.
+    /// Creates the failure of a call whose thread panicked, at an offset if the call has one.
     #[cold]
     pub(crate) fn panicked(operation: Operation, path: &Path, offset: Option<u64>) -> Self {
         Self { operation, path: path.to_owned(), offset, source: io::Error::other(Panicked) }
     }
 
-    /// The same failure once more, for each later call on something that the first one left
+    /// Returns a copy of this failure, for later calls on an object that the first failure left
     /// unusable.
     #[cold]
     #[must_use]
@@ -133,28 +133,28 @@ impl Error {
         Self { operation: self.operation, path: self.path.clone(), offset: self.offset, source }
     }
 
-    /// Whether it was no failure of the system: the thread that made the call panicked.
+    /// Returns whether the thread that made the call panicked, rather than the system failing.
     pub fn is_panic(&self) -> bool {
         self.source.get_ref().is_some_and(|source| source.is::<Panicked>())
     }
 
-    /// Whether the filesystem cannot do what was asked: direct I/O, as a rule.
+    /// Returns whether the filesystem does not support the operation, which is usually direct I/O.
     pub fn is_unsupported(&self) -> bool {
         self.source.kind() == io::ErrorKind::Unsupported
     }
 
-    /// Whether the file or directory is not there.
+    /// Returns whether the file or directory does not exist.
     pub fn is_not_found(&self) -> bool {
         self.source.kind() == io::ErrorKind::NotFound
     }
 
-    /// Whether the process, or the whole system, has as many files open as it may.
+    /// Returns whether the process, or the whole system, has reached its limit on open files.
     pub fn is_out_of_descriptors(&self) -> bool {
         let errors = [Errno::MFILE, Errno::NFILE].map(|error| Some(error.raw_os_error()));
         errors.contains(&self.source.raw_os_error())
     }
 
-    /// The limit that the call ran into, in words, where it ran into one on open files.
+    /// Returns a description of the limit on open files that the call reached, if it reached one.
     pub fn limit(&self) -> Option<String> {
         match Errno::from_io_error(&self.source) {
             Some(Errno::MFILE) => Some(format!(
@@ -168,7 +168,7 @@ impl Error {
         }
     }
 
-    /// Whether the disk or the quota is full: worth a retry when there is room.
+    /// Returns whether the disk or the quota is full: a retry may succeed once space is freed.
     pub fn is_no_space(&self) -> bool {
         matches!(self.source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
     }

@@ -1,19 +1,22 @@
-//! How deep background streams may be while users wait for the device.
+//! Limits the depth of background streams while users wait for the device.
 //!
-//! A user's read stands in the device's queue behind whatever is there already. [`Foreground`] is
-//! told how long users' short reads took that went to the device, and background streams ask it how
-//! many requests they may have on their way: as many as they like while nobody reads there or while
-//! reads take no longer than they do without background work; all of them together half as many or
-//! less, by how slow it is, whenever reads are found to be slowed down; and one more at a time
-//! again when they are not. A stream that somebody waits for may always have one, so none stops.
-//! When nobody has read for a second, they are back where they were at once.
+//! A user's read queues at the device behind the requests that are already there. [`Foreground`]
+//! records the durations of users' short reads that went to the device, and tells background
+//! streams how many requests they may have in flight:
+//!
+//! - No limit while no user reads there, or while reads take no longer than they do without
+//!   background work.
+//! - Half as many requests or fewer, over all streams, whenever reads are slowed down, depending on
+//!   how much; and one more at a time once they are not.
+//! - A stream that somebody waits for may always have one request, so none stops.
+//! - The limit is lifted at once when no user has read for a second.
 //!
 //! # What is slow
 //! Reads are judged in windows of some milliseconds, by the mean of the logarithms of their
-//! durations, so that one read that waited for the processor says little. They are compared with a
-//! baseline: what they took while no stream asked for a second or more. It moves down towards
-//! windows that were faster. It moves up only while streams are at one request and reads are slow
-//! all the same, slowly: then it is the device or the users' load that has changed, and giving way
+//! durations, so that a single read that waited for the processor has little weight. The mean is
+//! compared with a baseline: the mean while no stream asked for a second or more. The baseline
+//! moves down towards faster windows. It moves up, slowly, only while streams are down to one
+//! request and reads are still slow: then the device or the users' load has changed, and throttling
 //! does not help.
 
 use std::collections::VecDeque;
@@ -24,47 +27,48 @@ use crate::clock::{Clock, SystemClock};
 use crate::statistics::{SHARDS, shard_of_this_thread};
 use crate::sync::Mutex;
 
-/// What takes less came from the page cache, in nanoseconds.
+/// Duration below which a read is taken to have come from the page cache, in nanoseconds.
 const FROM_DEVICE_NS: u64 = 20_000;
-/// What is longer takes its time by itself, in bytes.
+/// Size above which a read is not counted, because its length dominates its duration, in bytes.
 const SHORT_READ: u64 = 64 << 10;
-/// A window is at least so long, in nanoseconds.
+/// Minimum length of a window, in nanoseconds.
 const WINDOW_NS: u64 = 10_000_000;
-/// A window with fewer reads waits for more.
+/// Number of reads below which a window is extended.
 const ENOUGH_READS: u64 = 8;
-/// At most so long, in nanoseconds.
+/// Maximum length of a window, in nanoseconds.
 const LONGEST_WINDOW_NS: u64 = 100_000_000;
-/// A request that was sent so long ago has ended, in nanoseconds, whether or not its stream has
-/// seen that.
+/// Time after which a sent request is assumed to have ended, whether or not its stream has noticed,
+/// in nanoseconds.
 const REQUEST_NS: u64 = 5_000_000;
-/// Without a stream that asks for so long, in nanoseconds, there is no background work.
+/// Time without a stream that asks, in nanoseconds, after which there is no background work.
 const IDLE_NS: u64 = 1_000_000_000;
-/// Where no read has ended for so long, nobody reads, in nanoseconds. A queue that is never empty
-/// can keep a read waiting for half a second.
+/// Time without a completed read, in nanoseconds, after which no user is taken to be reading. A
+/// queue that is never empty can delay a read by half a second.
 const QUIET_NS: u64 = 1_000_000_000;
-/// Between one request more and the next there is at least so much time, in nanoseconds.
+/// Minimum time between two raises of the limit by one request, in nanoseconds.
 const BETWEEN_RAISES_NS: u64 = 50_000_000;
-/// Reads are slowed down where their logarithms are by this above the baseline: 1.5 times as long.
+/// Increase over the baseline, in log2 units, above which reads count as slowed down (1.5x).
 const SLOWED: f64 = 0.585;
-/// The limit goes down by this at once, at most; by 2 at the least.
+/// Largest factor by which the limit is divided at once. The smallest is 2.
 const MOST_AT_ONCE: f64 = 8.0;
-/// They are not where their logarithms are by less than this above it: 1.25 times as long.
+/// Increase over the baseline, in log2 units, below which reads count as unaffected (1.25x).
 const UNHARMED: f64 = 0.322;
-/// How much of the way to a faster window the baseline moves.
+/// Fraction of the distance to a faster window by which the baseline moves.
 const LEARNING: f64 = 1.0 / 8.0;
-/// How much of the way to a slower window it moves, where giving way does not help.
+/// Fraction of the distance to a slower window by which the baseline moves, where throttling does
+/// not help.
 const FORGETTING: f64 = 1.0 / 512.0;
 
-/// How users' reads fare at the device, and what that leaves to background streams. Safe to use
-/// from any thread; recording takes no lock, and nothing is written for a read that is too fast to
-/// have come from the device.
+/// The latency of users' reads at the device, and the depth that it leaves to background streams.
+/// Safe to use from any thread. Recording takes no lock, and a read that is too fast to have come
+/// from the device writes nothing.
 #[derive(Debug)]
 pub struct Foreground {
     shards: [Shard; SHARDS],
     control: Mutex<Control>,
-    /// How many requests of streams are on their way.
+    /// Number of requests of streams in flight.
     under_way: AtomicUsize,
-    /// How often a stream was left fewer than it asked for.
+    /// Number of times that a stream was granted fewer requests than it asked for.
     held_back: AtomicU64,
     clock: Arc<dyn Clock>,
 }
@@ -78,7 +82,7 @@ struct Shard {
 }
 
 impl Foreground {
-    /// One that knows of no reads yet, in this clock's time.
+    /// Creates one without recorded reads that uses this clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             shards: Default::default(),
@@ -89,7 +93,7 @@ impl Foreground {
         }
     }
 
-    /// Tells of a user's read of so many bytes.
+    /// Records a user's read of `bytes`.
     #[inline]
     pub fn record(&self, bytes: u64, duration_ns: u64) {
         if duration_ns >= FROM_DEVICE_NS && bytes <= SHORT_READ {
@@ -99,12 +103,12 @@ impl Foreground {
         }
     }
 
-    /// How many requests a stream may have on their way now that would like to have `full` and has
-    /// `own`. One that somebody waits for (`needed`) may always have one.
+    /// Returns how many requests a stream may have in flight, given that it wants `full` and has
+    /// `own`. A stream that somebody waits for (`needed`) may always have one.
     pub fn depth(&self, full: usize, own: usize, needed: bool) -> usize {
         let mut control = self.control.lock();
         let now_ns = self.clock.monotonic_ns();
-        // A stream that nobody asks for more does not see its requests end.
+        // A stream whose caller reads nothing more does not notice that its requests end.
         let under_way = self.under_way.load(Relaxed).min(control.sent_lately(now_ns));
         let others = under_way.saturating_sub(own);
         let all = others + full;
@@ -117,19 +121,19 @@ impl Foreground {
         }
     }
 
-    /// How often a stream was left fewer requests than it asked for, so far.
+    /// Returns the number of times that a stream was granted fewer requests than it asked for.
     pub fn held_back(&self) -> u64 {
         self.held_back.load(Relaxed)
     }
 
-    /// Tells of requests that a stream has sent on their way.
+    /// Records that a stream has sent `requests`.
     pub fn began(&self, requests: usize) {
         let now_ns = self.clock.monotonic_ns();
         self.control.lock().sent.extend(std::iter::repeat_n(now_ns, requests));
         self.under_way.fetch_add(requests, Relaxed);
     }
 
-    /// Tells that so many of them have ended.
+    /// Records that `requests` of them have ended.
     pub fn ended(&self, requests: usize) {
         self.under_way.fetch_sub(requests, Relaxed);
     }
@@ -150,7 +154,7 @@ impl Default for Foreground {
     }
 }
 
-/// The logarithm to the base of 2 in units of 1/256, between powers of two by a straight line: at
+/// Returns the binary logarithm in units of 1/256, interpolated linearly between powers of two: at
 /// most 0.09 off.
 fn logarithm(duration_ns: u64) -> u64 {
     let duration_ns = duration_ns.min(1 << 50);
@@ -175,23 +179,23 @@ impl Reads {
         }
     }
 
-    /// The mean of the logarithms.
+    /// Returns the mean of the logarithms.
     fn mean(self) -> f64 {
         self.logarithms as f64 / 256.0 / self.count as f64
     }
 }
 
-/// Decides. It knows the time only from those who ask.
+/// Decides the limit. It has no clock: callers pass the time.
 #[derive(Debug, Default)]
 struct Control {
-    /// How many requests of all streams may be on their way; `None` as long as reads are not slowed
+    /// Maximum number of requests of all streams in flight; `None` as long as reads are not slowed
     /// down.
     limit: Option<usize>,
     /// The mean logarithm of reads that nothing slows down.
     baseline: Option<f64>,
-    /// When somebody asked last.
+    /// Time of the last call of [`Self::ask`].
     asked_ns: Option<u64>,
-    /// The most that there would have been in this window without a limit.
+    /// Highest number of requests in this window without a limit.
     full: usize,
     window_began_ns: u64,
     /// The reads before the window.
@@ -199,12 +203,12 @@ struct Control {
     raised_ns: u64,
     /// When the last window with reads ended.
     read_ns: u64,
-    /// When requests of streams were sent, of the last few milliseconds.
+    /// Times at which requests were sent, in the last few milliseconds.
     sent: VecDeque<u64>,
 }
 
 impl Control {
-    /// How many requests were sent so lately that they may be at the device still.
+    /// Returns the number of requests that were sent recently enough to be still at the device.
     fn sent_lately(&mut self, now_ns: u64) -> usize {
         let is_old = |sent_ns: &u64| now_ns.saturating_sub(*sent_ns) >= REQUEST_NS;
         while self.sent.front().is_some_and(is_old) {
@@ -232,7 +236,7 @@ impl Control {
         self.limit
     }
 
-    /// There was no background work while these were read.
+    /// Learns the baseline from reads without background work.
     fn learn_unharmed(&mut self, reads: Reads) {
         self.limit = None;
         if reads.count >= ENOUGH_READS {
@@ -242,7 +246,7 @@ impl Control {
 
     fn judge(&mut self, now_ns: u64, reads: Reads) {
         if reads.count == 0 {
-            // Either nobody reads, or somebody waits for the device all the time.
+            // Either no user reads, or a read has been waiting for the whole window.
             if now_ns - self.read_ns >= QUIET_NS {
                 self.limit = None;
             }
@@ -292,7 +296,8 @@ mod tests {
             self.reads.logarithms += count * logarithm(duration_ns);
         }
 
-        /// A window with ten reads of this duration, and what a stream of depth 8 may then have.
+        /// Plays a window with ten reads of this duration, and returns the depth that a stream of
+        /// depth 8 may then have.
         fn window(&mut self, duration_ns: u64) -> usize {
             self.now_ns += WINDOW_NS;
             self.read(10, duration_ns);
@@ -303,7 +308,7 @@ mod tests {
             self.control.ask(self.now_ns, self.reads, 8).unwrap_or(8)
         }
 
-        /// Users read for a while, without background work.
+        /// Plays reads of users for a while, without background work.
         fn unloaded(duration_ns: u64) -> Self {
             let mut played = Self { now_ns: 5000 * MS, ..Self::default() };
             played.read(1000, duration_ns);
@@ -340,11 +345,11 @@ mod tests {
         let mut played = Played::unloaded(100_000);
         let down: Vec<_> = (0..5).map(|_| played.window(200_000)).collect();
         assert_eq!(down, [4, 2, 1, 1, 1]);
-        // One request more in each 50 ms of reads that are not slowed down.
+        // One more request after each 50 ms of reads that are not slowed down.
         let up: Vec<_> = (0..40).map(|_| played.window(100_000)).collect();
         assert_eq!(up[..11], [1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3]);
         assert_eq!(up[39], 8);
-        // In between they stay where they are.
+        // In between the depth stays the same.
         assert_eq!(played.window(200_000), 4);
         assert!((0..20).all(|_| played.window(135_000) == 4));
     }
@@ -433,7 +438,7 @@ mod tests {
         let foreground = Foreground::default();
         foreground.record(4096, 3000);
         foreground.record(4096, 19_999);
-        // Nor does a read that is long.
+        // A long read does not count either.
         foreground.record(1 << 20, 400_000);
         assert_eq!(foreground.reads(), Reads::default());
         foreground.record(4096, 1 << 20);
@@ -448,7 +453,7 @@ mod tests {
         foreground.control.lock().limit = Some(3);
         assert_eq!(foreground.depth(4, 0, false), 3);
         foreground.began(2);
-        // Whose the two are, and a further one.
+        // The stream with those two requests, and another one.
         assert_eq!((foreground.depth(4, 2, false), foreground.depth(4, 0, false)), (3, 1));
         foreground.began(2);
         assert_eq!((foreground.depth(4, 0, false), foreground.depth(4, 0, true)), (0, 1));

@@ -1,19 +1,19 @@
 //! A histogram of durations that many threads record into without locks.
 //!
-//! Buckets are log-linear: every power of two is cut into [`SUBDIVISIONS`] equal parts, so a bucket
-//! is at most 1/16 of its lower bound wide and the memory is fixed. The layout is the one that
-//! HdrHistogram made known.
+//! Buckets are log-linear: every power of two is divided into [`SUBDIVISIONS`] equal parts, so a
+//! bucket is at most 1/16 of its lower bound wide and the memory is fixed. The layout is that of
+//! HdrHistogram.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const SUBDIVISION_BITS: u32 = 4;
-/// How many buckets share one power of two.
+/// Number of buckets per power of two.
 const SUBDIVISIONS: u64 = 1 << SUBDIVISION_BITS;
 /// Durations of 2^40 ns (18 minutes) and more share the last bucket.
 const LARGEST_EXPONENT: u32 = 40;
 const BUCKETS: usize = ((LARGEST_EXPONENT - SUBDIVISION_BITS + 1) << SUBDIVISION_BITS) as usize;
 
-/// The bucket that counts `value`.
+/// Returns the bucket that counts `value`.
 fn bucket_of(value: u64) -> usize {
     let value = value.min((1 << LARGEST_EXPONENT) - 1);
     if value < SUBDIVISIONS {
@@ -24,7 +24,7 @@ fn bucket_of(value: u64) -> usize {
     ((u64::from(shift + 1) << SUBDIVISION_BITS) + part) as usize
 }
 
-/// The largest value that `bucket` counts.
+/// Returns the largest value that `bucket` counts.
 fn highest_in(bucket: usize) -> u64 {
     let bucket = bucket as u64;
     if bucket < SUBDIVISIONS {
@@ -55,13 +55,13 @@ impl Histogram {
     pub(crate) fn record(&self, duration_ns: u64) {
         self.buckets[bucket_of(duration_ns)].fetch_add(1, Relaxed);
         self.total_ns.fetch_add(duration_ns, Relaxed);
-        // The maximum seldom moves: looking first keeps the line from being written.
+        // The maximum seldom changes: checking first avoids writing to the cache line.
         if duration_ns > self.max_ns.load(Relaxed) {
             self.max_ns.fetch_max(duration_ns, Relaxed);
         }
     }
 
-    /// Adds what was recorded here to `sum`.
+    /// Adds the recorded durations to `sum`.
     pub(crate) fn add_to(&self, sum: &mut Latencies) {
         sum.buckets.resize(BUCKETS, 0);
         for (into, bucket) in sum.buckets.iter_mut().zip(&self.buckets) {
@@ -74,28 +74,28 @@ impl Histogram {
     }
 }
 
-/// How long calls took: a copy of what had been recorded when it was taken.
+/// How long calls took: a copy of the figures at one moment.
 ///
-/// Calls that end while it is taken may be in the count and not yet in the total.
+/// Calls that end while the copy is made may be in the count and not yet in the total.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latencies {
-    /// How many calls.
+    /// Number of calls.
     pub count: u64,
-    /// The time of all of them, in nanoseconds.
+    /// Sum of their durations, in nanoseconds.
     pub total_ns: u64,
-    /// The longest, in nanoseconds.
+    /// Longest duration, in nanoseconds.
     pub max_ns: u64,
     buckets: Vec<u64>,
 }
 
 impl Latencies {
-    /// The mean in nanoseconds; zero if there was no call.
+    /// Returns the mean in nanoseconds; zero if there was no call.
     pub fn mean_ns(&self) -> u64 {
         self.total_ns.checked_div(self.count).unwrap_or(0)
     }
 
-    /// The duration in nanoseconds that `percent` of the calls (0 to 100) did not exceed: never
-    /// below the true value and at most 1/16 above it. Zero if there was no call.
+    /// Returns the duration in nanoseconds that `percent` of the calls (0 to 100) did not exceed:
+    /// never below the true value and at most 1/16 above it. Zero if there was no call.
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let rank =
             ((percent / 100.0 * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -109,8 +109,8 @@ impl Latencies {
         self.max_ns
     }
 
-    /// The calls that are here and not in `earlier`, which is an older copy of the same figures.
-    /// The longest of them is as exact as a percentile: at most 1/16 above the true value.
+    /// Returns the calls since `earlier`, an older copy of the same figures. Their maximum is as
+    /// exact as a percentile: at most 1/16 above the true value.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let before = earlier.buckets.iter().copied().chain(std::iter::repeat(0));

@@ -1,16 +1,15 @@
 //! Files and how bytes reach them.
 //!
-//! Everything above this crate reaches the disk through [`Storage`], and says of every open, read
-//! and write why the bytes move ([`Purpose`]); the I/O mode is chosen from that here and nowhere
-//! else. [`Storage`] has two homes: the real disk ([`posix`]) and a simulated one ([`sim`]) that
-//! fails, tears and loses on demand.
+//! Everything above this crate reaches the disk through [`Storage`], and states the reason for
+//! every open, read and write ([`Purpose`]); the I/O mode is chosen from that here and nowhere
+//! else. [`Storage`] has two implementations: the real disk ([`posix`]) and a simulated one
+//! ([`sim`]) that fails, tears and loses writes on demand.
 //!
-//! On it stand [`stream`], which reads and writes files front to back with requests in flight, and
-//! what that needs: aligned memory in bounded pools ([`buffer`]), a limit on how fast bytes move
-//! ([`pace`]), and on how many requests are on their way while users wait ([`foreground`]).
-//! [`kernel`] tells what page cache, device and processor made of it. Time ([`clock`]) and threads
-//! ([`thread`]) have their one home here too, and so has the capacity of caches that size
-//! themselves ([`sizing`]).
+//! [`stream`] builds on it to read and write files front to back with requests in flight, with what
+//! that needs: aligned memory in bounded pools ([`buffer`]), a rate limit ([`pace`]), and a limit
+//! on requests in flight while users wait ([`foreground`]). [`kernel`] reports the effect on page
+//! cache, device and processor. The crate is also the only home of time ([`clock`]) and threads
+//! ([`thread`]), and decides the capacity of caches that size themselves ([`sizing`]).
 
 pub mod buffer;
 pub mod clock;

@@ -1,16 +1,16 @@
-//! How fast background work may move bytes.
+//! A rate limit on the bytes that background work moves.
 //!
-//! A bucket is filled once in a period with the bytes of that period; what is left of the period
-//! before is dropped, so after a pause no burst of more than one period follows. Whoever finds too
-//! little waits in the queue of its priority, and each filling is given out from the front of the
-//! queues, a request that gets only a part keeping its place.
+//! A bucket is refilled once per period with that period's bytes; what is left of the previous
+//! period is dropped, so a pause is followed by a burst of at most one period. A request that finds
+//! too little waits in the queue of its priority. Each refill is granted from the front of the
+//! queues, and a request that is granted only a part keeps its place.
 //!
-//! The fairness is RocksDB's idea: user requests always come first; of the others the higher
-//! priority usually comes first, but one time in [`FAIRNESS`] an adjacent pair is served the other
-//! way round, so that nobody starves.
+//! The fairness is RocksDB's: user requests always come first; of the others the higher priority
+//! usually comes first, but one time in [`FAIRNESS`] an adjacent pair is served in reverse order,
+//! so that none starves.
 //!
-//! No thread of its own does the filling: one of those who wait sleeps until it is due and does it
-//! for all.
+//! There is no refilling thread: one of the waiting threads sleeps until the refill is due and does
+//! it for all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -19,25 +19,24 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::clock::Clock;
 use crate::sync::{Condvar, Mutex};
 
-/// How often a lower priority is served before the one above it: once in this many fillings, on
-/// average.
+/// A lower priority is served before the one above it once in this many refills, on average.
 pub const FAIRNESS: u32 = 10;
 
-/// Who asks. A later one is more urgent.
+/// The priority of a request. A later variant is more urgent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Priority {
     /// Work that can wait: compaction.
     Low,
-    /// Work that a little is waiting for.
+    /// Work that few operations wait for.
     Mid,
     /// Work that writers will soon wait for: flush.
     High,
-    /// A user waits for it.
+    /// Work that a user waits for.
     User,
 }
 
 impl Priority {
-    /// How many priorities there are.
+    /// Number of priorities.
     pub const COUNT: usize = 4;
 }
 
@@ -48,7 +47,7 @@ pub struct RateLimiter {
     period_ns: u64,
     bytes_per_second: AtomicU64,
     state: Mutex<State>,
-    /// A filling was given out, or nobody sleeps until the next one any more.
+    /// Notified when a refill was granted, or when no thread sleeps until the next one.
     changed: Condvar,
     granted: [AtomicU64; Priority::COUNT],
 }
@@ -57,7 +56,7 @@ pub struct RateLimiter {
 struct State {
     available: u64,
     next_fill_ns: u64,
-    /// Whether somebody sleeps until the next filling is due.
+    /// Whether a thread sleeps until the next refill is due.
     filler_waits: bool,
     /// By priority; each in the order of arrival.
     queues: [VecDeque<Waiting>; Priority::COUNT],
@@ -65,7 +64,7 @@ struct State {
     random: fastrand::Rng,
 }
 
-/// A request that got too little so far.
+/// A request that has not been granted in full.
 #[derive(Debug)]
 struct Waiting {
     ticket: u64,
@@ -73,8 +72,8 @@ struct Waiting {
 }
 
 impl RateLimiter {
-    /// Lets `bytes_per_second` through, in fillings of `period_us` microseconds each (RocksDB's
-    /// default is 100,000). The seed decides when fairness strikes.
+    /// Creates a limiter of `bytes_per_second`, with a refill every `period_us` microseconds
+    /// (RocksDB's default is 100,000). `seed` drives the random order that prevents starvation.
     pub fn new(bytes_per_second: u64, period_us: u64, clock: Arc<dyn Clock>, seed: u64) -> Self {
         let state = State {
             available: 0,
@@ -94,8 +93,8 @@ impl RateLimiter {
         }
     }
 
-    /// Waits until `bytes` may be moved. More than one filling is taken in parts, so that others
-    /// come in between.
+    /// Waits until `bytes` may be moved. More than one refill is requested in parts, so that others
+    /// are served in between.
     pub fn request(&self, bytes: u64, priority: Priority) {
         let mut left = bytes;
         while left > 0 {
@@ -106,22 +105,22 @@ impl RateLimiter {
         self.granted[priority as usize].fetch_add(bytes, Relaxed);
     }
 
-    /// The rate in bytes per second.
+    /// Returns the rate in bytes per second.
     pub fn bytes_per_second(&self) -> u64 {
         self.bytes_per_second.load(Relaxed)
     }
 
-    /// Changes the rate, from the next filling on.
+    /// Changes the rate, from the next refill on.
     pub fn set_bytes_per_second(&self, bytes_per_second: u64) {
         self.bytes_per_second.store(bytes_per_second, Relaxed);
     }
 
-    /// How many bytes were let through for a priority so far.
+    /// Returns the number of bytes granted to a priority so far.
     pub fn granted(&self, priority: Priority) -> u64 {
         self.granted[priority as usize].load(Relaxed)
     }
 
-    /// At least one byte, so that no request waits forever.
+    /// Returns the bytes of one refill: at least one, so that no request waits forever.
     fn bytes_per_fill(&self) -> u64 {
         let bytes = u128::from(self.bytes_per_second()) * u128::from(self.period_ns);
         u64::try_from(bytes / 1_000_000_000).unwrap_or(u64::MAX).max(1)
@@ -152,7 +151,8 @@ impl RateLimiter {
             state = self.state.lock();
             state.filler_waits = false;
             self.fill_if_due(&mut state);
-            // Whoever was served goes on, and one of the others takes over the sleeping.
+            // A thread that was granted its bytes continues, and one of the others becomes the
+            // sleeper.
             self.changed.notify_all();
         }
     }
@@ -167,8 +167,8 @@ impl RateLimiter {
     }
 }
 
-/// Who sleeps until the next filling is due. Dropped meanwhile, because the clock panicked, it
-/// gives up its place in the queue and lets another one sleep.
+/// The thread that sleeps until the next refill is due. If it is dropped because the clock
+/// panicked, it gives up its place in the queue and lets another thread sleep.
 struct Filler<'l> {
     limiter: &'l RateLimiter,
     ticket: u64,
@@ -190,7 +190,7 @@ impl State {
         self.queues[priority as usize].iter().any(|waiting| waiting.ticket == ticket)
     }
 
-    /// Gives what is available to those who wait.
+    /// Grants the available bytes to the waiting requests.
     fn give_out(&mut self) {
         for priority in self.order() {
             while let Some(first) = self.queues[priority as usize].front_mut() {
@@ -205,10 +205,10 @@ impl State {
         }
     }
 
-    /// Whose queue is served first this time.
+    /// Returns the order in which the queues are served this time.
     fn order(&mut self) -> [Priority; Priority::COUNT] {
         let mut order = [Priority::User, Priority::High, Priority::Mid, Priority::Low];
-        // The pair of mid and low is settled first, so that low can rise past both.
+        // Low and mid are swapped first, so that low can rise past both.
         if self.random.u32(..FAIRNESS) == 0 {
             order.swap(2, 3);
         }
@@ -234,7 +234,7 @@ mod tests {
         RateLimiter::new(10_000, 100_000, Arc::clone(clock) as Arc<dyn Clock>, 3)
     }
 
-    /// Requests in a thread, and waits until it stands in its queue.
+    /// Requests in a thread, and waits until the request is in its queue.
     fn queued<'scope>(
         scope: &'scope Scope<'scope, '_>,
         limiter: &'scope RateLimiter,
@@ -249,7 +249,7 @@ mod tests {
         handle
     }
 
-    /// Goes to the next filling and waits until it was given out.
+    /// Advances to the next refill and waits until it was granted.
     fn fill(limiter: &RateLimiter, clock: &ManualClock) {
         clock.wait_for_sleepers(1);
         let due = limiter.state.lock().next_fill_ns;
@@ -259,7 +259,7 @@ mod tests {
         }
     }
 
-    /// Panics when it has slept for the first time.
+    /// Panics the first time that it has slept.
     #[derive(Debug)]
     struct Startled {
         clock: Arc<ManualClock>,
@@ -281,7 +281,8 @@ mod tests {
         }
     }
 
-    /// A clock that panicked under the one request that slept left all others waiting for ever.
+    /// Regression test: a clock that panicked under the sleeping request left all others waiting
+    /// forever.
     #[test]
     fn who_panics_asleep_leaves_the_rest_to_another() {
         let clock = Arc::new(ManualClock::new(0));
@@ -316,7 +317,7 @@ mod tests {
             waiting.join().unwrap();
         });
         assert_eq!(limiter.granted(Priority::Low), 3500);
-        // Half a filling is left; a long pause adds no more than one.
+        // Half a refill is left; a long pause adds at most one.
         limiter.request(500, Priority::User);
         clock.advance(50 * PERIOD_NS);
         limiter.request(1000, Priority::User);
@@ -336,7 +337,7 @@ mod tests {
             first.join().unwrap();
             assert!(!second.is_finished() && !low.is_finished());
             fill(&limiter, &clock);
-            // 400 for the second user's rest, 600 for low.
+            // 400 for the rest of the second user's request, 600 for low.
             second.join().unwrap();
             clock.wait_for_sleepers(1);
             assert!(!low.is_finished());

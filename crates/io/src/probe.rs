@@ -1,9 +1,9 @@
-//! What an I/O mode comes to in a directory: found out by trying it.
+//! Finds out what an I/O mode does in a directory, by trying it.
 //!
-//! A filesystem may refuse a mode, and it may also take it and do something else: tmpfs opens files
-//! for direct I/O and keeps them in memory, btrfs writes them through the page cache where it has
-//! checksums. So a small file is written, synced and read back in the mode, and then the kernel is
-//! asked how much of it is in the page cache.
+//! A filesystem may refuse a mode, or accept it and do something else: tmpfs opens files for direct
+//! I/O and keeps them in memory, btrfs writes them through the page cache where it has checksums.
+//! So a small file is written, synced and read back in the mode, and then the kernel is asked how
+//! much of it is in the page cache.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -14,7 +14,7 @@ use crate::storage::{Create, Storage};
 use crate::sync::Mutex;
 use crate::{Error, IoMode, Purpose, Result};
 
-/// Held while a file is tried with: its name is this process's.
+/// Held while a trial file exists: its name contains only the process id.
 static TRYING: Mutex<()> = Mutex::new(());
 
 /// What a mode is to be used for.
@@ -26,27 +26,27 @@ pub enum Access {
     Write,
 }
 
-/// What a mode comes to in a directory.
+/// The result of trying a mode in a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// The filesystem's name: `ext4`, `xfs`.
     pub filesystem: String,
     /// Whether the mode works there, and how.
     pub answer: Answer,
-    /// What offsets, lengths and memory of direct transfers must be multiples of, in bytes.
+    /// Alignment of the offsets, lengths and memory of direct transfers, in bytes.
     pub alignment: usize,
-    /// How many pages of the file were in the page cache afterwards, if the kernel tells.
+    /// Number of pages of the file in the page cache afterwards, if the kernel reports it.
     pub resident_pages: Option<u64>,
 }
 
 /// Whether a mode works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It does what its name says, as far as the kernel tells.
+    /// The mode does what its name says, as far as the kernel reports.
     Works,
-    /// It is taken, and the bytes go through the page cache all the same.
+    /// The mode is accepted, but the bytes go through the page cache.
     Cached,
-    /// It is refused, for this reason.
+    /// The mode is refused, for this reason.
     Refused(String),
 }
 
@@ -60,13 +60,13 @@ impl fmt::Display for Answer {
     }
 }
 
-/// Tries a mode in a directory that is there and can be written. A filesystem may write through the
-/// page cache what it reads past it, so what the mode is for makes a difference. Where the disk is
-/// full, a mode that the filesystem does not refuse counts as working.
+/// Tries a mode in an existing, writable directory. A filesystem may write through the page cache
+/// although it reads past it, so the result depends on `access`. Where the disk is full, a mode
+/// that the filesystem does not refuse counts as working.
 ///
 /// # Errors
-/// Those of writing and reading a small file there that have nothing to do with the mode; bytes
-/// that come back other than they were written are an error of kind `InvalidData`.
+/// Errors of writing and reading a small file there that have nothing to do with the mode. Bytes
+/// that read back differently than written are an error of kind `InvalidData`.
 pub fn probe(
     storage: &dyn Storage,
     directory: &Path,
@@ -74,7 +74,7 @@ pub fn probe(
     access: Access,
 ) -> Result<Probe> {
     let capabilities = storage.capabilities(directory)?;
-    // RocksDB, too, takes such a name for a leftover and removes it.
+    // RocksDB also treats such a name as a leftover and removes it.
     let path = directory.join(format!("{:06}.dbtmp", std::process::id()));
     let _trying = TRYING.lock();
     let mut probe = Probe {
@@ -90,7 +90,7 @@ pub fn probe(
         return Ok(probe);
     }
     let tried = Trial { storage, path: &path, mode, access }.run(&mut probe);
-    // A file that was refused at its making may be there, too.
+    // A file may exist even if its creation failed.
     let removed = match storage.remove(&path) {
         Err(error) if error.is_not_found() => Ok(()),
         removed => removed,
@@ -101,7 +101,7 @@ pub fn probe(
             probe.answer = Answer::Refused(error.to_string());
             removed.map(|()| probe)
         }
-        // A full disk says nothing about the mode, which the file may be opened with.
+        // A full disk says nothing about the mode.
         Err(error) if error.is_no_space() => removed.map(|()| probe),
         Err(error) => Err(error),
     }
@@ -118,7 +118,7 @@ impl Trial<'_> {
     fn run(&self, probe: &mut Probe) -> Result<()> {
         let mode = match self.access {
             Access::Write => self.mode,
-            // Nothing of it stays in the page cache, where reading would find it.
+            // Written so that nothing stays in the page cache, which would serve the reads.
             Access::Read => IoMode::DropBehind,
         };
         let mut file = self.storage.create(self.path, Create::Truncate, mode, Purpose::Metadata)?;
@@ -143,7 +143,7 @@ impl Trial<'_> {
     }
 }
 
-/// Something that no hole and no other file reads as.
+/// Returns bytes that neither a hole nor another file contains.
 fn trial_bytes(length: usize) -> AlignedBuffer {
     let mut bytes = AlignedBuffer::with_capacity(length);
     bytes.set_length(length);

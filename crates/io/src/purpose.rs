@@ -1,7 +1,7 @@
 //! Why bytes move, and how.
 
-/// Why bytes move. Every open, read, write and sync carries one; figures are kept and modes are
-/// chosen by it.
+/// Why bytes move. Every open, read, write and sync carries a purpose; statistics are kept and
+/// modes are chosen by it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Purpose {
@@ -42,7 +42,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// How many purposes there are.
+    /// Number of purposes.
     pub const COUNT: usize = 17;
 
     /// Every purpose, in the order of its number.
@@ -66,12 +66,12 @@ impl Purpose {
         Self::LogJournal,
     ];
 
-    /// Whether bytes move for it in a message log, and never in a database.
+    /// Returns whether only a message log uses this purpose, and never a database.
     pub fn is_of_message_log(self) -> bool {
         matches!(self, Self::LogAppend | Self::LogRead | Self::LogIndex | Self::LogJournal)
     }
 
-    /// The purpose's name in options and figures: `user_read`, `compaction_write`.
+    /// Returns the purpose's name in options and statistics: `user_read`, `compaction_write`.
     pub fn name(self) -> &'static str {
         match self {
             Self::UserRead => "user_read",
@@ -103,11 +103,11 @@ pub enum IoMode {
     Buffered,
     /// Past the page cache (`O_DIRECT`): offset, length and memory are aligned.
     Direct,
-    /// Through the page cache, of which the kernel drops what this transfer brought in
-    /// (`RWF_DONTCACHE`, Linux 6.14); overwritten pages stay.
+    /// Through the page cache; the kernel then drops the pages that this transfer brought in
+    /// (`RWF_DONTCACHE`, Linux 6.14). Pages that were cached before stay.
     Uncached,
-    /// Through the page cache, and then told to the kernel as no longer needed
-    /// (`POSIX_FADV_DONTNEED`): reads at once, writes when they are on the device.
+    /// Through the page cache, with the advice that the pages are no longer needed
+    /// (`POSIX_FADV_DONTNEED`): at once after reads, after writeback for writes.
     DropBehind,
 }
 
@@ -115,7 +115,7 @@ impl IoMode {
     /// Every mode.
     pub const ALL: [Self; 4] = [Self::Buffered, Self::Direct, Self::Uncached, Self::DropBehind];
 
-    /// The mode's name in options and figures.
+    /// Returns the mode's name in options and statistics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Buffered => "buffered",

@@ -121,7 +121,7 @@ impl Sizing {
         let next = match wanted.clamp(SMALLEST, ceiling) {
             // The memory that is left fluctuates.
             little if little < capacity && capacity - little <= ceiling / DEAD_PART => capacity,
-            // Others go on taking memory while this is given back.
+            // Others continue to take memory while this is released.
             next if next < capacity && next == ceiling => {
                 ceiling.saturating_sub(reserve as usize / 2).max(SMALLEST)
             }
@@ -187,10 +187,10 @@ mod tests {
         assert_eq!(next(&mut sizing, left(512), 0), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 1), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 10), CAPACITY + CAPACITY / STEP_PART);
-        // What is left, less a reserve of 64 MiB.
+        // The memory left, less a reserve of 64 MiB.
         assert_eq!(next(&mut sizing, left(74), 10), CAPACITY + (10 << 20));
         assert_eq!((sizing.sizes().grown, sizing.sizes().shrunk), (2, 0));
-        // One that is not full needs no more room.
+        // A cache that is not full needs no more capacity.
         let ghosts = GhostHits { near: 1000, inserted: 2000 };
         let half = sizing.next(CAPACITY, CAPACITY / 2, left(512), ghosts, LOOK);
         assert_eq!(half, CAPACITY);
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(half_full, CAPACITY);
         let little = MemoryLeft { free: 70 << 20, ..left(512) };
         assert_eq!(next(&mut sizing, little, 0), CAPACITY, "is not worth a change");
-        // While tasks wait nothing is free.
+        // Nothing counts as free while tasks stall.
         let stalled = MemoryLeft { stalled_us: Some(90_000), ..free };
         assert!(next(&mut sizing, stalled, 0) <= CAPACITY);
     }
@@ -213,9 +213,9 @@ mod tests {
     #[test]
     fn it_gives_back_what_others_take_at_once() {
         let mut sizing = Sizing::default();
-        // 60 MiB, and half of the reserve besides.
+        // 60 MiB, and half of the reserve as well.
         assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (92 << 20));
-        // The limit was lowered to 128 MiB, of which 20 MiB are others'.
+        // The limit was lowered to 128 MiB, of which others use 20 MiB.
         let lowered = MemoryLeft { limit: 128 * MIB, ..left(-148) };
         assert_eq!(next(&mut sizing, lowered, 10), 84 << 20);
         assert_eq!(sizing.next(SMALLEST, 0, left(0), GhostHits::default(), LOOK), SMALLEST);
@@ -239,9 +239,9 @@ mod tests {
         assert_eq!(next(&mut sizing, stalled(1_000_000, 100), 0), CAPACITY, "that was long ago");
         assert_eq!(next(&mut sizing, stalled(1_004_000, 100), 0), CAPACITY);
         assert_eq!(next(&mut sizing, stalled(1_010_000, 100), 10), less);
-        // It has to show first.
+        // The last reduction has to show its effect first.
         assert_eq!(next(&mut sizing, stalled(1_020_000, 100), 10), CAPACITY);
-        // Where it has less than half of what there is, it is not for its sake that they wait.
+        // A cache with less than half of the memory is not the cause of the stalls.
         let mut sizing = Sizing::default();
         next(&mut sizing, stalled(0, 512), 0);
         assert_eq!(next(&mut sizing, stalled(90_000, 512), 0), CAPACITY);

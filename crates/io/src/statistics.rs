@@ -1,8 +1,8 @@
-//! What was read, written and synced, by purpose, and how long it took.
+//! Counts, sizes and durations of reads, writes and syncs, by purpose.
 //!
-//! Recording takes no lock. Counters stand in a few shards, and a thread keeps to one of them, so
-//! two cores that read at once do not hand one cache line back and forth. A shard's counters for a
-//! purpose are made when that purpose is first used there.
+//! Recording takes no lock. Counters are sharded, and a thread always uses the same shard, so that
+//! two cores that read at once do not contend for a cache line. A shard's counters for a purpose
+//! are allocated when that purpose is first used there.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use crate::purpose::Purpose;
 
 pub(crate) const SHARDS: usize = 4;
 
-/// The figures of one [`crate::Storage`]. Only calls that succeeded are counted. Safe to use from
+/// The statistics of one [`crate::Storage`]. Only successful calls are counted. Safe to use from
 /// any thread.
 #[derive(Debug, Default)]
 pub struct Statistics {
@@ -54,7 +54,7 @@ impl Counters {
     }
 }
 
-/// The shard that this thread records into: threads take them in turn.
+/// Returns the shard that this thread records into: threads are assigned round-robin.
 pub(crate) fn shard_of_this_thread() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
@@ -67,17 +67,17 @@ pub(crate) fn shard_of_this_thread() -> usize {
 }
 
 impl Statistics {
-    /// Figures that are all zero.
+    /// Creates statistics that are all zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, with users' reads judged in this clock's time.
+    /// Creates statistics whose [`Foreground`] uses this clock.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self { shards: Default::default(), foreground: Arc::new(Foreground::new(clock)) }
     }
 
-    /// Counts a file opened or created.
+    /// Counts one file opened or created.
     pub fn record_open(&self, purpose: Purpose) {
         self.counters(purpose).opens.fetch_add(1, Relaxed);
     }
@@ -92,7 +92,7 @@ impl Statistics {
         }
     }
 
-    /// How users' reads fare at the device.
+    /// Returns the tracker of users' reads at the device.
     pub fn foreground(&self) -> &Arc<Foreground> {
         &self.foreground
     }
@@ -109,7 +109,7 @@ impl Statistics {
         self.counters(purpose).syncs.record(duration_ns);
     }
 
-    /// The figures of one purpose so far.
+    /// Returns the figures of one purpose so far.
     pub fn snapshot(&self, purpose: Purpose) -> PurposeStatistics {
         let mut sum = PurposeStatistics::default();
         for shard in &self.shards {
@@ -130,20 +130,20 @@ impl Statistics {
     }
 }
 
-/// The figures of one purpose: a copy, as they were when it was taken.
+/// A copy of the figures of one purpose at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PurposeStatistics {
     /// Files opened or created.
     pub opens: u64,
-    /// Reads: how many, and how long they took.
+    /// Number and durations of reads.
     pub reads: Latencies,
     /// Bytes read.
     pub read_bytes: u64,
-    /// Writes: how many, and how long they took.
+    /// Number and durations of writes.
     pub writes: Latencies,
     /// Bytes written.
     pub written_bytes: u64,
-    /// Syncs: how many, and how long they took.
+    /// Number and durations of syncs.
     pub syncs: Latencies,
 }
 

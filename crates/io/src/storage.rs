@@ -1,18 +1,18 @@
-//! The seam between the engine and the disk.
+//! The interface between the engine and the disk.
 //!
 //! A [`Storage`] stands for one file system as one process sees it. All of it is safe to call from
 //! any thread.
 //!
 //! # Durability
 //!
-//! What a backend promises, and what the simulated one takes away in a crash:
-//! - Bytes written are durable once a sync of that file that began after the write has returned,
-//!   or the call that wrote them, where that is [`WriteFile::write_durably_at`]. What was written
-//!   before by other calls, that one says nothing of.
+//! What a backend guarantees, and what the simulated one takes away in a crash:
+//! - Written bytes are durable once a sync of the file that began after the write has returned, or
+//!   once [`WriteFile::write_durably_at`] has returned, which guarantees nothing for the bytes of
+//!   earlier calls.
 //! - A name (a file created, renamed, linked or removed) is durable once a sync of its directory
 //!   has returned. A file's own sync does not make its name durable.
-//! - After a failed sync nothing is known about the bytes written since the last good one; it is
-//!   never retried.
+//! - After a failed sync nothing is known about the bytes written since the last successful one. It
+//!   is never retried.
 
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -26,14 +26,14 @@ use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
 use crate::{Error, Operation, Result};
 
-/// What to do about a file that may already be there.
+/// What to do about a file that may already exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Create {
-    /// It must not be there.
+    /// The file must not exist.
     New,
-    /// It is made empty if it is there.
+    /// The file is truncated if it exists.
     Truncate,
-    /// It must be there and is kept: a log taken up again or recycled.
+    /// The file must exist and is kept: a log that is continued or recycled.
     Existing,
 }
 
@@ -47,7 +47,7 @@ pub struct DirectoryEntry {
     pub is_directory: bool,
 }
 
-/// One name in a directory, while the directory is read.
+/// One name in a directory, while the directory is being read.
 pub struct ListedEntry<'a> {
     /// As [`DirectoryEntry::name`].
     pub name: &'a str,
@@ -57,8 +57,7 @@ pub struct ListedEntry<'a> {
 }
 
 impl ListedEntry<'_> {
-    /// The length of the file in bytes. It is asked for only now, but more quickly than by its
-    /// path.
+    /// Returns the length of the file in bytes, which is read only now, but faster than by path.
     ///
     /// # Errors
     /// As [`Storage::metadata`].
@@ -67,7 +66,7 @@ impl ListedEntry<'_> {
     }
 }
 
-/// What is known of a file without reading it.
+/// What is known about a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMetadata {
     /// The length in bytes.
@@ -78,45 +77,45 @@ pub struct FileMetadata {
     pub modified_us: u64,
 }
 
-/// What a file or directory is, whatever path leads to it. It stays the same while it is renamed;
-/// the system may give the inode of one that was removed to another.
+/// Identifies a file or directory, whatever path leads to it. A rename does not change it; the
+/// system may reuse the inode of a removed file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FileIdentity {
-    /// The device that it is on. Some filesystems get another number each time they are mounted.
+    /// The device number. Some filesystems get a new one each time they are mounted.
     pub device: u64,
-    /// The number of its inode.
+    /// The inode number.
     pub inode: u64,
 }
 
-/// What a filesystem says of direct I/O on a file.
+/// What a filesystem reports about direct I/O on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DirectIo {
-    /// It can: offset, length and memory are multiples of so many bytes.
+    /// Supported: offset, length and memory are multiples of this many bytes.
     Aligned(u32),
-    /// It cannot.
+    /// Not supported.
     Refused,
-    /// It does not say: only trying tells.
+    /// Not reported: only trying tells.
     Unknown,
 }
 
-/// What a filesystem can do, as far as it says without being tried.
+/// What a filesystem supports, as far as it reports that without being tried.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     /// The filesystem's name: `ext4`, `xfs`.
     pub filesystem: String,
-    /// Direct I/O on the file that was asked about.
+    /// Direct I/O on the queried file.
     pub direct_io: DirectIo,
-    /// Why direct writes lose data there, where they do.
+    /// Why direct writes lose data there, if they do.
     pub direct_write_fault: Option<&'static str>,
-    /// The largest request that the device takes as one, in bytes (`max_sectors_kb`), if it says
-    /// so.
+    /// The largest request that the device accepts as one, in bytes (`max_sectors_kb`), if it
+    /// reports that.
     pub request_bytes_max: Option<usize>,
 }
 
 /// A file system: the real one, or one that is simulated.
 pub trait Storage: Debug + Send + Sync + 'static {
-    /// Opens a file for reading at any offset. A filesystem that refuses [`IoMode::Direct`] is an
-    /// error of kind `Unsupported`, here and in [`Self::create`].
+    /// Opens a file for reading at any offset. If the filesystem refuses [`IoMode::Direct`], the
+    /// error is of kind `Unsupported`, here and in [`Self::create`].
     fn open(&self, path: &Path, mode: IoMode, purpose: Purpose) -> Result<Arc<dyn ReadFile>>;
 
     /// Opens a file for writing at any offset.
@@ -128,8 +127,7 @@ pub trait Storage: Debug + Send + Sync + 'static {
         purpose: Purpose,
     ) -> Result<Box<dyn WriteFile>>;
 
-    /// Gives a file or directory another name; a file or an empty directory that had it is
-    /// replaced.
+    /// Renames a file or directory; a file or an empty directory with the new name is replaced.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
 
     /// Removes a file.
@@ -138,18 +136,18 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// Removes an empty directory.
     fn remove_directory(&self, path: &Path) -> Result<()>;
 
-    /// Gives a file a second name, which must not be there. Of a symbolic link, it is the file that
-    /// it leads to which gets the name.
+    /// Gives a file a second name, which must not exist. For a symbolic link, the target gets the
+    /// name.
     fn link(&self, existing: &Path, new: &Path) -> Result<()>;
 
-    /// The names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     fn list(&self, directory: &Path) -> Result<Vec<DirectoryEntry>>;
 
-    /// Visits the names in a directory, in any order, until a visit fails. For very many names this
+    /// Visits the names in a directory, in any order, until a visit fails. For many names this
     /// takes less time and memory than [`Self::list`].
     ///
     /// # Errors
-    /// Those of listing it, and the visit's.
+    /// Errors of listing, and the visit's.
     fn visit_entries(
         &self,
         directory: &Path,
@@ -162,16 +160,17 @@ pub trait Storage: Debug + Send + Sync + 'static {
         Ok(())
     }
 
-    /// Creates a directory and those above it; one that is there is left as it is.
+    /// Creates a directory and its parents; an existing one is left as it is.
     fn create_directory(&self, path: &Path) -> Result<()>;
 
-    /// A file's length, kind and time.
+    /// Returns a file's length, kind and modification time.
     fn metadata(&self, path: &Path) -> Result<FileMetadata>;
 
-    /// What the file or directory is that a path leads to; symbolic links are followed.
+    /// Returns the identity of the file or directory that a path leads to; symbolic links are
+    /// followed.
     ///
-    /// The default tells files apart by the text of their paths. A backend in which a directory can
-    /// have several names must tell better.
+    /// The default distinguishes files by the text of their paths. A backend in which a directory
+    /// can have several names must do better.
     fn identity(&self, path: &Path) -> Result<FileIdentity> {
         self.metadata(path)?;
         let mut hasher = DefaultHasher::new();
@@ -179,83 +178,86 @@ pub trait Storage: Debug + Send + Sync + 'static {
         Ok(FileIdentity { device: 0, inode: hasher.finish() })
     }
 
-    /// The absolute path of a file or directory, without symbolic links, `.` and `..`. The default
-    /// returns the path unchanged.
+    /// Returns the absolute path of a file or directory, without symbolic links, `.` and `..`. The
+    /// default returns the path unchanged.
     fn canonical_path(&self, path: &Path) -> Result<PathBuf> {
         self.metadata(path)?;
         Ok(path.to_owned())
     }
 
-    /// What the filesystem of a file can do. Of a directory, direct I/O is unknown.
+    /// Returns what the filesystem of a file supports. For a directory, direct I/O is unknown.
     fn capabilities(&self, path: &Path) -> Result<Capabilities>;
 
-    /// How many pages of a file are in the page cache; `None` where the system does not tell.
+    /// Returns how many pages of a file are in the page cache; `None` where the system does not
+    /// report it.
     fn resident_pages(&self, path: &Path) -> Result<Option<u64>>;
 
     /// Makes the names in a directory durable.
     fn sync_directory(&self, directory: &Path) -> Result<()>;
 
-    /// Takes the exclusive lock on a file, which is created if it is not there, and holds it until
-    /// the guard is dropped. A lock held by another process or elsewhere in this one is an error of
-    /// kind `WouldBlock`; it is never waited for. Others may open the file. It counts for the file
-    /// that has the name after it was taken: a file that loses its name keeps nobody out.
+    /// Takes the exclusive lock on a file, which is created if it does not exist, and holds it
+    /// until the guard is dropped. It never waits: if the lock is held by another process or
+    /// elsewhere in this one, the error is of kind `WouldBlock`. Others may open the file. The lock
+    /// is on the file that has the name once it is taken: a file that loses its name keeps nobody
+    /// out.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
 
-    /// What was opened, read, written and synced through this storage so far.
+    /// Returns the statistics of everything opened, read, written and synced through this storage.
     fn statistics(&self) -> &Statistics;
 }
 
-/// A lock on a file, held until this is dropped.
+/// A lock on a file, held until the guard is dropped.
 pub trait FileLock: Debug + Send + Sync {}
 
 /// A file open for reading. Reads at different offsets may run at once.
 ///
 /// In [`IoMode::Direct`] offset, length and memory are multiples of [`ReadFile::alignment`];
-/// anything else is an error of kind `InvalidInput`. A direct read that passes an unaligned end of
-/// the file is short. [`ReadFile::read_span`] reads anything in every mode.
+/// anything else is an error of kind `InvalidInput`. A direct read across an unaligned end of the
+/// file is short. [`ReadFile::read_span`] reads any span in every mode.
 pub trait ReadFile: Debug + Send + Sync {
-    /// Reads at `offset` into `buffer` and answers how many bytes came: fewer than asked only at
-    /// the end of the file or where the system gave fewer; zero only at the end.
+    /// Reads at `offset` into `buffer` and returns the number of bytes read: fewer than asked at
+    /// the end of the file or where the system returned fewer; zero only at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize>;
 
-    /// The length in bytes, as it is at this moment.
+    /// Returns the current length in bytes.
     fn length(&self) -> Result<u64>;
 
-    /// The path it was opened by.
+    /// Returns the path that the file was opened by.
     fn path(&self) -> &Path;
 
-    /// How its bytes move.
+    /// Returns the file's I/O mode.
     fn mode(&self) -> IoMode;
 
-    /// What direct transfers must be aligned to, in bytes: a power of two from [`ALIGNMENT`] to
+    /// Returns the alignment of direct transfers, in bytes: a power of two from [`ALIGNMENT`] to
     /// [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
     fn alignment(&self) -> usize {
         ALIGNMENT
     }
 
-    /// The descriptor, where a stream may have the kernel read through it by a ring of requests
-    /// ([`crate::stream`]), which then tells of it by [`Self::was_read`].
+    /// Returns the descriptor if a stream may have the kernel read through it by io_uring
+    /// ([`crate::stream`]), which then reports each read to [`Self::was_read`].
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Does what [`Self::read_at`] does beside reading, for `count` bytes at `offset` that came
-    /// through the descriptor: counts them, and lets go of their pages where the mode says so.
+    /// Accounts for `count` bytes at `offset` that were read through the descriptor, as
+    /// [`Self::read_at`] does: counts them, and drops their pages where the mode says so.
     fn was_read(&self, _offset: u64, _count: usize, _purpose: Purpose, _duration_ns: u64) {}
 
-    /// Tells the system that reads will be at random places, so that it reads nothing ahead. That
-    /// is advice: what becomes of it is nobody's error.
+    /// Advises the system that reads will be random, so that it reads nothing ahead. A failure is
+    /// ignored.
     fn advise_random(&self) {}
 
-    /// How many pages of a span, in bytes, are in the page cache; `None` where nobody tells.
+    /// Returns how many pages of a span, in bytes, are in the page cache; `None` where that is
+    /// unknown.
     fn resident_pages(&self, _offset: u64, _length: u64) -> Option<u64> {
         None
     }
 
-    /// Reads the `length` bytes at `offset`, which need not be aligned in any mode, and answers
+    /// Reads the `length` bytes at `offset`, which need not be aligned in any mode, and returns
     /// them: fewer only where the file ends. In [`IoMode::Direct`] the aligned span around them is
-    /// read, else exactly they are. They stay where they were read to: in `buffer`, which grows as
-    /// needed, and is to be kept for the next read.
+    /// read, otherwise exactly those bytes. The returned slice is part of `buffer`, which grows as
+    /// needed and should be kept for the next read.
     ///
     /// # Errors
     /// Those of [`Self::read_at`]; a span that ends past 2^64 is of kind `InvalidInput`.
@@ -289,7 +291,7 @@ pub trait ReadFile: Debug + Send + Sync {
         }
     }
 
-    /// Reads until `buffer` is full or the file ends, and answers how many bytes came.
+    /// Reads until `buffer` is full or the file ends, and returns the number of bytes read.
     fn read_full_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize> {
         let length = buffer.len();
         match read_as_far_as_possible(self, buffer, length, offset, purpose) {
@@ -299,10 +301,10 @@ pub trait ReadFile: Debug + Send + Sync {
     }
 }
 
-/// A file open for writing. One writer at a time. Alignment is as for [`ReadFile`].
+/// A file open for writing, by one writer at a time. Alignment is as for [`ReadFile`].
 pub trait WriteFile: Debug + Send + Sync {
-    /// Writes at `offset` and answers how many bytes went: fewer than given only where the system
-    /// took fewer.
+    /// Writes at `offset` and returns the number of bytes written: fewer than given only where the
+    /// system wrote fewer.
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize>;
 
     /// Makes the bytes, and the length needed to read them, durable.
@@ -317,20 +319,20 @@ pub trait WriteFile: Debug + Send + Sync {
     /// Reserves space for `length` bytes from `offset` without changing the file's length.
     fn allocate(&mut self, offset: u64, length: u64) -> Result<()>;
 
-    /// Starts writing back a span without waiting for it (`sync_file_range`); no durability follows
-    /// from it.
+    /// Starts writeback of a span without waiting for it (`sync_file_range`). It makes nothing
+    /// durable.
     fn start_writeback(&mut self, offset: u64, length: u64) -> Result<()>;
 
-    /// The length in bytes.
+    /// Returns the length in bytes.
     fn length(&self) -> Result<u64>;
 
-    /// The path it was opened by.
+    /// Returns the path that the file was opened by.
     fn path(&self) -> &Path;
 
-    /// How its bytes move.
+    /// Returns the file's I/O mode.
     fn mode(&self) -> IoMode;
 
-    /// What direct transfers must be aligned to, as [`ReadFile::alignment`].
+    /// Returns the alignment of direct transfers, as [`ReadFile::alignment`] does.
     fn alignment(&self) -> usize {
         ALIGNMENT
     }
@@ -350,9 +352,9 @@ pub trait WriteFile: Debug + Send + Sync {
         Ok(())
     }
 
-    /// Writes all of `parts`, one behind the other, at `offset`: in one call where the system takes
-    /// all of it, and durably, as [`Self::write_durably_at`], if `is_durable`. Each part's memory
-    /// and length are aligned as `offset` is.
+    /// Writes all of `parts`, one after the other, at `offset`: in one call if the system accepts
+    /// all of it, and durably, as [`Self::write_durably_at`] does, if `is_durable`. Each part's
+    /// memory and length are aligned as `offset` is.
     fn write_vectored_at(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -368,16 +370,17 @@ pub trait WriteFile: Debug + Send + Sync {
         if is_durable { self.sync_data(purpose) } else { Ok(()) }
     }
 
-    /// Writes all of `bytes` at `offset`, and makes them durable with what it takes to read them:
-    /// one call (`RWF_DSYNC`) where the system has it. After an error nothing is known of them.
+    /// Writes all of `bytes` at `offset`, and makes them durable with the metadata needed to read
+    /// them: one call (`RWF_DSYNC`) where the system supports it. After an error their state is
+    /// unknown.
     fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {
         self.write_all_at(bytes, offset, purpose)?;
         self.sync_data(purpose)
     }
 }
 
-/// Reads until `enough` bytes came, the file ends or a read fails, and answers how many came before
-/// that: maybe more than enough, up to the whole buffer.
+/// Reads until `enough` bytes are read, the file ends or a read fails, and returns the number of
+/// bytes read before that: possibly more than enough, up to the whole buffer.
 pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
     file: &F,
     buffer: &mut [u8],
@@ -388,7 +391,7 @@ pub(crate) fn read_as_far_as_possible<F: ReadFile + ?Sized>(
     read_on_as_far_as_possible(file, buffer, 0, enough, offset, purpose)
 }
 
-/// The same, where `done` bytes came already.
+/// Continues [`read_as_far_as_possible`] after `done` bytes.
 pub(crate) fn read_on_as_far_as_possible<F: ReadFile + ?Sized>(
     file: &F,
     buffer: &mut [u8],
@@ -409,8 +412,8 @@ pub(crate) fn read_on_as_far_as_possible<F: ReadFile + ?Sized>(
     (done, None)
 }
 
-/// A direct read that began again at a block brought nothing new: right at the end of the file, an
-/// error elsewhere.
+/// Called when a direct read that resumed at a block boundary returned nothing new: correct at the
+/// end of the file, an error elsewhere.
 fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<()> {
     if offset >= file.length()? {
         return Ok(());
@@ -418,8 +421,8 @@ fn stuck_before_the_end<F: ReadFile + ?Sized>(file: &F, offset: u64) -> Result<(
     Err(Error::at(Operation::Read, file.path(), offset, ErrorKind::UnexpectedEof))
 }
 
-/// Where a transfer of which `done` bytes went is taken up again. A direct one that stopped inside
-/// a block does that block again, since it can begin nowhere else.
+/// Returns where to resume a transfer after `done` bytes. A direct transfer that stopped inside a
+/// block repeats that block, since it must begin at a block boundary.
 pub(crate) fn resume_at(done: usize, mode: IoMode, alignment: usize) -> usize {
     match mode {
         IoMode::Direct => done - done % alignment,

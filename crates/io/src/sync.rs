@@ -1,11 +1,10 @@
-//! Locks and condition variables that outlive a panic, and a record of who takes them.
+//! Locks and condition variables that survive a panic, and a record of which threads take them.
 //!
-//! A thread that panics while it holds a lock leaves the data as complete as its last statement;
-//! every critical section keeps its data whole between statements, so the lock goes on rather than
-//! spreading the panic.
+//! A panic while a lock is held does not poison it: every critical section keeps its data
+//! consistent between statements, so other threads may continue.
 //!
-//! In builds with debug assertions [`locks_taken`] tells which locks a piece of work takes in its
-//! thread, so that a test can hold a path that must take none to its word.
+//! In builds with debug assertions [`locks_taken`] reports which locks a piece of work takes in its
+//! thread, so that a test can assert that a path takes none.
 
 use std::sync::{self, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
@@ -19,7 +18,7 @@ pub struct Mutex<T: ?Sized> {
 }
 
 impl<T> Mutex<T> {
-    /// One on this value.
+    /// Creates a lock on this value.
     pub const fn new(value: T) -> Self {
         Self {
             #[cfg(debug_assertions)]
@@ -30,7 +29,7 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    /// Takes the lock, when nobody else has it.
+    /// Takes the lock; waits until it is free.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn lock(&self) -> MutexGuard<'_, T> {
@@ -39,12 +38,12 @@ impl<T: ?Sized> Mutex<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The value: nobody else can have the lock.
+    /// Returns the value without locking: `&mut self` proves that nobody else holds the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes the lock, if nobody has it.
+    /// Takes the lock if it is free.
     #[inline]
     #[cfg_attr(debug_assertions, track_caller)]
     pub fn try_lock(&self) -> Option<MutexGuard<'_, T>> {
@@ -58,22 +57,22 @@ impl<T: ?Sized> Mutex<T> {
     }
 }
 
-/// What threads wait on that hold a lock.
+/// A condition variable for [`Mutex`].
 #[derive(Debug, Default)]
 pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    /// One that nobody waits on.
+    /// Creates one without waiting threads.
     pub const fn new() -> Self {
         Self(sync::Condvar::new())
     }
 
-    /// Releases the lock until this is notified, then takes it again. It may wake for no reason.
+    /// Releases the lock until this is notified, then takes it again. It may wake spuriously.
     pub fn wait<'a, T>(&self, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
         self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same for at most `limit`.
+    /// Waits as [`Self::wait`] does, for at most `limit`.
     pub fn wait_timeout<'a, T>(
         &self,
         guard: MutexGuard<'a, T>,
@@ -93,9 +92,9 @@ impl Condvar {
     }
 }
 
-/// Users wait for what this thread does from here on: a record is kept of the locks that it takes
-/// and threads of low weight take, too (`locks_shared_with_quiet_threads`). Without debug
-/// assertions it is not.
+/// Marks this thread as one that users wait for. Its locks are recorded, and those that
+/// low-priority threads also take are reported by `locks_shared_with_quiet_threads`. Has no effect
+/// without debug assertions.
 pub fn serve_users() {
     #[cfg(debug_assertions)]
     recording::become_foreground();
@@ -117,14 +116,14 @@ mod recording {
         static TAKEN: RefCell<Option<Vec<&'static Location<'static>>>> = const { RefCell::new(None) };
     }
 
-    /// Where in the code locks are taken in this thread while `work` is done.
+    /// Returns where in the code this thread takes locks while it does `work`.
     pub fn locks_taken(work: impl FnOnce()) -> Vec<&'static Location<'static>> {
         TAKEN.set(Some(Vec::new()));
         work();
         TAKEN.take().unwrap_or_default()
     }
 
-    /// Where a lock was taken by one kind of threads that the other kind takes, too.
+    /// Where one kind of thread took a lock that the other kind also takes.
     pub type SharedLock = &'static Location<'static>;
 
     static SHARED: Mutex<Vec<SharedLock>> = Mutex::new(Vec::new());
@@ -134,7 +133,7 @@ mod recording {
         static FOREGROUND: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Which kinds of threads have taken a lock.
+    /// The kinds of threads that have taken a lock.
     #[derive(Debug, Default)]
     pub(super) struct Takers(AtomicU8);
 
@@ -158,7 +157,7 @@ mod recording {
         }
     }
 
-    /// This thread is of low weight from here on.
+    /// Marks this thread as low-priority.
     pub(crate) fn become_quiet() {
         QUIET.set(true);
     }
@@ -167,7 +166,7 @@ mod recording {
         FOREGROUND.set(true);
     }
 
-    /// Does what a user waits for.
+    /// Does work that a user waits for.
     pub fn in_foreground<T>(work: impl FnOnce() -> T) -> T {
         FOREGROUND.set(true);
         let answer = work();
@@ -175,8 +174,9 @@ mod recording {
         answer
     }
 
-    /// Where locks were taken, so far and in any thread, that both threads of low weight and those
-    /// that [`in_foreground`] or [`serve_users`](super::serve_users) told of have taken.
+    /// Returns where locks were taken, so far and in any thread, that were taken both by
+    /// low-priority threads and by those marked by [`in_foreground`] or
+    /// [`serve_users`](super::serve_users).
     pub fn locks_shared_with_quiet_threads() -> Vec<SharedLock> {
         SHARED.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -185,7 +185,7 @@ mod recording {
     pub(super) fn note(takers: &Takers) {
         let caller = Location::caller();
         takers.note(caller);
-        // A lock in a thread that ends is nobody's question.
+        // Locks that a thread takes while it ends are of no interest.
         let _ = TAKEN.try_with(|taken| {
             if let Some(taken) = taken.borrow_mut().as_mut() {
                 taken.push(caller);

@@ -1,4 +1,4 @@
-//! The one home of threads: each has a name and is joined.
+//! The only place that starts threads: each has a name and is joined.
 
 use std::fmt;
 use std::io;
@@ -7,26 +7,25 @@ use std::time::Duration;
 
 use crate::posix::system;
 
-/// How a thread competes for processors with others.
+/// A thread's scheduling weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// As any other.
+    /// The default weight.
     Normal,
-    /// It gets what others leave: a thread of normal weight that wants to run takes its place at
-    /// once (`SCHED_IDLE`), and so do its requests at a device whose scheduler knows of priorities.
-    /// It stays so until it ends, since getting weight back takes a privilege. It must hold no lock
-    /// that a thread of normal weight waits for.
+    /// Low priority: the thread runs only where others leave processor time. A thread of normal
+    /// weight preempts it at once (`SCHED_IDLE`), and so do its requests at a device whose
+    /// scheduler supports priorities. The weight stays until the thread ends, since raising it
+    /// takes a privilege. The thread must hold no lock that a thread of normal weight waits for.
     Quiet,
 }
 
-/// A running thread. Dropping it waits for the thread to end, so whoever drops it has asked it to
-/// end before.
+/// A running thread. Dropping it joins the thread, which must have been asked to end before.
 #[derive(Debug)]
 pub struct Thread<T = ()> {
     handle: Option<JoinHandle<T>>,
 }
 
-/// A thread that the system did not start: what the error of [`spawn`] holds.
+/// The source of an error of [`spawn`]: the system did not start the thread.
 #[derive(Debug)]
 pub struct NotStarted {
     name: String,
@@ -54,8 +53,8 @@ impl std::error::Error for NotStarted {
 /// Starts a thread. Linux shows the first 15 bytes of its name.
 ///
 /// # Errors
-/// The system's kind, where it has no room for another thread, with a [`NotStarted`] that names the
-/// thread.
+/// The system's error kind, where it has no room for another thread, with a [`NotStarted`] that
+/// names the thread.
 ///
 /// # Panics
 /// If `name` holds a NUL byte.
@@ -73,7 +72,7 @@ pub fn spawn<T: Send + 'static>(
 #[cfg(debug_assertions)]
 pub use starts::with_starts_left;
 
-/// A system without room for threads, for tests.
+/// Simulates a system without room for threads, for tests.
 #[cfg(debug_assertions)]
 mod starts {
     use std::cell::Cell;
@@ -83,7 +82,7 @@ mod starts {
         static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 
-    /// Gives the rest back, also after a panic.
+    /// Restores the limit, also after a panic.
     struct Restoring(usize);
 
     impl Drop for Restoring {
@@ -92,8 +91,8 @@ mod starts {
         }
     }
 
-    /// Does some work as where the system has room for `count` more threads: those that the calling
-    /// thread starts beyond are refused. Only with debug assertions.
+    /// Does some work as if the system had room for `count` more threads: those that the calling
+    /// thread starts beyond that are refused. Only with debug assertions.
     pub fn with_starts_left<T>(count: usize, work: impl FnOnce() -> T) -> T {
         let _restoring = Restoring(LEFT.replace(count));
         work()
@@ -102,7 +101,7 @@ mod starts {
     pub(super) fn take_one() -> io::Result<()> {
         match LEFT.get() {
             usize::MAX => {}
-            // What Linux answers at a limit of processes.
+            // The error that Linux returns at a limit on processes.
             0 => return Err(io::ErrorKind::WouldBlock.into()),
             left => LEFT.set(left - 1),
         }
@@ -110,7 +109,7 @@ mod starts {
     }
 }
 
-/// The same for a thread of some weight. Where the system refuses to lower it, the weight stays
+/// Starts a thread of the given weight. Where the system refuses to lower it, the weight stays
 /// normal.
 ///
 /// # Errors
@@ -135,7 +134,7 @@ pub fn spawn_with<T: Send + 'static>(
 }
 
 impl<T> Thread<T> {
-    /// Waits for the thread to end and answers what it answered, or what it panicked with.
+    /// Waits for the thread to end and returns its result, or what it panicked with.
     pub fn join(mut self) -> std::thread::Result<T> {
         match self.handle.take() {
             Some(handle) => handle.join(),
@@ -145,7 +144,7 @@ impl<T> Thread<T> {
         }
     }
 
-    /// Whether the thread has ended, so that joining it will not wait.
+    /// Returns whether the thread has ended, so that joining it does not wait.
     pub fn is_finished(&self) -> bool {
         self.handle.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -156,20 +155,20 @@ impl<T> Drop for Thread<T> {
         let Some(handle) = self.handle.take() else { return };
         // A thread that drops its own guard cannot wait for itself; it is ending anyway.
         if handle.thread().id() != std::thread::current().id() {
-            // A panic was reported by the panic hook where it happened; raising it in a drop would
-            // abort.
+            // The panic hook has already reported a panic; raising it again in a drop would abort.
             let _ = handle.join();
         }
     }
 }
 
-/// How long the calling thread has run on processors since it began.
+/// Returns how long the calling thread has run on processors since it began.
 pub fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// The number of the processor that the calling thread runs on. It may be another one at once.
+/// Returns the number of the processor that the calling thread runs on, which may change at any
+/// time.
 #[inline]
 pub fn current_processor() -> usize {
     rustix::thread::sched_getcpu()

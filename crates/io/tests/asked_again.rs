@@ -1,5 +1,5 @@
-//! What happens when several ask, or one asks again: streams after an error and beside each other,
-//! trials of one directory.
+//! Repeated and concurrent requests: streams after an error and next to each other, trials of one
+//! directory.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The real disk and the simulated one give the same answers to the same calls.
+//! The real disk and the simulated one return the same results for the same calls.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::ErrorKind;

@@ -1,4 +1,4 @@
-//! What the simulated disk keeps and loses in a crash.
+//! The state that the simulated disk keeps and loses in a crash.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,4 +1,4 @@
-//! Faults of the simulated disk: each strikes where the plan says and nowhere else.
+//! Faults of the simulated disk: each strikes exactly where the plan says.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Streams give way to users who wait for the device, and go on when they do not.
+//! Streams reduce their requests while users wait for the device, and continue when they do not.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What only the real disk has: locks between processes, direct I/O that is refused, figures with
-//! real durations.
+//! Features of the real disk only: locks between processes, direct I/O that is refused, statistics
+//! with real durations.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::io::ErrorKind;

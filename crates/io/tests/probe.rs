@@ -1,4 +1,4 @@
-//! What I/O modes come to on filesystems of several kinds, and in the simulated one.
+//! The effect of I/O modes on filesystems of several kinds, and on the simulated one.
 
 use std::path::Path;
 

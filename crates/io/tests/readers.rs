@@ -1,4 +1,4 @@
-//! Streams of reads that go from file to file, change their depth and keep to a pace.
+//! Streams of reads that move from file to file, change their depth and are rate-limited.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::path::{Path, PathBuf};

@@ -1,5 +1,4 @@
-//! Streams whose requests the kernel makes by io_uring: what it does not finish, what fails, and
-//! what is under way when a stream ends.
+//! Streams that use io_uring: short and failed requests, and requests in flight when a stream ends.
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

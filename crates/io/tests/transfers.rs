@@ -1,4 +1,5 @@
-//! Whole transfers over files that move less than asked: resumed, or an error, never a loop.
+//! Complete transfers on files that move fewer bytes than requested: they resume or fail, but never
+//! loop.
 
 use std::io::ErrorKind;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Direct streams of which some spans stay in the page cache.
+//! Direct streams that keep some spans in the page cache.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use std::path::Path;

@@ -62,25 +62,25 @@ impl Error {
         Self(Arc::new(Inner { kind, message, path: None, offset: None, source: None }))
     }
 
-    /// A wrong call, option or batch.
+    /// Creates the error for an invalid call, option or batch.
     #[cold]
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// Something that does not exist.
+    /// Creates the error for something that does not exist.
     #[cold]
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// A call on what was closed or deleted.
+    /// Creates the error for a call on something that was closed or deleted.
     #[cold]
     pub(crate) fn closed(what: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Closed, format!("{what} was closed"))
     }
 
-    /// Damage at an offset of a file, in bytes.
+    /// Creates the error for damage at an offset of a file, in bytes.
     #[cold]
     pub(crate) fn corruption(path: &Path, offset: u64, message: impl Into<String>) -> Self {
         Self(Arc::new(Inner {
@@ -92,7 +92,7 @@ impl Error {
         }))
     }
 
-    /// A decoder's error about bytes of `path` that begin at `base`.
+    /// Converts a decoder's error about bytes of `path` that begin at `base`.
     #[cold]
     pub(crate) fn decoding(path: &Path, base: u64, error: format::Error) -> Self {
         match error.at(base) {
@@ -109,7 +109,7 @@ impl Error {
         }
     }
 
-    /// The same error with what was being done in front of its message.
+    /// Returns the error with a description of the operation in front of its message.
     #[must_use]
     pub(crate) fn while_doing(mut self, what: impl fmt::Display) -> Self {
         let inner = Arc::make_mut(&mut self.0);

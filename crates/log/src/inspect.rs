@@ -243,7 +243,8 @@ impl PartitionFiles<'_> {
     /// Visits the batches from the one with an offset on, until `visit` returns false.
     ///
     /// # Errors
-    /// Corruption, with file and offset, but at the end of the last segment; those of the system.
+    /// Corruption, with file and offset, except at the end of the last segment; those of the
+    /// system.
     pub fn visit(
         &self,
         from: u64,

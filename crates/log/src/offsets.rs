@@ -191,7 +191,7 @@ impl Offsets {
         }
     }
 
-    /// Refuses further offsets and ends [`Self::work`].
+    /// Rejects further offsets and ends [`Self::work`].
     pub(crate) fn close(&self) {
         self.state.lock().is_closed = true;
         self.changed.notify_all();

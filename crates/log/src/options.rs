@@ -55,7 +55,7 @@ pub struct TopicOptions {
     pub messages_required_to_save: u32,
     /// Unpersisted bytes that trigger a persist.
     pub size_of_messages_required_to_save: u64,
-    /// Longest time that a message stays unpersisted, in microseconds.
+    /// Maximum time that a message stays unpersisted, in microseconds.
     pub save_interval_us: u64,
     /// Size at which a segment is sealed, in bytes.
     pub segment_bytes: u64,
@@ -65,8 +65,8 @@ pub struct TopicOptions {
     pub partition_bytes_max: Option<u64>,
     /// Handling of partial blocks.
     pub partial_blocks: PartialBlocks,
-    /// Whether stored offsets of consumers are to survive a power cut. The log only keeps this for
-    /// its callers, who say so each time they store one.
+    /// Whether stored offsets of consumers should survive a power cut. The log only stores this for
+    /// its callers, which request it for each offset.
     pub are_offsets_durable: bool,
     /// Text that an application keeps with the topic; the log does not interpret it.
     pub attributes: String,

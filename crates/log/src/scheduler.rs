@@ -133,7 +133,7 @@ impl Scheduler {
         }
     }
 
-    /// Does all work that is due at this moment, in the calling thread.
+    /// Runs all work that is due now, in the calling thread.
     pub(crate) fn run_pending(&self, clock: &dyn Clock) {
         loop {
             let now_ns = clock.monotonic_ns();

@@ -1,5 +1,5 @@
-//! Locks, atomics and published values: those of the system, or in builds with `--cfg shuttle`
-//! those of the model checker shuttle, which then schedules the threads.
+//! Locks, atomics and published values: the system's, or with `--cfg shuttle` those of the model
+//! checker shuttle, which then schedules the threads.
 
 #[cfg(not(shuttle))]
 pub(crate) use std::sync::atomic;
@@ -29,7 +29,7 @@ impl<T> Published<T> {
         Self(arc_swap::ArcSwapOption::new(value))
     }
 
-    /// Returns the value at this moment.
+    /// Returns the current value.
     pub(crate) fn load(&self) -> Option<Arc<T>> {
         self.0.load_full()
     }

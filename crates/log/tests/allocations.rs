@@ -1,4 +1,4 @@
-//! Appending and polling allocate nothing for each message.
+//! Appending and polling do not allocate per message.
 
 #[path = "../../engine/tests/common/counting.rs"]
 mod counting;

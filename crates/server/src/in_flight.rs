@@ -1,11 +1,12 @@
 //! The bound on the bytes of requests and replies in memory.
 //!
 //! The bound is divided: half of it is for large requests, three eighths are for replies, and an
-//! eighth is for small requests. Whoever fills one share makes nobody wait for another. Requests
-//! and replies that fit into a connection's own buffers are not counted, so that logins and small
-//! commands never wait.
+//! eighth is for small requests. Filling one share does not block the others. Requests and replies
+//! that fit into a connection's own buffers are not counted, so that logins and small commands
+//! never wait.
 //!
-//! A request or reply that is larger than its share takes all of the share, and then exceeds it.
+//! A request or reply that is larger than its share waits for all of the share, and then exceeds
+//! it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +16,7 @@ use tokio::sync::Semaphore;
 /// Size up to which requests and replies are not counted, in bytes. The number of connections
 /// bounds these.
 pub(crate) const UNCOUNTED_BYTES: usize = 16 << 10;
-/// Size up to which a request is a small one, in bytes.
+/// Size up to which a request counts as small, in bytes.
 const SMALL_BYTES: usize = 64 << 10;
 /// Unit of the bound, in bytes.
 const UNIT: usize = 1 << 10;
@@ -29,7 +30,7 @@ pub(crate) struct InFlight {
 }
 
 impl InFlight {
-    /// A bound, in bytes.
+    /// Creates a bound, in bytes.
     pub(crate) fn new(bytes_max: usize) -> Self {
         let eighth = bytes_max / 8;
         let large = bytes_max / 2;
@@ -40,13 +41,13 @@ impl InFlight {
         }
     }
 
-    /// Waits until there is room for a request; returns none for one that is not counted.
+    /// Waits until there is room for a request; returns `None` for one that is not counted.
     pub(crate) async fn request(&self, bytes: usize) -> Option<Room> {
         let pool = if bytes > SMALL_BYTES { &self.large } else { &self.small };
         if bytes > UNCOUNTED_BYTES { Some(pool.reserve(bytes).await) } else { None }
     }
 
-    /// Waits until there is room for a reply; returns none for one that is not counted.
+    /// Waits until there is room for a reply; returns `None` for one that is not counted.
     pub(crate) async fn reply(&self, bytes: usize) -> Option<Room> {
         if bytes > UNCOUNTED_BYTES { Some(self.replies.reserve(bytes).await) } else { None }
     }
@@ -76,7 +77,7 @@ impl Pool {
         (self.units_max - self.units.available_permits().min(self.units_max)) * UNIT
     }
 
-    /// Returns the units of so many bytes; never more than there are.
+    /// Returns the units of `bytes`; never more than the pool has.
     fn units_of(&self, bytes: usize) -> usize {
         bytes.div_ceil(UNIT).min(self.units_max)
     }
@@ -94,7 +95,7 @@ impl Pool {
             let wanted = u32::try_from(units).unwrap_or(u32::MAX);
             match self.units.acquire_many(wanted).await {
                 Ok(permit) => permit.forget(),
-                // Nobody closes it.
+                // It is never closed.
                 Err(_) => units = 0,
             }
         }
@@ -102,7 +103,7 @@ impl Pool {
     }
 }
 
-/// Somebody who waits, until this is dropped.
+/// A waiter, counted until this is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -131,8 +132,8 @@ impl Room {
         self.pool.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Makes it room for `bytes`, without waiting. Returns false where there is no more; it is then
-    /// as large as before.
+    /// Resizes it to `bytes`, without waiting. Returns false if there is no more room; the size is
+    /// then unchanged.
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         let units = self.pool.units_of(bytes);
         if units > self.units && !self.pool.try_take(units - self.units) {

@@ -21,9 +21,9 @@
 //! | `http` | metrics and health |
 //! | [`import`] | filling a log from a server that runs |
 //!
-//! `state` holds what all handlers share. Streams, topics and partitions are the log's; users,
-//! tokens and groups are records beside them in its catalog, so that one journal orders all
-//! changes of metadata.
+//! `state` holds the state that all handlers share. Streams, topics and partitions are the log's;
+//! users, tokens and groups are records in its catalog, so that one journal orders all changes of
+//! metadata.
 
 mod command;
 mod config;

@@ -11,9 +11,9 @@ use tracing::{debug, warn};
 
 use crate::server::ServerError;
 
-/// Time to wait after the system refused a connection, for want of descriptors for example.
+/// Pause after the system refused a connection, for example because it has no descriptors left.
 const PAUSE: Duration = Duration::from_millis(100);
-/// Time between warnings of one kind.
+/// Minimum time between warnings of one kind.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Time without a byte after which a connection is probed.
@@ -68,8 +68,7 @@ pub(crate) async fn accept(
     }
 }
 
-/// Sets the options of a connection: a reply goes out at once, and a client that is not there any
-/// more is noticed.
+/// Sets the options of a connection: replies are sent at once, and a dead client is detected.
 fn configure(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;
@@ -78,12 +77,12 @@ fn configure(stream: &TcpStream) -> std::io::Result<()> {
     Ok(sockopt::set_socket_keepalive(stream, true)?)
 }
 
-/// Bounds the number of warnings of what clients can cause as often as they like.
+/// Limits the rate of warnings that clients can cause.
 #[derive(Debug, Default)]
 pub(crate) struct Seldom(Option<Instant>);
 
 impl Seldom {
-    /// Returns whether the last time that it did so is long ago.
+    /// Returns whether the next warning is due.
     pub(crate) fn is_due(&mut self) -> bool {
         let now = Instant::now();
         let is_due = self.0.is_none_or(|last| now.duration_since(last) >= WARNING_INTERVAL);

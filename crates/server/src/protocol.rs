@@ -13,17 +13,17 @@ use iggy_binary_protocol::{
 
 /// Length of a frame's header, in bytes.
 pub(crate) const HEADER_BYTES: usize = HEADER_SIZE;
-/// Length of the section that says "no error" at the beginning of some replies, in bytes.
+/// Length of the "no error" section at the beginning of some replies, in bytes.
 const RESULT_BYTES: usize = RESULT_COUNT_LEN;
 /// Offset of the command in all headers.
 const COMMAND_OFFSET: usize = 60;
 /// Range of the client's id in a request's header.
 const CLIENT_RANGE: std::ops::Range<usize> = 128..144;
 
-/// What a request's header says.
+/// The header of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Head {
-    /// The id that the client gave itself.
+    /// The id that the client chose.
     pub(crate) client: u128,
     /// Number of the request within the session; 0 for requests that change nothing.
     pub(crate) request: u64,
@@ -32,20 +32,21 @@ pub(crate) struct Head {
     pub(crate) operation: Operation,
     /// Code of the command; 0 for a login, whose body says which one it is.
     pub(crate) code: u32,
-    /// Checksum of the body that tells a repeated request from another one with its number.
+    /// Checksum of the body, which distinguishes a repeated request from a different one with its
+    /// number.
     pub(crate) checksum: u128,
 }
 
 /// A header with a value that no client sends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidHead {
-    /// The id that the client gave itself.
+    /// The id that the client chose.
     pub(crate) client: u128,
     pub(crate) reason: EvictionReason,
 }
 
-/// Returns the length of a request's body, in bytes. `None` where the size is below the header's or
-/// above the largest frame's, or the command is no request: the next frame cannot be found then.
+/// Returns the length of a request's body, in bytes. `None` if the size is below the header's or
+/// above the maximum, or the command is no request: then the next frame cannot be located.
 pub(crate) fn body_bytes(header: &[u8; HEADER_BYTES], frame_bytes_max: usize) -> Option<usize> {
     let size = read_size_field(header)? as usize;
     let is_request = header[COMMAND_OFFSET] == Command::Request as u8;
@@ -87,7 +88,7 @@ pub(crate) fn decode_head(bytes: &[u8; HEADER_BYTES]) -> Result<Head, InvalidHea
 }
 
 impl Head {
-    /// Returns whether the request changes something, and so is answered once for its number.
+    /// Returns whether the request changes something, so that it is executed once per number.
     pub(crate) fn is_replicated(&self) -> bool {
         !matches!(
             self.operation,
@@ -123,7 +124,7 @@ impl Head {
     }
 }
 
-/// What a reply begins with.
+/// The start of a reply.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ReplyStart {
     bytes: [u8; HEADER_BYTES + RESULT_BYTES],
@@ -138,7 +139,7 @@ impl AsRef<[u8]> for ReplyStart {
 
 /// Encodes the frame that ends a session.
 pub(crate) fn encode_eviction(client: u128, reason: EvictionReason) -> [u8; HEADER_BYTES] {
-    // The client's decoder wants an id.
+    // The client's decoder requires an id.
     let client = client.max(1);
     let header = match reason {
         EvictionReason::IncompatibleProtocol => EvictionHeader::incompatible_protocol(

@@ -41,18 +41,18 @@ const LOG: &str = "log";
 const IGGY_ENTRIES: &[&str] = &["streams", "state", "metadata", "server.superblock"];
 /// Mode of the directory of all data.
 const PRIVATE: u32 = 0o700;
-/// Time between looks at heartbeats, groups and expired tokens.
+/// Interval between two checks of heartbeats, groups and expired tokens.
 const TICK: Duration = Duration::from_secs(1);
-/// Longest time that a shutdown waits for requests under way.
+/// Maximum time that a shutdown waits for requests in progress.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Why a server does not start or end.
+/// Why a server failed to start or end.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerError {
     /// The log cannot be opened, or not be closed.
     Log(tailwater_log::Error),
-    /// The directory holds Apache Iggy's data, which nothing here writes to.
+    /// The directory contains Apache Iggy's data, which is never written to.
     ForeignData(String),
     /// An address cannot be listened on.
     Listen {
@@ -60,7 +60,7 @@ pub enum ServerError {
         key: &'static str,
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A certificate or key cannot be used.
@@ -109,16 +109,16 @@ impl From<tailwater_io::Error> for ServerError {
     }
 }
 
-/// Where a server listens.
+/// The addresses of a server.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Addresses {
-    /// For clients; none where `[tcp]` is off.
+    /// For clients; `None` if `[tcp]` is off.
     pub tcp: Option<SocketAddr>,
-    /// For metrics and health; none where `[http]` is off.
+    /// For metrics and health; `None` if `[http]` is off.
     pub http: Option<SocketAddr>,
 }
 
-/// What a shutdown came to.
+/// The result of a shutdown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shutdown {
     /// Time that it took.
@@ -165,15 +165,15 @@ impl Server {
             http: http.as_ref().and_then(|(listener, _)| address(listener)),
         };
         let log = open_log(&storage, &config)?;
-        // From here on the directory is this server's. What an earlier one left is not true.
+        // From here on the directory is this server's. The file of an earlier server is outdated.
         config::remove_current(&*storage, &config)?;
         command::apply_config(&log, &config)?;
         let groups = Groups::open(&log, &config)?;
         config::write_current(&*storage, &config, addresses.tcp, addresses.http)?;
-        // Last: a password that is made up here is known to nobody where the start fails.
+        // Last: a password that is generated here would be lost if the start failed later.
         let opened = Users::open(&log, &config);
         if opened.is_err() {
-            // It says that somebody listens; the error that counts is the other one.
+            // The file claims that a server listens; the first error is the one to return.
             let _ = config::remove_current(&*storage, &config);
         }
         let (users, root_password) = opened?;
@@ -207,32 +207,31 @@ impl Server {
         self.addresses
     }
 
-    /// Returns the password that was made up for the root user of a new directory.
+    /// Returns the password that was generated for the root user of a new directory.
     pub fn root_password(&self) -> Option<&str> {
         self.root_password.as_ref().map(RandomPassword::reveal)
     }
 
-    /// Returns whether others than this machine's users can reach the server, and can log in as
-    /// iggy with the password iggy.
+    /// Returns whether the server is reachable from other machines with the credentials iggy/iggy.
     pub fn has_exposed_defaults(&self) -> bool {
         self.has_exposed_defaults
     }
 
-    /// Returns what its tasks share, for tests that look into it.
+    /// Returns the state that its tasks share, for tests.
     #[cfg(test)]
     pub(crate) fn state(&self) -> &Arc<State> {
         &self.state
     }
 
-    /// Returns what opening the log found.
+    /// Returns the findings of opening the log.
     pub fn open_report(&self) -> &OpenReport {
         self.state.log.open_report()
     }
 
-    /// Stops listening, lets requests under way finish, persists everything and closes the log.
+    /// Stops listening, lets requests in progress finish, persists everything and closes the log.
     ///
     /// # Errors
-    /// The first that the log had; what was acknowledged is recovered when it is opened again.
+    /// The first of the log; acknowledged messages are recovered when it is opened again.
     pub async fn shutdown(mut self) -> Result<Shutdown, ServerError> {
         let began = Instant::now();
         let connections = self.state.sessions.count();
@@ -242,7 +241,7 @@ impl Server {
         while let Some(ended) = self.tasks.join_next().await {
             abandoned += ended.unwrap_or(0);
         }
-        // While the directory is this server's still.
+        // While this server still owns the directory.
         let removed = config::remove_current(&*self.storage, &self.state.config);
         let state = Arc::clone(&self.state);
         let closed = tokio::task::spawn_blocking(move || state.log.close()).await;
@@ -252,10 +251,10 @@ impl Server {
     }
 }
 
-/// Where to accept connections, and how to encrypt them.
+/// A listening socket, and its encryption.
 type Listener = (TcpListener, Option<TlsAcceptor>);
 
-/// Begins to serve clients and HTTP, and to maintain what is kept in memory.
+/// Starts to serve clients and HTTP, and to maintain the state in memory.
 fn spawn_tasks(
     state: &Arc<State>,
     tcp: Option<Listener>,
@@ -283,7 +282,7 @@ impl fmt::Debug for Server {
     }
 }
 
-/// Refuses a directory that Apache Iggy's server made.
+/// Rejects a directory that Apache Iggy's server created.
 fn refuse_foreign_data(storage: &dyn Storage, path: &Path) -> Result<(), ServerError> {
     let entries = match storage.list(path) {
         Ok(entries) => entries,
@@ -324,8 +323,8 @@ fn open_log(storage: &Arc<dyn Storage>, config: &Config) -> Result<Log, ServerEr
     Ok(Log::open(config.path.join(LOG), &options)?)
 }
 
-/// Creates the directory of all data, which has hashes of passwords, for its owner only. One that
-/// is there is left as it is.
+/// Creates the directory of all data for its owner only, because it contains hashes of passwords.
+/// An existing one is left as it is.
 fn create_private_directory(storage: &dyn Storage, path: &Path) -> Result<(), ServerError> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         storage.create_directory(parent)?;
@@ -343,7 +342,7 @@ fn acceptor(tls: &Option<config::Tls>) -> Result<Option<TlsAcceptor>, ServerErro
     tls.as_ref().map(tls::acceptor).transpose()
 }
 
-/// Accepts clients until the server shuts down. Returns how many connections were abandoned.
+/// Accepts clients until the server shuts down. Returns the number of abandoned connections.
 async fn accept(
     state: Arc<State>,
     listener: TcpListener,
@@ -380,7 +379,7 @@ async fn accept(
     }
 }
 
-/// Serves a client until its connection ends, and leaves nothing of it behind.
+/// Serves a client until its connection ends, and removes all its state.
 async fn serve(
     state: &Arc<State>,
     stream: TcpStream,
@@ -414,7 +413,7 @@ async fn serve(
         }
     };
     let is_notable = !matches!(end, End::Closed | End::Shutdown);
-    // Everybody can have as many connections without a login as they like.
+    // Without a login at debug level, because clients can cause any number of these.
     if is_notable && session.binding().is_some() {
         info!(%address, session = session.id.0, %end, "connection ended");
     } else {
@@ -436,7 +435,7 @@ impl Drop for ConnectionGuard<'_> {
     }
 }
 
-/// Looks after heartbeats, groups and tokens until the server shuts down.
+/// Maintains heartbeats, groups and tokens until the server shuts down.
 async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> usize {
     loop {
         let shutdown = is_shutdown.wait_for(|is_shutdown| *is_shutdown);
@@ -461,7 +460,7 @@ fn evict_silent_members(state: &State) {
     for session in state.sessions.all() {
         if session.idle() > limit && state.groups.is_member_anywhere(session.id) {
             session.evict(EvictionReason::StaleClient);
-            // At once: its connection may be writing a reply that nobody takes.
+            // At once, because its connection may be blocked writing a reply.
             state.groups.leave_all(session.id);
         }
     }

@@ -1,15 +1,15 @@
-//! Who is connected.
+//! The sessions of connected clients.
 //!
 //! A connection is a session from the moment it is accepted. A login binds it to a user, and to the
-//! 128-bit id that the client gave itself; at most one session is bound to each of these ids.
+//! 128-bit id that the client chose; at most one session is bound to each of these ids.
 //!
 //! # Repeated requests
 //!
-//! A client numbers the requests that change something, and repeats one under its number when it
-//! has no answer. A session remembers its last number with the reply, so a repeated request has no
-//! further effect. Requests of one session are executed one after the other, in the order of their
-//! frames, so that one number is enough. Under a new session after a reconnect nothing is
-//! remembered: what the client then repeats may be executed twice.
+//! A client numbers the requests that change something, and repeats one under its number if it got
+//! no reply. A session remembers its last number with the reply, so a repeated request has no
+//! further effect. Requests of one session are executed in the order of their frames, so that one
+//! number is enough. A new session after a reconnect remembers nothing: a request that the client
+//! then repeats may be executed twice.
 
 use std::cmp;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::protocol::Head;
 use crate::status::Status;
 
-/// Number of a connection: unique while the server runs, and never used again.
+/// Number of a connection: unique while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SessionId(pub(crate) u32);
 
@@ -34,7 +34,7 @@ pub(crate) struct SessionId(pub(crate) u32);
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) address: SocketAddr,
-    /// When the session was accepted; signs of life count from then.
+    /// Time when the session was accepted; activity is measured from then.
     since: Instant,
     /// Time of the last request, in milliseconds since `since`.
     last_request_ms: AtomicU64,
@@ -44,12 +44,12 @@ pub(crate) struct Session {
     eviction: Notify,
 }
 
-/// What a login bound a session to.
+/// The user and client that a session is bound to by a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Binding {
     /// Id of the user.
     pub(crate) user: u32,
-    /// The id that the client gave itself.
+    /// The id that the client chose.
     pub(crate) client: u128,
     /// Number of the session, which the client sends with its requests.
     pub(crate) session: u64,
@@ -64,17 +64,17 @@ struct Answered {
     body: Arc<[u8]>,
 }
 
-/// What tells a repeated request from another one with its number.
+/// Distinguishes a repeated request from a different one with its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stamp {
     /// The checksum that the client gave.
     Given(u128),
-    /// A digest of the body, where the client gave none. Previews of Iggy's client give all
-    /// messages and offsets between two other changes one number, and no checksum.
+    /// A digest of the body, if the client gave no checksum. Previews of Iggy's client use one
+    /// number, and no checksum, for all messages and offsets between two other changes.
     Digest(u128),
 }
 
-/// Bytes of a body that tell it from others: those of a batch contain its checksum.
+/// Number of bytes of a body that are digested: those of a batch contain its checksum.
 const DIGEST_BYTES: usize = 1 << 10;
 
 impl Stamp {
@@ -93,7 +93,7 @@ impl Stamp {
 pub(crate) enum Admission {
     /// It is new.
     Execute,
-    /// It was answered with this status and body.
+    /// It was already answered, with this status and body.
     Repeat(u32, Arc<[u8]>),
     /// It cannot be executed.
     Refuse(Status),
@@ -113,24 +113,24 @@ impl Session {
         }
     }
 
-    /// Returns what it is bound to; none before a login.
+    /// Returns its binding; `None` before a login.
     pub(crate) fn binding(&self) -> Option<Binding> {
         *self.binding.lock()
     }
 
-    /// Notes a sign of life.
+    /// Records activity.
     pub(crate) fn touch(&self) {
         let elapsed = u64::try_from(self.since.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_request_ms.store(elapsed, Ordering::Relaxed);
     }
 
-    /// Returns the time without a sign of life.
+    /// Returns the time without activity.
     pub(crate) fn idle(&self) -> Duration {
         let last = Duration::from_millis(self.last_request_ms.load(Ordering::Relaxed));
         self.since.elapsed().saturating_sub(last)
     }
 
-    /// Says whether a request is new.
+    /// Decides what to do with a request.
     pub(crate) fn admit(&self, head: &Head, stamp: Stamp) -> Admission {
         let last = self.last.lock();
         let Some(last) = &*last else { return Admission::Execute };
@@ -139,7 +139,7 @@ impl Session {
             cmp::Ordering::Equal if last.code == head.code && last.stamp == stamp => {
                 Admission::Repeat(last.status, Arc::clone(&last.body))
             }
-            // Only who stamps requests numbers each of them.
+            // Only clients that send checksums number each request.
             cmp::Ordering::Equal
                 if matches!((last.stamp, stamp), (Stamp::Given(_), Stamp::Given(_))) =>
             {
@@ -160,7 +160,7 @@ impl Session {
         });
     }
 
-    /// Ends the session: its client is told why, and its connection closed.
+    /// Ends the session: its client is notified of the reason, and its connection closed.
     pub(crate) fn evict(&self, reason: EvictionReason) {
         self.evicted.lock().get_or_insert(reason);
         self.eviction.notify_one();
@@ -198,7 +198,7 @@ struct Inner {
 }
 
 impl Sessions {
-    /// No sessions. `now_us` is the time, in microseconds since 1970.
+    /// Creates an empty set of sessions. `now_us` is the time, in microseconds since 1970.
     pub(crate) fn new(now_us: u64) -> Self {
         Self {
             next_id: AtomicU32::new(1),
@@ -247,7 +247,7 @@ impl Sessions {
         };
         let bound = Binding { user, client, session: number };
         *binding = Some(bound);
-        // The client numbers its requests from 1 again.
+        // The client restarts its numbers at 1.
         *session.last.lock() = None;
         inner.by_client.insert(client, session.id);
         Ok(bound)
@@ -321,7 +321,7 @@ mod tests {
         let taken = sessions.bind(&third, ALICE, CLIENT).expect("its own");
         assert!(taken.session > bound.session);
         assert_eq!(*first.evicted.lock(), Some(EvictionReason::NoSession));
-        // What the first one leaves is not its own any more.
+        // The first session no longer owns the binding.
         sessions.close(&first);
         assert_eq!(sessions.bind(&second, BOB, CLIENT), Err(EvictionReason::SessionError));
         sessions.close(&third);

@@ -1,4 +1,4 @@
-//! What all connections and handlers share.
+//! The state that all connections and handlers share.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -25,8 +25,8 @@ pub(crate) struct State {
     pub(crate) metrics: Metrics,
     pub(crate) in_flight: InFlight,
     pub(crate) consumers: Consumers,
-    /// Held while streams, topics or partitions are created, changed or deleted, from the reading
-    /// of what is there to the last consequence. Taken before any other lock.
+    /// Held while streams, topics or partitions are created, changed or deleted, from reading the
+    /// current state to the last consequence. Taken before any other lock.
     pub(crate) changing: Mutex<()>,
     /// Number of changes of metadata, which replies carry.
     pub(crate) commits: AtomicU64,
@@ -44,14 +44,14 @@ impl State {
         self.commits.load(Ordering::Acquire)
     }
 
-    /// Forgets what is kept of topics and partitions that are not there any more.
+    /// Forgets the state of topics and partitions that no longer exist.
     pub(crate) fn forget_deleted(&self) {
         let catalog = self.log.catalog();
         self.balancer.retain(&catalog);
         self.consumers.retain(&catalog);
     }
 
-    /// Notes a change of metadata.
+    /// Counts a change of metadata.
     pub(crate) fn changed(&self) {
         self.commits.fetch_add(1, Ordering::AcqRel);
     }

@@ -95,14 +95,14 @@ impl fmt::Display for Status {
 }
 
 impl From<WireError> for Status {
-    /// A body that does not decode is an invalid command.
+    /// A body that cannot be decoded is an invalid command.
     fn from(_: WireError) -> Self {
         Self::INVALID_COMMAND
     }
 }
 
 impl From<Error> for Status {
-    /// The codes of the log's errors. Handlers that know more map them first.
+    /// Returns the codes of the log's errors. Handlers that know more map them first.
     fn from(error: Error) -> Self {
         match error.kind() {
             ErrorKind::InvalidArgument => Self::INVALID_FORMAT,

@@ -10,10 +10,10 @@ use tokio_rustls::TlsAcceptor;
 use crate::config::Tls;
 use crate::server::ServerError;
 
-/// Makes what accepts encrypted connections.
+/// Creates the acceptor of encrypted connections.
 ///
 /// # Errors
-/// A file that cannot be read, or a certificate that cannot be used; the message names the file.
+/// A file that cannot be read, or an invalid certificate; the message names the file.
 pub(crate) fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServerError> {
     let (certificates, key) = match tls {
         Tls::SelfSigned => self_signed()?,

@@ -1,4 +1,4 @@
-//! What stands in a directory, to show that nothing changed it.
+//! Snapshots of a directory, to verify that nothing changed it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,13 +7,13 @@ use std::time::SystemTime;
 /// A file as it was at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// When it was last written.
+    /// Time of the last write.
     pub modified: SystemTime,
     /// Its bytes.
     pub contents: Vec<u8>,
 }
 
-/// The files in a directory and in those below it, by path.
+/// Returns the files below a directory, by path.
 ///
 /// # Panics
 /// If one of them cannot be read.
@@ -37,10 +37,10 @@ pub fn snapshot(directory: &Path) -> BTreeMap<PathBuf, File> {
     files
 }
 
-/// Asserts that a directory stands as it stood.
+/// Asserts that a directory is unchanged.
 ///
 /// # Panics
-/// If a file came, went or changed, or was written to: the message names it.
+/// If a file was created, removed, changed or written to: the message names it.
 pub fn assert_unchanged(directory: &Path, before: &BTreeMap<PathBuf, File>) {
     let after = snapshot(directory);
     for (path, file) in before {

@@ -1,7 +1,7 @@
-//! What a database holds: every live entry, family by family.
+//! The contents of a database: every live entry, family by family.
 //!
-//! The bytes of a dump, of the golden databases and of the oracle alike, are its entries one after
-//! the other, column families in the order of their ids and keys in the family's own order:
+//! The bytes of a dump, for golden databases and the oracle alike, are its entries one after the
+//! other, column families in the order of their ids and keys in the family's own order:
 //!
 //! ```text
 //! name length    4 bytes, little-endian
@@ -24,7 +24,8 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The entry as a line of `tailwater db dump --hex`: name, key and value in hex, tabs between.
+    /// Returns the entry as a line of `tailwater db dump --hex`: name, key and value in hex,
+    /// separated by tabs.
     pub fn hex_line(&self) -> String {
         let mut line = self.family.clone();
         for part in [&self.key, &self.value] {
@@ -38,7 +39,7 @@ impl Entry {
     }
 }
 
-/// The entries of a dump.
+/// Returns the entries of a dump.
 ///
 /// # Panics
 /// If the bytes are no dump.
@@ -62,10 +63,10 @@ pub fn parse(bytes: &[u8]) -> Vec<Entry> {
     entries
 }
 
-/// The bytes of a dump that holds `entries`, of which none has parts of 4 GiB.
+/// Returns the bytes of a dump with `entries`, none of which has parts of 4 GiB.
 ///
 /// # Panics
-/// If one has.
+/// If one does.
 pub fn bytes(entries: &[Entry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {

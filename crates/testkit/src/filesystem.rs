@@ -1,4 +1,4 @@
-//! Filesystems made for a test, on a loop device.
+//! Filesystems that are created for a test, on a loop device.
 
 use std::fs::File;
 use std::io::Write as _;
@@ -7,19 +7,19 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// A filesystem of its own kind and size, unmounted when this goes.
+/// A filesystem of a given kind and size, unmounted when this is dropped.
 #[derive(Debug)]
 pub struct Mounted {
     directory: TempDir,
 }
 
 impl Mounted {
-    /// Makes one: `ext4`, `xfs`, `btrfs`, of `bytes` bytes. `None`, after saying on standard error
-    /// what is left out and why, where that cannot be done: it needs root, a loop device and the
-    /// filesystem's `mkfs`.
+    /// Creates one: `ext4`, `xfs` or `btrfs`, of `bytes` bytes. Returns `None`, after reporting on
+    /// standard error what is skipped and why, where that is impossible: it needs root, a loop
+    /// device and the filesystem's `mkfs`.
     ///
     /// # Panics
-    /// Where there is no room for a file in the system's directory for such.
+    /// If there is no space for a file in the system's temporary directory.
     #[expect(clippy::disallowed_methods, reason = "an image is no file of a database")]
     pub fn new(kind: &str, bytes: u64, left_out: &str) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
@@ -38,7 +38,7 @@ impl Mounted {
         }
     }
 
-    /// Where it is mounted.
+    /// Returns its mount point.
     pub fn path(&self) -> PathBuf {
         self.directory.path().join("disk")
     }
@@ -92,19 +92,18 @@ impl Drop for Bound {
     }
 }
 
-/// Prints a line on standard error. Not by a macro: what those print is only shown for tests that
-/// fail.
+/// Prints a line on standard error. Not by a macro, whose output is only shown for failing tests.
 pub fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Makes an empty filesystem in a file or a device.
+/// Creates an empty filesystem in a file or on a device.
 pub(crate) fn make(kind: &str, place: &Path) -> Result<(), String> {
     let arguments: &[&str] = if kind == "ext4" { &["-q", "-m", "0"] } else { &["-q"] };
     run(Command::new(format!("mkfs.{kind}")).args(arguments).arg(place)).map(drop)
 }
 
-/// Runs a command and answers its output; an error is what it complained of.
+/// Runs a command and returns its output; the error is its message.
 pub(crate) fn run(command: &mut Command) -> Result<String, String> {
     let program = command.get_program().to_string_lossy().into_owned();
     match command.output() {

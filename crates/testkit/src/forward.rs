@@ -1,7 +1,7 @@
-//! Storages that change some calls of another one and hand on the rest.
+//! Helpers for storages that change some calls of another one and forward the rest.
 
-/// Hands on calls of `tailwater_io::Storage` to a field of `self`:
-/// `forward_storage!(field: rename, remove);` inside the `impl`.
+/// Forwards calls of `tailwater_io::Storage` to a field of `self`: `forward_storage!(field: rename,
+/// remove);` inside the `impl`.
 #[macro_export]
 macro_rules! forward_storage {
     ($field:ident: $($method:ident),+ $(,)?) => {
@@ -76,8 +76,7 @@ macro_rules! forward_storage {
     };
 }
 
-/// Hands on calls of `tailwater_io::WriteFile` to a field of `self`, as
-/// [`forward_storage!`] does.
+/// Forwards calls of `tailwater_io::WriteFile` to a field of `self`, as [`forward_storage!`] does.
 #[macro_export]
 macro_rules! forward_write_file {
     ($field:ident: $($method:ident),+ $(,)?) => {

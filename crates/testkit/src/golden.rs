@@ -1,8 +1,8 @@
-//! Databases that RocksDB wrote, with what RocksDB itself read back from them.
+//! Databases written by RocksDB, with the contents that RocksDB read from them.
 //!
-//! They are packed in `tests/golden/` at the root of the repository, which says what each holds. An
-//! archive is taken apart once in a process; every caller gets files of its own, since a test may
-//! change them.
+//! They are packed in `tests/golden/` at the root of the repository, which documents their
+//! contents. An archive is unpacked once per process; every caller gets its own files, since a test
+//! may change them.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use crate::dump::{self, Entry};
 
-/// The databases there are.
+/// All databases.
 const NAMES: [&str; 10] = [
     "basic",
     "blobs",
@@ -27,7 +27,7 @@ const NAMES: [&str; 10] = [
     "wal-zstd",
 ];
 
-/// Those that are small enough to damage every byte in turn.
+/// Databases that are small enough to damage every byte in turn.
 const SMALL_NAMES: [&str; 5] = ["small-2", "small-5", "small-6", "small-7", "small-blobs"];
 
 /// A golden database in memory.
@@ -35,24 +35,24 @@ const SMALL_NAMES: [&str; 5] = ["small-2", "small-5", "small-6", "small-7", "sma
 struct Unpacked {
     /// Its files by name.
     files: BTreeMap<String, Vec<u8>>,
-    /// What it holds.
+    /// Its contents.
     entries: Vec<Entry>,
 }
 
 static UNPACKED: Mutex<BTreeMap<String, Arc<Unpacked>>> = Mutex::new(BTreeMap::new());
 
-/// The names of the golden databases, but for the small ones.
+/// Returns the names of the golden databases, except the small ones.
 pub fn names() -> &'static [&'static str] {
     &NAMES
 }
 
-/// The names of golden databases of a few kilobytes.
+/// Returns the names of golden databases of a few kilobytes.
 pub fn small_names() -> &'static [&'static str] {
     &SMALL_NAMES
 }
 
-/// A fresh copy of a golden database, in a directory of its own that is removed with what is
-/// answered.
+/// Returns a fresh copy of a golden database, in a temporary directory that is removed when the
+/// returned value is dropped.
 ///
 /// # Panics
 /// If there is no database of that name, or the copy cannot be written.
@@ -65,7 +65,7 @@ pub fn unpack(name: &str) -> TempDir {
     directory
 }
 
-/// Writes the files of a golden database into a directory that is there.
+/// Writes the files of a golden database into an existing directory.
 ///
 /// # Panics
 /// If there is no database of that name, or the copy cannot be written.
@@ -75,7 +75,7 @@ pub fn unpack_into(name: &str, directory: &Path) {
     }
 }
 
-/// The files of a golden database: their names and bytes.
+/// Returns the files of a golden database: their names and bytes.
 ///
 /// # Panics
 /// If there is no database of that name.
@@ -83,8 +83,8 @@ pub fn files(name: &str) -> BTreeMap<String, Vec<u8>> {
     unpacked(name).files.clone()
 }
 
-/// What a golden database holds: its live entries, families in the order of their ids, keys in
-/// their families' order.
+/// Returns the contents of a golden database: its live entries, families in the order of their ids,
+/// keys in their families' order.
 ///
 /// # Panics
 /// If there is no database of that name.
@@ -138,7 +138,7 @@ fn write(path: &Path, contents: &[u8]) {
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
 }
 
-/// Makes a test of `$check` for each golden database, and one that sees to it that none is missing.
+/// Declares a test of `$check` for each golden database, and one that checks that none is missing.
 #[macro_export]
 macro_rules! golden_tests {
     ($check:path) => {

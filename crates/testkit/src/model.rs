@@ -1,10 +1,10 @@
-//! The answers that follow from a dump: what a get or an iterator of ours must say.
+//! The expected results of gets and iterators, which follow from a dump.
 
 use tailwater_format::Comparator;
 
 use crate::dump::Entry;
 
-/// What one column family holds, in its order.
+/// The contents of one column family, in its order.
 #[derive(Debug, Clone)]
 pub struct Family {
     /// Its name.
@@ -16,7 +16,7 @@ pub struct Family {
 }
 
 impl Family {
-    /// The entries of the column family of that name, of a dump.
+    /// Creates the model of the column family with this name, from a dump.
     ///
     /// # Panics
     /// If they are not in the comparator's order.
@@ -29,19 +29,19 @@ impl Family {
         Self { name: name.to_owned(), comparator, entries }
     }
 
-    /// The value of a key.
+    /// Returns the value of a key.
     pub fn get(&self, key: &[u8]) -> Option<&[u8]> {
         let at = self.not_below(key);
         let (found, value) = self.entries.get(at)?;
         (found == key).then_some(value.as_slice())
     }
 
-    /// The place of the first key that is not below `key`.
+    /// Returns the index of the first key that is not below `key`.
     pub fn not_below(&self, key: &[u8]) -> usize {
         self.entries.partition_point(|(entry, _)| self.comparator.compare(entry, key).is_lt())
     }
 
-    /// The place behind the last key that is not above `key`.
+    /// Returns the index after the last key that is not above `key`.
     pub fn behind(&self, key: &[u8]) -> usize {
         self.entries.partition_point(|(entry, _)| self.comparator.compare(entry, key).is_le())
     }

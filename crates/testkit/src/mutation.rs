@@ -1,7 +1,7 @@
-//! Copies of this repository in which something is left out, to show that a test misses it.
+//! Copies of this repository with something removed, to verify that a test detects it.
 //!
-//! A [`Workshop`] has the tracked files in a directory of its own below `target`, changed so that
-//! an environment variable switches each mutation on: one build serves all of them.
+//! A [`Workshop`] contains the tracked files in a directory below `target`, changed so that an
+//! environment variable switches each mutation on: one build serves all of them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// A changed copy of the repository, and where it is built.
+/// A changed copy of the repository, and its build directory.
 #[derive(Debug)]
 pub struct Workshop {
     tree: PathBuf,
@@ -19,9 +19,9 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Copies the tracked files, as they are, to `target/NAME/tree`. `change` answers what becomes
-    /// of a source file, given by its path from the root of the repository, where it changes.
-    /// `switch` is the environment variable that names the mutation.
+    /// Copies the tracked files to `target/NAME/tree`. `change` returns the new contents of a
+    /// source file, given by its path from the root of the repository, if it changes. `switch` is
+    /// the environment variable that names the mutation.
     ///
     /// # Errors
     /// Those of reading and writing files, and of running git.
@@ -48,7 +48,7 @@ impl Workshop {
                 contents = changed.into_bytes();
             }
             kept.insert(to.clone());
-            // What is the same stays untouched, so that it is not built again.
+            // Unchanged files are not written, so that they are not built again.
             if fs::read(&to).ok().as_ref() != Some(&contents) {
                 fs::create_dir_all(to.parent().unwrap_or(&tree))?;
                 fs::write(&to, contents)?;
@@ -73,7 +73,7 @@ impl Workshop {
     }
 }
 
-/// Removes the files below a directory that are not among these: an earlier copy had them.
+/// Removes the files below a directory that are not among these: leftovers of an earlier copy.
 #[expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
 fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
@@ -87,7 +87,7 @@ fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
     Ok(())
 }
 
-/// What a failed test said, on one line.
+/// Returns the message of a failed test, on one line.
 pub fn reason(tested: &Output) -> String {
     let said = String::from_utf8_lossy(&tested.stdout);
     let lines = said.lines().skip_while(|line| !line.contains("panicked at")).skip(1);

@@ -1,9 +1,9 @@
-//! The real RocksDB, for databases written on the spot.
+//! The real RocksDB, for databases written during a test.
 //!
-//! `ci/oracle/` has the program, which says what it can be told, and what makes it ready: Java, and
-//! Maven where RocksDB's Java binding is not in its local repository yet. Where that is missing,
-//! the tests that need it say so on standard error and pass; with `TAILWATER_ORACLE=required` in
-//! the environment they fail instead.
+//! `ci/oracle/` contains the program, which documents its commands, and the script that sets it up:
+//! it needs Java, and Maven if RocksDB's Java binding is not in its local repository yet. Without
+//! them, the tests that need the oracle report that on standard error and pass; with
+//! `TAILWATER_ORACLE=required` in the environment they fail instead.
 
 use std::fmt::{Display, Write as _};
 use std::io::{BufRead, BufReader, Write};
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 use crate::dump::{self, Entry};
 
-/// How long a script may take.
+/// Maximum duration of a script.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The real RocksDB in a process of its own, which ends with this.
+/// The real RocksDB in a separate process, which ends when this is dropped.
 #[derive(Debug)]
 pub struct Oracle {
     process: Child,
@@ -28,7 +28,7 @@ pub struct Oracle {
     scratch: TempDir,
 }
 
-/// What the oracle is to do, line by line. Families and options are text; keys and values any
+/// Commands for the oracle, line by line. Families and options are text; keys and values arbitrary
 /// bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Script {
@@ -36,11 +36,11 @@ pub struct Script {
 }
 
 impl Oracle {
-    /// Starts the oracle; `None`, after saying on standard error that `part` of the tests is left
-    /// out and why, where it cannot be had.
+    /// Starts the oracle; `None`, after reporting on standard error that `part` of the tests is
+    /// skipped and why, if it is not available.
     ///
     /// # Panics
-    /// If it cannot be had and the environment requires it.
+    /// If it is not available and the environment requires it.
     pub fn start(part: &str) -> Option<Self> {
         Self::start_in(part, Path::new("."))
     }
@@ -48,7 +48,7 @@ impl Oracle {
     /// As [`Oracle::start`], but relative paths begin in `directory` there.
     ///
     /// # Panics
-    /// If it cannot be had and the environment requires it.
+    /// If it is not available and the environment requires it.
     pub fn start_in(part: &str, directory: &Path) -> Option<Self> {
         match Self::try_start(directory) {
             Ok(oracle) => Some(oracle),
@@ -56,7 +56,7 @@ impl Oracle {
                 let required =
                     std::env::var_os("TAILWATER_ORACLE").is_some_and(|it| it == "required");
                 assert!(!required, "{part} needs the real RocksDB: {reason}");
-                // Not by a macro: what those print is only shown for tests that fail.
+                // Not by a macro, whose output is only shown for failing tests.
                 let message = format!("LEFT OUT: {part} needs the real RocksDB: {reason}\n");
                 let _ = std::io::stderr().write_all(message.as_bytes());
                 None
@@ -87,10 +87,10 @@ impl Oracle {
         Ok(oracle)
     }
 
-    /// Carries out a script and answers what it remembered.
+    /// Executes a script and returns what it recorded.
     ///
     /// # Errors
-    /// What went wrong first. The rest was passed over, and the database is closed.
+    /// The first error. The rest of the script was skipped, and the database is closed.
     pub fn run(&mut self, script: &Script) -> Result<String, String> {
         let input = self.input.as_mut().ok_or("the oracle has ended")?;
         let ended = |error: std::io::Error| format!("the oracle ended: {error}");
@@ -121,11 +121,11 @@ impl Oracle {
         }
     }
 
-    /// Carries out a script, and answers what the database that it leaves open holds, which is then
-    /// closed.
+    /// Executes a script, and returns the contents of the database that it leaves open, which is
+    /// then closed.
     ///
     /// # Errors
-    /// What went wrong first.
+    /// The first error.
     ///
     /// # Panics
     /// If the dump cannot be read.
@@ -140,7 +140,7 @@ impl Oracle {
     /// As [`Oracle::dump`], but the database stays open.
     ///
     /// # Errors
-    /// What went wrong first; the database is closed then.
+    /// The first error; the database is then closed.
     ///
     /// # Panics
     /// If the dump cannot be read.
@@ -154,13 +154,13 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // The end of its input is the end of the program.
+        // The program ends with its input.
         self.input = None;
         let _ = self.process.wait();
     }
 }
 
-/// Makes the oracle ready and answers where it is.
+/// Sets the oracle up and returns its path.
 fn make_ready() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target =
@@ -179,15 +179,15 @@ fn make_ready() -> Result<PathBuf, String> {
 }
 
 impl Script {
-    /// A script about the database in `directory`, which begins with its options and those of its
-    /// column families, as RocksDB's option strings are but without spaces.
+    /// Creates a script for the database in `directory`, which begins with its options and those of
+    /// its column families, as RocksDB's option strings without spaces.
     pub fn open(directory: &Path, database: &str, families: &[(&str, &str)]) -> Self {
         let mut script = Self::describe(directory, database, families);
         script.line(&[&"open"]);
         script
     }
 
-    /// As [`Script::open`], but what is described is not opened yet.
+    /// As [`Script::open`], but without opening the database.
     pub fn describe(directory: &Path, database: &str, families: &[(&str, &str)]) -> Self {
         let mut script = Self::default();
         script.line(&[&"directory", &directory.display()]);
@@ -198,7 +198,7 @@ impl Script {
         script
     }
 
-    /// Adds a line of any command, given as its words.
+    /// Adds a command, given as its words.
     ///
     /// # Panics
     /// If a word has a space or line feed in it.
@@ -253,7 +253,7 @@ impl Script {
     }
 }
 
-/// Bytes as the oracle is told them.
+/// Bytes in the oracle's format.
 struct Hex<'a>(&'a [u8]);
 
 impl Display for Hex<'_> {

@@ -1,12 +1,12 @@
-//! Random numbers that a failed test can be repeated with.
+//! Random numbers with which a failed test can be repeated.
 //!
-//! A test takes its generator from [`rng`], and names [`Seed::value`] in what it prints when it
-//! fails; `TAILWATER_SEED` then makes the next run the same. `TAILWATER_ROUNDS` multiplies how much
-//! random tests do.
+//! A test takes its generator from [`rng`], and prints [`Seed::value`] when it fails;
+//! `TAILWATER_SEED` then repeats the run. `TAILWATER_ROUNDS` multiplies the amount of work of
+//! random tests.
 
 use std::env;
 
-/// A generator and the seed it began with.
+/// A generator and its seed.
 #[derive(Debug)]
 pub struct Seed {
     value: u64,
@@ -15,13 +15,13 @@ pub struct Seed {
 }
 
 impl Seed {
-    /// What the generator began with.
+    /// Returns the seed.
     pub fn value(&self) -> u64 {
         self.value
     }
 }
 
-/// A generator seeded by `TAILWATER_SEED`, or by chance where that is not set.
+/// Returns a generator seeded by `TAILWATER_SEED`, or randomly if that is not set.
 ///
 /// # Panics
 /// If the variable holds no number.
@@ -30,7 +30,8 @@ pub fn rng() -> Seed {
     Seed { value, rng: fastrand::Rng::with_seed(value) }
 }
 
-/// How many times over random tests shall do what they do by default: `TAILWATER_ROUNDS`, or 1.
+/// Returns the factor by which random tests multiply their default amount of work:
+/// `TAILWATER_ROUNDS`, or 1.
 ///
 /// # Panics
 /// If the variable holds no number.

@@ -1,22 +1,22 @@
-//! A disk that forgets what was not flushed when its power is cut, with a filesystem on it.
+//! A disk that loses unflushed writes when its power is cut, with a filesystem on it.
 //!
-//! The disk is the one file of a FUSE filesystem that this process serves, and a loop device stands
-//! on it. What the loop device writes is in the disk's volatile cache; a flush of the loop device,
-//! which arrives as a sync of the file, makes it durable. So a filesystem that is mounted from the
-//! loop device, and whoever works in it, can lose power at any moment, between any two requests of
-//! the kernel, and what is left is mounted again, by another loop device.
+//! The disk is the only file of a FUSE filesystem that this process serves, and a loop device uses
+//! it. Writes of the loop device are in the disk's volatile cache; a flush of the loop device,
+//! which arrives as a sync of the file, makes them durable. So the power can be cut at any moment,
+//! between any two requests of the kernel, under a filesystem that is mounted from the loop device
+//! and its users. The remaining state is then mounted again, through another loop device.
 //!
-//! A cut decides by the disk's seed which sectors that were written since the last flush keep what
-//! was written: in some cuts all, in some none, otherwise each by itself, and a sector that was
-//! written several times may keep any of its states. A sector is never torn.
+//! A cut decides by the disk's seed which sectors written since the last flush keep their new
+//! contents: in some cuts all, in some none, otherwise each independently, and a sector that was
+//! written several times may have any of its states. A sector is never torn.
 //!
-//! - From the cut on every request fails, reads too, until the power is back.
-//! - While a flush lasts the kernel holds back writes to the file, not reads.
-//! - It needs Linux, root, FUSE, a loop device, and the tools that make the filesystem.
-//! - What works in the filesystem belongs in another process than this one. A process that is
-//!   killed while it waits for itself never ends.
-//! - A process that is killed leaves a filesystem mounted whose disk is gone, for `umount` and
-//!   `losetup --detach`.
+//! - From the cut on every request fails, including reads, until the power is restored.
+//! - During a flush the kernel delays writes to the file, but not reads.
+//! - It needs Linux, root, FUSE, a loop device, and the tools that create the filesystem.
+//! - The users of the filesystem must be in another process. A process that is killed while it
+//!   waits for itself never ends.
+//! - A killed process leaves a mounted filesystem without its disk, for `umount` and `losetup
+//!   --detach`.
 
 mod attached;
 mod contents;
@@ -40,29 +40,29 @@ use power::Powered;
 /// Threads that serve the file: one may wait for a flush while others read.
 const THREADS: usize = 2;
 
-/// What a disk is like.
+/// The properties of a disk.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// Bytes, a multiple of [`Shape::sector`]. Only what is not zero takes memory. XFS takes no
-    /// less than 300 MiB.
+    /// Size in bytes, a multiple of [`Shape::sector`]. Only nonzero sectors take memory. XFS needs
+    /// at least 300 MiB.
     pub size: usize,
-    /// How many bytes a power cut leaves whole: 512, or 4096 as with many solid-state disks.
+    /// Unit that a power cut never tears, in bytes: 512, or 4096 as with many solid-state disks.
     pub sector: usize,
-    /// How long a flush takes at least.
+    /// Minimum duration of a flush.
     pub flush_delay: Duration,
 }
 
 impl Default for Shape {
-    /// 512 MiB, of sectors of 512 bytes, that are flushed at once.
+    /// 512 MiB, in sectors of 512 bytes, with immediate flushes.
     fn default() -> Self {
         Self { size: 512 << 20, sector: 512, flush_delay: Duration::ZERO }
     }
 }
 
-/// A disk whose power can be cut. All that is mounted is unmounted when this goes.
+/// A disk whose power can be cut. Everything mounted is unmounted when this is dropped.
 #[derive(Debug)]
 pub struct VolatileDisk {
-    // First what is mounted from the loop device, then the session, then the directories.
+    // Dropped in this order: the mount of the loop device, the session, the directories.
     attached: Option<Attached>,
     session: Option<BackgroundSession>,
     disk: Arc<Powered>,
@@ -70,10 +70,10 @@ pub struct VolatileDisk {
 }
 
 impl VolatileDisk {
-    /// An empty disk, whose cuts are decided by `seed`.
+    /// Creates an empty disk, whose cuts are decided by `seed`.
     ///
     /// # Errors
-    /// Why there can be none here: there is no FUSE, or this process is not root.
+    /// Why it is impossible here: there is no FUSE, or this process is not root.
     ///
     /// # Panics
     /// If the size is not a multiple of the sector, or there is no directory for scratch files.
@@ -95,10 +95,10 @@ impl VolatileDisk {
         Ok(Self { attached: None, session: Some(session), disk, directory })
     }
 
-    /// Makes a filesystem on the disk, `ext4`, `xfs` or `btrfs`, and mounts it.
+    /// Creates a filesystem on the disk, `ext4`, `xfs` or `btrfs`, and mounts it.
     ///
     /// # Errors
-    /// What is missing: a loop device, the filesystem or the tool that makes it.
+    /// The missing requirement: a loop device, the filesystem or the tool that creates it.
     ///
     /// # Panics
     /// If one is mounted.
@@ -109,11 +109,11 @@ impl VolatileDisk {
         self.mount(device)
     }
 
-    /// Unmounts the filesystem and mounts what the disk holds, with the power back if it was cut.
-    /// The filesystem brings itself into order by its journal. Nobody may be using it any more.
+    /// Unmounts the filesystem and mounts the disk's contents again, after restoring the power. The
+    /// filesystem recovers from its journal. It must no longer be in use.
     ///
     /// # Errors
-    /// What the system says: it is used, or what is left cannot be mounted.
+    /// The system's: it is in use, or cannot be mounted.
     pub fn mount_again(&mut self) -> Result<PathBuf, String> {
         self.unmount()?;
         self.disk.restore();
@@ -124,7 +124,7 @@ impl VolatileDisk {
     /// Unmounts the filesystem, if one is mounted. Without power nothing more is written.
     ///
     /// # Errors
-    /// What the system says: somebody uses it.
+    /// The system's: it is in use.
     pub fn unmount(&mut self) -> Result<(), String> {
         self.attached.take().map_or(Ok(()), Attached::end)
     }
@@ -135,7 +135,7 @@ impl VolatileDisk {
         Ok(target)
     }
 
-    /// Where the filesystem is mounted.
+    /// Returns the mount point of the filesystem.
     pub fn path(&self) -> PathBuf {
         self.directory.path().join("mounted")
     }
@@ -150,12 +150,12 @@ impl VolatileDisk {
         self.disk.cut_after(requests);
     }
 
-    /// What the cut did, while the power is gone.
+    /// Returns the effect of the cut, until the power is restored.
     pub fn loss(&self) -> Option<Loss> {
         self.disk.loss()
     }
 
-    /// How many writes and flushes the disk was asked for.
+    /// Returns the number of writes and flushes that the disk received.
     pub fn requests(&self) -> u64 {
         self.disk.requests()
     }
@@ -171,7 +171,7 @@ impl VolatileDisk {
 
 impl Drop for VolatileDisk {
     fn drop(&mut self) {
-        // What a test leaves behind when it fails need not be written.
+        // Leftovers of a failed test need not be written.
         self.disk.cut();
         drop(self.attached.take());
         if let Some(session) = self.session.take() {
@@ -180,7 +180,7 @@ impl Drop for VolatileDisk {
     }
 }
 
-/// Ends the serving of a file that a loop device may still be letting go of.
+/// Ends the serving of a file that a loop device may still be releasing.
 fn end(session: BackgroundSession, mounted: &Path) {
     if unmount(mounted).is_ok() {
         let _ = session.join();

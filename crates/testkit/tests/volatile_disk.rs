@@ -1,7 +1,7 @@
 //! Filesystems on a disk whose power is cut.
 //!
-//! Files are written by `dd` and read by `cat`, which are other processes than the one that serves
-//! the disk.
+//! Files are written by `dd` and read by `cat`, which run in other processes than the one that
+//! serves the disk.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "looks at files that are no database's")]
 

@@ -87,7 +87,7 @@ impl Part {
 }
 
 impl DurableArguments {
-    /// Runs it; answers a report.
+    /// Runs the command; returns a report.
     pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
         let failed = |error| format!("--out: {error}");
         if let Some(out) = &self.out {
@@ -102,7 +102,7 @@ impl DurableArguments {
         Ok(text)
     }
 
-    /// How long measurements of a part are.
+    /// Returns how long measurements of a part are.
     pub(super) fn length(&self, part: Part) -> Length {
         match (part, self.puts) {
             (Part::FillSeq, _) => Length::Writes(self.num as u64),

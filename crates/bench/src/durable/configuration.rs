@@ -1,4 +1,4 @@
-//! What is compared.
+//! The configurations that are compared.
 
 use clap::ValueEnum;
 use serde::Serialize;
@@ -8,9 +8,9 @@ use super::raw::Raw;
 use crate::engine::Engine;
 use crate::store::Failure;
 
-/// The engines that are compared if nothing else is asked for.
+/// Engines that are compared by default.
 const ENGINES: [&str; 2] = ["tailwater", "rocksdb"];
-/// The one that configurations are of.
+/// The engine that configurations apply to.
 const CONFIGURED: &str = "tailwater";
 
 /// A configuration of Tailwater.
@@ -26,7 +26,7 @@ pub(super) enum Configuration {
 }
 
 impl Configuration {
-    /// Its name in reports, and what it has over the options that all engines have.
+    /// Returns its name in reports, and its options on top of those that all engines have.
     fn row(self) -> (&'static str, &'static str) {
         match self {
             Self::Buffered => ("buffered", "wal_io_mode=buffered"),
@@ -36,14 +36,14 @@ impl Configuration {
     }
 }
 
-/// One of those that are compared.
+/// One row of the comparison.
 pub(super) struct Row<'e> {
-    /// What it is called in reports; no two are called the same.
+    /// Unique label in reports.
     pub(super) label: String,
     pub(super) writes: Writes<'e>,
 }
 
-/// What writes in a row.
+/// What a row writes with.
 pub(super) enum Writes<'e> {
     /// No engine.
     Raw(Raw),
@@ -51,16 +51,16 @@ pub(super) enum Writes<'e> {
     Engine {
         engine: &'e dyn Engine,
         options: String,
-        /// The arguments that ask for it and for its options.
+        /// The arguments that request it and its options.
         asked_by: &'static str,
     },
 }
 
 impl<'e> Row<'e> {
-    /// Those that are asked for, raw writes first.
+    /// Returns the requested rows, raw writes first.
     ///
     /// # Errors
-    /// An engine that is not known; two rows that would be the same.
+    /// An unknown engine; two rows that would be identical.
     pub(super) fn all(
         arguments: &DurableArguments,
         known: &[&'e dyn Engine],
@@ -97,12 +97,12 @@ impl<'e> Row<'e> {
         Ok(rows)
     }
 
-    /// Whether it has no engine.
+    /// Returns whether it makes raw writes.
     pub(super) fn is_raw(&self) -> bool {
         matches!(self.writes, Writes::Raw(_))
     }
 
-    /// The arguments that ask for it.
+    /// Returns the arguments that request it.
     pub(super) fn asked_by(&self) -> &'static str {
         match self.writes {
             Writes::Raw(_) => "--raw",
@@ -110,7 +110,7 @@ impl<'e> Row<'e> {
         }
     }
 
-    /// The name of its engine, if it has one.
+    /// Returns the name of its engine, if it has one.
     pub(super) fn engine_name(&self) -> Option<&'static str> {
         match self.writes {
             Writes::Raw(_) => None,
@@ -119,14 +119,14 @@ impl<'e> Row<'e> {
     }
 }
 
-/// An option string, and another one over it; either may be empty.
+/// Returns an option string followed by another that overrides it; either may be empty.
 fn options_with(options: &str, more: &str) -> String {
     let texts = [options, more].map(|text| text.trim_end_matches(';'));
     texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(";")
 }
 
-/// The label of the row that engines are compared with: of another engine than the first, if there
-/// is one, or else another configuration of the same; nothing where there is no second row.
+/// Returns the label of the row that engines are compared with: of another engine than the first,
+/// if there is one, otherwise another configuration of the same; `None` if there is no second row.
 pub(super) fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r str> {
     let engines: Vec<_> = rows.iter().filter(|row| !row.is_raw()).collect();
     let first = engines.first()?;

@@ -1,4 +1,4 @@
-//! The measurements, by turns.
+//! The measurements, in turn.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::report::{Rate, micros};
 use crate::store::Failure;
 
-/// What all rows do before the next thing is done.
+/// One measurement that all rows make before the next begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) struct Task {
     pub(super) part: Part,
@@ -25,7 +25,7 @@ pub(super) struct Task {
 }
 
 impl Task {
-    /// All that was asked for.
+    /// Returns all requested tasks.
     fn all(arguments: &DurableArguments) -> Vec<Self> {
         let mut tasks = Vec::new();
         for &part in &arguments.parts {
@@ -57,7 +57,7 @@ impl Task {
     }
 }
 
-/// All that was asked for.
+/// All requested measurements.
 pub(super) struct Experiment<'a, 'e> {
     arguments: &'a DurableArguments,
     rows: Vec<Row<'e>>,
@@ -66,11 +66,11 @@ pub(super) struct Experiment<'a, 'e> {
 }
 
 impl<'a, 'e> Experiment<'a, 'e> {
-    /// What the arguments ask for. Each row is tried with one write. Where the filesystem has no
-    /// direct I/O, raw writes are left out, and the report says so.
+    /// Creates the experiment that the arguments request. Each row is tried with one write. If the
+    /// filesystem has no direct I/O, raw writes are left out, and the report says so.
     ///
     /// # Errors
-    /// What cannot be done, with the argument that asks for it.
+    /// Anything that cannot be done, with the argument that requests it.
     pub(super) fn new(
         arguments: &'a DurableArguments,
         known: &[&'e dyn Engine],
@@ -95,7 +95,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
         tried.map_err(|error| format!("{}: {error} (asked for by {asked_by})", row.label).into())
     }
 
-    /// Measures everything; says on standard error how far it is.
+    /// Measures everything, and prints its progress on standard error.
     ///
     /// # Errors
     /// Those of the engines and of the filesystem.
@@ -107,7 +107,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
         for run in 0..self.arguments.runs {
             for (&task, measured) in self.tasks.iter().zip(&mut measurements) {
                 for turn in 0..self.rows.len() {
-                    // Each row is the first one in turn.
+                    // Each row goes first in turn.
                     let index = (turn + run) % self.rows.len();
                     let row = &self.rows[index];
                     if task.has(row) {
@@ -166,7 +166,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
     }
 }
 
-/// Writes back what a filesystem holds in memory, so that no measurement pays for another's.
+/// Writes back the filesystem's dirty data, so that no measurement pays for another's.
 fn write_everything_back(directory: &Path) -> Result<(), Failure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory, flags, Mode::empty())?;

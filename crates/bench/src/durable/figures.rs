@@ -1,4 +1,4 @@
-//! What a measurement comes to.
+//! The results of a measurement.
 
 use std::time::Duration;
 
@@ -8,36 +8,36 @@ use serde::Serialize;
 use crate::report::median;
 use crate::store::Failure;
 
-/// From how long on a write was held up by something other than the device, as a rule: a tick of
-/// the scheduler is 4 ms where 250 come each second.
+/// Duration above which a write was probably delayed by something other than the device: a
+/// scheduler tick is 4 ms at 250 Hz.
 const SLOW: Duration = Duration::from_millis(3);
-/// The longest that is told apart, in nanoseconds: ten minutes.
+/// Longest duration that is distinguished, in nanoseconds: ten minutes.
 const LONGEST_NS: u64 = 600_000_000_000;
 
-/// How long writes took.
+/// Durations of writes.
 #[derive(Debug)]
 pub(super) struct Latencies {
-    /// In nanoseconds, with three digits that count.
+    /// In nanoseconds, with three significant digits.
     histogram: Histogram<u64>,
     slow: u64,
 }
 
 impl Latencies {
-    /// Of no write yet.
+    /// Creates an empty set.
     ///
     /// # Errors
-    /// None: the bounds are ones that a histogram takes.
+    /// None: the bounds are valid for a histogram.
     pub(super) fn new() -> Result<Self, Failure> {
         Ok(Self { histogram: Histogram::new_with_max(LONGEST_NS, 3)?, slow: 0 })
     }
 
-    /// One more.
+    /// Adds a write.
     pub(super) fn record(&mut self, took: Duration) {
         self.histogram.saturating_record(took.as_nanos() as u64);
         self.slow += u64::from(took > SLOW);
     }
 
-    /// Those of another writer.
+    /// Adds the writes of another writer.
     ///
     /// # Errors
     /// None: the bounds are the same.
@@ -47,33 +47,33 @@ impl Latencies {
     }
 }
 
-/// What a measurement comes to.
+/// The results of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
-    /// How many writes were made, by all writers together.
+    /// Number of writes by all writers.
     pub writes: f64,
-    /// From the first one's beginning to the last one's end, in seconds.
+    /// Time from the first write's beginning to the last one's end, in seconds.
     pub seconds: f64,
     /// Writes per second.
     pub per_second: f64,
-    /// How long a write took on average, in microseconds.
+    /// Mean duration of a write, in microseconds.
     pub mean_us: f64,
-    /// What half of them did not exceed.
+    /// Median, in microseconds.
     pub p50_us: f64,
-    /// What 99 in 100 did not exceed.
+    /// 99th percentile, in microseconds.
     pub p99_us: f64,
-    /// What 999 in 1,000 did not exceed.
+    /// 99.9th percentile, in microseconds.
     pub p999_us: f64,
-    /// What 9,999 in 10,000 did not exceed.
+    /// 99.99th percentile, in microseconds.
     pub p9999_us: f64,
-    /// The longest.
+    /// Maximum, in microseconds.
     pub max_us: f64,
-    /// The share of them that took more than 3 ms: 0 to 1.
+    /// Fraction of writes that took more than 3 ms: 0 to 1.
     pub over_3_ms: f64,
 }
 
 impl Figures {
-    /// Those of at least one write, made in some time.
+    /// Returns the figures of at least one write, made in `time`.
     pub(super) fn of(latencies: &Latencies, time: Duration) -> Self {
         let histogram = &latencies.histogram;
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
@@ -92,7 +92,7 @@ impl Figures {
         }
     }
 
-    /// Of each figure the median of at least one run.
+    /// Returns the median of each figure over at least one run.
     pub(super) fn median(runs: &[Self]) -> Self {
         let of = |figure: fn(&Self) -> f64| median(runs.iter().map(figure).collect());
         Self {
@@ -109,7 +109,7 @@ impl Figures {
         }
     }
 
-    /// The median of what the rates of `runs` are to those of `others` in the same runs.
+    /// Returns the median ratio of the rates of `runs` to those of `others` in the same runs.
     pub(super) fn ratio(runs: &[Self], others: &[Self]) -> f64 {
         let pairs = runs.iter().zip(others);
         median(pairs.map(|(run, other)| run.per_second / other.per_second).collect())
@@ -142,7 +142,7 @@ pub(super) mod tests {
         latencies.add(&other).unwrap();
         let figures = Figures::of(&latencies, Duration::from_secs(2));
         assert_eq!((figures.writes, figures.seconds, figures.per_second), (1000.0, 2.0, 500.0));
-        // Only what took longer than 3 ms.
+        // Only writes that took longer than 3 ms.
         assert_eq!(figures.over_3_ms, 0.005);
         let near = |us: f64, expected: f64| (us - expected).abs() <= expected / 1000.0;
         assert!(near(figures.p50_us, 100.0) && near(figures.p99_us, 3000.0), "{figures:?}");

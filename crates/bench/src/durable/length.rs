@@ -1,17 +1,17 @@
-//! How long a measurement is.
+//! The length of a measurement.
 
 use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 
-/// How long a measurement is.
+/// The length of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Length {
-    /// As long as this; seconds in a report.
+    /// A duration, in seconds in a report.
     #[serde(rename = "seconds", serialize_with = "as_seconds")]
     Time(Duration),
-    /// So many writes, by all writers together.
+    /// A number of writes, by all writers together.
     Writes(u64),
 }
 
@@ -20,7 +20,7 @@ fn as_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S:
 }
 
 impl Length {
-    /// How many writes the writer of a number below `writers` makes at most.
+    /// Returns the maximum number of writes of a writer, whose number is below `writers`.
     pub(super) fn writes_of(self, writer: usize, writers: usize) -> u64 {
         match self {
             Self::Time(_) => u64::MAX,
@@ -31,12 +31,12 @@ impl Length {
         }
     }
 
-    /// Whether the time is up for a writer that began so long ago.
+    /// Returns whether the time is up for a writer that began `elapsed` ago.
     pub(super) fn is_over_after(self, elapsed: Duration) -> bool {
         matches!(self, Self::Time(time) if elapsed >= time)
     }
 
-    /// In words.
+    /// Returns the length in words.
     pub(super) fn describe(self) -> String {
         match self {
             Self::Time(time) => format!("{} s", time.as_secs_f64()),

@@ -1,17 +1,17 @@
-//! Puts that are on the device when they return.
+//! Puts that are durable when they return.
 //!
-//! | part | what is done |
+//! | part | operations |
 //! |---|---|
-//! | `synced` | several writers put keys by chance, each put synced; beside them raw writes |
+//! | `synced` | several writers put random keys, each put synced; also raw writes |
 //! | `fillseq` | one writer puts keys in order, each put synced |
 //! | `unsynced` | the puts of `synced` without a sync, by one writer and by four |
 //!
-//! A raw write overwrites 4 KiB of a file of zeros past the page cache, durably: what the device
-//! does for a log at best. As many threads write as there are writers, each in a region of its own.
+//! A raw write overwrites 4 KiB of a file of zeros with direct I/O, durably: the upper bound of the
+//! device for a log. There are as many threads as writers, each in its own region.
 //!
-//! Everything is measured once in each run. What is compared takes turns within it: engines,
-//! configurations of Tailwater (`configuration`) and raw writes. Ratios are of one run, since what
-//! a device does changes from minute to minute. Each measurement has a new database in a new
+//! Everything is measured once in each run. The subjects take turns within it: engines,
+//! configurations of Tailwater (`configuration`) and raw writes. Ratios are within one run, since a
+//! device's speed changes from minute to minute. Each measurement has a new database in a new
 //! directory, which is removed before the next one begins.
 
 mod arguments;

@@ -1,12 +1,12 @@
-//! Processes that do nothing but compute, one for each processor.
+//! Busy processes, one for each processor.
 //!
-//! A writer that waited for the device has to get a processor back when the device has answered.
-//! Beside a process that computes it may wait for the end of that one's slice, which is a tick: it
-//! shows as writes of more than 3 ms.
+//! A writer that waited for the device needs a processor when the device completes. Next to a busy
+//! process it may wait for the end of that process's time slice, which is a tick: it shows as
+//! writes of more than 3 ms.
 //!
-//! Each has a session of its own, as another user's program has. Where the kernel weighs sessions
-//! and not threads (`sched_autogroup_enabled`), one in the session of the writers would hardly
-//! disturb them.
+//! Each has its own session, like another user's program. Where the kernel schedules by session
+//! rather than by thread (`sched_autogroup_enabled`), a process in the writers' session would
+//! hardly disturb them.
 
 use std::process::{Child, Command, Stdio};
 
@@ -14,15 +14,15 @@ use rustix::process::{Signal, set_parent_process_death_signal, setsid};
 
 use crate::store::Failure;
 
-/// The command that is such a process.
+/// The command that runs a busy process.
 pub(crate) const NEIGHBOUR_COMMAND: &str = "durable-neighbour";
 
-/// Such processes. They end when this is dropped.
+/// Busy processes. They end when this is dropped.
 #[derive(Debug)]
 pub(super) struct Neighbours(Vec<Child>);
 
 impl Neighbours {
-    /// Starts them.
+    /// Starts one for each processor.
     ///
     /// # Errors
     /// The system's.
@@ -41,7 +41,7 @@ impl Neighbours {
 impl Drop for Neighbours {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // One that has ended by itself is waited for all the same.
+            // A process that has already ended must also be waited for.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -52,7 +52,7 @@ impl Drop for Neighbours {
 /// ends.
 ///
 /// # Errors
-/// The system's, where it does not promise that.
+/// The system's, if it does not support that.
 pub(crate) fn compute() -> Result<String, Failure> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     setsid()?;

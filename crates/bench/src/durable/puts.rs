@@ -1,4 +1,4 @@
-//! Writers that write for as long as was said, each the next when the last has ended.
+//! Writers that write for a given length, each starting a write when its last has ended.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,32 +12,32 @@ use super::length::Length;
 use crate::entries::{Values, key};
 use crate::store::{Failure, Store};
 
-/// How long values are, in bytes.
+/// Length of values, in bytes.
 pub(super) const VALUE_BYTES: usize = 128;
 
-/// Which keys are put.
+/// The order of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Those of the numbers from 0 on, by each writer.
+    /// Ascending numbers from 0 on, for each writer.
     Ascending,
-    /// Those of any numbers.
+    /// Random numbers.
     ByChance,
 }
 
-/// How an engine puts.
+/// How an engine should put.
 #[derive(Debug, Clone, Copy)]
 pub struct Putting {
-    /// How many writers put at once.
+    /// Number of concurrent writers.
     pub writers: usize,
-    /// For how long.
+    /// Length of the measurement.
     pub length: Length,
-    /// Which keys.
+    /// Order of the keys.
     pub order: Order,
-    /// Whether each put is on the device when it returns.
+    /// Whether each put is durable when it returns.
     pub is_synced: bool,
 }
 
-/// Puts values of 128 bytes under keys of 16.
+/// Puts values of 128 bytes with keys of 16.
 pub(crate) fn put(store: &impl Store, putting: &Putting) -> Result<Figures, Failure> {
     let values = &Values::new(VALUE_BYTES, 1);
     let Putting { writers, length, order, is_synced } = *putting;
@@ -56,11 +56,11 @@ pub(crate) fn put(store: &impl Store, putting: &Putting) -> Result<Figures, Fail
     })
 }
 
-/// Lets writers write, and measures each write. `writer` makes what the writer of a number does
-/// with its writes, which are numbered from 0.
+/// Runs writers, and measures each write. `writer` returns the function that writer `n` calls with
+/// the numbers of its writes, from 0 on.
 ///
 /// # Errors
-/// The first writer's that failed; the others end with the write that they are at.
+/// The first failure of a writer; the others stop after their current write.
 pub(super) fn measure<W>(
     writers: usize,
     length: Length,
@@ -124,7 +124,7 @@ mod tests {
             }
         });
         assert_eq!(figures.unwrap().writes, 10.0);
-        // Two writers write three times and two twice, each from 0 on.
+        // Two writers write three times and two twice, each from number 0 on.
         assert_eq!(sum.into_inner(), 3 * 1000 + 2 * 2000 + 2 * 3000 + 2 * 3 + 2);
     }
 

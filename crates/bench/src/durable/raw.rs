@@ -1,4 +1,4 @@
-//! What the device does without an engine.
+//! Durable writes to the device without an engine.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::length::Length;
 use super::puts::measure;
 use crate::store::Failure;
 
-/// How long the file is that is overwritten, in blocks: 64 MiB.
+/// Length of the file that is overwritten, in blocks: 64 MiB.
 const BLOCKS: u64 = (64 << 20) / DurableFile::BLOCK_BYTES as u64;
 
 /// How raw writes become durable.
@@ -25,7 +25,7 @@ pub(super) enum Raw {
 }
 
 impl Raw {
-    /// Its name in reports.
+    /// Returns its name in reports.
     pub(super) fn label(self) -> &'static str {
         match self {
             Self::Dsync => "raw dsync",
@@ -33,7 +33,7 @@ impl Raw {
         }
     }
 
-    /// Whether a directory's filesystem has direct I/O.
+    /// Returns whether a directory's filesystem supports direct I/O.
     ///
     /// # Errors
     /// Those of trying it.
@@ -45,8 +45,7 @@ impl Raw {
         }
     }
 
-    /// Overwrites blocks of a new file in a directory, each writer those of its own region one
-    /// after the other, again and again.
+    /// Overwrites blocks of a new file in a directory; each writer cycles through its own region.
     ///
     /// # Errors
     /// Those of the filesystem.

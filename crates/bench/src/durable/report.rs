@@ -1,4 +1,4 @@
-//! What came of it: `report.json` and a table.
+//! The results: `report.json` and a table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,19 +15,19 @@ use super::puts::VALUE_BYTES;
 use crate::entries::KEY_BYTES;
 use crate::report::{Rate, micros};
 
-/// All that came of it.
+/// All results.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Another number where a field has another meaning.
+    /// Changes when the meaning of a field changes.
     schema: u32,
-    /// How long a measurement of `synced` and of `unsynced` was.
+    /// Length of a measurement of `synced` and of `unsynced`.
     length: Length,
-    /// How long one of `fillseq` was.
+    /// Length of a measurement of `fillseq`.
     fillseq_length: Length,
     runs: usize,
-    /// Whether every processor was kept busy meanwhile.
+    /// Whether busy processes ran on every processor.
     neighbour: bool,
-    /// The label of the row that engines are compared with.
+    /// Label of the row that engines are compared with.
     compared_with: Option<String>,
     /// The system and the device, by names.
     environment: BTreeMap<&'static str, String>,
@@ -35,7 +35,7 @@ pub(super) struct Report {
     measurements: Vec<Measurement>,
 }
 
-/// What a row did, in all runs.
+/// The results of a row in all runs.
 #[derive(Debug, Serialize)]
 pub(super) struct Measurement {
     #[serde(flatten)]
@@ -44,15 +44,16 @@ pub(super) struct Measurement {
     /// The engine's options; raw writes have none.
     options: Option<String>,
     median: Figures,
-    /// The median of what its rates are to those of raw writes in the same runs.
+    /// Median ratio of its rates to those of raw writes in the same runs.
     to_raw: Option<f64>,
-    /// The same to the row that engines are compared with.
+    /// Median ratio to the row that engines are compared with.
     to_compared: Option<f64>,
     runs: Vec<Figures>,
 }
 
 impl Measurement {
-    /// That of `row`, beside what raw writes and the row that engines are compared with did.
+    /// Creates the measurement of `row`, compared with raw writes and the row that engines are
+    /// compared with.
     pub(super) fn new(
         task: Task,
         row: &Row<'_>,
@@ -77,7 +78,7 @@ impl Measurement {
 }
 
 impl Report {
-    /// What `arguments` asked for came to.
+    /// Creates the report of an experiment with `arguments`.
     pub(super) fn new(
         arguments: &DurableArguments,
         measurements: Vec<Measurement>,

@@ -13,12 +13,12 @@ use super::LogBenchArguments;
 use super::event_loop::{Acknowledged, Connection, PollReply, Request};
 use crate::store::Failure;
 
-/// How long a consumer waits that found nothing.
+/// Pause of a consumer after polls that found nothing.
 const EMPTY_WAIT: Duration = Duration::from_micros(200);
 
 /// What a client measured.
 pub(super) struct Measured {
-    /// Nanoseconds.
+    /// Latencies in nanoseconds.
     pub(super) latencies: Histogram<u64>,
     /// Messages that were sent or polled while it was measured.
     pub(super) messages: u64,
@@ -36,19 +36,19 @@ impl Measured {
     }
 }
 
-/// When things happen.
+/// The schedule of a run.
 #[derive(Clone, Copy)]
 pub(super) struct Schedule {
     pub(super) start: Instant,
-    /// What is due before this is not measured.
+    /// Messages due before this are not measured.
     pub(super) measured_from: Instant,
     pub(super) end: Instant,
 }
 
-/// Where in a payload the time stands at which its send was due, in nanoseconds from the start.
+/// Length of the due time at the start of a payload, in bytes. It is in nanoseconds from the start.
 const DUE_BYTES: usize = 8;
 
-/// Makes a batch that was due at a time.
+/// Builds a batch that was due at the given time.
 fn make_batch(
     arguments: &LogBenchArguments,
     due_ns: u64,
@@ -82,7 +82,7 @@ pub(super) fn produce(
         return Ok(measured);
     }
     let mut payload = vec![b'x'; (arguments.message_size as usize).max(DUE_BYTES)];
-    // Producers are due one after the other.
+    // The producers are staggered.
     let mut due = schedule.start + interval / arguments.clients as u32 * producer as u32;
     for number in 0.. {
         if due >= schedule.end {
@@ -108,7 +108,7 @@ pub(super) fn produce(
     Ok(measured)
 }
 
-/// Polls its partitions one after the other, until producers have ended and nothing is left.
+/// Polls its partitions in turn, until producers have ended and nothing is left.
 pub(super) fn consume(
     arguments: &LogBenchArguments,
     schedule: Schedule,
@@ -123,7 +123,7 @@ pub(super) fn consume(
         .map(|partition| (partition, 0))
         .collect();
     loop {
-        // Before the polls: what they do not find then never comes.
+        // Read before the polls: messages that they do not find will then never come.
         let is_over = producers_ended.load(Ordering::Acquire);
         let mut found = 0;
         for (partition, offset) in &mut mine {
@@ -157,7 +157,7 @@ pub(super) fn consume(
     }
 }
 
-/// Notes how long each message of a poll took from when its send was due.
+/// Records the latency of each message of a poll, from the time when its send was due.
 fn note(
     mut bytes: &[u8],
     at: Instant,

@@ -1,4 +1,4 @@
-//! A server's event loop: one thread that takes requests in turn.
+//! A server's event loop: one thread that serves requests in turn.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -8,20 +8,20 @@ use tailwater_log::{Log, Partition, Polled, Strategy};
 
 use crate::store::Failure;
 
-/// What a client asks.
+/// A client's request.
 pub(super) enum Request {
-    /// Append a batch. Its acknowledgement is sent when it is there.
+    /// Append a batch. Its acknowledgement is sent when it is persisted.
     Append { partition: usize, batch: Arc<Vec<u8>>, reply: Sender<Acknowledged> },
     /// Poll from an offset.
     Poll { partition: usize, offset: u64, count: u32, reply: Sender<PollReply> },
 }
 
-/// When an append was acknowledged, or why it was not.
+/// The time when an append was acknowledged, or its error.
 pub(super) type Acknowledged = Result<Instant, tailwater_log::Error>;
-/// What a poll returned, and when.
+/// The result of a poll, and its time.
 pub(super) type PollReply = Result<(Polled, Instant), tailwater_log::Error>;
 
-/// Serves requests until nobody can send any.
+/// Serves requests until all senders are dropped.
 pub(super) fn serve(
     log: &Log,
     partitions: &[Arc<Partition>],
@@ -33,13 +33,13 @@ pub(super) fn serve(
             Request::Append { partition, batch, reply } => {
                 match partitions[partition].append(&batch) {
                     Ok(appended) => appended.ticket.on_complete(move |outcome| {
-                        // A client that went away asks nothing more.
+                        // The client may be gone.
                         let _ = reply.send(outcome.map(|()| Instant::now()));
                     }),
                     Err(error) => drop(reply.send(Err(error))),
                 }
                 if is_inline {
-                    // The loop does what is due, and everybody waits.
+                    // The loop persists, and all clients wait.
                     log.run_pending();
                 }
             }
@@ -52,7 +52,7 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// A way to one loop, and to wait for its answers.
+/// A connection to one loop.
 pub(super) struct Connection<T> {
     pub(super) requests: Sender<Request>,
     pub(super) reply: Sender<T>,

@@ -34,7 +34,8 @@ pub(super) struct Figures {
 }
 
 impl Side {
-    /// `samples` is the number of independent samples: messages of one batch are one.
+    /// Creates the figures of a side. `samples` is the number of independent samples: all messages
+    /// of a batch are one.
     pub(super) fn new(latencies: &Histogram<u64>, samples: f64, bytes_per_second: f64) -> Self {
         let micros = |nanos: u64| nanos as f64 / 1000.0;
         let mut all = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! `tailwater log bench group-commit`: how many durable writes acknowledged appends cost, by the
+//! `tailwater log bench group-commit`: the number of durable writes per acknowledged append, by the
 //! number of partitions that are appended to at once.
 //!
 //! Every partition has a fixed number of appends in flight; the acknowledgement of one sends the
@@ -21,7 +21,7 @@ use crate::store::Failure;
 
 /// Interval between two samples of the kernel's figures.
 const SAMPLED: Duration = Duration::from_millis(250);
-/// Time before anything is counted, as a part of the duration.
+/// Warm-up time before counting, as a fraction of the duration.
 const WARM_UP: f64 = 0.1;
 
 /// Arguments of the experiment.
@@ -133,7 +133,7 @@ fn measure(
         let acknowledged = acknowledged.clone();
         let appended = partitions[partition].append(&batch)?;
         appended.ticket.on_complete(move |outcome| {
-            // Nobody listens after the end.
+            // After the end there is no receiver.
             let _ = acknowledged.send((partition, outcome));
         });
         Ok(())
@@ -141,7 +141,7 @@ fn measure(
     for _ in 0..in_flight {
         (0..partitions.len()).try_for_each(&append)?;
     }
-    // A durable write counts as a sync, too.
+    // A durable write also counts as a sync.
     let syncs = || log.storage().statistics().snapshot(Purpose::LogAppend).syncs.count;
     let start = Instant::now();
     let counted_from = start + Duration::from_secs_f64(arguments.duration * WARM_UP);

@@ -1,17 +1,17 @@
-//! `tailwater log bench`: what persisting does to the latency of a message log.
+//! `tailwater log bench`: the effect of persisting on the latency of a message log.
 //!
-//! Producers send batches at a rate, consumers poll them, and a server with one event loop for each
-//! shard stands between them, as in the pull request 3068 of Apache Iggy, from which the experiment
-//! comes. A loop appends and polls; what differs between modes is where messages are persisted:
+//! Producers send batches at a rate, consumers poll them, and a server with one event loop per
+//! shard is between them, as in pull request 3068 of Apache Iggy, which this experiment reproduces.
+//! A loop appends and polls; the modes differ in where messages are persisted:
 //!
 //! - `buffered`: by the loop, through the page cache;
-//! - `direct_inline`: by the loop, past the page cache, each write durable (`O_DIRECT`, `O_DSYNC`);
-//! - `direct_deferred`: by threads of their own, past the page cache, each write durable;
+//! - `direct_inline`: by the loop, with direct I/O, each write durable (`O_DIRECT`, `O_DSYNC`);
+//! - `direct_deferred`: by separate threads, with direct I/O, each write durable;
 //! - the other modes are `direct_deferred` with other durabilities.
 //!
-//! A send is due at a time that the rate says, and its latency counts from then, whatever became of
-//! those before (no coordinated omission). A message's latency to its consumer counts from when its
-//! send was due to when the poll that has it returns.
+//! A send is due at a time given by the rate, and its latency counts from then, however late
+//! earlier sends are (no coordinated omission). A message's latency to its consumer counts from the
+//! due time of its send to the return of the poll that contains it.
 
 mod clients;
 mod event_loop;
@@ -117,7 +117,7 @@ pub fn run(arguments: &LogBenchArguments) -> Result<String, Failure> {
     for round in 0..arguments.runs {
         let rows = report.rows();
         for index in 0..rows.len() {
-            // Another one is the first each time, so that what else the machine does meets all.
+            // A different row goes first each time, so that other load on the machine affects all.
             let row = &rows[(index + round) % rows.len()];
             say!("run {} of {}: {}", round + 1, arguments.runs, row.label());
             let figures = run::run(arguments, row)?;

@@ -1,4 +1,4 @@
-//! What is compared.
+//! The modes that are compared.
 
 use std::fmt;
 
@@ -30,11 +30,11 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Those that are compared where nothing else is asked for: the seed's.
+    /// Modes that are compared by default.
     pub(super) const DEFAULT: [Self; 3] =
         [Self::Buffered, Self::DirectInline, Self::DirectDeferred];
 
-    /// Whether the event loop persists.
+    /// Returns whether the event loop persists.
     pub(super) fn is_inline(self) -> bool {
         matches!(self, Self::Buffered | Self::DirectInline)
     }
@@ -46,7 +46,7 @@ impl Mode {
         }
     }
 
-    /// Whether each write to a segment is durable, whatever was promised.
+    /// Returns whether each write to a segment is durable, whatever durability was requested.
     pub(super) fn is_synced(self) -> bool {
         matches!(self, Self::DirectInline | Self::DirectDeferred | Self::DirectDeferredCarry)
     }

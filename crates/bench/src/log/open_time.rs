@@ -16,13 +16,13 @@ use crate::arguments::at_least_one;
 use crate::memory_limit::evict;
 use crate::store::Failure;
 
-/// Size at which a segment is sealed, in bytes: the smallest that there is.
+/// Size at which a segment is sealed, in bytes: the smallest possible.
 const SEGMENT_BYTES: u64 = 64 << 10;
 /// Payload of the one message in each segment, in bytes.
 const MESSAGE_BYTES: usize = 60 << 10;
 /// Threads that persist while the log is filled.
 const PERSISTERS: usize = 16;
-/// Purposes of what opening reads.
+/// Purposes of the reads of opening.
 const PURPOSES: [Purpose; 4] =
     [Purpose::LogRead, Purpose::LogIndex, Purpose::LogJournal, Purpose::Metadata];
 
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
     }
     text.push('\n');
     for run in 1..=arguments.runs {
-        // Nothing of the log is in memory.
+        // Start with nothing of the log in memory.
         evict(&System::default(), &[directory.path()])?;
         let _ = writeln!(text, "{run:<6} {}", open(directory.path())?);
     }
@@ -115,7 +115,7 @@ fn fill(arguments: &OpenArguments, directory: &Path) -> Result<(), Failure> {
     batch.push(0, 0, &vec![b'x'; MESSAGE_BYTES], b"")?;
     let batch = batch.finish();
     for _ in 0..arguments.segments {
-        // One batch to each partition in turn: each begins another segment.
+        // One batch to each partition in turn; each starts a new segment.
         for partition in 0..partitions {
             drop(log.partition(topic.partition(partition))?.append(&batch)?);
         }

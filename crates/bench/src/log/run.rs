@@ -16,9 +16,9 @@ use super::figures::{Figures, Side};
 use super::report::Row;
 use crate::store::Failure;
 
-/// Part of the duration that goes before anything is measured.
+/// Warm-up time before measuring, as a fraction of the duration.
 const WARM_UP: f64 = 0.1;
-/// How often the kernel's figures are sampled.
+/// Interval between two samples of the kernel's figures.
 const SAMPLED: Duration = Duration::from_millis(250);
 
 /// Runs one row once, on a new log.
@@ -70,7 +70,7 @@ pub(super) fn run(arguments: &LogBenchArguments, row: &Row) -> Result<Figures, F
     })
 }
 
-/// Lets producers and consumers work, through event loops.
+/// Runs producers and consumers, through event loops.
 fn work(
     arguments: &LogBenchArguments,
     log: &Log,

@@ -1,4 +1,4 @@
-//! Emptying the page cache before a measurement.
+//! Empties the page cache before a measurement.
 
 use std::io;
 use std::path::Path;
@@ -12,24 +12,23 @@ use super::files;
 
 const DROP: &str = "/proc/sys/vm/drop_caches";
 
-/// What was done, and what is left.
+/// The result of an eviction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Evicted {
     /// Whether the caches of the whole machine were dropped. Otherwise the kernel was advised that
-    /// the files are not needed, and may not have followed.
+    /// the files are not needed, which it may have ignored.
     pub machine: bool,
-    /// How many pages of the files are in memory all the same, if the kernel tells.
+    /// Number of pages of the files still in memory, if the kernel reports it.
     pub resident_pages: Option<u64>,
 }
 
-/// Puts the files in some directories, and in those below them, out of memory: all caches of the
-/// machine are dropped where that is allowed (to root, outside most containers), else the files'
-/// pages alone.
+/// Evicts the files below some directories from memory: drops all caches of the machine where that
+/// is permitted (to root, outside most containers), otherwise only the files' pages.
 ///
 /// # Errors
 /// Those of listing and opening the files.
 pub fn evict(system: &System, directories: &[&Path]) -> io::Result<Evicted> {
-    // What is dirty stays.
+    // Dirty pages cannot be evicted.
     rustix::fs::sync();
     let machine = files::write_existing(&system.path(DROP), "3").is_ok();
     let storage = PosixStorage::new();

@@ -1,25 +1,25 @@
-//! The kernel's files, written: the one place that does it past `Storage`, which is for databases.
+//! Writes files of the kernel: the only place that bypasses `Storage`, which is for databases.
 #![expect(clippy::disallowed_methods, reason = "settings of the kernel are no database's files")]
 
 use std::io;
 use std::path::Path;
 
-/// Writes a setting at once, as the kernel wants it.
+/// Writes a setting in one call, as the kernel requires.
 pub(super) fn write(path: &Path, text: &str) -> io::Result<()> {
     std::fs::write(path, text).map_err(|error| naming(path, error))
 }
 
-/// Writes a setting that is there.
+/// Writes an existing setting.
 pub(super) fn write_existing(path: &Path, text: &str) -> io::Result<()> {
     if path.exists() { write(path, text) } else { Err(io::ErrorKind::NotFound.into()) }
 }
 
-/// A setting's text, if it can be read.
+/// Returns a setting's text, if it can be read.
 pub(super) fn read(path: &Path) -> Option<String> {
     std::fs::read_to_string(path).ok()
 }
 
-/// Makes a group.
+/// Creates a group.
 pub(super) fn make_directory(path: &Path) -> io::Result<()> {
     std::fs::create_dir(path).map_err(|error| naming(path, error))
 }
@@ -29,7 +29,7 @@ pub(super) fn remove_directory(path: &Path) -> io::Result<()> {
     std::fs::remove_dir(path)
 }
 
-/// All files in a directory and in those below it.
+/// Returns all files below a directory.
 pub(super) fn all_below(directory: &Path) -> io::Result<Vec<std::path::PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {
@@ -43,7 +43,7 @@ pub(super) fn all_below(directory: &Path) -> io::Result<Vec<std::path::PathBuf>>
     Ok(files)
 }
 
-/// An error that says which file it is about.
+/// Returns the error with the file's name.
 fn naming(path: &Path, error: io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

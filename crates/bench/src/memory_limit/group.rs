@@ -1,4 +1,4 @@
-//! One cgroup, and what is written into it.
+//! One cgroup and its settings.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,21 +10,21 @@ use tailwater_io::kernel::System;
 
 use super::files;
 
-/// How often something is tried that the kernel refuses while processes end or memory is taken
-/// away, and how long it is waited for in between.
+/// Number of attempts, and the pause between them, at operations that the kernel refuses while
+/// processes end or memory is reclaimed.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A group that goes, with what runs in it, when this is dropped.
+/// A group that is removed, with the processes in it, when this is dropped.
 #[derive(Debug)]
 pub(super) struct Group {
     system: System,
-    /// Where the kernel has it.
+    /// Its path below the system's root.
     path: PathBuf,
 }
 
 impl Group {
-    /// Makes one, and has a process enter it to see that it can be used.
+    /// Creates one, and moves a process into it to check that it is usable.
     pub(super) fn new(system: &System, parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
         files::make_directory(&system.path(&path))?;
@@ -38,12 +38,12 @@ impl Group {
         Err(io::Error::other(said))
     }
 
-    /// Where the kernel has it.
+    /// Returns its path below the system's root.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where its files are.
+    /// Returns the directory of its files.
     pub(super) fn directory(&self) -> PathBuf {
         self.system.path(&self.path)
     }
@@ -52,7 +52,7 @@ impl Group {
         files::write(&self.directory().join(name), text)
     }
 
-    /// Writes a limit, for as long as the kernel is taking memory away.
+    /// Writes a limit, and retries while the kernel reclaims memory.
     fn write_limit(&self, name: &str, bytes: u64) -> io::Result<()> {
         let mut tries = 0;
         loop {
@@ -73,7 +73,8 @@ impl Drop for Group {
     }
 }
 
-/// Ends what runs in a group and removes it. What cannot be removed stays for the next run.
+/// Kills the processes in a group and removes it. If that fails, the group stays for the next run
+/// to remove.
 pub(super) fn end(directory: &Path) {
     for _ in 0..TRIES {
         kill(directory);
@@ -90,10 +91,10 @@ fn kill(directory: &Path) {
         return;
     }
     let processes = files::read(&directory.join("cgroup.procs")).unwrap_or_default();
-    // Processes that this one cannot see are shown as 0.
+    // Processes outside this process's namespace are shown as 0.
     let seen = processes.lines().filter_map(|line| line.parse().ok().filter(|&number| number > 1));
     for process in seen.filter_map(Pid::from_raw) {
-        // It may have ended meanwhile.
+        // The process may have ended.
         let _ = kill_process(process, Signal::KILL);
     }
 }
@@ -115,7 +116,7 @@ impl V1Limit {
         Ok(limit)
     }
 
-    /// The limit with swap is never below the one without.
+    /// Sets the limit. The limit with swap must never be below the one without.
     pub(super) fn set(&mut self, bytes: u64) -> io::Result<()> {
         let with_swap = || match self.counts_swap {
             true => self.group.write_limit(V1_WITH_SWAP, bytes),
@@ -156,7 +157,7 @@ pub(super) struct V2Limit {
 
 impl V2Limit {
     pub(super) fn new(group: Group, bytes: u64) -> io::Result<Self> {
-        // A kernel that does not count swap has no such file.
+        // A kernel that does not account for swap has no such file.
         let refuses_swap = group.write("memory.swap.max", "0").is_ok();
         let mut limit = Self { group, refuses_swap };
         limit.set(bytes)?;
@@ -179,7 +180,7 @@ impl V2Limit {
     }
 }
 
-/// What it means that swap is not limited.
+/// Returns what it means that swap is not limited.
 fn unlimited_swap(system: &System) -> &'static str {
     let memory = system.read("/proc/meminfo").unwrap_or_default();
     let line = memory.lines().find_map(|line| line.strip_prefix("SwapTotal:"));

@@ -1,4 +1,4 @@
-//! Where a memory cgroup can be made.
+//! The places where a memory cgroup can be created.
 
 use std::path::{Path, PathBuf};
 
@@ -8,10 +8,10 @@ use tailwater_io::kernel::mounts::{self, Mount};
 
 use super::files;
 
-/// What a group of cgroup v1 says that has no limit, in bytes, is above this.
+/// Limit above which a group of cgroup v1 has none, in bytes.
 const UNLIMITED: u64 = 1 << 60;
 
-/// The groups that others can be made in, or why there is none.
+/// The groups in which others can be created, or why there is none.
 #[derive(Debug)]
 pub(super) struct Places {
     /// In the memory hierarchy of cgroup v1.
@@ -22,7 +22,7 @@ pub(super) struct Places {
     pub(super) v2: Result<PathBuf, String>,
 }
 
-/// Those of a system.
+/// Returns the places of a system.
 pub(super) fn places(system: &System) -> Places {
     let mounts = mounts::parse(&system.read("/proc/self/mountinfo").unwrap_or_default());
     let cgroup = system.read("/proc/self/cgroup").unwrap_or_default();
@@ -33,8 +33,8 @@ pub(super) fn places(system: &System) -> Places {
     }
 }
 
-/// At the top of the hierarchy, so that the groups of a dead run are found again; in the process's
-/// own group where that has a limit, which must not be escaped.
+/// Returns the top of the hierarchy, so that groups of a dead run are found again; or the process's
+/// own group if that has a limit, which must not be escaped.
 fn v1(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String> {
     let mount = hierarchy(mounts, Some("memory")).ok_or("no memory controller is mounted")?;
     let own = of_process(mounts, cgroup, Some("memory")).filter(|path| is_limited(system, path));
@@ -47,8 +47,8 @@ fn is_limited(system: &System, group: &Path) -> bool {
     limit.and_then(|limit| limit.trim().parse().ok()).is_some_and(|limit: u64| limit < UNLIMITED)
 }
 
-/// Below the closest group above the process that hands the memory controller down: one that does
-/// has no processes of its own, so that it is never the process's own.
+/// Returns the closest ancestor of the process's group that delegates the memory controller. Such a
+/// group contains no processes, so it is never the process's own.
 fn v2(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String> {
     let mount = hierarchy(mounts, None).ok_or("it is not mounted")?;
     let has = |group: &Path, file: &str| {

@@ -1,8 +1,8 @@
-//! What is done when the user interrupts: Ctrl-C, a hang-up or a request to end.
+//! Actions for an interruption: Ctrl-C, a hang-up or a request to terminate.
 //!
-//! Actions are registered, and removed by dropping their guards. At an interruption all that are
-//! registered are done, the latest first, and the process exits with code 130. Meanwhile no guard
-//! can be dropped and none made, so that nothing is begun behind its back.
+//! Actions are registered, and removed by dropping their guards. At an interruption all registered
+//! actions run, the latest first, and the process exits with code 130. Meanwhile no guard can be
+//! created or dropped, so that nothing new starts concurrently.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use tailwater_io::sync::Mutex;
 
 use crate::store::Failure;
 
-/// The code that the process exits with, as a shell gives it to what Ctrl-C ended.
+/// Exit code of the process, which is the shell's for programs ended by Ctrl-C.
 const EXIT_CODE: i32 = 130;
 
 type Action = Box<dyn FnOnce() + Send>;
@@ -25,7 +25,7 @@ struct Actions {
     by_number: BTreeMap<u64, Action>,
 }
 
-/// An action that is registered until this is dropped.
+/// An action that stays registered until this is dropped.
 #[must_use = "the action is forgotten when this is dropped"]
 pub struct Guard {
     number: u64,
@@ -37,10 +37,10 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Registers an action. It must neither make nor drop a [`Guard`], and not take long.
+/// Registers an action. It must neither create nor drop a [`Guard`], and not take long.
 ///
 /// # Errors
-/// The system's, or that something else in this process answers to interruptions.
+/// The system's, or another handler of interruptions in this process.
 pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Failure> {
     static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
     let installed = INSTALLED

@@ -1,5 +1,5 @@
-//! The multi-generational LRU, which keeps pages by other rules than those whose effect is shown:
-//! off while there is a limit.
+//! Disables the multi-generational LRU, whose eviction rules differ from those under test, while
+//! there is a limit.
 
 use tailwater_io::kernel::System;
 
@@ -7,7 +7,7 @@ use super::files;
 
 const SETTING: &str = "/sys/kernel/mm/lru_gen/enabled";
 
-/// What it was, put back when this is dropped.
+/// The previous setting, restored when this is dropped.
 #[derive(Debug)]
 pub(super) struct Lru {
     system: System,
@@ -16,7 +16,7 @@ pub(super) struct Lru {
 }
 
 impl Lru {
-    /// Switches it off, where the kernel has it and it is on.
+    /// Disables it, if the kernel has it and it is enabled.
     pub(super) fn switch_off(system: &System) -> Self {
         let was = mask(system);
         let is_off = match was {
@@ -26,17 +26,17 @@ impl Lru {
         Self { system: system.clone(), was, is_off }
     }
 
-    /// What it is to be put back to: 0 if nothing was changed.
+    /// Returns the setting to restore: 0 if nothing was changed.
     pub(super) fn mask(&self) -> u32 {
         self.was.filter(|_| self.is_off).unwrap_or(0)
     }
 
-    /// What an interruption needs to put it back.
+    /// Returns what an interruption needs to restore the setting.
     pub(super) fn back(&self) -> Back {
         Back { system: self.system.clone(), mask: self.mask() }
     }
 
-    /// A sentence for the report, if the kernel has it.
+    /// Returns a sentence for the report, if the kernel has it.
     pub(super) fn describe(&self) -> Option<&'static str> {
         match (self.was?, self.is_off) {
             (0, _) => Some("The multi-generational LRU is off."),
@@ -55,7 +55,7 @@ impl Drop for Lru {
     }
 }
 
-/// Puts it back once more.
+/// Restores the setting on an interruption.
 #[derive(Debug)]
 pub(super) struct Back {
     system: System,
@@ -68,10 +68,10 @@ impl Back {
     }
 }
 
-/// Puts it back to what it was, unless that was off.
+/// Restores the setting, unless it was off.
 pub(super) fn put_back(system: &System, mask: u32) {
     if mask > 0 {
-        // Whoever may switch it off may switch it on.
+        // A process that may disable it may enable it.
         let _ = files::write(&system.path(SETTING), &format!("{mask:#06x}"));
     }
 }

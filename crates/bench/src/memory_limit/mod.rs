@@ -1,17 +1,17 @@
-//! A limit on the memory of child processes, page cache included: without one a machine's page
-//! cache holds the whole database, and nothing that an experiment does to it shows.
+//! A limit on the memory of child processes, including page cache: without one a machine's page
+//! cache holds the whole database, and an experiment's effect on it does not show.
 //!
-//! What is taken is the first of these that works here:
+//! The first of these that works here is used:
 //!
-//! 1. a memory cgroup of its own in cgroup v1, swap included where the kernel counts it; for the
-//!    stalls that v1 does not tell, a second group in the unified hierarchy where that is mounted;
+//! 1. a separate memory cgroup in cgroup v1, including swap if the kernel accounts for it; for
+//!    stalls, which v1 does not report, a second group in the unified hierarchy if that is mounted;
 //! 2. one in cgroup v2, without swap;
-//! 3. a scope of systemd's, by `systemd-run`;
+//! 3. a systemd scope, by `systemd-run`;
 //! 4. none. [`MemoryLimit::describe`] says what that means.
 //!
-//! A child is in its group before its program begins: a small shell enters the group and becomes
-//! the program. Pages that another group brought in are charged to that one for as long as they
-//! stay, so whoever measures [evicts](fn@evict) them before.
+//! A child is in its group before its program begins: a small shell enters the group and executes
+//! the program. Pages that another group brought in are charged to that group for as long as they
+//! stay, so callers [evict](fn@evict) them before measuring.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -34,13 +34,13 @@
 //! # }
 //! ```
 //!
-//! While there is a limit the multi-generational LRU is off, where the kernel has it.
+//! While there is a limit, the multi-generational LRU is disabled.
 //!
 //! # What stays behind
 //!
-//! Nothing, after a drop, a failure, an interruption ([`interrupt`]): children are killed, groups
-//! removed, settings put back. After `kill -9` the groups stay; their names tell whose they were,
-//! and the next limit removes them, with what is in them, and puts the setting back.
+//! After a drop, a failure or an interruption ([`interrupt`]), nothing: children are killed, groups
+//! removed, settings restored. After `kill -9` the groups stay; their names identify their process,
+//! and the next limit removes them, kills the processes in them, and restores the setting.
 
 mod eviction;
 mod files;
@@ -64,10 +64,10 @@ use self::lru::Lru;
 use self::scope::Scopes;
 use crate::store::Failure;
 
-/// The machine that limits are set on: this one, or for tests one that is played.
+/// The machine that limits are set on: this one, or a fake one in tests.
 #[derive(Debug, Clone)]
 pub struct Host {
-    /// Where `/proc` and `/sys` are.
+    /// The location of `/proc` and `/sys`.
     pub system: System,
     /// The program `systemd-run`.
     pub systemd_run: PathBuf,
@@ -89,7 +89,7 @@ impl Default for Host {
 /// A limit on the memory of children started through it, until it is dropped.
 #[derive(Debug)]
 pub struct MemoryLimit {
-    // In the order in which they end: children and groups, the setting, what an interruption does.
+    // In drop order: children and groups, the setting, the action for an interruption.
     how: How,
     lru: Lru,
     _interrupt: interrupt::Guard,
@@ -105,30 +105,30 @@ enum How {
     },
     V2(V2Limit),
     Systemd(Scopes),
-    /// With the reasons, one for each way that there is.
+    /// With the reasons, one for each way that failed.
     Nothing(Vec<String>),
 }
 
-/// Where the kernel tells of a process's memory.
+/// The kernel's accounting of a process's memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Paths {
     /// Its memory cgroup.
     pub memory: Option<MemoryGroup>,
-    /// The group in the unified hierarchy that has its stalls.
+    /// The group in the unified hierarchy that reports its stalls.
     pub pressure: Option<PathBuf>,
 }
 
 impl MemoryLimit {
-    /// Makes a limit of so many bytes on this machine.
+    /// Creates a limit of `bytes` on this machine.
     ///
     /// # Errors
-    /// The system's, where a group was made and then cannot be used. That no limit can be had is no
-    /// error.
+    /// The system's, if a group was created and cannot be used. The absence of any way to set a
+    /// limit is no error.
     pub fn new(bytes: u64) -> Result<Self, Failure> {
         Self::on(Host::default(), bytes)
     }
 
-    /// The same on a machine that may be played.
+    /// Creates a limit on a machine that may be fake.
     ///
     /// # Errors
     /// As for [`Self::new`].
@@ -157,9 +157,9 @@ impl MemoryLimit {
         Ok(Self { how, lru, _interrupt: interrupt, host, bytes })
     }
 
-    /// A command that runs a program inside the limit; arguments, environment and streams are added
-    /// to it as to any other. The process that is started has the program's number. It ends with
-    /// code 125 if it cannot enter the group.
+    /// Returns a command that runs a program inside the limit; arguments, environment and streams
+    /// are added to it as usual. The started process keeps its process id. It exits with code 125
+    /// if it cannot enter the group.
     ///
     /// The program is killed when the limit is dropped, if it has not ended.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
@@ -174,17 +174,17 @@ impl MemoryLimit {
         for number in 0..groups.len() {
             script += &format!("echo $$ >\"${number}/cgroup.procs\" && ");
         }
-        // Of the positional parameters the first is $0, which shift leaves.
+        // The first positional parameter is $0, which shift does not remove.
         script += &format!("shift {} && exec \"$@\" || exit 125", groups.len() - 1);
         let mut command = Command::new("sh");
         command.arg("-c").arg(script).args(groups).arg(program);
         command
     }
 
-    /// Changes the limit, for what runs inside, too: a lower one has the kernel take memory away.
+    /// Changes the limit, also for running processes: after a reduction the kernel reclaims memory.
     ///
     /// # Errors
-    /// The system's, where so much cannot be taken away.
+    /// The system's, if it cannot reclaim enough.
     pub fn set(&mut self, bytes: u64) -> Result<(), Failure> {
         match &mut self.how {
             How::V1 { memory, .. } => memory.set(bytes)?,
@@ -196,12 +196,12 @@ impl MemoryLimit {
         Ok(())
     }
 
-    /// The limit in bytes, if there is one.
+    /// Returns the limit in bytes, if there is one.
     pub fn bytes(&self) -> Option<u64> {
         (!matches!(self.how, How::Nothing(_))).then_some(self.bytes)
     }
 
-    /// What limits: `cgroup v1`, `cgroup v2`, `systemd-run`, `none`.
+    /// Returns the kind of limit: `cgroup v1`, `cgroup v2`, `systemd-run`, `none`.
     pub fn kind(&self) -> &'static str {
         match self.how {
             How::V1 { .. } => "cgroup v1",
@@ -211,7 +211,7 @@ impl MemoryLimit {
         }
     }
 
-    /// What limits and what that means, in sentences for a report.
+    /// Returns the kind of limit and its meaning, in sentences for a report.
     pub fn describe(&self) -> String {
         let bytes = self.bytes;
         let mut text = match &self.how {
@@ -240,7 +240,7 @@ impl MemoryLimit {
         text
     }
 
-    /// Where the kernel tells of a process that was started inside.
+    /// Returns the kernel's accounting of a process that was started inside.
     pub fn paths(&self, process: u32) -> Paths {
         match &self.how {
             How::V1 { memory, unified } => Paths {
@@ -256,8 +256,8 @@ impl MemoryLimit {
         }
     }
 
-    /// What a sampler looks at: the device behind a directory, and a process that was started
-    /// inside with its groups.
+    /// Returns the target of a sampler: the device behind a directory, and a process that was
+    /// started inside with its groups.
     pub fn target(&self, directory: &Path, process: u32) -> Target {
         let target = Target::new(&self.host.system, directory).process(process);
         self.paths(process).watch(target)
@@ -265,7 +265,7 @@ impl MemoryLimit {
 }
 
 impl How {
-    /// The groups that a child enters.
+    /// Returns the groups that a child enters.
     fn groups(&self) -> impl Iterator<Item = &Group> {
         let (first, second) = match self {
             Self::V1 { memory, unified } => (Some(memory.group()), unified.as_ref()),
@@ -277,7 +277,7 @@ impl How {
 }
 
 impl Paths {
-    /// Those of any process: its groups, whatever they limit.
+    /// Returns the groups of any process, whatever they limit.
     pub fn of_process(system: &System, process: u32) -> Self {
         let Some(mountinfo) = system.read("/proc/self/mountinfo") else { return Self::default() };
         let mounts = mounts::parse(&mountinfo);
@@ -293,7 +293,7 @@ impl Paths {
         Self { memory, pressure }
     }
 
-    /// Has a target look at them.
+    /// Adds them to a target.
     #[must_use]
     pub fn watch(self, mut target: Target) -> Target {
         if let Some(pressure) = self.pressure {
@@ -306,7 +306,7 @@ impl Paths {
     }
 }
 
-/// The first way that works.
+/// Returns the first way that works.
 fn choose(host: &Host, places: &hierarchy::Places, name: &str, bytes: u64) -> Result<How, Failure> {
     let mut reasons = Vec::new();
     match &places.v1 {

@@ -1,4 +1,4 @@
-//! Limits by systemd, where groups cannot be made directly: for users as a rule.
+//! Limits by systemd, where groups cannot be created directly: usually for unprivileged users.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::Host;
 use crate::store::Failure;
 
-/// Scopes, one for each child. One goes with its last process.
+/// Scopes, one for each child. A scope ends with its last process.
 #[derive(Debug)]
 pub(super) struct Scopes {
     systemd_run: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// If one can be had, which is tried.
+    /// Creates scopes after trying one.
     pub(super) fn new(host: &Host, name: &str, bytes: u64) -> Result<Self, String> {
         let scopes = Self {
             systemd_run: host.systemd_run.clone(),
@@ -37,7 +37,7 @@ impl Scopes {
         Err(said.lines().next_back().unwrap_or("it fails").trim().to_owned())
     }
 
-    /// A command in a scope of its own. systemd-run becomes the program.
+    /// Returns a command that runs in a new scope. systemd-run executes the program in place.
     pub(super) fn command(&self, bytes: u64, program: &OsStr) -> Command {
         let number = self.started.fetch_add(1, Relaxed);
         let mut command = Command::new(&self.systemd_run);
@@ -51,7 +51,7 @@ impl Scopes {
         command
     }
 
-    /// Changes the limit of the scope that was started last. The first was a trial.
+    /// Changes the limit of the last scope started. The first scope was a trial.
     pub(super) fn set(&self, bytes: u64) -> Result<(), Failure> {
         let number = self.started.load(Relaxed) - 1;
         if number == 0 {
@@ -77,7 +77,7 @@ impl Drop for Scopes {
     }
 }
 
-/// What ends all scopes of a limit.
+/// Ends all scopes of a limit.
 #[derive(Debug)]
 pub(super) struct Ending {
     systemctl: PathBuf,
@@ -99,7 +99,7 @@ impl Ending {
             command.arg("--user");
         }
         command.args(["kill", "--signal=KILL", &self.pattern]);
-        // As a rule the scopes have gone with their processes.
+        // Usually the scopes have already ended with their processes.
         let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
     }
 }

@@ -1,10 +1,10 @@
-//! Groups of runs that ended without removing them.
+//! Removes the groups of runs that ended without removing them.
 //!
-//! A group is called `tailwater-limit-NAMESPACE-PROCESS-START-NUMBER-LRU`: the process that made
-//! it; the namespace of its number, since a container's processes have numbers of their own, and
-//! those of another cannot be judged; when it began, so that another process with its number is not
-//! taken for it; how many it had made before; and what the multi-generational LRU is to be put back
-//! to, in hexadecimal.
+//! A group is named `tailwater-limit-NAMESPACE-PROCESS-START-NUMBER-LRU`: the process that created
+//! it; the PID namespace of its number, since groups of other namespaces cannot be judged; its
+//! start time, so that another process with the same number is not mistaken for it; the number of
+//! groups it had created before; and the setting of the multi-generational LRU to restore, in
+//! hexadecimal.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -15,7 +15,7 @@ use super::{group, lru};
 
 const PREFIX: &str = "tailwater-limit-";
 
-/// The name of a new group of this process.
+/// Returns the name of a new group of this process.
 pub(super) fn name(system: &System, lru_mask: u32) -> String {
     static MADE: AtomicU64 = AtomicU64::new(0);
     let process = std::process::id();
@@ -24,8 +24,7 @@ pub(super) fn name(system: &System, lru_mask: u32) -> String {
     format!("{PREFIX}{namespace}-{process}-{start}-{number}-{lru_mask:x}")
 }
 
-/// Removes groups whose process is gone, ends what runs in them, and puts back what it had switched
-/// off.
+/// Removes groups whose process is gone, kills the processes in them, and restores the LRU setting.
 pub(super) fn remove(system: &System, parent: &Path) {
     let own = namespace(system);
     for name in system.names(parent) {
@@ -50,14 +49,14 @@ fn parse(name: &str) -> Option<(u64, u32, u64, u32)> {
     parts.next().is_none().then_some((namespace, process, start, lru_mask))
 }
 
-/// The number of the namespace that this process's number is in; 0 where it is not told.
+/// Returns the PID namespace of this process; 0 if it is unknown.
 fn namespace(system: &System) -> u64 {
     let link = std::fs::read_link(system.path("/proc/self/ns/pid")).unwrap_or_default();
     let digits = link.to_string_lossy().replace(|character: char| !character.is_ascii_digit(), "");
     digits.parse().unwrap_or(0)
 }
 
-/// When a process began, in clock ticks after the machine did: the 22nd field of its `stat`.
+/// Returns the start time of a process, in clock ticks since boot: the 22nd field of its `stat`.
 fn start(system: &System, process: u32) -> Option<u64> {
     let stat = system.read(format!("/proc/{process}/stat"))?;
     // The second field is a name in parentheses, which may hold anything.

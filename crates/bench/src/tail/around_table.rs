@@ -1,4 +1,4 @@
-//! What one compaction leaves behind: reads alone before it and after it, as a table.
+//! The effect of one compaction on later reads: reads alone before it and after it, as a table.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use super::figures::Phase;
 use super::report::{ConfigurationReport, Report};
 use crate::report::micros;
 
-/// The reads of a report around its compactions, medians; nothing where there are none.
+/// The medians of a report's reads before and after its compactions; empty if there are none.
 pub(super) struct AroundTable<'r>(pub(super) &'r Report);
 
 impl fmt::Display for AroundTable<'_> {

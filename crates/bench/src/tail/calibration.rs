@@ -1,9 +1,9 @@
-//! How fast a writer may write so that every configuration keeps up.
+//! Determines the write rate that every configuration sustains.
 //!
-//! Each configuration is given a writer that waits for nothing. It fills the memory that an engine
-//! allows it, is slowed down to what flushes and compactions get done, and that is what is looked
-//! for; so a run for this is not short. Since compactions are behind by then and would have to
-//! catch up, a share of the slowest one's rate is taken.
+//! Each configuration runs an unthrottled writer. The writer fills the memory that the engine
+//! allows, and is then slowed down to the rate of flushes and compactions, which is the rate that
+//! is measured; so a calibration run is not short. Since compactions have a backlog by then, only a
+//! fraction of the slowest configuration's rate is used.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use super::child::Beside;
 use super::experiment::Experiment;
 use crate::store::Failure;
 
-/// How long each configuration writes, at most.
+/// Maximum duration of each configuration's run.
 const LONGEST: Duration = Duration::from_secs(60);
-/// What share of the slowest configuration's rate is taken.
+/// Fraction of the slowest configuration's rate that is used.
 const SHARE: f64 = 0.6;
 
-/// Bytes a second.
+/// Returns the rate in bytes per second.
 ///
 /// # Errors
 /// Those of the runs.

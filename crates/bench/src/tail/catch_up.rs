@@ -35,9 +35,9 @@ use crate::store::Failure;
 const BATCH: u32 = 100;
 /// Payload of a message, in bytes.
 const MESSAGE_BYTES: usize = 1000;
-/// Messages of a poll, at most.
+/// Maximum number of messages of a poll.
 const POLL: u32 = 1000;
-/// Share of the memory limit that the hot set takes, in percent.
+/// Fraction of the memory limit that the hot set takes, in percent.
 const HOT_PERCENT: f64 = 40.0;
 /// Bytes in a page.
 const PAGE_BYTES: f64 = 4096.0;
@@ -107,7 +107,8 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<String, Failure> {
     let mut runs: [Vec<Figures>; MODES.len()] = Default::default();
     for run in 0..arguments.runs {
         for turn in 0..MODES.len() {
-            // Another mode is first in each run, so that other load on the machine meets all.
+            // A different mode goes first in each run, so that other load on the machine affects
+            // all.
             let index = (turn + run) % MODES.len();
             let (name, is_direct) = MODES[index];
             say!("run {} of {}: {name}", run + 1, arguments.runs);
@@ -156,8 +157,8 @@ fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>
     }
 }
 
-/// Returns the bytes that the consumer read from segments. In both modes they are no misses of the
-/// hot set.
+/// Returns the bytes that the consumer read from segments. In no mode do they count as misses of
+/// the hot set.
 fn log_bytes(figures: &Figures) -> f64 {
     let read = figures.kernel.bytes_per_purpose.get(Purpose::LogRead.name());
     read.map_or(0.0, |read| read.read_bytes)
@@ -173,7 +174,7 @@ fn options(io_mode: IoModeChoice) -> LogOptions {
     }
 }
 
-/// Creates a log of one partition with so many bytes of payload.
+/// Creates a log of one partition with `bytes` of payload.
 fn fill(directory: &Path, bytes: u64) -> Result<(), Failure> {
     let log = Log::open(directory, &options(IoModeChoice::Direct))?;
     let stream = log.create_stream(None, "catch-up")?;
@@ -197,8 +198,7 @@ fn fill(directory: &Path, bytes: u64) -> Result<(), Failure> {
 }
 
 impl CatchUp {
-    /// Reads the log from its beginning to its end, as fast as it can. Returns the bytes that were
-    /// read from segments.
+    /// Reads the whole log as fast as it can. Returns the bytes that were read from segments.
     ///
     /// # Errors
     /// Those of the log.

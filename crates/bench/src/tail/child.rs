@@ -1,8 +1,8 @@
-//! The process that is measured: it opens the database, reads and writes for as long as it was
-//! told, and says on its standard output when it begins and what came of it.
+//! The measured process: it opens the database, reads and writes for the assigned time, and reports
+//! its progress and results on standard output.
 //!
-//! It has a process of its own so that a memory limit is on it alone, and so that no run finds in
-//! memory what another left there.
+//! It is a separate process so that a memory limit applies to it alone, and so that no run finds
+//! another's data in memory.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -20,14 +20,14 @@ use super::workload::{End, Reading, Reads, Writing, read, write};
 use crate::entries::key;
 use crate::store::Failure;
 
-/// How far apart memory is touched so that all of it is, in bytes.
+/// Distance between touched bytes of memory, in bytes.
 const PAGE_BYTES: usize = 4096;
-/// How many read what is read before anything is measured.
+/// Number of threads that warm the cache before measuring.
 const WARMING_READERS: usize = 8;
-/// How long reads go on alone before one compaction and after it.
+/// Duration of reads alone before one compaction and after it.
 const AROUND_COMPACTION: Duration = Duration::from_secs(10);
 
-/// What the process has to do.
+/// The work of the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Assignment {
     pub(super) engine: EngineName,
@@ -41,10 +41,10 @@ pub(super) struct Assignment {
     pub(super) beside: Beside,
     pub(super) duration: Duration,
     pub(super) seed: u64,
-    /// Whether all that is read is read once before anything is measured.
+    /// Whether the whole hot set is read once before measuring.
     pub(super) warms: bool,
     pub(super) incident: Option<Incident>,
-    /// A message log that a consumer reads from its beginning to its end beside the reads.
+    /// A message log that a consumer reads to its end during the reads.
     #[serde(default)]
     pub(super) catch_up: Option<CatchUp>,
 }
@@ -58,18 +58,18 @@ pub(super) struct CatchUp {
     pub(super) is_direct: bool,
 }
 
-/// What a process is started for.
+/// The task of a process.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Task {
-    /// To measure a row.
+    /// Measure a row.
     Measure(Assignment),
-    /// To have so many bytes of memory until it is killed.
+    /// Hold this many bytes of memory until it is killed.
     Neighbour(u64),
 }
 
 impl Assignment {
-    /// What is done one after the other, each measured by itself: a compaction has reads alone
+    /// Returns the phases, which are measured separately: a compaction has a phase of reads alone
     /// before and after it.
     pub(super) fn phases(&self) -> Vec<Self> {
         let alone = Self {
@@ -84,17 +84,17 @@ impl Assignment {
     }
 }
 
-/// What goes on beside the reads.
+/// The work that runs concurrently with the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Beside {
     /// Nothing.
     Nothing,
-    /// A writer that writes as fast as it can.
+    /// A writer without a rate limit.
     Writing,
-    /// A writer that writes so many bytes a second.
+    /// A writer of this many bytes per second.
     PacedWriting(u64),
-    /// One compaction of all that there is.
+    /// One compaction of the whole database.
     Merging,
 }
 
@@ -102,16 +102,16 @@ pub(super) enum Beside {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Message {
-    /// The database is open and measuring a phase begins.
+    /// The database is open and a phase begins.
     Began,
-    /// Measuring the phase has ended; the database is not closed yet.
+    /// The phase has ended; the database is still open.
     Ended(Box<Figures>),
 }
 
-/// Does what the text of a task says.
+/// Runs a serialised task.
 ///
 /// # Errors
-/// Those of the engine, and an assignment that is none.
+/// Those of the engine, and an invalid assignment.
 pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     let assignment = match serde_json::from_str(task)? {
         Task::Measure(assignment) => assignment,
@@ -131,7 +131,7 @@ pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure
     Ok(())
 }
 
-/// Takes memory, in steps over a second, and keeps it.
+/// Allocates memory, in steps over a second, and holds it.
 fn have_memory(bytes: u64) -> ! {
     const STEPS: usize = 100;
     let mut taken = Vec::new();
@@ -140,7 +140,7 @@ fn have_memory(bytes: u64) -> ! {
         std::thread::sleep(Duration::from_secs(1) / STEPS as u32);
     }
     loop {
-        // Read now and then, as memory that is in use is.
+        // Accessed repeatedly, like memory in use.
         for page in taken.iter().flat_map(|step| step.iter().step_by(PAGE_BYTES)) {
             std::hint::black_box(*page);
         }
@@ -148,7 +148,7 @@ fn have_memory(bytes: u64) -> ! {
     }
 }
 
-/// Reads all that will be read, the first `hot_keys`, once.
+/// Reads the whole hot set, the first `hot_keys`, once.
 fn warm(database: &dyn TailDatabase, hot_keys: u64) -> Result<(), Failure> {
     let read = |first: usize| -> Result<(), Failure> {
         let mut value = Vec::new();
@@ -235,14 +235,14 @@ pub(super) fn measure(
 /// What the threads of a run did.
 struct Work {
     reads: Vec<Reads>,
-    /// When the last reader ended, on the run's clock.
+    /// Time when the last reader ended, on the run's clock.
     read_until_ns: u64,
     written_bytes: u64,
-    /// Bytes that a consumer read from its log's segments.
+    /// Bytes that the consumer read from its log's segments.
     log_bytes: Option<u64>,
 }
 
-/// Lets all threads work until the end, or until one of them fails.
+/// Runs all threads until the end, or until one of them fails.
 fn work(
     database: &dyn TailDatabase,
     clock: &SystemClock,
@@ -307,7 +307,7 @@ fn work(
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
             .collect::<Result<_, Failure>>();
-        // A writer that is held back ends when it is let go, and no read waits for that.
+        // A stalled writer ends once it is released, which no read waits for.
         let read_until_ns = clock.monotonic_ns();
         let written_bytes = beside.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
@@ -323,7 +323,7 @@ mod tests {
     use super::*;
     use crate::tail::engine::Activity;
 
-    /// Notes what is read.
+    /// Records the keys that are read.
     #[derive(Default)]
     struct Noted(Mutex<Vec<Vec<u8>>>);
 

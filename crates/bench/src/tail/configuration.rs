@@ -1,4 +1,4 @@
-//! What is compared: which bytes go past the page cache.
+//! The configurations that are compared: which bytes bypass the page cache.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -45,8 +45,7 @@ pub enum Configuration {
 }
 
 impl Configuration {
-    /// Those that are compared where nothing else is asked for, the one first that the others are
-    /// held against.
+    /// Configurations that are compared by default. The others are compared with the first.
     pub const DEFAULT: [Self; 5] = [
         Self::Buffered,
         Self::DirectCompactionWritesOnly,
@@ -55,7 +54,7 @@ impl Configuration {
         Self::DirectAll,
     ];
 
-    /// Those that are compared while one compaction goes on.
+    /// Configurations that are compared during one compaction.
     pub(super) const MERGING: [Self; 4] = [
         Self::Buffered,
         Self::DirectCompactionWritesOnly,
@@ -63,7 +62,7 @@ impl Configuration {
         Self::NoCompaction,
     ];
 
-    /// Its name in reports and as an argument.
+    /// Returns its name in reports and as an argument.
     pub fn name(self) -> &'static str {
         match self {
             Self::Buffered => "buffered",
@@ -84,7 +83,7 @@ impl Configuration {
         }
     }
 
-    /// The options that make it, as an option string.
+    /// Returns its options, as an option string.
     pub fn options(self) -> &'static str {
         match self {
             Self::Buffered => "",
@@ -122,7 +121,7 @@ impl Configuration {
         }
     }
 
-    /// The options of its tables, where it has a block cache of so many bytes.
+    /// Returns its table options with a block cache of `block_cache_bytes`.
     pub(super) fn table_options(self, block_cache_bytes: u64) -> Option<String> {
         let block_cache = format!("block_cache={block_cache_bytes}");
         match self {
@@ -134,7 +133,7 @@ impl Configuration {
         }
     }
 
-    /// Whether only Tailwater has the options that make it.
+    /// Returns whether only Tailwater has its options.
     pub fn is_of_tailwater_only(self) -> bool {
         matches!(
             self,
@@ -148,7 +147,7 @@ impl Configuration {
         )
     }
 
-    /// For which purposes it reads past the page cache.
+    /// Returns the purposes for which its reads bypass the page cache.
     pub(super) fn direct_reads(self) -> &'static [Purpose] {
         const COMPACTION: [Purpose; 2] = [Purpose::CompactionRead, Purpose::CompactionBlobRead];
         match self {
@@ -172,12 +171,12 @@ impl Configuration {
         }
     }
 
-    /// Whether what users read goes past it.
+    /// Returns whether reads of users bypass the page cache.
     pub(super) fn reads_of_users_are_direct(self) -> bool {
         self.direct_reads().contains(&Purpose::UserRead)
     }
 
-    /// Whether anything goes on beside the reads.
+    /// Returns whether other work runs during the reads.
     pub fn disturbs(self) -> bool {
         self != Self::NoCompaction
     }

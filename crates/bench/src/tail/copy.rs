@@ -1,5 +1,5 @@
-//! Copies of databases: by reference where the filesystem can, else past the page cache, so that
-//! copying does not fill it.
+//! Copies databases: by reflink where the filesystem supports it, otherwise with direct I/O, so
+//! that copying does not fill the page cache.
 
 use std::io;
 use std::path::Path;
@@ -15,24 +15,24 @@ use super::units::Bytes;
 use crate::own::MARK;
 use crate::store::Failure;
 
-/// How many files are copied at a time.
+/// Number of files that are copied concurrently.
 const THREADS: usize = 4;
-/// How much is copied at a time, in bytes.
+/// Number of bytes that are copied at a time.
 const CHUNK: usize = 4 << 20;
 
-/// What is in a source database's directory and is not the database's, or not in a copy.
+/// Files in a source database's directory that are not copied.
 const NOT_COPIED: [&str; 3] = ["LOCK", MARK, DESCRIPTION];
 
 /// How a database was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copied {
-    /// Files share what they consist of.
+    /// Files share their extents.
     Reflinked,
     /// All bytes were copied.
     Bytes,
 }
 
-/// Copies all files of a database `from` into `to`, which must be there and have none of them.
+/// Copies all files of a database `from` into `to`, which must exist and contain none of them.
 ///
 /// # Errors
 /// Those of the filesystem.
@@ -66,18 +66,18 @@ pub(super) fn copy_database(from: &Path, to: &Path) -> Result<Copied, Failure> {
     Ok(if how.contains(&Copied::Bytes) { Copied::Bytes } else { Copied::Reflinked })
 }
 
-/// Makes `to` share what `from` consists of, where the filesystem can.
+/// Makes `to` share the extents of `from`, if the filesystem supports it.
 fn reflink(from: &Path, to: &Path) -> Result<bool, Failure> {
     let named = |path: &Path, error| format!("{}: {}", path.display(), io::Error::from(error));
     let source = rustix::fs::open(from, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
         .map_err(|error| named(from, error))?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let copy = rustix::fs::open(to, flags, Mode::from(0o644)).map_err(|error| named(to, error))?;
-    // Whatever the reason is that it cannot: copying tells better.
+    // On any error, copying reports a better one.
     Ok(rustix::fs::ioctl_ficlone(&copy, &source).is_ok())
 }
 
-/// Copies the bytes of a file over one that is there and empty.
+/// Copies the bytes of a file into an existing, empty one.
 fn copy_file(storage: &PosixStorage, from: &Path, to: &Path) -> Result<(), Failure> {
     let purpose = Purpose::Checkpoint;
     let mode = match storage.open(from, IoMode::Direct, purpose) {
@@ -106,10 +106,10 @@ fn copy_file(storage: &PosixStorage, from: &Path, to: &Path) -> Result<(), Failu
     Ok(copy.sync_data(purpose)?)
 }
 
-/// Makes sure that a filesystem has room.
+/// Checks that a filesystem has enough space.
 ///
 /// # Errors
-/// It has not: the message says how much is missing, and what for.
+/// Too little space: the message says how much is missing, and what for.
 pub(super) fn check_free_space(directory: &Path, needed: u64, why: &str) -> Result<(), Failure> {
     let system = rustix::fs::statvfs(directory)
         .map_err(|error| format!("{}: {}", directory.display(), io::Error::from(error)))?;

@@ -1,4 +1,4 @@
-//! What the experiment asks of an engine.
+//! The interface of engines in the experiment.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub enum EngineName {
 }
 
 impl EngineName {
-    /// Its name in reports and as an argument.
+    /// Returns its name in reports and as an argument.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tailwater => "tailwater",
@@ -29,9 +29,9 @@ impl EngineName {
     }
 }
 
-/// A kind of engine that the experiment can be done with.
+/// An engine for the experiment.
 pub trait TailEngine: Sync {
-    /// Which it is.
+    /// Returns which it is.
     fn name(&self) -> EngineName;
 
     /// Opens the database in a directory, with an option string of RocksDB's form.
@@ -43,38 +43,38 @@ pub trait TailEngine: Sync {
 
 /// An open database that is read and written by several threads.
 pub trait TailDatabase: Sync {
-    /// Copies the key's value over what `value` held; answers whether there is one.
+    /// Replaces `value` by the key's value; returns whether there is one.
     ///
     /// # Errors
     /// Those of the engine.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
 
-    /// Gives a key a value. It is in the log, and not synced.
+    /// Sets a key's value, which is logged but not synced.
     ///
     /// # Errors
     /// Those of the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
-    /// Merges all that there is into the last level, and returns when it is done.
+    /// Compacts the whole database into the last level, and returns when that is done.
     ///
     /// # Errors
     /// Those of the engine.
     fn compact(&self) -> Result<(), Failure>;
 
-    /// Reads all keys and values in their order, once or until it is over.
+    /// Reads all keys and values in order, once or until `is_over`.
     ///
     /// # Errors
     /// Those of the engine.
     fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure>;
 
-    /// What the engine has done since it was opened.
+    /// Returns the engine's activity since it was opened.
     ///
     /// # Errors
     /// Those of the engine.
     fn activity(&self) -> Result<Activity, Failure>;
 
-    /// The purposes whose bytes do not go as the options ask, in words; `None` where all do, or
-    /// the engine does not tell.
+    /// Returns a description of the purposes whose I/O mode is not the configured one; `None` if
+    /// there are none, or the engine does not report it.
     ///
     /// # Errors
     /// Those of the engine.
@@ -86,15 +86,16 @@ pub trait TailDatabase: Sync {
 /// What an engine has done since it was opened.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
-    /// The bytes that it moved, by why: names of [`tailwater_io::Purpose`].
+    /// Bytes moved, by purpose: names of [`tailwater_io::Purpose`].
     pub purposes: BTreeMap<String, Moved>,
-    /// How long it has held writers back.
+    /// Time for which it stalled writers.
     pub stalled: Duration,
-    /// How many bytes wait to be compacted, by its own estimate.
+    /// Backlog of compaction in bytes, by its own estimate.
     pub pending_compaction_bytes: u64,
-    /// How often it held back requests of its own for those of users; `None` if it never does.
+    /// Number of times that it reduced its background requests in favour of users' reads; `None` if
+    /// it never does.
     pub held_back: Option<u64>,
-    /// The calls with which it read from files for users; `None` if it does not tell.
+    /// The read calls on files for users; `None` if it does not report them.
     pub user_reads: Option<tailwater_io::Latencies>,
 }
 
@@ -108,7 +109,7 @@ pub struct Moved {
 }
 
 impl Activity {
-    /// What was done after `earlier`; what waits is as it is now.
+    /// Returns the activity since `earlier`; the backlog is the current one.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let moved = |(purpose, now): (&String, &Moved)| {
             let before = earlier.purposes.get(purpose).copied().unwrap_or_default();
@@ -130,7 +131,7 @@ impl Activity {
         }
     }
 
-    /// What compactions read and wrote, in bytes.
+    /// Returns the bytes that compactions read and wrote.
     pub(super) fn compacted_bytes(&self) -> u64 {
         let of = |purpose: &str| self.purposes.get(purpose).copied().unwrap_or_default();
         of("compaction_read").read_bytes

@@ -1,4 +1,4 @@
-//! Where an experiment was done.
+//! The environment of an experiment.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,16 +10,16 @@ use tailwater_io::stream::uses_io_uring;
 
 use crate::store::Failure;
 
-/// The system, and what holds runs to their memory limit.
+/// The system, and the kind of memory limit.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Environment {
     /// Tailwater's version.
     version: &'static str,
-    /// What holds a run to its memory limit, and what that means.
+    /// Kind and meaning of the memory limit.
     memory_limit: String,
     /// Whether there was one.
     pub(super) is_limited: bool,
-    /// Who makes the requests of streams that read ahead: `io_uring` or `threads`.
+    /// How streams that read ahead make their requests: `io_uring` or `threads`.
     reads_ahead_by: &'static str,
     /// [`kernel::Environment`], by names.
     #[serde(flatten)]
@@ -27,7 +27,7 @@ pub(super) struct Environment {
 }
 
 impl Environment {
-    /// That of this system and a directory.
+    /// Returns the environment of this system and a directory.
     pub(super) fn of(directory: &Path, (memory_limit, is_limited): (String, bool)) -> Self {
         let told = kernel::Environment::of_directory(&System::default(), directory).named();
         Self {
@@ -39,13 +39,13 @@ impl Environment {
         }
     }
 
-    /// What it was done on, for a heading.
+    /// Returns the filesystem, for a heading.
     pub(super) fn filesystem(&self) -> &str {
         self.told.get("filesystem").map_or("unknown", String::as_str)
     }
 }
 
-/// What the device does without an engine; nothing where the filesystem has no direct I/O.
+/// Measures the device without an engine; `None` if the filesystem has no direct I/O.
 ///
 /// # Errors
 /// Those of the device.

@@ -1,19 +1,19 @@
-//! Whether configurations did the same work.
+//! Checks whether configurations did the same work.
 //!
-//! A configuration that is slow holds its writer back, compacts less, and so disturbs its reads
-//! less: its tail looks better than it is.
+//! A slow configuration stalls its writer, compacts less, and so disturbs its reads less: its tail
+//! latency looks better than it is.
 
 use super::figures::Figures;
 
-/// By how much work may differ, as a share.
+/// Tolerated relative difference in work.
 const TOLERANCE: f64 = 0.03;
 
-/// A figure of the work that is done beside the reads.
+/// A figure of the work that runs during the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
     /// Written by the writer.
     Written,
-    /// The share of the time in which the writer was held back.
+    /// Fraction of the time in which the writer was stalled.
     Stalled,
     /// Read and written by compactions.
     Compacted,
@@ -22,7 +22,7 @@ pub(super) enum Work {
 impl Work {
     const ALL: [Self; 3] = [Self::Written, Self::Stalled, Self::Compacted];
 
-    /// The field of the report that has it.
+    /// Returns its field in the report.
     pub(super) fn field(self) -> &'static str {
         match self {
             Self::Written => "write_mb_per_second",
@@ -38,13 +38,13 @@ impl Work {
             Self::Compacted => figures.kernel.compaction_mb_per_second,
         });
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-        // A share is held against the whole time.
+        // A fraction is compared with the whole time.
         let whole = if self == Self::Stalled { 1.0 } else { theirs };
         (ours - theirs).abs() > TOLERANCE * whole
     }
 }
 
-/// In what a row's work differs from that of the row that it is compared with.
+/// Returns the figures in which a row's work differs from that of the reference row.
 pub(super) fn differences(figures: &Figures, reference: &Figures) -> Vec<Work> {
     Work::ALL.into_iter().filter(|work| work.differs(figures, reference)).collect()
 }

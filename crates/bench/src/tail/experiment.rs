@@ -25,7 +25,7 @@ use crate::files::{create_directory, write_json, write_text};
 use crate::own::OwnDirectory;
 use crate::store::Failure;
 
-/// An experiment that goes on.
+/// A running experiment.
 pub(super) struct Experiment<'a> {
     pub(super) plan: Plan,
     source: Source,
@@ -33,14 +33,14 @@ pub(super) struct Experiment<'a> {
 }
 
 impl<'a> Experiment<'a> {
-    /// One that has not begun.
+    /// Creates an experiment that has not begun.
     pub(super) fn new(mut plan: Plan, launch: &'a dyn Launch) -> Self {
         plan.parameters.limited_by = launch.limited_by().to_owned();
         let source = Source::new(&plan.parameters);
         Self { plan, source, launch }
     }
 
-    /// Does all of it, and answers what is to be printed.
+    /// Runs the whole experiment, and returns the text to print.
     ///
     /// # Errors
     /// Those of the engines and of the filesystem, and too little space on it.
@@ -55,7 +55,7 @@ impl<'a> Experiment<'a> {
             _ => error.to_string(),
         })?;
         let results = Results::open(&mut self.plan)?;
-        // One that was there before is somebody's to keep.
+        // An existing source database belongs to the user, and is kept.
         let directory = &self.plan.directory;
         let is_ours_alone = !self.plan.keep_source && !self.source.is_there(directory);
         let source = is_ours_alone.then(|| OwnDirectory::at(&self.source.path(directory)));
@@ -74,12 +74,14 @@ impl<'a> Experiment<'a> {
         Ok(text)
     }
 
-    /// Makes the source database if it is not there, after a look at the space for it and one copy.
+    /// Builds the source database if it does not exist, after checking the space for it and one
+    /// copy.
     fn prepare(&self) -> Result<(), Failure> {
         let Plan { directory, parameters, .. } = &self.plan;
         let size = self.source.bytes();
         let is_there = self.source.is_there(directory);
-        // A copy grows by what is written and not compacted yet, and by its logs; or by all of it.
+        // A copy grows by its logs and by data that is written and not compacted yet; or by the
+        // whole database.
         let growth = match parameters.kind {
             Kind::Overwriting => (size / 4).max(256 << 20),
             Kind::Merging => size + (size / 20),
@@ -99,7 +101,7 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    /// All runs that are not there yet.
+    /// Makes all runs that have no results yet.
     fn measure(&self, results: &Results) -> Result<(), Failure> {
         let count = self.plan.rows.len() * self.plan.runs;
         let mut number = 0;
@@ -136,7 +138,7 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Copies the source database, empties the page cache, and lets a process work on the copy.
+    /// Copies the source database, empties the page cache, and runs a process on the copy.
     ///
     /// # Errors
     /// Those of the filesystem and of the process.
@@ -167,7 +169,7 @@ impl<'a> Experiment<'a> {
             duration,
             seed,
             warms: parameters.is_warm,
-            // A rate that is looked for is one that nothing disturbs.
+            // Calibration runs are not disturbed.
             incident: parameters.incident.filter(|_| beside != Beside::Writing),
             catch_up: None,
         };
@@ -191,7 +193,7 @@ impl<'a> Experiment<'a> {
         Ok(Figures { resident_before_pages, ..figures })
     }
 
-    /// Where the copy is that a row works on.
+    /// Returns the path of the copy for a row.
     fn copy_of(&self, row: Row) -> PathBuf {
         let Plan { directory, keep_copies, .. } = &self.plan;
         match keep_copies {
@@ -200,7 +202,7 @@ impl<'a> Experiment<'a> {
         }
     }
 
-    /// Writes the report and answers it as a text.
+    /// Writes the report and returns it as text.
     fn report(&self, results: &Results) -> Result<String, Failure> {
         let Plan { directory, out, .. } = &self.plan;
         let environment = Environment::of(directory, self.launch.memory_limit());

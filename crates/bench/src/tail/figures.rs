@@ -1,4 +1,4 @@
-//! What a run is said to have come to; `docs/tail.md` has every field.
+//! The reported figures of a run; `docs/tail.md` describes every field.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use tailwater_io::kernel;
 use super::engine::Moved;
 use super::latency::Latencies;
 
-/// The figures of a run, or of several, folded.
+/// The figures of a run, or of several, aggregated.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) reads_per_second: f64,
@@ -17,21 +17,21 @@ pub(super) struct Figures {
     #[serde(flatten)]
     pub(super) latencies: Latencies,
     pub(super) reads: f64,
-    /// How long it went on.
+    /// Duration in seconds.
     pub(super) seconds: f64,
-    /// The share of the time in which the engine held the writer back.
+    /// Fraction of the time in which the engine stalled the writer.
     pub(super) stall_share: f64,
-    /// The share of their time in which readers could run and had no processor.
+    /// Fraction of the time in which readers were runnable without a processor.
     pub(super) run_queue_share: Option<f64>,
-    /// The same for each read.
+    /// The same time per read.
     pub(super) run_queue_us_per_read: Option<f64>,
-    /// What went another way than the configuration asks, in the engine's words.
+    /// Bytes that did not move as configured, in the engine's words.
     #[serde(default)]
     pub(super) fallen_back: Option<String>,
-    /// Pages of the databases that were in memory when it began, if the kernel tells.
+    /// Pages of the databases in memory at the start, if the kernel reports them.
     #[serde(default)]
     pub(super) resident_before_pages: Option<f64>,
-    /// What reads were like right before one compaction that merges all, and right after it.
+    /// Reads alone right before the one compaction, and right after it.
     #[serde(default)]
     pub(super) before_compaction: Option<Phase>,
     #[serde(default)]
@@ -45,12 +45,12 @@ pub(super) struct Phase {
     pub(super) reads_per_second: f64,
     #[serde(flatten)]
     pub(super) latencies: Latencies,
-    /// What they fetched from the device, page cache or not, if it can be told.
+    /// Pages fetched from the device, with or without the page cache, if known.
     pub(super) fetched_pages_per_second: Option<f64>,
 }
 
 impl Phase {
-    /// That of figures in which nothing but users read, and fetched so much.
+    /// Creates a phase from figures of reads alone, and the pages that they fetched.
     pub(super) fn of(figures: &Figures, fetched_pages_per_second: Option<f64>) -> Self {
         Self {
             reads_per_second: figures.reads_per_second,
@@ -60,24 +60,24 @@ impl Phase {
     }
 }
 
-/// What the kernel and the engine say of the work behind the reads. What this system does not tell
-/// is `null`.
+/// Figures of the kernel and the engine on the work behind the reads. Whatever this system does not
+/// report is `null`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Kernel {
-    /// What compactions read and wrote.
+    /// Read and written by compactions.
     pub(super) compaction_mb_per_second: Option<f64>,
-    /// What waited to be compacted when the run ended, by the engine's estimate.
+    /// Compaction backlog at the end of the run, by the engine's estimate.
     pub(super) compaction_backlog_bytes: Option<f64>,
-    /// How often streams of the engine's were left fewer requests than they asked for, because
-    /// users' reads were slow.
+    /// Number of times that the engine's streams were granted fewer requests than they asked for,
+    /// because users' reads were slow.
     #[serde(default)]
     pub(super) held_back: Option<f64>,
-    /// The calls to the kernel with which the engine read for users.
+    /// Read calls of the engine for users.
     #[serde(default)]
     pub(super) user_read_calls: Option<Calls>,
-    /// What the engine read and wrote, in bytes, by why.
+    /// Bytes that the engine read and wrote, by purpose.
     pub(super) bytes_per_purpose: BTreeMap<String, Transferred>,
-    /// Whose the figures of page cache, stalls and missed pages are: the `process`, its memory
+    /// Scope of the figures of page cache, stalls and missed pages: the `process`, its memory
     /// `group`, or the whole `machine`.
     pub(super) page_cache_of: Option<String>,
     pub(super) stalls_of: Option<String>,
@@ -88,7 +88,7 @@ pub(super) struct Kernel {
 }
 
 impl Kernel {
-    /// Adds what the kernel said.
+    /// Adds the kernel's figures.
     pub(super) fn add(&mut self, figures: &kernel::Figures) {
         let name = |scope: kernel::Scope| scope.name().to_owned();
         self.page_cache_of = figures.page_cache_of.map(name);
@@ -98,13 +98,13 @@ impl Kernel {
         self.told = named.map(|(name, figure)| (name.to_owned(), figure)).collect();
     }
 
-    /// A figure of the kernel's, if it was told.
+    /// Returns a figure of the kernel, if it is known.
     pub(super) fn told(&self, name: &str) -> Option<f64> {
         self.told.get(name).copied().flatten()
     }
 }
 
-/// Calls to the kernel, and how long they took.
+/// System calls and their durations.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Calls {
     pub(super) calls_per_second: f64,
@@ -114,7 +114,7 @@ pub(super) struct Calls {
 }
 
 impl Calls {
-    /// Those that were made within so many seconds.
+    /// Returns the figures of calls made within `seconds`.
     pub(super) fn of(latencies: &tailwater_io::Latencies, seconds: f64) -> Self {
         let us = |ns: u64| ns as f64 / 1e3;
         Self {
@@ -126,7 +126,7 @@ impl Calls {
     }
 }
 
-/// Bytes that went between files and memory; folded they need not be whole.
+/// Bytes moved between files and memory; aggregated numbers need not be integers.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Transferred {
     pub(super) read_bytes: f64,

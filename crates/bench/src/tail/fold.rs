@@ -1,13 +1,13 @@
-//! Figures of several runs as one, field by field.
+//! Aggregates figures of several runs, field by field.
 //!
-//! Figures are trees of JSON here, so that a new field is folded without a word about it.
+//! Figures are JSON trees here, so that new fields are aggregated without any change here.
 
 use serde_json::{Map, Value};
 
 use crate::report::median;
 
-/// Folds the numbers that stand at the same place in each of `values`. What is unknown in some is
-/// left out there; what is unknown in all stays so. A text stays if it is the same everywhere.
+/// Aggregates the numbers at the same place in each of `values`. Unknown numbers are ignored; if
+/// all are unknown, so is the result. A text is kept if it is the same everywhere.
 pub(super) fn fold(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
     if objects.is_empty() {
@@ -29,8 +29,8 @@ pub(super) fn fold(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Va
     Value::Object(folded)
 }
 
-/// What each number of `figures` is to the one at the same place in `reference`; unknown where that
-/// is nothing.
+/// Returns the ratio of each number of `figures` to the one at the same place in `reference`;
+/// unknown if that is zero.
 pub(super) fn ratios(figures: &Value, reference: &Value) -> Value {
     match (figures, reference) {
         (Value::Object(figures), Value::Object(reference)) => {
@@ -47,28 +47,28 @@ pub(super) fn ratios(figures: &Value, reference: &Value) -> Value {
     }
 }
 
-/// The middle one.
+/// Returns the median.
 pub(super) fn middle(numbers: &[f64]) -> Option<f64> {
     Some(median(numbers.to_vec()))
 }
 
-/// The mean.
+/// Returns the mean.
 pub(super) fn mean(numbers: &[f64]) -> Option<f64> {
     Some(numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
-/// The smallest.
+/// Returns the smallest.
 pub(super) fn minimum(numbers: &[f64]) -> Option<f64> {
     numbers.iter().copied().min_by(f64::total_cmp)
 }
 
-/// The largest.
+/// Returns the largest.
 pub(super) fn maximum(numbers: &[f64]) -> Option<f64> {
     numbers.iter().copied().max_by(f64::total_cmp)
 }
 
-/// The standard deviation of what the numbers are a sample of, as a share of their mean (CV): of
-/// two at least.
+/// Returns the coefficient of variation of a sample of at least two numbers: the standard deviation
+/// divided by the mean.
 pub(super) fn variation(numbers: &[f64]) -> Option<f64> {
     let mean = mean(numbers)?;
     if numbers.len() < 2 || mean == 0.0 {

@@ -1,4 +1,4 @@
-//! What may happen in the middle of a run, for a cache to live through.
+//! Incidents in the middle of a run that a cache must cope with.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum Incident {
 }
 
 impl Incident {
-    /// Whether there is none without a memory limit.
+    /// Returns whether it requires a memory limit.
     pub(super) fn needs_limit(self) -> bool {
         matches!(self, Self::LowerLimit | Self::Neighbour)
     }

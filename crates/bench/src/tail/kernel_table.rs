@@ -1,10 +1,10 @@
-//! What stood behind the reads: the kernel's figures as a table.
+//! The kernel's figures as a table.
 
 use std::fmt;
 
 use super::report::{ConfigurationReport, Report};
 
-/// A figure, what stands above it, and by how much it is divided.
+/// A figure, its heading, and its divisor.
 const FIGURES: [(&str, &str, f64); 10] = [
     ("dirtied_pages_per_second", "dirty/s", 1.0),
     ("refaulted_pages_per_second", "refault", 1.0),

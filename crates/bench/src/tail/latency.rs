@@ -1,19 +1,19 @@
-//! How long reads took.
+//! Latencies of reads.
 
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::store::Failure;
 
-/// The longest that is told apart, in nanoseconds: ten minutes.
+/// Longest latency that is distinguished, in nanoseconds: ten minutes.
 const LONGEST_NS: u64 = 600_000_000_000;
 
-/// An empty histogram of nanoseconds, with three digits that count.
+/// Returns an empty histogram of nanoseconds, with three significant digits.
 pub(super) fn histogram() -> Result<Histogram<u64>, Failure> {
     Ok(Histogram::new_with_max(LONGEST_NS, 3)?)
 }
 
-/// What is said of latencies, in microseconds.
+/// Reported latencies, in microseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Latencies {
     pub(super) p50_us: f64,
@@ -27,7 +27,7 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
-    /// Those of a histogram of nanoseconds.
+    /// Returns the latencies of a histogram of nanoseconds.
     pub(super) fn of(histogram: &Histogram<u64>) -> Self {
         let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
         Self {

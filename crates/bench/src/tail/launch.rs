@@ -1,4 +1,4 @@
-//! Who does the work of a run: a process of its own; in tests also this one.
+//! Runs the work of a run: in a separate process; in tests also in this one.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -18,50 +18,50 @@ use crate::memory_limit::interrupt::kill_on_interrupt;
 use crate::memory_limit::{MemoryLimit, evict};
 use crate::store::Failure;
 
-/// The hidden command of the programs that do the experiment.
+/// The hidden command that runs the measured process.
 pub const CHILD_COMMAND: &str = "tail-child";
 
-/// How long each part of the device's probe takes.
+/// Duration of each part of the device probe.
 const PROBED: Duration = Duration::from_millis(500);
-/// How large the file of the device's probe is, in bytes.
+/// File size of the device probe, in bytes.
 const PROBE_BYTES: u64 = 128 << 20;
-/// How often the kernel is asked.
+/// Interval between two samples of the kernel's figures.
 const SAMPLED: Duration = Duration::from_millis(200);
-/// In how many steps a limit is lowered, and how long each lasts at least.
+/// Number of steps in which a limit is lowered, and the minimum duration of each.
 const LOWERING_STEPS: u64 = 16;
 const LOWERING_PAUSE: Duration = Duration::from_millis(100);
-/// As many pages as stay in memory are not worth a word: 1 MiB.
+/// Number of pages in memory up to which no warning is printed: 1 MiB.
 const RESIDENT_PAGES_MAX: u64 = 256;
-/// The signal that ends a process for which there is no memory left.
+/// The signal that kills a process when memory runs out.
 const KILL: i32 = 9;
 
-/// Does the work of runs.
+/// Runs the work of a run.
 pub(super) trait Launch {
-    /// Does that of one, and answers what each of its phases came to. `direct_bytes` says how many
-    /// bytes the process read past the page cache in a phase, if it can be told.
+    /// Runs the work of one run, and returns the figures of each phase. `direct_bytes` returns how
+    /// many bytes the process read past the page cache in a phase, if known.
     ///
     /// # Errors
-    /// Those of the engine, and of the process that it is done in.
+    /// Those of the engine, and of the process that it runs in.
     fn run(
         &self,
         assignment: &Assignment,
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
     ) -> Result<Vec<Figures>, Failure>;
 
-    /// Empties the page cache of what is in some directories. Answers how many pages of it are
-    /// there all the same, if the kernel tells.
+    /// Evicts the files in some directories from the page cache. Returns how many of their pages
+    /// are still there, if the kernel reports it.
     ///
     /// # Errors
     /// Those of listing them.
     fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure>;
 
-    /// How the device is probed.
+    /// Returns how the device is probed.
     fn device_probe(&self) -> DeviceProbe;
 
-    /// What holds runs to their memory limit, as [`MemoryLimit::kind`] has it.
+    /// Returns the kind of memory limit, as [`MemoryLimit::kind`] does.
     fn limited_by(&self) -> &'static str;
 
-    /// The same in words, and whether anything does.
+    /// Returns a description of the memory limit, and whether there is one.
     fn memory_limit(&self) -> (String, bool);
 }
 
@@ -71,8 +71,8 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Processes that have so much memory, if that can be had here; as much as there is without a
-    /// number.
+    /// Creates processes with this memory limit, if one can be set here; without a number there is
+    /// no limit.
     ///
     /// # Errors
     /// Those of making the limit.
@@ -94,10 +94,10 @@ impl Processes {
         Ok(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?)
     }
 
-    /// Refuses what cannot happen here.
+    /// Rejects an incident that is impossible here.
     ///
     /// # Errors
-    /// With the argument's name, in words.
+    /// A message with the argument's name.
     pub(super) fn check(&self, incident: Incident) -> Result<(), Failure> {
         let limited_by = self.limited_by();
         match (incident, limited_by) {
@@ -111,8 +111,8 @@ impl Processes {
         }
     }
 
-    /// Does to the memory limit what is to happen a while after the run has begun, and undoes it
-    /// when it has ended. `run` tells of the beginning, and is dropped at the end.
+    /// Causes the incident that concerns the memory limit some time after the run has begun, and
+    /// undoes it when the run has ended. `run` receives the beginning, and is closed at the end.
     fn disturb(
         &self,
         incident: Incident,
@@ -126,8 +126,8 @@ impl Processes {
         let bytes = limit.lock().bytes().unwrap_or(0);
         match incident {
             Incident::LowerLimit => {
-                // Cgroup v1 refuses a limit below what is charged. Step by step the process sees
-                // it come and can make room.
+                // Cgroup v1 refuses a limit below the charged memory. Small steps let the process
+                // react.
                 for step in 1..=LOWERING_STEPS {
                     limit.lock().set(bytes - bytes / 2 * step / LOWERING_STEPS)?;
                     if run.recv_timeout(LOWERING_PAUSE) != Err(RecvTimeoutError::Timeout) {
@@ -152,7 +152,8 @@ impl Processes {
         Ok(())
     }
 
-    /// What the process of a run says of its phases, and the kernel of the same times.
+    /// Returns what the process reports of its phases, with the kernel's figures for the same
+    /// times.
     fn measured(
         &self,
         assignment: &Assignment,
@@ -165,7 +166,7 @@ impl Processes {
         for line in BufReader::new(output).lines() {
             match serde_json::from_str(&line?)? {
                 Message::Began => {
-                    // Nobody listens where nothing happens besides.
+                    // There is no receiver if there is no incident.
                     let _ = began.send(());
                     sampler = Some(self.sampler(assignment, child)?);
                 }

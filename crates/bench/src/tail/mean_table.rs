@@ -1,4 +1,4 @@
-//! Means of the runs, and how much these differ, as a table.
+//! Means and variation of the runs, as a table.
 
 use std::fmt;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::report::{ConfigurationReport, Report};
 use crate::report::{Rate, micros};
 
-/// How a figure is written.
+/// Formats a figure.
 type Write = fn(f64) -> String;
 
-/// A figure, what stands above it, and how it is written.
+/// A figure, its heading, and its format.
 const FIGURES: [(&str, &str, Write); 5] = [
     ("reads_per_second", "reads/s", |rate| Rate(rate).to_string()),
     ("p50_us", "p50 us", micros),

@@ -1,18 +1,18 @@
-//! What direct I/O does to the tail of reads: `tailwater tail`.
+//! The effect of direct I/O on the tail latency of reads: `tailwater tail`.
 //!
-//! Readers read a hot set that fits into memory while a writer writes over the whole key space of
-//! a database that does not, so that compactions read and write all the time. What they move
-//! through the page cache pushes the hot set out of it. Configurations differ in which bytes go
-//! past it, and the latencies of reads show what that is worth.
+//! Readers read a hot set that fits into memory while a writer overwrites the whole key space of a
+//! database that does not, so that compactions read and write all the time. The bytes that they
+//! move through the page cache evict the hot set. Configurations differ in which bytes bypass it,
+//! and the latencies of reads show the effect.
 //!
 //! Steps, after `plan`: a source database is built once (`source`); then, for each run and each
-//! configuration by turns, it is copied (`copy`), the page cache is emptied, and a process of its
-//! own (`launch`, `child`) opens the copy inside the memory limit, reads and writes
-//! (`workload`) and tells what it measured; `results` are kept run by run, so that what was
-//! interrupted can go on; `report` and `table` say what came of it.
+//! configuration in turn, it is copied (`copy`), the page cache is emptied, and a separate process
+//! (`launch`, `child`) opens the copy inside the memory limit, reads and writes (`workload`) and
+//! reports its measurements; `results` are stored run by run, so that an interrupted experiment can
+//! be resumed; `report` and `table` present the results.
 //!
-//! What is interrupted leaves directories under names of its own, which the next experiment there
-//! removes; a source database has its name only when it is whole.
+//! An interruption leaves directories under temporary names, which the next experiment there
+//! removes; a source database gets its name only when it is complete.
 
 mod arguments;
 mod around_table;
@@ -62,15 +62,15 @@ use plan::{Plan, Row};
 
 use crate::store::Failure;
 
-/// Looks whether the arguments ask for what can be done.
+/// Checks whether the arguments can be satisfied.
 ///
 /// # Errors
-/// In words, with the argument's name, what cannot be.
+/// A message with the name of the argument that cannot be satisfied.
 pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     plans(arguments, engines).map(|_| ())
 }
 
-/// Does the experiment and answers what is to be printed. It says on standard error how far it is.
+/// Runs the experiment and returns the text to print. Progress goes to standard error.
 ///
 /// # Errors
 /// Those of [`check`], of the engines and of the filesystem.
@@ -84,7 +84,7 @@ pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<Str
     Ok(text)
 }
 
-/// Does what the process of one run has to do: the command [`CHILD_COMMAND`].
+/// Runs the measured process of one run: the command [`CHILD_COMMAND`].
 ///
 /// # Errors
 /// Those of the engine.

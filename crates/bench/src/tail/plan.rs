@@ -1,4 +1,4 @@
-//! From arguments to what is done.
+//! The plan of an experiment, from its arguments.
 
 use std::path::PathBuf;
 use std::thread::available_parallelism;
@@ -16,31 +16,31 @@ use super::shape::Shape;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::entries::KEY_BYTES;
 
-/// How long values are, in bytes.
+/// Length of values, in bytes.
 const VALUE_BYTES: usize = 4096;
-/// The published experiment's keys for each byte of its memory limit.
+/// Keys per byte of the memory limit in the published experiment.
 const KEYS_PER_BYTE: f64 = 3_500_000.0 / (1u64 << 30) as f64;
-/// What makes a level 0 and one below it, which are merged only when that is asked for.
+/// Options for two levels that are compacted only on request.
 const MERGING: &str = "num_levels=2;disable_auto_compactions=true";
-/// What the rate limiter lets compactions write in the experiment with one compaction: all, and
-/// twice and once what Cassandra's default is, in bytes per second.
+/// Rate limits of compactions in the experiment with one compaction: none, and twice and once
+/// Cassandra's default, in bytes per second.
 const MERGING_RATES: [Option<u64>; 3] = [None, Some(128 << 20), Some(64 << 20)];
 /// The hot sets of RocksDB's experiment, in keys.
 const ROCKSDB_14743_HOT_KEYS: [u64; 2] = [7_500, 100_000];
-/// Smaller databases than this have smaller tables, so that they have as many.
+/// Size in bytes below which a database has smaller tables, so that their number stays the same.
 const SMALL_DATABASE: u64 = 4 << 30;
 
-/// What goes on beside the reads.
+/// The work that runs concurrently with the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Kind {
-    /// A writer overwrites keys, and compactions go on all the time.
+    /// A writer overwrites keys, and compactions run all the time.
     Overwriting,
-    /// One compaction merges two inputs, each half of the keys, through all of the run.
+    /// One compaction merges two inputs, each half of the keys, throughout the run.
     Merging,
 }
 
-/// What makes runs comparable: two experiments in which all of this is equal are one.
+/// The parameters that make runs comparable: experiments with equal parameters are the same.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parameters {
     pub(super) kind: Kind,
@@ -49,34 +49,34 @@ pub(super) struct Parameters {
     pub(super) version: String,
     /// The memory limit of a run.
     pub(super) limit_bytes: Option<u64>,
-    /// What holds a run to it, which is known when it is made.
+    /// Kind of memory limit, which is known once it is set.
     #[serde(default)]
     pub(super) limited_by: String,
     pub(super) keys: u64,
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
-    /// The keys that are read: the first so many.
+    /// Number of keys that are read, from the first on.
     pub(super) hot_keys: u64,
     pub(super) readers: usize,
-    /// With a rate the loop is open; without, it is closed.
+    /// Rate of an open loop; without one the loop is closed.
     pub(super) reads_per_second: Option<f64>,
     /// Unknown until it is calibrated.
     pub(super) write_bytes_per_second: Option<u64>,
     pub(super) duration_seconds: f64,
     pub(super) shape: Shape,
-    /// The block cache of configurations that have a large one.
+    /// Block cache of configurations with a large one, in bytes.
     #[serde(default)]
     pub(super) block_cache_bytes: u64,
-    /// Options that all rows have besides, as an option string.
+    /// Additional options of all rows, as an option string.
     #[serde(default)]
     pub(super) more_options: String,
-    /// Options that Tailwater's rows have besides.
+    /// Additional options of Tailwater's rows.
     #[serde(default)]
     pub(super) tailwater_options: String,
-    /// Whether all that is read is read once before anything is measured.
+    /// Whether the whole hot set is read once before measuring.
     #[serde(default)]
     pub(super) is_warm: bool,
-    /// What happens besides in each run.
+    /// Incident in each run.
     #[serde(default)]
     pub(super) incident: Option<Incident>,
 }
@@ -86,14 +86,14 @@ impl Parameters {
         Duration::from_secs_f64(self.duration_seconds)
     }
 
-    /// The options of a row's engine: those that all rows share, and its own.
+    /// Returns the options of a row's engine: those that all rows share, and its own.
     pub(super) fn options_of(&self, row: Row) -> String {
         let table = row.configuration.table_options(self.block_cache_bytes);
         let table = table.map(|table| format!("block_based_table_factory={{{table}}}"));
         let is_tailwater = row.engine == EngineName::Tailwater;
         let own = is_tailwater.then(|| self.tailwater_options.clone());
         let all = [Some(self.options()), Some(row.options()), table, own];
-        // Two separators in a row are refused: leave out what is empty.
+        // Two consecutive separators are rejected, so empty parts are left out.
         let all: Vec<String> = all.into_iter().flatten().filter(|it| !it.is_empty()).collect();
         all.join(";")
     }
@@ -109,12 +109,12 @@ impl Parameters {
         format!("{options};{}", self.more_options)
     }
 
-    /// The bytes of keys and values in the database.
+    /// Returns the bytes of keys and values in the database.
     pub(super) fn database_bytes(&self) -> u64 {
         self.keys * (self.key_bytes + self.value_bytes) as u64
     }
 
-    /// The bytes of values that are read.
+    /// Returns the bytes of values that are read.
     pub(super) fn hot_bytes(&self) -> u64 {
         self.hot_keys * self.value_bytes as u64
     }
@@ -126,12 +126,12 @@ pub(super) struct Row {
     pub(super) engine: EngineName,
     #[serde(rename = "name")]
     pub(super) configuration: Configuration,
-    /// What the engine's rate limiter lets compactions write.
+    /// Rate limit of the engine's compactions.
     pub(super) compaction_bytes_per_second: Option<u64>,
 }
 
 impl Row {
-    /// The options that make it, as an option string.
+    /// Returns its options, as an option string.
     pub(super) fn options(self) -> String {
         let options = self.configuration.options();
         match self.compaction_bytes_per_second {
@@ -141,7 +141,7 @@ impl Row {
         }
     }
 
-    /// Its name within its engine: the configuration, and the rate if it has one.
+    /// Returns its name within its engine: the configuration, and the rate if it has one.
     pub(super) fn label(self) -> String {
         match self.compaction_bytes_per_second {
             Some(rate) => format!("{} {}M", self.configuration.name(), rate >> 20),
@@ -149,13 +149,13 @@ impl Row {
         }
     }
 
-    /// Its name for files.
+    /// Returns its name for files.
     pub(super) fn file_name(self) -> String {
         format!("{}-{}", self.engine.name(), self.label().replace(' ', "-"))
     }
 
-    /// How many bytes this row reads past the page cache; unknown where the engine does not count
-    /// what users read.
+    /// Returns the number of bytes that this row reads past the page cache; unknown if the engine
+    /// does not count the reads of users.
     pub(super) fn direct_bytes(self, figures: &Figures) -> Option<u64> {
         let counted = &figures.kernel.bytes_per_purpose;
         let direct = self.configuration.direct_reads();
@@ -166,8 +166,8 @@ impl Row {
         Some(direct.iter().map(bytes).sum::<f64>() as u64)
     }
 
-    /// How many pages users' reads fetched from the device each second, where nothing else went
-    /// through the page cache; unknown as above.
+    /// Returns the number of pages per second that users' reads fetched from the device, if nothing
+    /// else used the page cache; unknown as above.
     pub(super) fn fetched_pages_per_second(self, figures: &Figures) -> Option<f64> {
         if !self.configuration.reads_of_users_are_direct() {
             return figures.kernel.told("missed_pages_per_second");
@@ -178,10 +178,10 @@ impl Row {
     }
 }
 
-/// The unit in which bytes that are fetched past the page cache are told.
+/// Unit in which fetched bytes are reported.
 const PAGE_BYTES: f64 = 4096.0;
 
-/// What is done.
+/// The plan of an experiment.
 #[derive(Debug)]
 pub(super) struct Plan {
     pub(super) parameters: Parameters,
@@ -196,7 +196,7 @@ pub(super) struct Plan {
     pub(super) tells_means: bool,
 }
 
-/// What is taken for what is not said.
+/// Default values.
 struct Defaults {
     kind: Kind,
     limit: u64,
@@ -256,7 +256,7 @@ impl Defaults {
                 hot: HotSet::Percent(100.0 / 12.0),
                 configurations: &Configuration::MERGING,
                 reads_per_second: Some(10_000.0),
-                // Reads that wait for the disk keep no other waiting.
+                // Enough readers that a read waiting for the disk delays no other.
                 readers: 16,
                 runs: 1,
                 ..published
@@ -267,10 +267,10 @@ impl Defaults {
 }
 
 impl Plan {
-    /// What the arguments ask for.
+    /// Creates the plan for the arguments.
     ///
     /// # Errors
-    /// In words, with the argument's name, what cannot be.
+    /// A message with the name of the argument that cannot be satisfied.
     pub(super) fn new(arguments: &TailArguments) -> Result<Self, String> {
         let defaults = Defaults::of(arguments);
         let directory = arguments.directory.clone().unwrap_or_else(|| "tailwater-tail".into());
@@ -288,7 +288,7 @@ impl Plan {
         })
     }
 
-    /// All that the arguments ask for, in order: one plan for each hot set of a preset that has
+    /// Returns all plans for the arguments, in order: one for each hot set of a preset that has
     /// several.
     ///
     /// # Errors
@@ -306,7 +306,7 @@ impl Plan {
         ROCKSDB_14743_HOT_KEYS.into_iter().map(of_hot_set).collect()
     }
 
-    /// The rows of a run in the order in which they are measured: each is the first in turn.
+    /// Returns the rows of a run in the order in which they are measured: each goes first in turn.
     pub(super) fn order(&self, run: usize) -> impl Iterator<Item = Row> {
         let count = self.rows.len();
         (0..count).map(move |turn| self.rows[(turn + run) % count])
@@ -350,8 +350,8 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         let hot = Bytes(hot_bytes);
         return Err(format!("--hot: {hot} are more than the database has, {database} (--size)"));
     }
-    // With what blocks have besides their value, and what of the hot set is there twice: values
-    // that were overwritten, and blocks that were compacted, until they are let go of.
+    // Includes the overhead of blocks and the part of the hot set that is cached twice: overwritten
+    // values, and blocks that were compacted, until they are evicted.
     let block_cache = hot_keys * VALUE_BYTES as u64 / 2 * 3;
     Ok(Parameters {
         kind: defaults.kind,

@@ -1,4 +1,4 @@
-//! The report: `report.json`, whose fields are in `docs/tail.md`.
+//! The report: `report.json`, whose fields `docs/tail.md` describes.
 
 use std::collections::BTreeMap;
 
@@ -14,19 +14,19 @@ use super::plan::{Parameters, Plan, Row};
 use super::results::{Results, Run};
 use crate::store::Failure;
 
-/// All that came of an experiment.
+/// All results of an experiment.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Another number where a field has another meaning.
+    /// Changes when the meaning of a field changes.
     schema: u32,
     pub(super) parameters: Parameters,
     pub(super) environment: Environment,
-    /// What the device does without an engine; nothing where it has no direct I/O.
+    /// Figures of the device without an engine; `None` if it has no direct I/O.
     device_probe: Option<BTreeMap<&'static str, f64>>,
     pub(super) configurations: Vec<ConfigurationReport>,
 }
 
-/// One row: its runs, and what they come to.
+/// One row: its runs and their aggregates.
 #[derive(Debug, Serialize)]
 pub(super) struct ConfigurationReport {
     #[serde(flatten)]
@@ -37,12 +37,12 @@ pub(super) struct ConfigurationReport {
     minimum: Value,
     maximum: Value,
     pub(super) variation: Value,
-    /// To the same engine's `buffered`, medians both.
+    /// Ratios of the medians to those of the same engine's `buffered`.
     ratios_to_buffered: Value,
-    /// In which figures its work is not that of the row that it is compared with.
+    /// Figures in which its work differs from that of the reference row.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work: Vec<Work>,
-    /// In which it is not that of the first engine in the same configuration.
+    /// Figures in which its work differs from that of the first engine in the same configuration.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work_of_engines: Vec<Work>,
     pub(super) runs: Vec<Run>,
@@ -53,7 +53,7 @@ fn as_fields<S: serde::Serializer>(work: &[Work], serializer: S) -> Result<S::Ok
 }
 
 impl Report {
-    /// What came of the runs that there are.
+    /// Creates the report of the runs with results.
     ///
     /// # Errors
     /// Those of reading the results.
@@ -81,7 +81,7 @@ impl Report {
         Ok(report)
     }
 
-    /// One of nothing but rows.
+    /// Creates a report with only rows.
     #[cfg(test)]
     pub(super) fn of_rows(configurations: Vec<ConfigurationReport>) -> Self {
         let plan = Plan::new(&super::TailArguments::default()).expect("the default");
@@ -94,7 +94,7 @@ impl Report {
         }
     }
 
-    /// The same engine's row that others are held against.
+    /// Returns the same engine's reference row.
     pub(super) fn buffered(&self, of: Row) -> Option<&ConfigurationReport> {
         let row = Row { configuration: Configuration::Buffered, ..of };
         self.configurations.iter().find(|report| report.row == row)
@@ -127,13 +127,14 @@ impl Report {
         Ok(())
     }
 
-    /// The row of the first engine that has the same configuration, if that is another engine.
+    /// Returns the row of the first engine with the same configuration, if that is another engine.
     fn first_engine(&self, of: Row) -> Option<&ConfigurationReport> {
         let same = |report: &&ConfigurationReport| Row { engine: of.engine, ..report.row } == of;
         self.configurations.iter().find(same).filter(|first| first.row.engine != of.engine)
     }
 
-    /// Whose work a row should have done: `buffered`, else the median of the engine's rows.
+    /// Returns the figures with the work that a row should have done: those of `buffered`,
+    /// otherwise the medians of the engine's rows.
     fn reference(&self, row: Row) -> Result<Figures, Failure> {
         if let Some(buffered) = self.buffered(row) {
             return Ok(buffered.median.clone());
@@ -149,10 +150,10 @@ impl Report {
 }
 
 impl ConfigurationReport {
-    /// A row, not yet compared with others.
+    /// Creates a row, not yet compared with others.
     ///
     /// # Errors
-    /// Figures that cannot be folded, of which there are none.
+    /// Figures that cannot be aggregated, which does not occur.
     pub(super) fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
         let figures = runs.iter().map(|run| serde_json::to_value(&run.figures));
         let figures = figures.collect::<Result<Vec<_>, _>>()?;

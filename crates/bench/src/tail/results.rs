@@ -1,4 +1,4 @@
-//! What was measured so far, in files, so that an experiment that was interrupted can go on.
+//! The measurements so far, in files, so that an interrupted experiment can be resumed.
 
 use std::path::PathBuf;
 
@@ -9,17 +9,17 @@ use super::plan::{Parameters, Plan, Row};
 use crate::files::{create_directory, read_json, write_json, write_text};
 use crate::store::Failure;
 
-/// The file that says that a directory is for the results of experiments.
+/// Name of the mark of a directory for results.
 const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
-/// What it says.
+/// Text of the mark.
 const MARK_TEXT: &str = "The files of this directory are written anew by each experiment.\n";
-/// What is written there.
+/// Files that are written there.
 const WRITTEN: [&str; 4] = ["parameters.json", "report.json", "table.txt", "runs"];
 
 /// One run of one row.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Run {
-    /// Which of the row's runs, from 1.
+    /// Number of the run, from 1.
     pub(super) run: usize,
     #[serde(flatten)]
     pub(super) figures: Figures,
@@ -32,12 +32,12 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Those of `plan`: none yet, or what was measured before with equal parameters where the
-    /// experiment is to go on. A write rate that was calibrated then is taken into the plan.
+    /// Opens the results of `plan`: none yet, or, when resuming, those measured before with equal
+    /// parameters. A calibrated write rate is copied to the plan.
     ///
     /// # Errors
-    /// To go on with other parameters; files of somebody else's that would be written over; those
-    /// of the filesystem.
+    /// Resuming with different parameters; foreign files that would be overwritten; those of the
+    /// filesystem.
     pub(super) fn open(plan: &mut Plan) -> Result<Self, Failure> {
         let results = Self { out: plan.out.clone() };
         create_directory(&results.out)?;
@@ -78,14 +78,14 @@ impl Results {
     /// Marks the directory as one for results.
     ///
     /// # Errors
-    /// Without the mark, there is something that would be written over.
+    /// Without the mark, files that would be overwritten.
     fn check_own(&self) -> Result<(), Failure> {
         if self.out.join(MARK).exists() {
             return Ok(());
         }
         let unfinished = |name: &str| self.out.join(name).with_extension("unfinished");
         let mut written = WRITTEN.iter().flat_map(|name| [self.out.join(name), unfinished(name)]);
-        // A symbolic link to nowhere, too, is somebody's.
+        // A dangling symbolic link is also a foreign file.
         if let Some(path) = written.find(|path| path.symlink_metadata().is_ok()) {
             return Err(format!(
                 "{} would be written over, and may be somebody else's: move it away, or choose \
@@ -97,7 +97,7 @@ impl Results {
         write_text(&self.out.join(MARK), MARK_TEXT)
     }
 
-    /// Removes the runs of an earlier experiment; what else is beside them stays.
+    /// Removes the runs of an earlier experiment; other files stay.
     #[expect(clippy::disallowed_methods, reason = "no database's files")]
     fn remove_runs(&self) -> Result<(), Failure> {
         let runs = self.runs();
@@ -118,7 +118,7 @@ impl Results {
         self.runs().join(format!("{run}-{}.json", row.file_name()))
     }
 
-    /// Says what this experiment is.
+    /// Saves the parameters of this experiment.
     ///
     /// # Errors
     /// Those of writing.
@@ -126,15 +126,15 @@ impl Results {
         write_json(&self.parameters(), parameters)
     }
 
-    /// A run that was measured, if it was.
+    /// Returns a run that was measured, if it was.
     ///
     /// # Errors
-    /// A file that is none of ours.
+    /// A file in another format.
     pub(super) fn get(&self, row: Row, run: usize) -> Result<Option<Run>, Failure> {
         read_json(&self.file(row, run))
     }
 
-    /// Keeps a run.
+    /// Saves a run.
     ///
     /// # Errors
     /// Those of writing.
@@ -142,7 +142,7 @@ impl Results {
         write_json(&self.file(row, run.run), run)
     }
 
-    /// All runs of a row, in their order.
+    /// Returns all runs of a row, in their order.
     ///
     /// # Errors
     /// As [`Self::get`].
@@ -151,14 +151,14 @@ impl Results {
     }
 }
 
-/// Whether a file has the name of a run, as [`Results::file`] gives it.
+/// Returns whether a file has the name of a run, as [`Results::file`] gives it.
 fn is_run(name: &str) -> bool {
     let stem = name.strip_suffix(".json").or_else(|| name.strip_suffix(".unfinished"));
     let number = stem.and_then(|stem| stem.split_once('-')).map(|(number, _)| number);
     number.is_some_and(|number| number.parse::<usize>().is_ok())
 }
 
-/// The parameters in which two experiments differ, in words.
+/// Returns the parameters in which two experiments differ, in words.
 fn differences(before: &Parameters, now: &Parameters) -> Result<String, Failure> {
     let (before, now) = (serde_json::to_value(before)?, serde_json::to_value(now)?);
     let fields = before.as_object().into_iter().flatten();

@@ -1,11 +1,11 @@
-//! When the next operation is due.
+//! The due times of operations.
 
 use std::time::Duration;
 
 use tailwater_io::Clock;
 
-/// When reads are due that come at a fixed rate, whatever becomes of those before: a slow read
-/// makes the next ones late, and what they waited counts as theirs (no coordinated omission).
+/// The due times of reads at a fixed rate, independent of earlier reads: a slow read delays the
+/// next ones, and their wait counts as latency (no coordinated omission).
 #[derive(Debug)]
 pub(super) struct Arrivals {
     start_ns: u64,
@@ -15,15 +15,15 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// The share of one reader out of `readers`, which get `per_second` reads together. Their reads
-    /// are due in turn.
+    /// Creates the schedule of one reader of `readers`, which make `per_second` reads together.
+    /// Their reads are due in turn.
     pub(super) fn new(start_ns: u64, per_second: f64, reader: usize, readers: usize) -> Self {
         let interval_ns = 1e9 / per_second * readers as f64;
         let offset_ns = interval_ns * reader as f64 / readers as f64;
         Self { start_ns, interval_ns, offset_ns, count: 0 }
     }
 
-    /// When the next read is due, on the clock that gave `start_ns`.
+    /// Returns when the next read is due, on the clock that gave `start_ns`.
     pub(super) fn next_ns(&mut self) -> u64 {
         let due = self.offset_ns + self.count as f64 * self.interval_ns;
         self.count += 1;
@@ -31,30 +31,30 @@ impl Arrivals {
     }
 }
 
-/// Lets bytes go at a rate, some at a time.
+/// Limits bytes to a rate, in small bursts.
 ///
-/// Whoever was held back catches up with a tenth of a second at most: after a stall the writer does
-/// not flood the engine with all that it has missed.
+/// After a stall at most a tenth of a second is caught up, so that the writer does not flood the
+/// engine with everything that it has missed.
 #[derive(Debug)]
 pub(super) struct Pace<'c> {
     clock: &'c dyn Clock,
     bytes_per_second: f64,
-    /// By when all that was let go has been paid for.
+    /// Time at which all bytes so far are due.
     paid_ns: u64,
 }
 
 impl<'c> Pace<'c> {
-    /// How far ahead bytes may go: waking up for each write would cost more than writing.
+    /// Maximum lead of bytes over the rate: waking up for each write would cost more than writing.
     const AHEAD: Duration = Duration::from_millis(10);
-    /// How much time can be caught up with.
+    /// Maximum time that can be caught up.
     const BEHIND: Duration = Duration::from_millis(100);
 
-    /// A pace that begins at this moment.
+    /// Creates a pace that begins now.
     pub(super) fn new(clock: &'c dyn Clock, bytes_per_second: u64) -> Self {
         Self { clock, bytes_per_second: bytes_per_second as f64, paid_ns: clock.monotonic_ns() }
     }
 
-    /// Waits until `bytes` may go, but not beyond `end_ns`.
+    /// Waits until `bytes` are due, but not beyond `end_ns`.
     pub(super) fn wait(&mut self, bytes: usize, end_ns: u64) {
         let now = self.clock.monotonic_ns();
         let behind = Self::BEHIND.as_nanos() as u64;
@@ -99,7 +99,7 @@ mod tests {
             pace.wait(1000, u64::MAX);
             at_once += 1;
         }
-        // A tenth of a second behind, a hundredth ahead, and the one that found out.
+        // A tenth of a second behind, a hundredth ahead, and the one that exceeded the limit.
         assert!((110..=113).contains(&at_once), "{at_once}");
     }
 }

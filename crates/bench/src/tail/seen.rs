@@ -1,14 +1,14 @@
-//! What was seen, in two sentences that come from the figures.
+//! A summary of the results, in two sentences.
 
 use super::configuration::Configuration;
 use super::fold::middle;
 use super::report::{ConfigurationReport, Report};
 
-/// How long lines are.
+/// Maximum length of lines.
 const WIDTH: usize = 100;
 
-/// What `direct_compaction_read_write` did to the reads, held against `buffered`, for the first
-/// engine that has both; and whether the two did equal work.
+/// Returns the effect of `direct_compaction_read_write` on the reads, compared with `buffered`, for
+/// the first engine that has both; and whether the two did equal work.
 pub(super) fn sentences(report: &Report) -> Option<String> {
     let direct = report.configurations.iter().find(|found| {
         found.row.configuration == Configuration::DirectCompactionReadWrite
@@ -67,7 +67,7 @@ fn work(direct: &ConfigurationReport, buffered: &ConfigurationReport) -> String 
     }
 }
 
-/// The same words in lines of a terminal.
+/// Returns the text wrapped for a terminal.
 fn wrapped(text: &str) -> String {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {

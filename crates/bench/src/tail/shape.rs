@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How databases are made and opened, whatever goes past the page cache.
+/// How databases are created and opened in all configurations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Shape {
     /// `write_buffer_size` and `target_file_size_base`.
     pub(super) table_bytes: u64,
     /// `max_bytes_for_level_base`.
     pub(super) base_level_bytes: u64,
-    /// The block cache, next to nothing: reads are served from the page cache.
+    /// The block cache, which is tiny: reads are served from the page cache.
     pub(super) block_cache_bytes: u64,
     /// `max_background_jobs`.
     pub(super) background_jobs: u32,
@@ -18,7 +18,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The published experiment's, for a memory limit of 1 GiB.
+    /// The published experiment's values, for a memory limit of 1 GiB.
     pub(super) const PUBLISHED: Self = Self {
         table_bytes: 16 << 20,
         base_level_bytes: 64 << 20,
@@ -27,8 +27,7 @@ impl Shape {
         open_files: 200,
     };
 
-    /// The same proportions within a few dozen megabytes, of which engines need some for
-    /// themselves.
+    /// Similar proportions within a few dozen megabytes, some of which engines need for themselves.
     pub(super) const SMALL: Self = Self {
         table_bytes: 4 << 20,
         base_level_bytes: 16 << 20,
@@ -37,7 +36,7 @@ impl Shape {
         open_files: 400,
     };
 
-    /// As an option string.
+    /// Returns the option string.
     pub(super) fn options(&self) -> String {
         let Self { table_bytes, base_level_bytes, block_cache_bytes, .. } = self;
         format!(

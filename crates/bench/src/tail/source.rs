@@ -1,9 +1,9 @@
-//! The database that each run begins with a copy of.
+//! The source database, of which each run starts with a copy.
 //!
-//! Each key has a value, and all of it is in the last level, as after filling and compacting; or,
-//! where a compaction is to merge two inputs, every other key in level 0. Keys are put in order,
-//! without a log, so that no byte is written twice. It is made once and kept: a
-//! file in it says of what it was made, and is written before it gets its name.
+//! Each key has a value, and all data is in the last level, as after filling and compacting; or,
+//! for a compaction of two inputs, every other key is in level 0. Keys are put in order, without a
+//! log, so that no byte is written twice. It is built once and kept: a file in it describes its
+//! parameters, and is written before the database gets its name.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,13 +19,13 @@ use crate::files::{read_json, write_json};
 use crate::own::{OwnDirectory, remove_own};
 use crate::store::Failure;
 
-/// The file in it that says of what it was made.
+/// Name of the file that describes it.
 pub(super) const DESCRIPTION: &str = "source.json";
 
-/// What a source database is made of.
+/// The parameters of a source database.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Source {
-    /// What makes the entries: another number, other entries.
+    /// Version of the generator of entries.
     version: u32,
     keys: u64,
     value_bytes: usize,
@@ -34,18 +34,18 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// The one that an experiment begins with.
+    /// Returns the source database of an experiment.
     pub(super) fn new(parameters: &Parameters) -> Self {
         let Parameters { keys, value_bytes, kind, shape, .. } = *parameters;
         Self { version: 1, keys, value_bytes, kind, shape }
     }
 
-    /// How large it is about, in bytes.
+    /// Returns its approximate size, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.keys * (KEY_BYTES + self.value_bytes) as u64
     }
 
-    /// Where it is or would be, below `directory`.
+    /// Returns its path below `directory`.
     pub(super) fn path(&self, directory: &Path) -> PathBuf {
         let kind = match self.kind {
             Kind::Overwriting => "source",
@@ -54,16 +54,16 @@ impl Source {
         directory.join(format!("{kind}-{}x{}", self.keys, self.value_bytes))
     }
 
-    /// Whether it is there as it would be made.
+    /// Returns whether it exists with these parameters.
     pub(super) fn is_there(&self, directory: &Path) -> bool {
         let described = read_json::<Self>(&self.path(directory).join(DESCRIPTION));
         matches!(described, Ok(Some(description)) if description == *self)
     }
 
-    /// Makes it, in the place of another that was made here.
+    /// Builds it, replacing another that was created here.
     ///
     /// # Errors
-    /// Something else is in its place; those of the engine and of the filesystem.
+    /// Something foreign in its place; those of the engine and of the filesystem.
     pub(super) fn build(&self, directory: &Path) -> Result<(), Failure> {
         let path = self.path(directory);
         let unfinished = path.with_extension("unfinished");
@@ -91,7 +91,7 @@ impl Source {
             Kind::Merging => {
                 let (even, odd) = ((0..self.keys).step_by(2), (1..self.keys).step_by(2));
                 self.fill_with(directory, "num_levels=2", even, true)?;
-                // Large tables: reads look at each of level 0.
+                // Large tables, because reads search each one of level 0.
                 let options = "num_levels=2;disable_auto_compactions=true;\
                                write_buffer_size=268435456";
                 self.fill_with(directory, options, odd, false)
@@ -99,7 +99,7 @@ impl Source {
         }
     }
 
-    /// Puts keys that come in order, and moves them to the last level if that is asked for.
+    /// Puts keys in order, and moves them to the last level if requested.
     fn fill_with(
         &self,
         directory: &Path,
@@ -123,7 +123,7 @@ impl Source {
         }
         db.flush(&family)?;
         if moves_down {
-            // Nothing overlaps, so tables move as they are.
+            // Nothing overlaps, so tables are moved without rewriting.
             db.compact_range(&family, None, None, &CompactRangeOptions::default())?;
         }
         Ok(db.close()?)

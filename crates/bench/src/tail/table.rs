@@ -8,10 +8,10 @@ use super::report::{ConfigurationReport, Report};
 use super::units::Bytes;
 use crate::report::{Rate, micros};
 
-/// A report that is printed as a table, with what has to be said about it.
+/// A report, printed as a table with notes.
 pub(super) struct Table<'r>(pub(super) &'r Report);
 
-/// What stands above the columns, and how wide they are. The first two begin at the left.
+/// Headings and widths of the columns. The first two are aligned to the left.
 const COLUMNS: [(&str, usize); 12] = [
     ("engine", 9),
     ("configuration", 29),
@@ -152,21 +152,21 @@ impl Table<'_> {
     }
 }
 
-/// What the columns mean, and what to do about unequal work.
+/// The legend of the columns, and advice about unequal work.
 const OVERWRITING_LEGEND: (&str, &str) = (
     ". write, compact: MB/s written by the writer, read and\nwritten by compactions. stall: the \
      share of the time in which the engine held the writer back.",
     "choose a --write-rate that all rows keep up with\n('calibrate' finds one), or a longer \
      --duration.",
 );
-/// The same for one compaction.
+/// The legend for one compaction.
 const MERGING_LEGEND: (&str, &str) = (
     " of the same rate. 128M, 64M: MiB/s that the engine's rate\nlimiter lets compactions write. \
      compact: MB/s that they read and wrote.",
     "compare rows of one rate that all reach.",
 );
 
-/// How wide a column is in an experiment of this kind; it has none where nothing is said there.
+/// Returns the width of a column in an experiment of this kind; `None` if it is not shown.
 fn width(kind: Kind, column: usize) -> Option<usize> {
     let (name, width) = COLUMNS[column];
     match (kind, name) {

@@ -13,7 +13,7 @@ use tailwater_io::Purpose;
 use super::engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
 use crate::store::Failure;
 
-/// Tailwater, which counts as `db_bench --statistics` does.
+/// Tailwater, with the counters of `db_bench --statistics`.
 #[derive(Debug)]
 pub struct TailwaterEngine;
 
@@ -95,7 +95,7 @@ impl TailDatabase for Opened {
     }
 }
 
-/// Whether a line of `tailwater.io-modes` says that a purpose's mode is not the one asked for.
+/// Returns whether a line of `tailwater.io-modes` reports a mode other than the configured one.
 fn is_fallen_back(line: &str) -> bool {
     let Some((asked, effective)) = line.split_once(", effective ") else { return false };
     let asked = asked.split_once(": asked ").and_then(|(_, asked)| asked.split(' ').next());

@@ -149,7 +149,7 @@ fn every_field_of_the_report_is_documented() {
                     if !document.contains(&format!("`{name}`")) {
                         missing.push(name.clone());
                     }
-                    // The names below are those of purposes.
+                    // The names below it are purposes.
                     if name != "bytes_per_purpose" {
                         values.push(value);
                     }
@@ -261,11 +261,11 @@ fn one_compaction_merges_two_inputs_while_reads_come_at_a_rate() {
         assert_eq!(configuration["compaction_bytes_per_second"].as_u64(), rate);
         let moved = &configuration["median"]["kernel"]["bytes_per_purpose"];
         let read = moved["compaction_read"]["read_bytes"].as_f64().unwrap_or(0.0);
-        // Everything is read, from both inputs.
+        // Both inputs are read completely.
         assert_eq!(read > (4 << 20) as f64, index < 3, "{index}: {read}");
         for phase in ["before_compaction", "after_compaction"] {
             let reads = &configuration["median"][phase]["reads_per_second"];
-            // How many come depends on what else the machine does.
+            // Their number depends on other load on the machine.
             assert_eq!(reads.as_f64() > Some(1.0), index < 3, "{index}: {reads}");
         }
     }

@@ -1,17 +1,17 @@
-//! Amounts as people type and read them.
+//! Amounts as people type and read them, with units.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// Letters that multiply, each by a thousand (or 1,024) more than the one before.
+/// Unit prefixes, each a thousand (or 1,024) times the previous one.
 const LETTERS: &str = "KMGT";
 
 /// A number of bytes.
 ///
-/// Typed it is a number with a unit: `K`, `M`, `G`, `T` and `KiB`, `MiB` and so on are powers of
-/// 1,024, `KB`, `MB` and so on powers of 1,000. `/s` may follow where it is a rate.
+/// It is parsed from a number with a unit: `K`, `M`, `G`, `T` and `KiB`, `MiB` and so on are powers
+/// of 1,024, `KB`, `MB` and so on powers of 1,000. `/s` may follow for a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Bytes(pub u64);
 
@@ -33,7 +33,7 @@ impl FromStr for Bytes {
     }
 }
 
-/// How many bytes a unit in capitals stands for.
+/// Returns the number of bytes of a unit in capitals.
 fn unit_bytes(unit: &str) -> Option<f64> {
     if matches!(unit, "" | "B") {
         return Some(1.0);
@@ -59,12 +59,12 @@ impl fmt::Display for Bytes {
     }
 }
 
-/// How large the hot set is.
+/// The size of the hot set.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum HotSet {
-    /// So many percent of the memory limit.
+    /// Percentage of the memory limit.
     Percent(f64),
-    /// So many bytes of values.
+    /// Bytes of values.
     Bytes(u64),
 }
 
@@ -83,7 +83,7 @@ impl FromStr for HotSet {
 }
 
 impl HotSet {
-    /// In bytes, of a memory limit.
+    /// Returns the size in bytes, given a memory limit.
     pub(super) fn bytes(self, limit: u64) -> u64 {
         match self {
             Self::Percent(percent) => (limit as f64 * percent / 100.0) as u64,
@@ -92,12 +92,12 @@ impl HotSet {
     }
 }
 
-/// How fast the writer writes.
+/// The rate of the writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteRate {
-    /// As fast as all configurations can keep up with, which is found out first.
+    /// The rate that all configurations sustain, which is measured first.
     Calibrate,
-    /// So many bytes of keys and values a second.
+    /// Bytes of keys and values per second.
     BytesPerSecond(u64),
 }
 
@@ -117,7 +117,7 @@ impl FromStr for WriteRate {
     }
 }
 
-/// The argument that makes a [`WriteRate`].
+/// Formats a [`WriteRate`] as its argument.
 impl fmt::Display for WriteRate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

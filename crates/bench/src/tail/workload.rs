@@ -1,4 +1,4 @@
-//! What the threads of a run do: readers of the hot set, and one writer over all keys.
+//! The threads of a run: readers of the hot set, and one writer over all keys.
 
 use std::num::NonZeroU64;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,12 +14,12 @@ use super::schedule::{Arrivals, Pace};
 use crate::entries::{KEY_BYTES, RandomValues, key};
 use crate::store::Failure;
 
-/// When a run ends, on its clock; any thread may bring it forward.
+/// The end of a run, on its clock; any thread may bring it forward.
 #[derive(Debug)]
 pub(super) struct End(AtomicU64);
 
 impl End {
-    /// At `end_ns`.
+    /// Creates an end at `end_ns`.
     pub(super) fn at(end_ns: u64) -> Self {
         Self(AtomicU64::new(end_ns))
     }
@@ -29,7 +29,7 @@ impl End {
         self.0.fetch_min(clock.monotonic_ns(), Ordering::Relaxed);
     }
 
-    /// Whether it is over.
+    /// Returns whether the run is over.
     pub(super) fn has_come(&self, clock: &dyn Clock) -> bool {
         clock.monotonic_ns() >= self.ns()
     }
@@ -39,29 +39,29 @@ impl End {
     }
 }
 
-/// What readers read, and how.
+/// The parameters of the readers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// So many keys, the first ones in the beginning.
+    /// Number of hot keys, which are the first ones at the beginning.
     pub(super) hot_keys: u64,
-    /// How many there are.
+    /// Number of all keys.
     pub(super) keys: u64,
-    /// When they begin to move on, if they do.
+    /// Time from which the hot set moves, if it does.
     pub(super) moves_from_ns: Option<u64>,
-    /// How many readers there are.
+    /// Number of readers.
     pub(super) readers: usize,
-    /// How many reads come each second, for all readers together; without it each reader begins the
-    /// next one when the last has ended.
+    /// Reads per second of all readers together; without it each reader begins a read when the last
+    /// has ended.
     pub(super) reads_per_second: Option<f64>,
-    /// What keys are drawn from.
+    /// Seed of the keys.
     pub(super) seed: u64,
 }
 
-/// How often a hot set moves that does, in nanoseconds.
+/// Interval between two moves of a hot set, in nanoseconds.
 const MOVES_NS: u64 = 10_000_000_000;
 
 impl Reading {
-    /// The first key that is read at some time.
+    /// Returns the first hot key at some time.
     fn first_key(&self, now_ns: u64) -> u64 {
         let Some(from_ns) = self.moves_from_ns else { return 0 };
         let moved = now_ns.saturating_sub(from_ns) / MOVES_NS * (self.hot_keys / 2);
@@ -69,19 +69,19 @@ impl Reading {
     }
 }
 
-/// What a reader saw.
+/// The results of a reader.
 #[derive(Debug)]
 pub(super) struct Reads {
-    /// How long each read took, in nanoseconds; of reads that were due and that the end came
-    /// before, how long they had waited.
+    /// Latency of each read, in nanoseconds; for due reads that were not made before the end, their
+    /// wait.
     pub(super) latencies: Histogram<u64>,
-    /// How many were done.
+    /// Number of completed reads.
     pub(super) count: u64,
-    /// What became of the thread meanwhile, where the system tells.
+    /// Run queue statistics of the thread, if the system reports them.
     pub(super) run_queue: Option<RunQueue>,
 }
 
-/// Reads keys of the hot set by chance until the end. `reader` is this one's number.
+/// Reads random hot keys until the end. `reader` is the number of this reader.
 pub(super) fn read(
     database: &dyn TailDatabase,
     clock: &dyn Clock,
@@ -155,26 +155,26 @@ fn open_loop(
     Ok((latencies, count))
 }
 
-/// Asks that this thread's sleep end when it should: the kernel adds 50 us otherwise. It is asked
-/// for and not needed.
+/// Requests precise wakeups for this thread: by default the kernel adds 50 us. A failure is
+/// ignored.
 fn wake_up_in_time() {
     let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// What the writer writes, and how fast.
+/// The parameters of the writer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Writing {
-    /// All keys, not only those that are read.
+    /// Number of all keys, not only hot ones.
     pub(super) keys: u64,
-    /// How long values are, in bytes.
+    /// Length of values, in bytes.
     pub(super) value_bytes: usize,
-    /// The rate, keys counted, in bytes; as fast as it can without one.
+    /// Bytes per second, including keys; unlimited if absent.
     pub(super) bytes_per_second: Option<u64>,
-    /// What keys and values are drawn from.
+    /// Seed of keys and values.
     pub(super) seed: u64,
 }
 
-/// Overwrites keys by chance until the end; answers how many bytes of keys and values.
+/// Overwrites random keys until the end; returns the number of bytes of keys and values.
 pub(super) fn write(
     database: &dyn TailDatabase,
     clock: &dyn Clock,
@@ -278,7 +278,7 @@ pub(super) mod tests {
     fn a_closed_loop_waits_for_slow_reads() {
         let reads = reads(None, 20_000_000);
         assert_eq!(reads.count, 1001);
-        // Only the slow one itself was slow.
+        // Only the slow read itself counts.
         assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 1);
     }
 
@@ -286,7 +286,7 @@ pub(super) mod tests {
     fn an_open_loop_counts_what_reads_waited_behind_a_slow_one() {
         let reads = reads(Some(1000.0), 100_000_000);
         assert_eq!(reads.count, 100);
-        // One that came each millisecond while the slow one went on, and itself.
+        // One read that was due in each millisecond of the slow one, and the slow one itself.
         assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 11);
         assert_eq!(reads.latencies.max() / 100_000, 100);
     }
@@ -294,7 +294,7 @@ pub(super) mod tests {
     #[test]
     fn reads_that_the_end_came_before_count_with_what_they_waited() {
         let reads = reads(Some(1000.0), 8_000_000);
-        // Due at 0, 1 and 2 ms, the last one until 12 ms; and those of 3 to 7 ms.
+        // Reads due at 0, 1 and 2 ms, of which the last takes until 12 ms; and those of 3 to 7 ms.
         assert_eq!((reads.count, reads.latencies.len()), (3, 8));
     }
 }

@@ -1,4 +1,4 @@
-//! This machine: whatever limit it has.
+//! Tests of the kind of limit that this machine supports.
 
 use std::fs::File;
 use std::io::Write as _;

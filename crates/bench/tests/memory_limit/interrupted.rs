@@ -1,4 +1,4 @@
-//! Interruptions, and runs that were killed.
+//! Tests of interruptions, and of the leftovers of killed runs.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! Limits on memory: for real as far as this machine has them, and otherwise on a directory that
-//! plays `/proc`, `/sys` and systemd. What ran where is printed.
+//! Tests of memory limits: real ones where this machine supports them, otherwise with a directory
+//! that imitates `/proc`, `/sys` and systemd. The kind used is printed.
 #![expect(clippy::disallowed_methods, reason = "plays the kernel's files")]
 
 mod here;

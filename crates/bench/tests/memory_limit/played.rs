@@ -1,4 +1,4 @@
-//! Limits that this machine may not have, on a directory that plays it.
+//! Tests of limits that this machine may not support, with a directory that imitates the kernel's.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};

@@ -119,7 +119,7 @@ pub(crate) struct Common {
 pub(crate) struct Given<'a> {
     /// An option string.
     pub(crate) options: Option<&'a str>,
-    /// Whether directories that another database has claimed are taken over.
+    /// Whether to take over directories that another database has claimed.
     pub(crate) adopt_directories: bool,
 }
 
@@ -149,7 +149,7 @@ impl Verb {
     }
 }
 
-/// The end of a verb's help: commands with what they print, and the exit codes.
+/// Returns the end of a verb's help: commands with what they print, and the exit codes.
 fn examples(examples: &[(&str, &str)]) -> String {
     let mut text = String::from("Examples:\n");
     for (command, what) in examples {

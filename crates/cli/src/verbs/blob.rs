@@ -13,7 +13,7 @@ use crate::live::read_listed;
 use crate::outcome::{Outcome, Result};
 use crate::output::Output;
 
-/// What was seen of a blob file.
+/// A summary of a blob file.
 #[derive(Default)]
 struct Summary {
     records: u64,

@@ -15,21 +15,21 @@ use crate::writing::{Absent, WritableDatabase};
 /// The tables of a column family: their lengths in bytes, by level and number.
 type Tables = BTreeMap<(usize, u64), u64>;
 
-/// What became of a column family.
+/// The result of compacting a column family.
 struct Compacted {
     name: String,
     before: Tables,
     after: Tables,
 }
 
-/// Why a column family was not compacted to the end.
+/// Why the compaction of a column family failed.
 struct Failed {
     error: tailwater::Error,
-    /// Whether some of its tables were replaced all the same.
+    /// Whether some of its tables were replaced before the failure.
     changed: bool,
 }
 
-/// The keys that are compacted, both ends included.
+/// The range of keys to compact, inclusive.
 struct Range {
     from: Option<Vec<u8>>,
     to: Option<Vec<u8>>,
@@ -53,7 +53,7 @@ pub(crate) fn run(arguments: &CompactArguments, output: &mut Output) -> Result<O
         match compact(&database, family, &range) {
             Ok(compacted) if output.is_json() => documents.push(compacted.document()),
             Ok(compacted) => compacted.print(output)?,
-            // The others may be whole.
+            // Other column families may be intact.
             Err(Failed { error, changed }) => {
                 let name = family.name();
                 match changed {
@@ -86,10 +86,10 @@ fn compact(
     range: &Range,
 ) -> std::result::Result<Compacted, Failed> {
     let mut before = tables(database, family);
-    // What comes to the last level on the way is not rewritten there once more.
+    // Tables that the compaction itself moves to the last level are not rewritten again there.
     let options =
         CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::ForceOptimized };
-    // Only tables are counted: what is in memory is to be among them.
+    // Only tables are counted, so memtables are flushed first.
     let flushed = database.db.flush(family);
     if flushed.is_ok() {
         before = tables(database, family);
@@ -104,7 +104,7 @@ fn compact(
     }
 }
 
-/// The tables that a column family has at this moment. No file is needed to tell.
+/// Returns the current tables of a column family, without reading any file.
 fn tables(database: &WritableDatabase, family: &ColumnFamily) -> Tables {
     let files = database.db.live_files().into_iter();
     let own = files.filter(|file| file.column_family == family.name());

@@ -11,12 +11,12 @@ use crate::outcome::Result;
 use crate::output::Output;
 use crate::text::{counted, hex};
 
-/// An internal key for people: its user key; a trailer that bounds a range is left out.
+/// Returns a readable internal key: its user key, without the trailer.
 pub(super) fn user_key(output: &Output, internal_key: &[u8]) -> String {
     output.key(tailwater_format::key::user_key(internal_key))
 }
 
-/// An internal key in its parts.
+/// Returns an internal key in its parts.
 pub(super) fn internal_key_json(output: &Output, internal_key: &[u8]) -> Value {
     match ParsedKey::parse(internal_key) {
         Ok(key) => json!({
@@ -28,12 +28,12 @@ pub(super) fn internal_key_json(output: &Output, internal_key: &[u8]) -> Value {
     }
 }
 
-/// A sum of sizes that a MANIFEST says, which may be anything.
+/// Returns a sum of sizes in a MANIFEST, which may be arbitrary.
 fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }
 
-/// A table on one line.
+/// Returns a table on one line.
 pub(super) fn table_line(output: &Output, file: &NewFile) -> String {
     let mut line = format!(
         "{}  {:>12} bytes  {} .. {}  sequence {} .. {}",
@@ -53,7 +53,7 @@ pub(super) fn table_line(output: &Output, file: &NewFile) -> String {
     line
 }
 
-/// A table with all that is known of it.
+/// Returns a table as JSON.
 pub(super) fn table_json(output: &Output, file: &NewFile) -> Value {
     let checksum = file
         .checksum
@@ -83,7 +83,7 @@ pub(super) fn table_json(output: &Output, file: &NewFile) -> Value {
     })
 }
 
-/// A blob file on one line.
+/// Returns a blob file on one line.
 pub(super) fn blob_file_line(file: &BlobFileState) -> String {
     let added = &file.added;
     let mut line = format!(
@@ -99,7 +99,7 @@ pub(super) fn blob_file_line(file: &BlobFileState) -> String {
     line
 }
 
-/// A column family: its tables by level and its blob files.
+/// Prints a column family: its tables by level and its blob files.
 pub(super) fn family(output: &mut Output, family: &FamilyState) -> Result<()> {
     output.line(format_args!("column family {} '{}'", family.id, family.name))?;
     output.field(2, "comparator", &family.comparator)?;
@@ -126,7 +126,7 @@ pub(super) fn family(output: &mut Output, family: &FamilyState) -> Result<()> {
     Ok(())
 }
 
-/// A column family as JSON.
+/// Returns a column family as JSON.
 pub(super) fn family_json(output: &Output, family: &FamilyState) -> Map<String, Value> {
     let levels: Vec<Value> = family
         .levels
@@ -163,7 +163,7 @@ pub(super) fn family_json(output: &Output, family: &FamilyState) -> Map<String, 
     object
 }
 
-/// The counters of a database and its column families as JSON.
+/// Returns the counters of a database and its column families as JSON.
 pub(super) fn state_json(output: &Output, state: &ManifestState) -> Map<String, Value> {
     let families: Vec<Value> = state
         .column_families

@@ -43,22 +43,23 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
     Ok(Outcome::Well)
 }
 
-/// Whether a file of that name says that a database is there, or what a destruction that did not
-/// come to its end has left of one. CURRENT is the first that it removes.
+/// Returns whether a file with this name shows that a database exists, or the rest of an
+/// interrupted destruction. CURRENT is removed first.
 fn says_database(name: &str) -> bool {
     use FileKind::{Current, Identity, Manifest, Options};
     matches!(FileKind::parse(name), Some(Current | Identity | Manifest(_) | Options(_)))
 }
 
-/// What says where the database's files are. Neither CURRENT nor the MANIFEST is needed for that.
+/// Returns the options that locate the database's files. Neither CURRENT nor the MANIFEST is needed
+/// for that.
 ///
 /// # Errors
-/// Refused, where the OPTIONS file cannot be read and no options are given: the directories that it
-/// names would stay as they are.
+/// Refused, if the OPTIONS file cannot be read and no options are given: the directories that it
+/// names would be left behind.
 fn options(storage: &Arc<dyn Storage>, directory: &Path, given: Given<'_>) -> Result<OpenOptions> {
     let mut options = new_options(given)?;
     match (Settings::load(storage, directory, given), given.options) {
-        // Once the lock is held it is read again, since others may change it until then.
+        // It is read again once the lock is held, since others may change it until then.
         (Ok(_), over) => options.set_load_when_opened(over.unwrap_or_default()),
         (Err(Failure::Engine(error)), Some(_)) => {
             complain(&format_args!("{error}; the options of --options are taken in its place"))

@@ -9,7 +9,7 @@ use crate::output::{Output, complain};
 use crate::progress::Progress;
 use crate::text::{escape, push_escaped, push_hex};
 
-/// How many entries go by between two looks at the progress.
+/// Number of entries between two updates of the progress.
 const PROGRESS_STEP: u64 = 4096;
 
 pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outcome> {
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outc
         progress.at(format!("column family {}", escape(family.name().as_bytes())));
         match dump(&database, family, output, &progress) {
             Ok(()) => {}
-            // Other column families may be whole.
+            // Other column families may be intact.
             Err(Failure::Engine(error)) => {
                 complain(&format!("column family '{}' ends here: {error}", family.name()));
                 outcome = Outcome::Damage;

@@ -45,7 +45,7 @@ pub(crate) fn run(arguments: &ManifestArguments, output: &mut Output) -> Result<
     Ok(outcome.and(state(&*storage, arguments, number, output)?))
 }
 
-/// The number of a MANIFEST that was named by it or by its name.
+/// Returns the number of a MANIFEST, given its number or name.
 fn number_of(name: &str) -> Result<u64> {
     let parsed = match FileKind::parse(name) {
         Some(FileKind::Manifest(number)) => Some(number),
@@ -149,7 +149,7 @@ fn blob_file_json(number: u64, blobs: u64, bytes: u64) -> Value {
     json!({ "number": number, "blobs": blobs, "blob_bytes": bytes })
 }
 
-/// The fields that an edit has.
+/// Returns the fields that an edit has.
 fn edit_json(output: &Output, edit: &VersionEdit) -> Map<String, Value> {
     let list = |values: Vec<Value>| if values.is_empty() { Value::Null } else { json!(values) };
     let cursor = |cursor: &CompactCursor| {
@@ -221,8 +221,8 @@ fn undecodable(
     output.field(2, "DAMAGED", error)
 }
 
-/// Prints bytes that are no record. A MANIFEST may end too early, and is damaged by all else that
-/// loses data.
+/// Prints bytes that are no record. A MANIFEST may end prematurely; any other loss of data in it is
+/// damage.
 fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome> {
     let Irregularity { kind, offset, length, reason, .. } = irregularity;
     if output.is_json() {
@@ -239,7 +239,7 @@ fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome
     })
 }
 
-/// Prints the state that the edits lead to, or why they lead to none.
+/// Prints the state that the edits lead to, or why they are inconsistent.
 fn state(
     storage: &dyn Storage,
     arguments: &ManifestArguments,

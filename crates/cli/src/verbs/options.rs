@@ -1,4 +1,4 @@
-//! `options`: the options in effect, and where they come from.
+//! `options`: the options in effect, and their origins.
 
 use std::path::Path;
 
@@ -14,10 +14,10 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
 use crate::settings::Settings;
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// Nobody set it.
+    /// The default.
     Default,
     /// The OPTIONS file.
     File,
@@ -76,16 +76,16 @@ pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<O
     Ok(Outcome::Well)
 }
 
-/// What tells where values come from.
+/// The sources of values.
 struct Origins {
-    /// What stands in the OPTIONS file.
+    /// The contents of the OPTIONS file.
     written: Option<Document>,
-    /// Every option before anything was given over it.
+    /// All options before the overrides of the command line.
     filed: Document,
 }
 
 impl Origins {
-    /// The version of RocksDB that the OPTIONS file says wrote it.
+    /// Returns the version of RocksDB that wrote the OPTIONS file, according to the file.
     fn version(&self) -> Option<String> {
         self.written.as_ref().map(|document| document.rocksdb_version.to_string())
     }
@@ -105,7 +105,7 @@ impl Origins {
     }
 }
 
-/// Every option that is written to OPTIONS files, in their order.
+/// Returns all options that are written to OPTIONS files, in their order.
 fn document(options: &OpenOptions) -> Document {
     let mut names: Vec<&str> = options.column_families().collect();
     if names.is_empty() {
@@ -141,7 +141,7 @@ struct Entry {
 }
 
 impl Group {
-    /// A section of the OPTIONS file.
+    /// Returns a section of the OPTIONS file.
     fn of(section: &Section, origins: &Origins) -> Self {
         let (kind, column_family, title) = match &section.kind {
             SectionKind::ColumnFamily(name) => {
@@ -162,7 +162,7 @@ impl Group {
         Self { kind, column_family: column_family.cloned(), title, entries: entries.collect() }
     }
 
-    /// The options that RocksDB does not have, which stand in a file of their own.
+    /// Returns the options that RocksDB does not have, which are in a separate file.
     fn of_our_own(settings: &Settings) -> Self {
         let [effective, filed] =
             [&settings.effective, &settings.filed].map(|options| &options.database().tailwater);
@@ -181,7 +181,7 @@ impl Group {
         Self { kind: "tailwater", column_family: None, title, entries: entries.collect() }
     }
 
-    /// Prints it, or makes JSON of it.
+    /// Prints it, or returns it as JSON.
     fn print(&self, output: &mut Output) -> Result<Value> {
         if output.is_json() {
             let options: Map<String, Value> = self

@@ -48,7 +48,7 @@ fn property(
     output.line(value.trim_end_matches('\n'))
 }
 
-/// How many keys there roughly are.
+/// Returns the approximate number of keys.
 fn estimated_keys(database: &Database, name: &str) -> Result<Option<String>> {
     let family = database.db.column_family(name)?;
     Ok(database.db.property(&family, "rocksdb.estimate-num-keys")?)

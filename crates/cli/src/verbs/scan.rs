@@ -13,16 +13,16 @@ use crate::outcome::{Outcome, Result};
 use crate::output::Output;
 use crate::progress::Progress;
 
-/// How many entries go by between two looks at the progress.
+/// Number of entries between two updates of the progress.
 const PROGRESS_STEP: u64 = 4096;
 
-/// What is scanned.
+/// The range that is scanned.
 struct Range {
-    /// The first key that belongs to it.
+    /// First key, inclusive.
     from: Option<Vec<u8>>,
-    /// The first key behind it.
+    /// End of the range, exclusive.
     to: Option<Vec<u8>>,
-    /// What all its keys begin with.
+    /// Common prefix of all its keys.
     prefix: Vec<u8>,
     reverse: bool,
 }
@@ -77,12 +77,12 @@ fn print(arguments: &ScanArguments, output: &mut Output, key: &[u8], value: &[u8
 }
 
 impl Range {
-    /// An iterator on the first entry of the range in the direction of the scan.
+    /// Returns an iterator on the first entry of the range in the direction of the scan.
     fn begin(&self, database: &Database, family: &ColumnFamily) -> Result<DbIterator> {
         let comparator = family.comparator();
         let is_reversed = matches!(comparator, Comparator::ReverseBytewise);
-        // In the order of bytes the keys with a prefix are those from the prefix on, up to its
-        // successor; in the opposite order those behind the successor, down to the prefix.
+        // In bytewise order the keys with a prefix are those from the prefix to its successor,
+        // exclusive; in reverse order those after the successor, down to the prefix.
         let successor = successor(&self.prefix);
         let prefix = Some(self.prefix.clone()).filter(|prefix| !prefix.is_empty());
         let (first, end) = match is_reversed {
@@ -100,7 +100,7 @@ impl Range {
             (true, ..) => iterator.seek_to_last()?,
             (false, ..) => iterator.seek_to_first()?,
         }
-        // The successor itself does not begin with the prefix.
+        // The successor itself does not have the prefix.
         let on_successor = iterator.entry().is_some_and(|(key, _)| Some(key) == first.as_deref());
         if is_reversed && !self.reverse && on_successor {
             iterator.next()?;
@@ -109,7 +109,7 @@ impl Range {
     }
 }
 
-/// Of two keys that may be there the later or the earlier.
+/// Returns the later or the earlier of two optional keys.
 fn outermost(
     comparator: &Comparator,
     wanted: Ordering,
@@ -121,7 +121,7 @@ fn outermost(
     }
 }
 
-/// The first key, by bytes, behind all that begin with a prefix; `None` if there is none.
+/// Returns the first key, in bytewise order, after all keys with a prefix; `None` if there is none.
 fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
     let at = prefix.iter().rposition(|&byte| byte != 0xff)?;
     let mut successor = prefix[..=at].to_vec();

@@ -1,4 +1,4 @@
-//! `set-options`: changes options that the OPTIONS file holds.
+//! `set-options`: changes options in the OPTIONS file.
 
 use serde_json::json;
 use tailwater::options::{DbOptions, OptionTable};
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
     Ok(outcome)
 }
 
-/// What cannot be set is a mistake of the command line.
+/// An option that cannot be set is an error of usage.
 fn refused(error: Error) -> Failure {
     match error.kind() {
         ErrorKind::InvalidArgument => Failure::Usage(error.message().to_owned()),

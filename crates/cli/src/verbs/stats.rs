@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &StatsArguments, output: &mut Output) -> Result<Out
         return Ok(database.outcome);
     }
     for family in &families {
-        // Counting the keys opens the tables, so that what is held tells of them.
+        // Counting the keys opens the tables, so that the memory figures include them.
         property(&database, family, "rocksdb.estimate-num-keys")?;
         let text = property(&database, family, "rocksdb.cfstats")?;
         output.line(text.trim_matches('\n'))?;
@@ -53,7 +53,7 @@ fn property(database: &Database, family: &ColumnFamily, name: &str) -> Result<St
     Ok(database.db.property(family, name)?.unwrap_or_default())
 }
 
-/// What tables of one level come to.
+/// The totals of one level's tables.
 #[derive(Default)]
 struct Level {
     tables: u64,

@@ -17,8 +17,7 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::text::{escape, hex};
 
-/// The properties of RocksDB that are text; its others are numbers. The user's are what they look
-/// like.
+/// RocksDB's textual properties; its others are numbers. The type of the user's is guessed.
 const TEXT_PROPERTIES: [&str; 14] = [
     "block.based.table.decoupled.partitioned.filters",
     "block.based.table.prefix.filtering",
@@ -53,7 +52,7 @@ pub(crate) fn run(arguments: &TableArguments, output: &mut Output) -> Result<Out
         let mut read = || file(&*storage, path, arguments, output);
         let answer = if is_listed { read_listed(&*storage, path, read) } else { read() };
         outcome = outcome.and(match answer {
-            // Other tables may be whole.
+            // Other tables may be intact.
             Err(Failure::Engine(error)) if paths.len() > 1 => {
                 complain(&error);
                 Outcome::Damage
@@ -212,13 +211,14 @@ fn filter_keys(filter: &FilterFacts) -> String {
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(" and ") }
 }
 
-/// The properties by RocksDB's names, their values as people read them.
+/// Returns the properties by RocksDB's names, with readable values.
 fn shown_properties(properties: &Properties) -> Vec<(String, String)> {
     let entries = properties.to_entries().into_iter();
     entries.map(|(name, value)| (escape(&name), shown_value(&name, &value))).collect()
 }
 
-/// A property as its kind says: text as it is, numbers in decimal, everything else in hex.
+/// Returns a property according to its type: text unchanged, numbers in decimal, everything else in
+/// hex.
 fn shown_value(name: &[u8], value: &[u8]) -> String {
     let text = str::from_utf8(name).unwrap_or_default();
     let fixed =

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use tailwater_bench::store::Failure;
 use tailwater_bench::tail::{self, TailArguments, TailEngine, TailwaterEngine};
 
-/// The engines that this program has.
+/// The engines of this program.
 const ENGINES: [&dyn TailEngine; 1] = [&TailwaterEngine];
 
 pub(crate) fn run(arguments: &TailArguments) -> ExitCode {

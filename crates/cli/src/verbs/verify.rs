@@ -27,8 +27,8 @@ pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Ou
     Ok(outcome)
 }
 
-/// What the database is opened with. An OPTIONS file that cannot be read is one thing that is
-/// wrong, and no reason not to look for others.
+/// Returns the options for opening the database. An OPTIONS file that cannot be read is itself a
+/// finding, and does not prevent the other checks.
 fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
     let (storage, given) = (storage(), arguments.common.given());
     match Settings::load(&storage, &arguments.directory, given) {

@@ -23,11 +23,11 @@ use crate::text::counted;
 
 use summary::{Summary, verdict_name};
 
-/// What a walk over logs needs to know.
+/// The context of a walk over logs.
 struct Walk<'a> {
     arguments: &'a WalArguments,
     mode: RecoveryMode,
-    /// The names of the column families, as far as there is a MANIFEST to say them.
+    /// The names of the column families, if a MANIFEST provides them.
     families: BTreeMap<u32, String>,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outco
     Ok(outcome)
 }
 
-/// An OPTIONS file that cannot be read is no reason not to show a log.
+/// Loads the settings. An OPTIONS file that cannot be read does not prevent showing a log.
 fn settings(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -82,7 +82,7 @@ fn wal_number(kind: FileKind) -> Option<u64> {
     }
 }
 
-/// The logs that were named; else those of the directory, or of the one that its options name.
+/// Returns the named logs; otherwise those of the directory, or of the one that its options name.
 fn logs(
     storage: &dyn Storage,
     arguments: &WalArguments,
@@ -236,7 +236,7 @@ impl Walk<'_> {
         let verdict = irregularity.verdict(self.mode);
         let is_stale = *kind == IrregularityKind::Stale;
         let what = match kind {
-            // Behind the end of a log whose file was used before, nothing else is to be expected.
+            // Leftovers after the end of a log in a recycled file are expected.
             IrregularityKind::Damage | IrregularityKind::Torn if summary.is_stale_behind() => {
                 Outcome::Well
             }
@@ -257,7 +257,7 @@ impl Walk<'_> {
     }
 }
 
-/// Prints what a log says of itself.
+/// Prints a log's records about itself.
 fn about_the_log(name: &str, item: &LogItem<'_>, output: &mut Output) -> Result<()> {
     match item {
         LogItem::TimestampSizes { offset, sizes } => {

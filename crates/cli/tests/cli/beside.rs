@@ -1,4 +1,4 @@
-//! What a run does beside another process that works on the same database.
+//! Tests of runs while another process works on the same database.
 
 use std::io::Write;
 use std::path::Path;

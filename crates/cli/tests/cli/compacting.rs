@@ -1,4 +1,4 @@
-//! `compact`: what it prints, and what is left where a table is damaged.
+//! `compact`: its output, and the result if a table is damaged.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

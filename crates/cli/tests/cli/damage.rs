@@ -1,5 +1,4 @@
-//! Files that are not whole: whatever is wrong with them, a run ends by an exit code and says
-//! where.
+//! Damaged files: whatever the damage, a run ends with an exit code and names the place.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How runs end: exit codes, readers that go away, disks that are full.
+//! The ends of runs: exit codes, readers that stop reading, full disks.
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;

@@ -1,4 +1,4 @@
-//! `ingest`: what it prints, and what it refuses.
+//! `ingest`: its output, and what it rejects.
 
 use tailwater_testkit::golden;
 

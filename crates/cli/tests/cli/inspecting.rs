@@ -1,4 +1,4 @@
-//! How databases are written: `manifest`, `wal`, `table`, `blob`, `verify`.
+//! Inspection of a database's files: `manifest`, `wal`, `table`, `blob`, `verify`.
 
 use serde_json::{Value, json};
 use tailwater_testkit::golden;

@@ -1,5 +1,5 @@
-//! Loading that is killed: what was acknowledged is there, nothing is half there, and loading goes
-//! on.
+//! Loading that is killed: acknowledged data exists, nothing exists in part, and loading can be
+//! resumed.
 
 use std::collections::BTreeMap;
 use std::fs::File;

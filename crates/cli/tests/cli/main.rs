@@ -1,4 +1,4 @@
-//! The program, run as a user runs it, on databases that RocksDB wrote and on its own.
+//! Tests of the program, run like a user does, on databases written by RocksDB and by itself.
 
 mod beside;
 mod compacting;

@@ -1,4 +1,4 @@
-//! `tailwater log`: what it prints of a log, whole, damaged, padded and open elsewhere.
+//! `tailwater log`: its output for intact, damaged and padded logs, and for logs open elsewhere.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What databases hold: `get`, `scan`, `dump`.
+//! The contents of databases: `get`, `scan`, `dump`.
 
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::golden;

@@ -1,4 +1,4 @@
-//! Column families in the opposite order of bytes, which RocksDB writes on the spot.
+//! Column families in reverse bytewise order, which RocksDB writes during the test.
 
 use tailwater_testkit::oracle::{Oracle, Script};
 

@@ -1,4 +1,4 @@
-//! `tailwater serve`: what it says when it starts and ends, and what it refuses.
+//! `tailwater serve`: its messages when it starts and ends, and what it rejects.
 
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! Running the program, and making databases that are not whole.
+//! Helpers to run the program, and to create damaged databases.
 
 use std::ffi::OsStr;
 use std::io::Write;

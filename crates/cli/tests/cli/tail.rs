@@ -1,4 +1,4 @@
-//! `tail`: the experiment, small and without a memory limit, in processes of its own.
+//! `tail`: the experiment, small and without a memory limit, in separate processes.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,4 +1,4 @@
-//! Nothing is written, whatever is asked for.
+//! Reading verbs write nothing.
 
 use tailwater_testkit::{directory, golden};
 

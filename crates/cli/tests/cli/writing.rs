@@ -1,5 +1,5 @@
-//! What changes a database: `put`, `delete` and their like, column families, `checkpoint`,
-//! `destroy`, and who may.
+//! Verbs that change a database: `put`, `delete` and the like, column families, `checkpoint`,
+//! `destroy`, and the locks they need.
 
 use std::io::Write;
 use std::path::Path;

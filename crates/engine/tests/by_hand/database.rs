@@ -1,4 +1,4 @@
-//! Databases put together by hand, on a simulated disk.
+//! Databases assembled by hand, on a simulated disk.
 
 use std::path::Path;
 use std::sync::Arc;

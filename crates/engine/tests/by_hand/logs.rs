@@ -1,4 +1,4 @@
-//! Write-ahead logs that end too early, or are not needed any longer.
+//! Write-ahead logs that end prematurely, or are obsolete.
 
 use tailwater::ErrorKind;
 use tailwater::ReadOptions;

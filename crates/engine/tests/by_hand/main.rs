@@ -1,4 +1,4 @@
-//! Databases put together by hand: every checksum is right, and what stands behind it is not.
+//! Databases assembled by hand: every checksum is valid, but the contents are not.
 
 mod database;
 mod logs;

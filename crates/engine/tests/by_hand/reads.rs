@@ -1,4 +1,4 @@
-//! Reads of tables that hold more than counts.
+//! Reads of tables with contents that must be ignored.
 
 use tailwater::ReadOptions;
 use tailwater_format::table::BlockHandle;

@@ -1,4 +1,4 @@
-//! Tables put together by hand: whatever is in them, their checksums are right, because they have
+//! Tables assembled by hand: their checksums are valid whatever their contents, because they have
 //! none.
 
 use tailwater_format::checksum::ChecksumType;

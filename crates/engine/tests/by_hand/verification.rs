@@ -1,4 +1,4 @@
-//! What verification makes of tables that say what cannot be.
+//! Verification of tables that contain impossible values.
 
 use tailwater::verify::Severity;
 use tailwater_format::table::BlockHandle;

@@ -1,4 +1,4 @@
-//! What is done to one key or range of a column family, to a database and to a model of it alike.
+//! Changes of one key or range of a column family, applied to a database and to its model alike.
 
 use std::collections::BTreeMap;
 use std::fmt;

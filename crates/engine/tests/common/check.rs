@@ -1,4 +1,4 @@
-//! Holds what a database answers against what it was said to hold.
+//! Compares a database's answers with its expected contents.
 
 use tailwater::{ColumnFamily, Db, Error, ReadOptions, Snapshot};
 use tailwater_testkit::dump::Entry;

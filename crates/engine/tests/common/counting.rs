@@ -1,4 +1,4 @@
-//! An allocator that counts, for each thread by itself.
+//! An allocator that counts allocations per thread.
 
 #![expect(unsafe_code, reason = "an allocator that counts is an unsafe trait")]
 

@@ -1,4 +1,5 @@
-//! What an iterator must show: a place among the entries of a model, within bounds and prefix.
+//! The expected state of an iterator: a position among the entries of a model, within bounds and
+//! prefix.
 
 use std::ops::Range;
 

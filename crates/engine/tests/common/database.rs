@@ -1,4 +1,4 @@
-//! Databases as their users see them: how one is opened, written to and asked.
+//! Helpers to open, write and read databases like their users do.
 
 use std::path::Path;
 use std::sync::Arc;

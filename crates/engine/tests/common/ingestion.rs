@@ -1,4 +1,4 @@
-//! Files for a database to take in, made of changes.
+//! Files for ingestion, made of changes.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
-//! How bytes move, at random: a mode for each purpose, RocksDB's flags, and disks that take direct
-//! I/O or do not.
+//! Random I/O modes: a mode for each purpose, RocksDB's flags, and disks with and without direct
+//! I/O.
 //!
-//! Whatever is drawn opens: what contradicts something else in it is put right.
+//! Every draw can be opened: contradictions are corrected.
 
 use std::fmt;
 use std::path::Path;

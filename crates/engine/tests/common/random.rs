@@ -1,4 +1,4 @@
-//! Keys, values and merge operands at random.
+//! Random keys, values and merge operands.
 
 use fastrand::Rng;
 

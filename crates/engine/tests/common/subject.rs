@@ -1,7 +1,7 @@
-//! A column family under random questions, next to a model of it.
+//! A column family under random reads, compared with a model of it.
 //!
-//! Keys that are there, lie near one that is, or are anything; gets of every kind; iterators of
-//! random options under random moves. Every message names the context that it is given.
+//! Keys that exist, keys near existing ones, and arbitrary ones; gets of every kind; iterators with
+//! random options under random moves. Every message names the given context.
 
 #[path = "cursor.rs"]
 mod cursor;

@@ -1,4 +1,4 @@
-//! An iterator and the model's cursor, moved alike at random.
+//! An iterator and the model's cursor, moved alike by random steps.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions};

@@ -1,4 +1,4 @@
-//! Readers beside compactions that read and write past the page cache.
+//! Readers during compactions that read and write with direct I/O.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;

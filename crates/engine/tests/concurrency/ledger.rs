@@ -1,11 +1,11 @@
-//! What writers write, so that any state of the database tells whether it is one that there was.
+//! The data that writers write, from which any state of the database shows whether it existed.
 //!
-//! Each writer has keys of its own, its slots, spread over the column families, and writes numbered
+//! Each writer has its own keys, its slots, spread over the column families, and writes numbered
 //! batches. Batch `n` puts `n` into every slot, puts token `n` and deletes token `n - 1`. So a
-//! state that has a part of a batch, or two batches of a writer mixed, shows.
+//! state with part of a batch, or a mixture of two batches of a writer, is detected.
 //!
-//! In slot 0 a batch also says which batches of the others had been acknowledged when it was begun:
-//! none of those may be missing where it is seen.
+//! In slot 0 a batch also records which batches of the others had been acknowledged when it was
+//! begun: none of those may be missing where it is visible.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Readers that need a table at the same time, which is not open yet.
+//! Concurrent readers of a table that is not open yet.
 
 use std::sync::{Arc, Barrier};
 use std::thread;

@@ -1,4 +1,4 @@
-//! A process that is killed while its threads write: what it had acknowledged is found again.
+//! A process that is killed while its threads write: everything it had acknowledged is found again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Range deletions that overlap, beside gets and iterators that are open meanwhile.
+//! Overlapping range deletions, concurrent with gets and open iterators.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

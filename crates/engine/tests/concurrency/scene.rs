@@ -1,4 +1,4 @@
-//! A database in memory or in files, with writers and readers at work at once.
+//! A database in memory or in files, with concurrent writers and readers.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Writers while others flush, sync logs, make and drop column families and copy the database.
+//! Writers while other threads flush, sync logs, create and drop column families and copy the
+//! database.
 
 use std::path::PathBuf;
 use std::thread;

@@ -1,4 +1,4 @@
-//! Opens what a crash left and holds it against the history of the run.
+//! Opens the state that a crash left and compares it with the history of the run.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Calls that fail, every one of a run: once, and from one on.
+//! Failures of every call of a run: once, and from one on.
 
 use fastrand::Rng;
 use tailwater_format::log::RecoveryMode;

@@ -1,22 +1,21 @@
-//! What a run did, and what may and must be left of it after a crash at any of its calls.
+//! The history of a run, and what may and must be left of it after a crash at any of its calls.
 //!
 //! # What must be left
 //!
-//! - After a power cut: every acknowledged synced write and every logged write before it; what was
-//!   ingested or flushed to a table; column families as they were created and dropped.
-//! - After a crash of the process: besides, every acknowledged logged write, unless
-//!   `manual_wal_flush` kept it in memory.
+//! - After a power cut: every acknowledged synced write and every logged write before it; data that
+//!   was ingested or flushed to a table; column families as they were created and dropped.
+//! - After a crash of the process: also every acknowledged logged write, unless `manual_wal_flush`
+//!   kept it in memory.
 //!
 //! # What may be left
 //!
-//! - Nothing that was not begun. A logged batch is there whole or not at all.
-//! - Logged batches that are not promised go from the end: none is there without those before it.
-//!   `kSkipAnyCorruptedRecords` takes whatever can be read, so there may be holes.
-//! - Files that were ingested are there, all of one ingestion or none, whatever became of the
-//!   writes before.
-//! - Writes that were not logged go from the end too, in each column family by itself; with
-//!   `atomic_flush` all column families together, whole.
-//! - A write that answered an error may be there or not, whole.
+//! - Nothing that was not begun. A logged batch exists whole or not at all.
+//! - Logged batches that are not guaranteed are lost from the end: none exists without those before
+//!   it. `kSkipAnyCorruptedRecords` recovers whatever can be read, so there may be holes.
+//! - Ingested files exist, all of one ingestion or none, independently of earlier writes.
+//! - Writes that were not logged are also lost from the end, independently in each column family;
+//!   with `atomic_flush` all column families together, whole.
+//! - A write that returned an error may exist or not, whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Crashes and faults that the database once did not come through.
+//! Regression tests: crashes and faults that the database once did not survive.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! What a database holds after some of its batches: the model that a reopened one is held against.
+//! The contents of a database after some of its batches: the model that a reopened database is
+//! compared with.
 //!
-//! Every part of a batch, which is what it does to one column family, leaves evidence: something
-//! that no other part does, by which a reopened database tells whether the part is in it.
+//! Every part of a batch, which is its effect on one column family, leaves evidence that no other
+//! part leaves, by which a reopened database shows whether it contains the part.
 
 use std::collections::BTreeMap;
 use std::fmt;

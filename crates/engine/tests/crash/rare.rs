@@ -1,4 +1,4 @@
-//! Crashes at what random work hardly does.
+//! Crashes at operations that random work hardly reaches.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};

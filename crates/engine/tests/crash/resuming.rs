@@ -1,8 +1,8 @@
-//! Crashes while `resume` is on its way back from a log that ran out of space.
+//! Crashes while `resume` recovers from a log that ran out of space.
 //!
-//! Batches span column families. Whatever call of `resume` the power is cut at, and also where that
-//! call failed and `resume` was called again, every image opens, holds all batches that were
-//! acknowledged as synced, and holds each batch whole or not at all.
+//! Batches span column families. At whatever call of `resume` the power is cut, and also if that
+//! call failed and `resume` was called again, every image opens, contains all batches that were
+//! acknowledged as synced, and contains each batch whole or not at all.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Carries out work on a database in the simulator and writes its history.
+//! Runs work on a database in the simulator and records its history.
 
 use std::path::{Path, PathBuf};
 

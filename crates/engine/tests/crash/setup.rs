@@ -1,4 +1,4 @@
-//! Random options that decide how a database comes through a crash.
+//! Random options that affect how a database survives a crash.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Counts cases and the call sites at which something went wrong, and prints them.
+//! Counts cases and the call sites at which faults were injected, and prints them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,11 +1,11 @@
-//! One flipped bit of a log or MANIFEST never loses acknowledged writes in silence, nor does a
-//! sector of zeros.
+//! Neither one flipped bit of a log or MANIFEST nor a zeroed sector ever loses acknowledged writes
+//! silently.
 //!
-//! Every bit of small logs of every kind is flipped, and of longer ones those of all headers and
-//! some of what is between, one at a time, and the database is opened in each recovery mode. Either
-//! every write that was acknowledged is there, or the mode refuses to open it, or what was left out
-//! is told; and where it is opened for writing, a log that no crash explains is kept in the folder
-//! `lost`.
+//! Every bit of small logs of every kind is flipped, and in longer ones those of all headers and
+//! some in between, one at a time, and the database is opened in each recovery mode. Either every
+//! acknowledged write exists, or the mode refuses to open the database, or it reports what was left
+//! out; and if the database is opened for writing, a log that no crash explains is kept in the
+//! folder `lost`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

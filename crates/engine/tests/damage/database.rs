@@ -1,4 +1,4 @@
-//! A small database with one damaged file, and everything that can be asked of it.
+//! A small database with one damaged file, and all ways to read it.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What each recovery mode makes of a damaged log.
+//! The result of each recovery mode on a damaged log.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! What came of every damage that was tried.
+//! The outcomes of all damages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;

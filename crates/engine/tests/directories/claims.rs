@@ -1,4 +1,4 @@
-//! Claims that name another home, another device, or nothing that can be read.
+//! Claims that name another home or another device, or are unreadable.
 
 use std::path::{Path, PathBuf};
 

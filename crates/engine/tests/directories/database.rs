@@ -1,5 +1,5 @@
-//! What the model knows of a database: where its files are, what it holds, and whose its
-//! directories are.
+//! The model of a database: the places of its files, its contents, and the owners of its
+//! directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

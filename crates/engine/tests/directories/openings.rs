@@ -1,4 +1,4 @@
-//! Openings, as they should be and as they should not, with crashes.
+//! Correct and incorrect openings, with crashes.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What is done to a database while it is open for writing.
+//! Operations on a database while it is open for writing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What happens to the databases of a world.
+//! Events that happen to the databases of a world.
 
 use std::path::{Path, PathBuf};
 

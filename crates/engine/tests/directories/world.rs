@@ -1,4 +1,4 @@
-//! A disk with several databases, and what of it each of them needs.
+//! A disk with several databases, and the part of it that each of them needs.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! Databases that RocksDB writes while ours opens them.
+//! Databases that RocksDB writes while Tailwater opens them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -1,4 +1,5 @@
-//! Write-ahead logs: compressed, recycled, elsewhere; read in every state a session leaves them in.
+//! Write-ahead logs that are compressed, recycled, or in another directory, read in every state
+//! that a session may leave.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Records of every kind over one another: merges, deletions of keys and ranges, separate values,
-//! ingested tables.
+//! Records of every kind that overwrite each other: merges, deletions of keys and ranges, separate
+//! values, ingested tables.
 
 use crate::in_laboratory;
 use crate::random::{self, Operands};

@@ -1,4 +1,4 @@
-//! What is not built is refused by name, never misread.
+//! Unsupported features are refused by name, never misread.
 
 use crate::{Laboratory, in_laboratory};
 use tailwater::{Db, Error, ErrorKind, OpenOptions, ReadOptions};

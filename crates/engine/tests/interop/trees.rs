@@ -1,4 +1,5 @@
-//! Trees of every style: many levels, many tables, several directories, families that come and go.
+//! Trees of every style: many levels, many tables, several directories, families that are created
+//! and dropped.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Whether the garbage in blob files is counted, blob by blob.
+//! Checks the counts of garbage in blob files, blob by blob.
 
 use std::collections::BTreeMap;
 use std::path::Path;

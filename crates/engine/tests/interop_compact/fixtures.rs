@@ -1,4 +1,4 @@
-//! Databases that RocksDB wrote, compacted to the bottom by ours and then by RocksDB.
+//! Databases written by RocksDB, compacted to the bottom by Tailwater and then by RocksDB.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

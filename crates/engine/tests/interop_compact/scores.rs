@@ -1,4 +1,4 @@
-//! How urgent both say that compactions are.
+//! The compaction scores of both engines.
 
 use tailwater::Db;
 use tailwater_testkit::oracle::Script;

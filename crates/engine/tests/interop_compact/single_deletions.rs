@@ -1,4 +1,4 @@
-//! Single deletions of keys that are deleted by plain deletions, too.
+//! Single deletions of keys that are also deleted by plain deletions.
 
 use tailwater::{Db, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_testkit::oracle::Script;

@@ -1,4 +1,4 @@
-//! Random external tables, as either engine makes them.
+//! Random external tables, built by either engine.
 
 use std::path::{Path, PathBuf};
 

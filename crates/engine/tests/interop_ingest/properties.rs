@@ -1,4 +1,4 @@
-//! What external tables say of themselves: the same by both makers.
+//! The properties of external tables, which are the same from both builders.
 
 use tailwater::inspect::table::TableFile;
 use tailwater_format::table::Properties;

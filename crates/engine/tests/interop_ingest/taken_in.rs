@@ -1,4 +1,4 @@
-//! Databases that tables are taken into.
+//! Databases that tables are ingested into.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What both say a database consists of.
+//! The state of a database as reported by both engines.
 
 use std::path::Path;
 

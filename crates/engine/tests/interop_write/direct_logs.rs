@@ -1,5 +1,5 @@
-//! Logs that are padded to be written past the page cache: every gap that padding can fill, at
-//! every place of a block, as RocksDB reads it.
+//! Logs that are padded for direct I/O: every gap that padding can fill, at every place of a block,
+//! as read by RocksDB.
 
 use std::collections::BTreeSet;
 

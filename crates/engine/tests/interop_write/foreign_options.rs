@@ -1,8 +1,8 @@
-//! Options that ask for what ours does without: databases that RocksDB makes with them go on with
-//! ours, and with RocksDB again, each by the OPTIONS file of the other.
+//! Options for features that Tailwater lacks: databases that RocksDB creates with them are
+//! continued by Tailwater, and by RocksDB again, each with the OPTIONS file of the other.
 //!
-//! Ours refused to write such databases, though every entry, every answer and RocksDB's next
-//! opening are the same without.
+//! Regression test: Tailwater refused to write such databases, although every entry, every result
+//! and RocksDB's next opening are the same without these features.
 
 use fastrand::Rng;
 use tailwater::{CompactRangeOptions, Db, OpenOptions};

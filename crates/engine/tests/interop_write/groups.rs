@@ -1,4 +1,4 @@
-//! Several writers at once, whose batches go into the log in groups.
+//! Concurrent writers, whose batches go into the log in groups.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! One of both writes at a time; the other may read.
+//! Only one of both may write at a time; the other may read.
 
 use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::shape::Shape;

@@ -1,4 +1,4 @@
-//! Logs in states that random writes seldom leave them in.
+//! Logs in states that random writes rarely produce.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The OPTIONS files that ours writes: RocksDB's loader takes them, and writes the same.
+//! The OPTIONS files that Tailwater writes: RocksDB's loader accepts them, and writes the same.
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
-//! Databases of every shape, written by ours and read by RocksDB: closed, and left by a process
-//! that was killed.
+//! Databases of every shape, written by Tailwater and read by RocksDB: after a close, and after a
+//! kill.
 
 use crate::io_modes::{Disk, IoModes};
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};

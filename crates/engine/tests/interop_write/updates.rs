@@ -1,4 +1,4 @@
-//! Following a database by its logs: both give the same batches of the same directory.
+//! Following a database by its logs: both engines return the same batches from the same directory.
 
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
 use crate::model::Model;

@@ -1,4 +1,4 @@
-//! What is done to a database: random steps that do not depend on its options.
+//! The operations on a database: random steps that do not depend on its options.
 
 use fastrand::Rng;
 use tailwater::BottommostRewrite;

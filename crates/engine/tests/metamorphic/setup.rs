@@ -1,4 +1,4 @@
-//! Random options, under any of which a database answers the same.
+//! Random options, under all of which a database must return the same results.
 
 use std::sync::Arc;
 

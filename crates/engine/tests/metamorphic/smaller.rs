@@ -1,4 +1,4 @@
-//! A history that fails, with as few steps as fail.
+//! Reduces a failing history to as few steps as possible.
 
 use std::collections::BTreeMap;
 

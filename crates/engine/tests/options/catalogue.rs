@@ -1,7 +1,7 @@
-//! The list of all options: each has a verdict, each that is honoured a test that shows it, and
-//! `docs/options.md` says so.
+//! The list of all options: each has a verdict, each that is honoured has a test that shows it, and
+//! `docs/options.md` agrees.
 //!
-//! `TAILWATER_REWRITE=1 cargo test -p tailwater --test options` writes the document anew.
+//! `TAILWATER_REWRITE=1 cargo test -p tailwater --test options` regenerates the document.
 
 mod page;
 mod topics;

@@ -1,4 +1,4 @@
-//! What is refused when a database is opened.
+//! Options that are rejected when a database is opened.
 
 use tailwater::options::{
     ColumnFamilyOptions, DbOptions, DbPath, Problem, check_column_family, check_database,

@@ -1,4 +1,4 @@
-//! Options against what RocksDB reads, writes and makes of them.
+//! Options, compared with what RocksDB reads, writes and derives from them.
 //!
 //! `cfg(test)` on the modules tells Clippy that their helpers are tests too.
 

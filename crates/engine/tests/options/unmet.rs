@@ -1,4 +1,4 @@
-//! What a database is asked for and does not do: it is told, and the database works without.
+//! Requested features that a database does not support: it reports them, and works without.
 
 use std::sync::Arc;
 

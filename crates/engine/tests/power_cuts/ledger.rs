@@ -1,8 +1,8 @@
-//! What was promised to writers, and what is found after a cut.
+//! The guarantees given to writers, and the findings after a cut.
 //!
-//! A writer does one put after the other. Once one that is synced has returned, it and all that
-//! the writer did before it must be found; each put that it did after that, the last of which did
-//! not return, may be found, but for each key only one of them, or what was there before.
+//! A writer makes one put after the other. Once a synced put has returned, it and all earlier puts
+//! of the writer must be found. Each later put, the last of which did not return, may be found, but
+//! for each key only one of them, or the earlier value.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! The lives of a database on a disk whose power is cut, again and again: each life begins with
-//! what the cut before left, and recovers and writes until the next cut.
+//! The lives of a database on a disk whose power is cut repeatedly: each life begins with the state
+//! that the previous cut left, recovers, and writes until the next cut.
 
 use std::fmt;
 use std::ops::RangeInclusive;

@@ -1,5 +1,5 @@
-//! What writers write, as it follows from a seed: the process that writes and the one that checks
-//! both know it.
+//! The data that writers write, derived from a seed: the writing and the checking process both know
+//! it.
 
 use fastrand::Rng;
 

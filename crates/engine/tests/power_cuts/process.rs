@@ -1,5 +1,5 @@
-//! The processes that work in the filesystem whose power is cut. This one serves its disk, so it
-//! keeps out of it.
+//! The processes that use the filesystem whose power is cut. This process serves its disk, so it
+//! does not use it itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What RocksDB 11.8.1 says of golden databases that it opened for reading, word for word.
+//! RocksDB 11.8.1's statistics of golden databases that it opened for reading, word for word.
 
 use tailwater::SizeOptions;
 

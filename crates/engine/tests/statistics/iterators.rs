@@ -1,4 +1,4 @@
-//! Iterators: what they count, to the unit.
+//! The exact counts of iterators.
 
 use tailwater::ReadOptions;
 

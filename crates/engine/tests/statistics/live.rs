@@ -1,4 +1,4 @@
-//! Live files, sizes and what is held.
+//! Live files, sizes and pinned memory.
 
 use tailwater::{ErrorKind, ReadOptions, SizeOptions};
 

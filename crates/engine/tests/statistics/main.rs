@@ -1,4 +1,4 @@
-//! What a database tells of itself: tickers, histograms, properties, live files and sizes.
+//! A database's statistics: tickers, histograms, properties, live files and sizes.
 #![cfg(not(loom))]
 
 mod dumps;

@@ -1,4 +1,4 @@
-//! Gets: what they count, to the unit.
+//! The exact counts of gets.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Writes, logs, stalls and flushes: what they count, to the unit.
+//! The exact counts of writes, logs, stalls and flushes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A database of tables that our builder wrote.
+//! A database of tables written by the table builder.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

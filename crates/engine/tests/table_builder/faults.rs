@@ -1,4 +1,4 @@
-//! What is refused, and what becomes of a table whose file fails.
+//! Rejected input, and tables whose file fails.
 
 use std::path::Path;
 use std::sync::Arc;

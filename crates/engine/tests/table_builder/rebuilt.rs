@@ -1,9 +1,9 @@
-//! Tables that RocksDB wrote, taken apart and built again from their entries.
+//! Tables written by RocksDB, rebuilt from their entries.
 //!
-//! The same entries under the same options have to make the same table: every block, its place,
-//! and every property. What may differ is what chance made, the base context in checksums; a
-//! filter that RocksDB fitted to its allocator, `optimize_filters_for_memory`; and how blocks are
-//! compressed where the codec's library is another, and what follows from that.
+//! The same entries with the same options must produce the same table: every block, its place, and
+//! every property. The exceptions are the random base context in checksums; a filter that RocksDB
+//! fitted to its allocator, `optimize_filters_for_memory`; and the compression of blocks if the
+//! codec's library differs, with its consequences.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Random records, and what they come to.
+//! Random records, and their resulting contents.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a builder is told and tells, beside the file itself.
+//! The inputs and outputs of a builder besides the file itself.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Following while others write.
+//! Following a database while others write.
 
 use std::thread;
 use std::time::{Duration, Instant};

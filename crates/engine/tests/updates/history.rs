@@ -1,4 +1,4 @@
-//! What was written, and those who follow it.
+//! The history of writes, and its followers.
 
 use tailwater::{Db, ErrorKind, Updates, WriteBatch};
 

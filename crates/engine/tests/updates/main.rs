@@ -1,4 +1,5 @@
-//! Following a database by its logs: every batch, in order, once, whatever becomes of the logs.
+//! Following a database by its logs: every batch, in order, exactly once, whatever happens to the
+//! logs.
 #![cfg(not(loom))]
 
 mod beside_writers;

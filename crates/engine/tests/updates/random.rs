@@ -1,4 +1,4 @@
-//! Random work of every kind that logs see, followed from random places.
+//! Random work of every kind that is logged, followed from random places.
 
 use fastrand::Rng;
 use tailwater::options::ColumnFamilyOptions;

@@ -1,4 +1,4 @@
-//! What is refused, and what ends following.
+//! What is rejected, and what ends following.
 
 use tailwater::{Db, ErrorKind, SstFileWriter};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};

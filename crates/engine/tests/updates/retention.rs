@@ -1,4 +1,4 @@
-//! Logs that are kept because somebody follows them, and what is not seen yet.
+//! Logs that are kept for followers, and writes that are not visible yet.
 
 use tailwater::{WriteBatch, WriteOptions};
 use tailwater_io::sim::SimStorage;

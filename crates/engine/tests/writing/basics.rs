@@ -1,4 +1,4 @@
-//! Writing, reading and finding again.
+//! Writing, reading and reopening.
 
 use tailwater::{Db, WriteBatch, WriteOptions};
 

@@ -1,4 +1,4 @@
-//! Compactions: what becomes of tables, and what happens where they cannot go on.
+//! Compactions: their results, and what happens if they cannot continue.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! An order that takes different bytes for the same key.
+//! An order that treats different bytes as the same key.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! Logs that are written past the page cache.
+//! Logs that are written with direct I/O.
 
 use std::path::{Path, PathBuf};
 

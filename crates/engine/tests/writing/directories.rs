@@ -1,4 +1,4 @@
-//! Which directories are a database's, and which files of them may be removed.
+//! The directories that belong to a database, and the files in them that may be removed.
 
 use std::path::Path;
 

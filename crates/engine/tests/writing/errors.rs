@@ -1,4 +1,4 @@
-//! What a failing disk leads to, by where it fails.
+//! The consequences of disk failures, by the failing operation.
 
 use tailwater::{Db, ErrorKind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};

@@ -1,4 +1,4 @@
-//! Column families that come and go.
+//! Column families that are created and dropped.
 
 use tailwater::{Db, ErrorKind, WriteBatch, WriteOptions};
 use tailwater_io::posix::PosixStorage;

@@ -1,4 +1,4 @@
-//! When memtables become tables, and what these say of themselves.
+//! When memtables are flushed, and the properties of the resulting tables.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Objects of a user's that panic when a test wants it, and nothing else.
+//! User-defined objects whose only function is to panic on a test's request.
 
 use std::cmp::Ordering;
 use std::fmt;

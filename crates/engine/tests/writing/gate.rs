@@ -1,4 +1,4 @@
-//! Files with a gate: one call waits there until the test lets it go on. They can have a fuse, too.
+//! Files with a gate: one call waits there until the test releases it. They can also have a fuse.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Synced groups of a direct log that are written beside each other.
+//! Synced groups of a direct log that are in flight concurrently.
 
 use std::path::Path;
 use std::sync::Arc;

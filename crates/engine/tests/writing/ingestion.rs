@@ -1,4 +1,4 @@
-//! Files that are taken in, and those that are not.
+//! Files that are ingested, and those that are rejected.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Ingestions beside what others do at the same time: closing and reading.
+//! Ingestions concurrent with closing and reading.
 
 use std::path::{Path, PathBuf};
 use std::thread;

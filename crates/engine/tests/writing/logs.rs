@@ -1,4 +1,4 @@
-//! What the logs hold, and what becomes of them.
+//! The contents and lifetime of logs.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! A database written by this engine, as its users see it: what works, and what they are told where
-//! something does not.
+//! A database written by this engine, as seen by its users: what works, and the errors they get for
+//! what does not.
 #![cfg(not(loom))]
 
 mod basics;

@@ -1,4 +1,4 @@
-//! Opening, closing, destroying, and who else has the database open.
+//! Opening, closing, destroying, and concurrent openings of a database.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,9 @@
-//! Handles to column families, and snapshots, count for the opening of the database that gave them.
+//! Handles to column families, and snapshots, are valid only for the opening of the database that
+//! returned them.
 //!
-//! Every public call that takes one refuses those of another database, of an earlier or later
+//! Every public call that takes one rejects those of another database, of an earlier or later
 //! opening of the same directory, and of a handle that was opened for reading only.
-//! [`SstFileWriter::for_column_family`] takes one too, but only notes its name and id.
+//! [`SstFileWriter::for_column_family`] takes one too, but only records its name and id.
 
 use std::path::Path;
 

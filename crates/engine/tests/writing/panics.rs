@@ -1,8 +1,8 @@
 //! Code that panics: the user's comparator, merge operator, prefix extractor or compaction filter,
-//! or what the database stands on, in every thread and every stage of work.
+//! or the storage, in every thread and every stage of work.
 //!
-//! Nobody waits for ever. Writers, flushes and `resume` are told of the panic and of what panicked,
-//! and so are `background_error` and `close`.
+//! No call waits forever. Writers, flushes and `resume`, and also `background_error` and `close`,
+//! report the panic and its origin.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;

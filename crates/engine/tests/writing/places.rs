@@ -1,4 +1,4 @@
-//! Which directories tables are in.
+//! The directories that tables are placed in.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! What an earlier opening left, and what is made of it.
+//! Recovery from the files that an earlier opening left.
 
 use std::path::Path;
 

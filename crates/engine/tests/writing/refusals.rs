@@ -1,5 +1,5 @@
-//! What a call is told that a database refuses: after an error, after closing, and where the handle
-//! was opened for reading only.
+//! The errors of rejected calls: after an error, after closing, and where the handle was opened for
+//! reading only.
 
 use std::error::Error as _;
 use std::path::Path;

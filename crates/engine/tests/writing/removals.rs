@@ -1,4 +1,4 @@
-//! Tables are removed when nobody reads them any more, and not before.
+//! Tables are removed once they are no longer read, and not before.
 
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, ReadOptions};
 use tailwater_io::sim::SimStorage;

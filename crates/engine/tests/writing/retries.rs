@@ -1,4 +1,4 @@
-//! A flush that finds no space is tried again, and when.
+//! Retries of a flush that finds no space.
 
 use tailwater::{Db, ErrorKind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};

@@ -1,4 +1,4 @@
-//! A system that starts no more threads.
+//! A system that cannot start more threads.
 #![cfg(debug_assertions)]
 
 use std::error::Error as _;

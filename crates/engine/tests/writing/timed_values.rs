@@ -1,4 +1,4 @@
-//! Values that come with the times of their writes.
+//! Values with the times of their writes.
 
 use tailwater::{BottommostRewrite, CompactRangeOptions, Db, WriteBatch, WriteOptions};
 use tailwater_format::key::ValueType;

@@ -10,14 +10,14 @@ use crate::varint::varint_length;
 /// How the entries of a block are to be written.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BuilderOptions {
-    /// After how many entries a key is written whole again; 0 counts as 1.
+    /// Number of entries per restart interval, whose first key is written whole; 0 counts as 1.
     pub restart_interval: u32,
-    /// Whether keys between restarts leave out what they share with the one before.
+    /// Whether keys between restarts omit the prefix that they share with the previous key.
     pub delta_keys: bool,
-    /// Whether values stand behind all keys instead of each behind its own.
+    /// Whether the values follow all keys instead of each its own key.
     pub values_apart: bool,
-    /// The share of a hash index's buckets that keys should fill, above 0; `None` for no hash
-    /// index. It is for data blocks alone, whose keys are internal keys.
+    /// Fraction of a hash index's buckets that keys should fill, above 0; `None` for no hash index.
+    /// Only data blocks may have one, whose keys are internal keys.
     pub hash_index_utilization: Option<f64>,
 }
 
@@ -30,12 +30,12 @@ impl BuilderOptions {
         hash_index_utilization: None,
     };
 
-    /// The properties block: no key is a restart but the first.
+    /// The properties block: only the first key is a restart.
     pub const PROPERTIES: Self = Self { restart_interval: u32::MAX, ..Self::META };
 }
 
 impl Default for BuilderOptions {
-    /// RocksDB's data blocks where nothing else was asked for.
+    /// RocksDB's default for data blocks.
     fn default() -> Self {
         Self { restart_interval: 16, ..Self::META }
     }
@@ -43,9 +43,9 @@ impl Default for BuilderOptions {
 
 /// Builds the data blocks of a table, or a meta block, from entries in their order.
 ///
-/// The bytes are those that RocksDB makes of the same entries. Where one block ends and the next
-/// begins is the caller's to decide, by the estimates. Nothing is allocated once its buffers have
-/// grown to a block. Source: `table/block_based/block_builder.cc`.
+/// The bytes are those that RocksDB produces for the same entries. The caller decides where a block
+/// ends, by the size estimates. Nothing is allocated once the buffers have grown to the size of a
+/// block. Source: `table/block_based/block_builder.cc`.
 #[derive(Debug)]
 pub struct Builder {
     options: BuilderOptions,
@@ -56,7 +56,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A builder without entries.
+    /// Creates a builder without entries.
     pub fn new(options: BuilderOptions) -> Self {
         Self {
             options,
@@ -75,13 +75,13 @@ impl Builder {
         }
     }
 
-    /// Whether the block has no entry yet.
+    /// Returns whether the block has no entry yet.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.encoder.buffer.is_empty()
     }
 
-    /// The key of the entry added last; empty before the first of a block.
+    /// Returns the key of the entry added last; empty before the first of a block.
     #[inline]
     pub fn last_key(&self) -> &[u8] {
         self.encoder.last_key()
@@ -111,7 +111,7 @@ impl Builder {
         }
     }
 
-    /// The length in bytes that the block would have if it were finished as it is.
+    /// Returns the length in bytes that the block would have if it were finished as it is.
     #[inline]
     pub fn size_estimate(&self) -> usize {
         let values_offset = if self.options.values_apart { 4 } else { 0 };
@@ -119,9 +119,9 @@ impl Builder {
         self.encoder.length() + self.values.len() + values_offset + hash_index
     }
 
-    /// The length in bytes that RocksDB expects of the block with one more entry, of a key and
-    /// value of these lengths. It is too large, since it takes no shared bytes into account; where
-    /// RocksDB ends blocks follows from it.
+    /// Returns the length in bytes that RocksDB estimates for the block with one more entry, of a
+    /// key and value of these lengths. It is too large, since it ignores shared bytes; RocksDB
+    /// decides by it where to end a block.
     #[inline]
     pub fn size_estimate_with(&self, key_length: usize, value_length: usize) -> usize {
         let restart = if self.encoder.restart_is_due() { 4 } else { 0 };
@@ -134,12 +134,12 @@ impl Builder {
         self.size_estimate() + key_length + value_length + restart + offset + shared + lengths
     }
 
-    /// Appends the block to `out` and begins the next of the table. Where `out` is empty nothing is
-    /// copied: it is exchanged for the builder's own buffer.
+    /// Appends the block to `out` and begins the next of the table. If `out` is empty nothing is
+    /// copied: it is swapped with the builder's own buffer.
     ///
-    /// A block with more restarts than a hash index can name goes without one, and so, as in
-    /// RocksDB, do all later blocks until [`Builder::reset`]; so does, alone, one larger than
-    /// 64 KiB.
+    /// A block with more restarts than a hash index can name gets no hash index, and neither, as in
+    /// RocksDB, do all later blocks until [`Builder::reset`]. A block larger than 64 KiB gets none
+    /// either.
     ///
     /// # Errors
     /// Unsupported, for a block of 4 GiB. Its entries are then forgotten, and `out` is as it was.

@@ -1,10 +1,10 @@
-//! Builders against the tables that RocksDB wrote: the same entries have to make the same bytes.
+//! Tests that builders produce the bytes of tables written by RocksDB from the same entries.
 
 use super::golden::{self, Entry, Table, entries, index_entries, table, tables};
 use super::{Builder, BuilderOptions, IndexBuilder, IndexBuilderOptions, IndexShortening, Layout};
 use crate::table::{BlockHandle, IndexType, meta};
 
-/// The options that the data blocks of a table were written with.
+/// Returns the options that the data blocks of a table were written with.
 fn options(table: &Table) -> BuilderOptions {
     BuilderOptions {
         restart_interval: table.properties.data_block_restart_interval as u32,
@@ -18,7 +18,7 @@ fn options(table: &Table) -> BuilderOptions {
     }
 }
 
-/// The `block_size` that a table was written with.
+/// Returns the `block_size` that a table was written with.
 fn block_size(table: &Table) -> usize {
     match table.name {
         "hash" | "ranges" => 512,
@@ -32,8 +32,8 @@ fn block_size(table: &Table) -> usize {
     }
 }
 
-/// From what length on a block ends rather than grow past its size: `block_size_deviation`, by
-/// default ten per cent, less.
+/// Returns the length from which a block ends rather than exceed its size: the size less
+/// `block_size_deviation`, by default ten per cent.
 fn almost_full(table: &Table, size: usize) -> usize {
     let deviation = if table.name == "boundaries" { 90 } else { 10 };
     (size * (100 - deviation)).div_ceil(100)
@@ -210,7 +210,7 @@ fn builders_and_the_plain_reader_agree_on_random_entries() {
     }
 }
 
-/// The `index_shortening` that a table was written with.
+/// Returns the `index_shortening` that a table was written with.
 fn shortening(table: &Table) -> IndexShortening {
     match table.name {
         "first-key" | "uniform" => IndexShortening::None,
@@ -230,7 +230,7 @@ fn index_options(table: &Table) -> IndexBuilderOptions {
     }
 }
 
-/// What an index has to say of a data block.
+/// The index entry of a data block.
 struct DataBlock {
     separator: Vec<u8>,
     handle: BlockHandle,
@@ -238,7 +238,7 @@ struct DataBlock {
     last_key: Vec<u8>,
 }
 
-/// The data blocks of a table, and whether user keys are enough to separate them.
+/// Returns the data blocks of a table, and whether user keys are enough to separate them.
 fn data_blocks(table: &Table) -> (Vec<DataBlock>, bool) {
     let blocks: Vec<Vec<Entry>> = table.data_blocks().into_iter().map(entries).collect();
     let index = table.index_blocks();
@@ -309,7 +309,7 @@ fn check_index(table: &Table, builder: &mut IndexBuilder, block: &[u8], user_key
     let mut out = Vec::new();
     builder.finish(&mut out).unwrap();
     if table.name == "uniform" {
-        // RocksDB noted that the keys are evenly spread, which is not done here.
+        // RocksDB marks evenly spread keys; this builder does not.
         out[block.len() - 1] |= 1 << 5;
     }
     assert_eq!(out, block, "{}", table.name);

@@ -1,10 +1,10 @@
-//! Searching a data block in bytewise order without putting keys together.
+//! Searches a data block in bytewise order without assembling keys.
 //!
-//! An entry says how many bytes it shares with the one before it. As long as it is known how many
-//! first bytes of the entry before are the target's, an entry that shares more than those differs
-//! from the target where the entry before did, and is below it like that one: nothing of it needs
-//! to be looked at. Of every other entry the shared bytes are the target's own, and only the rest
-//! is compared.
+//! An entry stores how many bytes it shares with the previous one. The search tracks how many
+//! leading bytes of the previous entry match the target. An entry that shares more bytes than that
+//! differs from the target where the previous entry did, and so is also below it: nothing else of
+//! it is read. For every other entry the shared bytes equal the target's, and only the rest is
+//! compared.
 
 use std::cmp::Ordering;
 
@@ -14,7 +14,7 @@ use crate::block::layout::Layout;
 use crate::comparator::Comparator;
 use crate::key;
 
-/// An internal key that is sought, in its parts, and the order of the user keys.
+/// The internal key that is sought, in its parts, and the order of the user keys.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
     /// The order of user keys.
@@ -26,7 +26,7 @@ pub struct Target<'a> {
 }
 
 impl Target<'_> {
-    /// Holds an internal key against it.
+    /// Compares an internal key with the target.
     #[inline(always)]
     pub fn compare(&self, entry: &[u8]) -> Ordering {
         let (user_key, trailer) = key::split(entry).unwrap_or((entry, 0));
@@ -35,21 +35,21 @@ impl Target<'_> {
     }
 }
 
-/// What comes of an entry in the search.
+/// The result of comparing an entry with the target.
 enum Verdict {
-    /// It is below the target, of which it begins with that many bytes, and then differs.
+    /// The entry is below the target; they share this many leading bytes, and then differ.
     Below(usize),
-    /// Its user key is what the target's begins with, or that as a whole.
+    /// The entry's user key is a prefix of the target's, or equal to it.
     Beginning,
-    /// It is not below the target.
+    /// The entry is not below the target.
     Reached,
 }
 
 impl Cursor {
-    /// Goes to the first entry that is not below `target`; behind the last if there is none.
+    /// Moves to the first entry that is not below `target`; past the last if there is none.
     ///
     /// # Errors
-    /// Corruption, for an entry that is none.
+    /// Corruption, for a malformed entry.
     #[inline]
     pub fn seek(&mut self, block: &[u8], layout: &Layout, target: &Target<'_>) -> Result<()> {
         if layout.is_empty() {
@@ -65,7 +65,7 @@ impl Cursor {
         self.seek_from_restart(block, layout, restart, target)
     }
 
-    /// The same from a restart on, before which nothing is looked for.
+    /// Seeks from a restart on, ignoring earlier entries.
     #[inline]
     pub(super) fn seek_from_restart(
         &mut self,
@@ -83,9 +83,10 @@ impl Cursor {
         }
     }
 
-    /// Steps forward from a restart to the first entry that is not below the target.
+    /// Scans forward from a restart to the first entry that is not below the target.
     fn scan_bytewise(&mut self, block: &[u8], layout: &Layout, target: &Target<'_>) -> Result<()> {
-        // How many first bytes of the entry before are the target's; it differs in the next one.
+        // Number of leading bytes of the previous entry that match the target; it differs in the
+        // next one.
         let mut matched = 0;
         while self.position.next < layout.entries_end {
             let entry = self.position.next;
@@ -119,7 +120,7 @@ impl Cursor {
             self.position.valid = true;
             self.value = key_end..end;
             if matches!(verdict, Verdict::Beginning) && target.compare(&self.position.key).is_lt() {
-                // What the next entries share may reach into its trailer.
+                // The prefix that the next entries share may extend into this entry's trailer.
                 return self.scan(block, layout, |entry| target.compare(entry));
             }
             return Ok(());
@@ -129,7 +130,7 @@ impl Cursor {
     }
 }
 
-/// Holds an entry against the target, whose first `shared` bytes it shares.
+/// Compares an entry with the target, whose first `shared` bytes it shares.
 #[inline(always)]
 fn judge(unshared: &[u8], shared: usize, target: &Target<'_>) -> Verdict {
     let Some(length) = unshared.len().checked_sub(key::TRAILER_LENGTH) else {
@@ -145,7 +146,7 @@ fn judge(unshared: &[u8], shared: usize, target: &Target<'_>) -> Verdict {
     }
 }
 
-/// How many first bytes two texts have in common.
+/// Returns the length of the common prefix of two texts.
 #[inline(always)]
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let mut common = 0;

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 /// index blocks before format_version 4.
 ///
 /// The cursor borrows the block only during a call; every call must be given the block and layout
-/// it was last moved on. Its buffers are kept from block to block, so that moving it allocates
+/// that it was last moved on. Its buffers are kept from block to block, so that moving it allocates
 /// nothing once they have grown.
 #[derive(Debug, Default)]
 pub struct Cursor {
@@ -24,17 +24,17 @@ pub struct Cursor {
     backwards: Backwards,
 }
 
-/// Where a cursor stands and the key it stands on: what data and index cursors have in common.
+/// A cursor's position and the key there: the common part of data and index cursors.
 #[derive(Debug, Default)]
 pub(super) struct Position {
-    /// The current entry's offset; the end of the entries when there is none.
+    /// Offset of the current entry; the end of the entries if there is none.
     pub(super) entry: u32,
-    /// The offset behind the current entry's key, and behind its value where values are inline.
+    /// Offset after the current entry's key, or after its value if values are inline.
     pub(super) next: u32,
     /// The current entry's key.
     pub(super) key: Vec<u8>,
-    /// Where the next restart's entry stands, to know a restart when it comes; `u32::MAX` behind
-    /// the last.
+    /// Offset of the next restart's entry, so that a restart is recognised; `u32::MAX` after the
+    /// last.
     next_restart_offset: u32,
     next_restart: u32,
     pub(super) valid: bool,
@@ -45,18 +45,18 @@ pub(super) struct EntryHead {
     pub(super) shared: u32,
     pub(super) unshared: u32,
     pub(super) value_length: u32,
-    /// Where the value begins among the values kept apart; only at restarts.
+    /// Offset of the value among the separate values; only at restarts.
     pub(super) value_offset: Option<u32>,
-    /// Where the key's own bytes begin.
+    /// Offset of the key's unshared bytes.
     pub(super) key_start: u32,
 }
 
-/// How many bytes of keys are kept for steps back, until more begin anew: a block may say that each
-/// of its keys shares a long prefix with the one before.
+/// Number of bytes of keys kept for steps back, after which the list begins anew: a malformed block
+/// may claim that each of its keys shares a long prefix with the previous one.
 const BACKWARDS_KEYS_MAX: usize = 1 << 20;
 
-/// The entries of one restart interval, decoded on the first step back into it; the last of them
-/// where their keys are long.
+/// The entries of one restart interval, decoded on the first step back into it; only the last of
+/// them if their keys are long.
 #[derive(Debug, Default)]
 struct Backwards {
     entries: Vec<BackwardsEntry>,
@@ -72,7 +72,7 @@ struct BackwardsEntry {
 }
 
 impl Position {
-    /// Goes before a restart's entry, so that the next step lands on it.
+    /// Moves before a restart's entry, so that the next step lands on it.
     pub(super) fn before_restart(
         &mut self,
         block: &[u8],
@@ -87,14 +87,14 @@ impl Position {
         Ok(())
     }
 
-    /// Goes behind the last entry.
+    /// Moves past the last entry.
     pub(super) fn at_end(&mut self, layout: &Layout) {
         self.entry = layout.entries_end;
         self.next = layout.entries_end;
         self.valid = false;
     }
 
-    /// Decodes the next entry up to the end of its key. `None` behind the last entry.
+    /// Decodes the next entry up to the end of its key. `None` after the last entry.
     #[inline(always)]
     pub(super) fn step<const VALUE_LENGTH: bool>(
         &mut self,
@@ -125,7 +125,7 @@ impl Position {
         Ok(Some(head))
     }
 
-    /// Whether the next entry is a restart's; it is passed then.
+    /// Returns whether the next entry is a restart, and if so counts it as passed.
     #[inline(always)]
     pub(super) fn meets_restart(&mut self, block: &[u8], layout: &Layout) -> Result<bool> {
         let at_restart = self.next == self.next_restart_offset;
@@ -145,7 +145,7 @@ impl Position {
         Ok(())
     }
 
-    /// The last restart at or before an entry's offset.
+    /// Returns the last restart at or before an entry's offset.
     pub(super) fn restart_before(
         &self,
         block: &[u8],
@@ -162,8 +162,8 @@ impl Position {
         Ok(None)
     }
 
-    /// The restart from which a search goes on entry by entry: out of `among` the last whose key is
-    /// not above the target, or the first. `compare` holds a key of the block against the target.
+    /// Returns the restart from which to scan: the last in `among` whose key is not above the
+    /// target, or the first. `compare` compares a key of the block with the target.
     #[inline]
     pub(super) fn search_restarts<const VALUE_LENGTH: bool>(
         block: &[u8],
@@ -211,7 +211,7 @@ impl EntryHead {
         let mut at = 0;
         let (shared, unshared, value_length);
         match bytes {
-            // Three lengths below 128, a byte each: nearly every entry.
+            // Three one-byte lengths: nearly every entry.
             [a, b, c, ..] if VALUE_LENGTH && (a | b | c) < 0x80 => {
                 (shared, unshared, value_length) = (u32::from(*a), u32::from(*b), u32::from(*c));
                 at = 3;
@@ -242,42 +242,42 @@ pub(super) fn bad_entry(offset: u32) -> Error {
 }
 
 impl Cursor {
-    /// Forgets its position: for use on another block.
+    /// Invalidates the position, for use on another block.
     pub fn reset(&mut self) {
         self.position.valid = false;
         self.backwards.entries.clear();
     }
 
-    /// Whether it stands on an entry.
+    /// Returns whether the cursor is at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
         self.position.valid
     }
 
-    /// The key it stands on.
+    /// Returns the current key.
     #[inline]
     pub fn key(&self) -> &[u8] {
         &self.position.key
     }
 
-    /// The value it stands on.
+    /// Returns the current value.
     #[inline]
     pub fn value<'a>(&self, block: &'a [u8]) -> &'a [u8] {
         block.get(self.value.start as usize..self.value.end as usize).unwrap_or_default()
     }
 
-    /// Where in the block the value stands.
+    /// Returns the value's range of offsets in the block.
     #[inline]
     pub fn value_range(&self) -> Range<u32> {
         self.value.clone()
     }
 
-    /// Where in the block the entry stands.
+    /// Returns the entry's offset in the block.
     pub fn entry_offset(&self) -> u32 {
         self.position.entry
     }
 
-    /// Goes to the first entry.
+    /// Moves to the first entry.
     pub fn seek_to_first(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
         if layout.is_empty() {
             self.position.at_end(layout);
@@ -287,7 +287,7 @@ impl Cursor {
         self.next(block, layout)
     }
 
-    /// Goes to the last entry.
+    /// Moves to the last entry.
     pub fn seek_to_last(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
         if layout.is_empty() {
             self.position.at_end(layout);
@@ -301,13 +301,13 @@ impl Cursor {
         Ok(())
     }
 
-    /// As [`Cursor::seek`], for a get: where the block has a hash index, and the comparator
-    /// declares that keys of different bytes differ, only the restart interval that can have the
-    /// key is looked at. What is found need not be the first entry that is not below the target
-    /// unless its user key is the target's.
+    /// As [`Cursor::seek`], for a get: if the block has a hash index, and the comparator declares
+    /// that keys of different bytes differ, only the restart interval that can contain the key is
+    /// searched. The entry found need not be the first that is not below the target unless its user
+    /// key is the target's.
     ///
     /// # Errors
-    /// As [`Cursor::seek`], and a hash index that leads to no restart.
+    /// As [`Cursor::seek`], and for a hash index that names no valid restart.
     #[inline]
     pub fn seek_for_get(
         &mut self,
@@ -324,8 +324,8 @@ impl Cursor {
         let last = layout.restart_count - 1;
         let restart = match hash_index.lookup(block, hash_index_hash(target.user_key)) {
             HashIndexAnswer::Collision => return self.seek(block, layout, target),
-            // The versions of a key may go on in the next block: end up behind this one's last
-            // entry, unless the last interval already shows a higher key.
+            // The versions of a key may continue in the next block: end past the last entry, unless
+            // the last interval contains a higher key.
             HashIndexAnswer::Absent => last,
             HashIndexAnswer::Restart(restart) if restart > last => {
                 let found = format!("restart {restart} of {}", layout.restart_count);
@@ -336,7 +336,7 @@ impl Cursor {
         self.seek_from_restart(block, layout, restart, target)
     }
 
-    /// Goes to the next entry; behind the last it is no longer valid.
+    /// Moves to the next entry; invalid after the last.
     #[inline(always)]
     pub fn next(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
         let Some(head) = self.position.step::<true>(block, layout)? else { return Ok(()) };
@@ -360,7 +360,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Goes to the entry before; before the first it is no longer valid.
+    /// Moves to the previous entry; invalid before the first.
     pub fn previous(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
         let current = self.position.entry;
         if self.backwards.entries.last().is_some_and(|last| last.next == current) {
@@ -376,7 +376,8 @@ impl Cursor {
         loop {
             self.next(block, layout)?;
             if !self.position.valid || self.position.entry >= current {
-                // The block's restarts or lengths do not lead back to where the cursor stood.
+                // Malformed: the block's restarts or lengths do not lead back to the cursor's
+                // position.
                 return Err(bad_entry(current));
             }
             if self.backwards.keys.len() > BACKWARDS_KEYS_MAX {
@@ -399,7 +400,7 @@ impl Cursor {
         Ok(())
     }
 
-    /// Moves onto the last entry decoded ahead of a step back.
+    /// Moves to the last entry decoded ahead of a step back.
     fn take_backwards(&mut self) {
         let Some(entry) = self.backwards.entries.pop() else { return };
         let key = self.backwards.keys.get(entry.key.start as usize..entry.key.end as usize);

@@ -1,10 +1,10 @@
-//! Puts entries behind one another: what the builders of data and index blocks have in common.
+//! Encodes a sequence of entries: the common part of the builders of data and index blocks.
 
 use super::layout::{HASH_INDEX, RESTARTS_MASK, VALUES_APART};
 use crate::varint::{put_fixed32, put_varint32};
 use crate::{Error, Result};
 
-/// The entries of a block that is being built, and where its restarts are.
+/// The entries of a block under construction, and the offsets of its restarts.
 ///
 /// Its buffers are kept from block to block, so that building allocates nothing once they have
 /// grown.
@@ -13,7 +13,7 @@ pub(super) struct Encoder {
     restart_interval: u32,
     pub(super) buffer: Vec<u8>,
     restarts: Vec<u32>,
-    /// How many entries have been added since the last restart.
+    /// Number of entries added since the last restart.
     since_restart: u32,
     last_key: Vec<u8>,
 }
@@ -21,23 +21,23 @@ pub(super) struct Encoder {
 /// How an entry is to be written.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place {
-    /// How many bytes its key shares with the one before.
+    /// Number of bytes that its key shares with the previous one.
     pub(super) shared: usize,
     /// Whether it begins a restart interval.
     pub(super) at_restart: bool,
 }
 
-/// What stands behind the restarts of a block.
+/// The parts of a block after its restarts.
 #[derive(Debug, Default)]
 pub(super) struct Tail<'a> {
     /// The buckets of the hash index and their number.
     pub(super) hash_index: Option<&'a [u8]>,
-    /// Where the values begin, if they are kept apart.
+    /// Offset of the values, if they are separate.
     pub(super) values_start: Option<usize>,
 }
 
 impl Encoder {
-    /// An encoder with a restart every so many entries; 0 counts as 1.
+    /// Creates an encoder with a restart every `restart_interval` entries; 0 counts as 1.
     pub(super) fn new(restart_interval: u32) -> Self {
         Self {
             restart_interval: restart_interval.max(1),
@@ -56,33 +56,34 @@ impl Encoder {
         self.last_key.clear();
     }
 
-    /// The key added last; empty before the first.
+    /// Returns the key added last; empty before the first.
     pub(super) fn last_key(&self) -> &[u8] {
         &self.last_key
     }
 
-    /// The number of the restart interval of the entry added last.
+    /// Returns the number of the restart interval of the entry added last.
     pub(super) fn restart(&self) -> usize {
         self.restarts.len() - 1
     }
 
-    /// Whether the next entry begins a restart interval that is not the block's first.
+    /// Returns whether the next entry begins a restart interval that is not the block's first.
     pub(super) fn restart_is_due(&self) -> bool {
         self.since_restart >= self.restart_interval
     }
 
-    /// Whether the next entry begins a restart interval.
+    /// Returns whether the next entry begins a restart interval.
     pub(super) fn next_is_at_restart(&self) -> bool {
         self.since_restart == 0 || self.restart_is_due()
     }
 
-    /// The length of the block so far without a hash index, values apart or their offset.
+    /// Returns the length of the block so far, without hash index, separate values and their
+    /// offset.
     pub(super) fn length(&self) -> usize {
         self.buffer.len() + 4 * self.restarts.len() + 4
     }
 
-    /// Finds the place for an entry with that key, which has to be written next. A key that may not
-    /// share is written whole.
+    /// Determines how to write an entry with this key, which must be written next. A key that may
+    /// not share is written whole.
     #[inline]
     pub(super) fn place(&mut self, key: &[u8], may_share: bool) -> Place {
         if self.restart_is_due() {
@@ -96,7 +97,7 @@ impl Encoder {
         Place { shared, at_restart }
     }
 
-    /// Appends the numbers before a key: a byte each if all are below 128.
+    /// Appends the lengths before a key: a byte each if all are below 128.
     #[inline]
     pub(super) fn put_numbers<const COUNT: usize>(&mut self, numbers: [usize; COUNT]) {
         if numbers.iter().fold(0, |all, number| all | number) < 0x80 {
@@ -106,7 +107,7 @@ impl Encoder {
         }
     }
 
-    /// Appends what a key does not share with the one before.
+    /// Appends the part of a key that it does not share with the previous one.
     #[inline]
     pub(super) fn put_key(&mut self, key: &[u8], shared: usize) {
         let unshared = key.get(shared..).unwrap_or_default();
@@ -115,12 +116,12 @@ impl Encoder {
         self.last_key.extend_from_slice(unshared);
     }
 
-    /// Completes the block, moves it to the end of `out` and begins another. An empty `out` is
-    /// exchanged for the buffer that the block stands in.
+    /// Completes the block, appends it to `out` and begins another. An empty `out` is swapped with
+    /// the block's buffer.
     ///
     /// # Errors
     /// Unsupported, for a block of 4 GiB or with more restarts than a footer can count. The encoder
-    /// is then as if new, and `out` as it was.
+    /// is then empty, and `out` unchanged.
     pub(super) fn finish(&mut self, tail: &Tail<'_>, out: &mut Vec<u8>) -> Result<()> {
         for &restart in &self.restarts {
             put_fixed32(&mut self.buffer, restart);
@@ -151,7 +152,7 @@ impl Encoder {
     }
 }
 
-/// How many bytes two keys have in common at their beginnings.
+/// Returns the length of the common prefix of two keys.
 #[inline]
 fn shared_prefix(a: &[u8], b: &[u8]) -> usize {
     let ((a_words, _), (b_words, _)) = (a.as_chunks::<8>(), b.as_chunks::<8>());

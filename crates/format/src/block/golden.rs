@@ -1,8 +1,8 @@
-//! Tables that RocksDB 11.8 wrote with every form of block, and a reader of blocks that is too
-//! plain to be wrong.
+//! Tables written by RocksDB 11.8 with every form of block, and a reader of blocks that is too
+//! simple to be wrong.
 //!
 //! Each table holds some forty keys: short ones, ones that share 130 bytes, empty and long values,
-//! deletions. They are uncompressed; their names say what is particular in them.
+//! deletions. They are uncompressed; each is named after its special feature.
 
 use super::IndexFormat;
 use crate::comparator::Comparator;
@@ -22,7 +22,7 @@ pub(super) struct Table {
 pub(super) struct Entry {
     pub(super) key: Vec<u8>,
     pub(super) value: Vec<u8>,
-    /// Where the entry begins in the block.
+    /// Offset of the entry in the block.
     pub(super) offset: u32,
 }
 
@@ -43,7 +43,7 @@ macro_rules! tables {
     };
 }
 
-/// Every table.
+/// Returns every table.
 pub(super) fn tables() -> Vec<Table> {
     Vec::from(tables![
         "interval-1",
@@ -89,7 +89,7 @@ pub(super) fn tables() -> Vec<Table> {
     ])
 }
 
-/// The table of that name.
+/// Returns the table of that name.
 pub(super) fn table(name: &str) -> Table {
     tables().into_iter().find(|table| table.name == name).unwrap()
 }
@@ -104,7 +104,7 @@ impl Table {
         table
     }
 
-    /// The bytes of a block, whose checksum is right.
+    /// Returns the bytes of a block, whose checksum is right.
     pub(super) fn block(&self, handle: BlockHandle) -> &'static [u8] {
         let length = handle.size as usize + BLOCK_TRAILER_LENGTH;
         let bytes = &self.bytes[handle.offset as usize..][..length];
@@ -115,14 +115,14 @@ impl Table {
         self.block(self.footer.metaindex)
     }
 
-    /// The meta block of that name.
+    /// Returns the meta block of that name.
     pub(super) fn meta_block(&self, name: &str) -> Option<&'static [u8]> {
         let entries = entries(self.metaindex());
         let entry = entries.iter().find(|entry| entry.key == name.as_bytes())?;
         Some(self.block(BlockHandle::decode(&mut Reader::new(&entry.value)).unwrap()))
     }
 
-    /// How the entries of the index blocks are written.
+    /// Returns how the entries of the index blocks are written.
     pub(super) fn index_format(&self) -> IndexFormat {
         IndexFormat {
             delta_values: self.properties.index_value_is_delta_encoded,
@@ -134,7 +134,7 @@ impl Table {
         self.properties.index_type.unwrap()
     }
 
-    /// The index, or the top level of it and then its partitions.
+    /// Returns the index, or the top level of it and then its partitions.
     pub(super) fn index_blocks(&self) -> Vec<&'static [u8]> {
         let index = match self.footer.index {
             Some(handle) => self.block(handle),
@@ -148,7 +148,7 @@ impl Table {
         blocks
     }
 
-    /// The data blocks in order.
+    /// Returns the data blocks in order.
     pub(super) fn data_blocks(&self) -> Vec<&'static [u8]> {
         let index = self.index_blocks();
         let leaves = if index.len() > 1 { &index[1..] } else { &index[..] };
@@ -157,7 +157,7 @@ impl Table {
         entries.map(|entry| self.block(entry.handle)).collect()
     }
 
-    /// The order of the user keys.
+    /// Returns the order of the user keys.
     pub(super) fn comparator(&self) -> Comparator {
         let name = str::from_utf8(&self.properties.comparator_name).unwrap();
         Comparator::built_in(name).unwrap()
@@ -167,7 +167,7 @@ impl Table {
 /// The parts of a block before its restarts.
 struct Parts<'a> {
     entries: &'a [u8],
-    /// The values, where they are kept apart.
+    /// The values, if they are separate.
     values: Option<&'a [u8]>,
     restarts: Vec<u32>,
 }
@@ -200,12 +200,12 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Where the restarts of a block stand.
+/// Returns the offsets of a block's restarts.
 pub(super) fn restarts(block: &[u8]) -> Vec<u32> {
     Parts::of(block).restarts
 }
 
-/// The entries of a data or meta block.
+/// Returns the entries of a data or meta block.
 pub(super) fn entries(block: &[u8]) -> Vec<Entry> {
     let parts = Parts::of(block);
     let mut reader = Reader::new(parts.entries);
@@ -230,7 +230,7 @@ pub(super) fn entries(block: &[u8]) -> Vec<Entry> {
     entries
 }
 
-/// The entries of an index block.
+/// Returns the entries of an index block.
 pub(super) fn index_entries(block: &[u8], format: IndexFormat) -> Vec<IndexEntry> {
     let mut reader = Reader::new(Parts::of(block).entries);
     let (mut key, mut handle) = (Vec::new(), BlockHandle::default());

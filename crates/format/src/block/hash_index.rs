@@ -1,27 +1,26 @@
-//! The hash index at the end of a data block: from a user key's hash to the restart interval that
-//! has it.
+//! The hash index at the end of a data block: maps a user key's hash to the restart interval that
+//! contains the key.
 //!
-//! One byte a bucket: a restart number up to 253, 254 where two restarts collide, 255 where there
-//! is no key. It answers only for gets; a seek needs the order.
+//! One byte per bucket: a restart number up to 253, 254 if two restarts collide, 255 if there is no
+//! key. It serves only gets; a seek needs the order.
 
 use crate::{Error, Result};
 
 const COLLISION: u8 = 254;
 const NO_ENTRY: u8 = 255;
 
-/// What the hash index knows of a user key.
+/// The result of looking up a user key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HashIndexAnswer {
-    /// If the block has the key, it stands in this restart interval.
+    /// If the block contains the key, it is in this restart interval.
     Restart(u32),
-    /// The block does not have the key; what sorts after it may stand behind the block's last
-    /// entry.
+    /// The block does not contain the key. A key that sorts after it may be in a later block.
     Absent,
     /// Two restarts share the bucket: search the block.
     Collision,
 }
 
-/// Where the buckets stand.
+/// The location of the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct HashIndex {
     buckets: u32,
@@ -29,7 +28,7 @@ pub(super) struct HashIndex {
 }
 
 impl HashIndex {
-    /// Reads the bucket count that ends at `end`; also answers where the buckets begin.
+    /// Reads the bucket count that ends at `end`; also returns the offset of the buckets.
     pub(super) fn parse(block: &[u8], end: usize) -> Result<(Self, usize)> {
         let (head, count) = block
             .get(..end)
@@ -62,11 +61,11 @@ impl HashIndex {
 /// The highest restart that a bucket can name.
 const RESTART_MAX: usize = 253;
 
-/// Collects the keys of a block and makes its hash index.
+/// Collects the keys of a block and builds its hash index.
 #[derive(Debug)]
 pub(super) struct HashIndexBuilder {
     buckets_per_key: f64,
-    /// How many buckets the keys so far ask for.
+    /// Number of buckets that the keys so far require.
     buckets: f64,
     /// The hashes of the keys and their restarts.
     keys: Vec<(u32, u8)>,
@@ -77,8 +76,8 @@ pub(super) struct HashIndexBuilder {
 }
 
 impl HashIndexBuilder {
-    /// A builder of indexes whose buckets are filled to that share; RocksDB's 0.75 for one that is
-    /// not above 0.
+    /// Creates a builder of indexes whose buckets are filled to this fraction; RocksDB's 0.75 if it
+    /// is not above 0.
     pub(super) fn new(utilization: f64) -> Self {
         let utilization = if utilization > 0.0 { utilization } else { 0.75 };
         Self {
@@ -90,7 +89,7 @@ impl HashIndexBuilder {
         }
     }
 
-    /// Forgets the keys, and that it gave up.
+    /// Resets the keys and the flag that a block had too many restarts.
     pub(super) fn reset(&mut self) {
         self.clear();
         self.given_up = false;
@@ -112,17 +111,18 @@ impl HashIndexBuilder {
         }
     }
 
-    /// An odd number, because the hash spreads badly over powers of two.
+    /// Returns the number of buckets, which is odd because the hash spreads badly over powers of
+    /// two.
     fn bucket_count(&self) -> u16 {
         self.buckets as u32 as u16 | 1
     }
 
-    /// The length of the index in bytes.
+    /// Returns the length of the index in bytes.
     pub(super) fn length(&self) -> usize {
         if self.given_up { 0 } else { usize::from(self.bucket_count()) + 2 }
     }
 
-    /// The buckets and their number, unless the block has none.
+    /// Returns the buckets and their number; `None` if the block has no hash index.
     pub(super) fn finish(&mut self) -> Option<&[u8]> {
         if self.given_up {
             return None;

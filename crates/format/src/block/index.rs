@@ -1,11 +1,11 @@
-//! A position in an index block: each entry says where a block of the table stands.
+//! A position in an index block: each entry holds the location of a block of the table.
 //!
 //! The key of an entry is at or above the last key of its block and below the first key of the
-//! next. The value is a block handle (two varints: offset and size), whole where the key shares
-//! nothing with the one before; where it shares something, and format_version is 4 or later, only a
-//! signed varint by which the size differs from the block before, behind which the block stands. An
-//! index with first keys adds the block's first internal key, preceded by its length. Source:
-//! `IndexValue` in `table/format.{h,cc}`.
+//! next. The value is a block handle (two varints: offset and size). If the key shares bytes with
+//! the previous one, and format_version is 4 or later, it is only a signed varint, the difference
+//! in size from the previous block, which this block directly follows. An index with first keys
+//! appends the block's first internal key, preceded by its length. Source: `IndexValue` in
+//! `table/format.{h,cc}`.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -20,14 +20,14 @@ use crate::{Error, Result};
 /// How an index block's entries are written, as the table's properties say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexFormat {
-    /// Whether values leave their length out and follow from the block before (format_version 4 and
-    /// later).
+    /// Whether values omit their length and are relative to the previous block (format_version 4
+    /// and later).
     pub delta_values: bool,
     /// Whether each entry has its block's first internal key.
     pub first_keys: bool,
 }
 
-/// A position in an index block. As [`crate::block::Cursor`], it borrows the block only during a
+/// A position in an index block. Like [`crate::block::Cursor`], it borrows the block only during a
 /// call.
 #[derive(Debug, Default)]
 pub struct IndexCursor {
@@ -38,35 +38,35 @@ pub struct IndexCursor {
 }
 
 impl IndexCursor {
-    /// Forgets its position: for use on another block.
+    /// Invalidates the position, for use on another block.
     pub fn reset(&mut self) {
         self.position.valid = false;
     }
 
-    /// Whether it stands on an entry.
+    /// Returns whether the cursor is at an entry.
     #[inline]
     pub fn valid(&self) -> bool {
         self.position.valid
     }
 
-    /// The key it stands on: a user key or an internal key, as the table's properties say.
+    /// Returns the current key: a user key or an internal key, according to the table's properties.
     #[inline]
     pub fn key(&self) -> &[u8] {
         &self.position.key
     }
 
-    /// Where the block stands that the entry is about.
+    /// Returns the location of the block that the entry describes.
     #[inline]
     pub fn handle(&self) -> BlockHandle {
         self.handle
     }
 
-    /// The first internal key of that block; empty where the index has none.
+    /// Returns the first internal key of that block; empty where the index has none.
     pub fn first_key<'a>(&self, block: &'a [u8]) -> &'a [u8] {
         block.get(self.first_key.start as usize..self.first_key.end as usize).unwrap_or_default()
     }
 
-    /// Goes to the first entry.
+    /// Moves to the first entry.
     pub fn seek_to_first(
         &mut self,
         block: &[u8],
@@ -81,7 +81,7 @@ impl IndexCursor {
         self.next(block, layout, format)
     }
 
-    /// Goes to the last entry.
+    /// Moves to the last entry.
     pub fn seek_to_last(
         &mut self,
         block: &[u8],
@@ -100,9 +100,9 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Goes to the first entry that is not below a target; behind the last if there is none.
-    /// `among` has the last restart whose key is not above the target, or is the first alone;
-    /// `compare` holds a key of the block against the target.
+    /// Moves to the first entry that is not below a target; past the last if there is none. `among`
+    /// contains the last restart whose key is not above the target, or only the first restart;
+    /// `compare` compares a key of the block with the target.
     #[inline]
     pub fn seek(
         &mut self,
@@ -130,7 +130,7 @@ impl IndexCursor {
         }
     }
 
-    /// Goes to the next entry; behind the last it is no longer valid.
+    /// Moves to the next entry; invalid after the last.
     #[inline]
     pub fn next(&mut self, block: &[u8], layout: &Layout, format: IndexFormat) -> Result<()> {
         let head = if format.delta_values {
@@ -165,7 +165,7 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Goes to the entry before; before the first it is no longer valid.
+    /// Moves to the previous entry; invalid before the first.
     pub fn previous(&mut self, block: &[u8], layout: &Layout, format: IndexFormat) -> Result<()> {
         let current = self.position.entry;
         let Some(restart) = self.position.restart_before(block, layout, current)? else {
@@ -184,8 +184,8 @@ impl IndexCursor {
         }
     }
 
-    /// Decodes the handle and first key of the current entry from `value`, which begins at offset
-    /// `start` of the block, and answers how long they are.
+    /// Decodes the handle and first key of the current entry from `value`, at offset `start` of the
+    /// block, and returns their length.
     fn decode_value(
         &mut self,
         value: &[u8],
@@ -213,8 +213,8 @@ impl IndexCursor {
         Ok(reader.offset() as u32)
     }
 
-    /// The handle of the block behind the current one, `difference` bytes larger; `None` where no
-    /// file has room for it.
+    /// Returns the handle of the block after the current one, `difference` bytes larger; `None` if
+    /// it exceeds the limits of a file.
     fn next_handle(&self, difference: i64) -> Option<BlockHandle> {
         const TRAILER: u64 = BLOCK_TRAILER_LENGTH as u64;
         let behind = self.handle.offset.checked_add(self.handle.size)?;

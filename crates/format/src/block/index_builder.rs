@@ -22,11 +22,11 @@ pub enum IndexShortening {
 }
 
 impl IndexShortening {
-    /// Makes `out` the index key, an internal key, of a block that ends with the internal key
-    /// `last` and is followed by one that begins with `next`, or by none. Answers whether the user
-    /// key alone would be enough: not where the two blocks share one.
+    /// Sets `out` to the index key, an internal key, of a block that ends with the internal key
+    /// `last` and is followed by one that begins with `next`, or by none. Returns whether the user
+    /// key alone separates them, which it does not if both blocks contain it.
     ///
-    /// An index has user keys only if that is enough for every one of its keys.
+    /// An index has user keys only if they suffice for every one of its entries.
     pub fn separate(
         self,
         comparator: &Comparator,
@@ -45,7 +45,8 @@ impl IndexShortening {
             _ => {}
         }
         if out.len() <= last_user_key.len() && comparator.compare(last_user_key, out).is_lt() {
-            // A key of no record: the trailer that sorts before all others of the same user key.
+            // This key belongs to no record: its trailer sorts before all others of the same user
+            // key.
             put_fixed64(out, pack_trailer(MAX_SEQUENCE, ValueType::FOR_SEEK));
         } else {
             out.clear();
@@ -58,12 +59,13 @@ impl IndexShortening {
 /// How an index block is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexBuilderOptions {
-    /// After how many entries a key is written whole again; 0 counts as 1, RocksDB's default.
+    /// Number of entries per restart interval, whose first key is written whole; 0 counts as 1,
+    /// RocksDB's default.
     pub restart_interval: u32,
     /// How entries are written. RocksDB writes delta values from `format_version` 4 on, except
     /// where `block_align` pads data blocks.
     pub format: IndexFormat,
-    /// Whether keys are internal keys in any case, as in `format_version` 2.
+    /// Whether keys are always internal keys, as in `format_version` 2.
     pub internal_keys: bool,
 }
 
@@ -71,8 +73,9 @@ pub struct IndexBuilderOptions {
 ///
 /// Whether the keys of an index need their trailers is known only at its end, so the block is built
 /// in both forms until [`IndexBuilder::require_internal_keys`]. The bytes are those that RocksDB
-/// makes of the same entries, with `uniform_cv_threshold` at its default. Nothing is allocated once
-/// its buffers have grown to a block. Source: `table/block_based/index_builder.{h,cc}`.
+/// produces for the same entries, with `uniform_cv_threshold` at its default. Nothing is allocated
+/// once the buffers have grown to the size of a block. Source:
+/// `table/block_based/index_builder.{h,cc}`.
 #[derive(Debug)]
 pub struct IndexBuilder {
     options: IndexBuilderOptions,
@@ -92,7 +95,7 @@ struct Values {
 }
 
 impl IndexBuilder {
-    /// A builder without entries.
+    /// Creates a builder without entries.
     pub fn new(options: IndexBuilderOptions) -> Self {
         Self {
             options,
@@ -104,7 +107,7 @@ impl IndexBuilder {
         }
     }
 
-    /// Forgets the entries and that they required internal keys. The memory is kept.
+    /// Resets the entries and the requirement of internal keys. The memory is kept.
     pub fn reset(&mut self) {
         self.with_trailers.clear();
         self.without_trailers.clear();
@@ -112,26 +115,26 @@ impl IndexBuilder {
         self.last_handle = None;
     }
 
-    /// Whether the block has no entry yet.
+    /// Returns whether the block has no entry yet.
     pub fn is_empty(&self) -> bool {
         self.with_trailers.buffer.is_empty()
     }
 
-    /// Makes the keys of this block internal keys. It has to be called on every part of an index
-    /// once [`IndexShortening::separate`] answered that user keys are not enough for one of them.
+    /// Makes the keys of this block internal keys. Must be called on every part of an index once
+    /// [`IndexShortening::separate`] returns that user keys do not suffice for one of its entries.
     pub fn require_internal_keys(&mut self) {
         self.internal_keys = true;
     }
 
-    /// Whether the keys of this block are internal keys.
+    /// Returns whether the keys of this block are internal keys.
     pub fn internal_keys(&self) -> bool {
         self.internal_keys
     }
 
-    /// Adds the entry of a block that stands where `handle` says. `separator` is an internal key at
-    /// or above the last of the block, `first_key` the first; it is left out where the format has
-    /// none. A block that does not follow the one before right behind its trailer gets a whole key
-    /// and handle where others get a delta.
+    /// Adds the entry of the block at `handle`. `separator` is an internal key at or above the last
+    /// of the block, `first_key` its first key, which is omitted if the format has none. A block
+    /// that does not directly follow the previous one gets a whole key and handle instead of a
+    /// delta.
     pub fn add(&mut self, separator: &[u8], handle: BlockHandle, first_key: &[u8]) {
         let format = self.options.format;
         self.values.encode(handle, self.last_handle, format.first_keys.then_some(first_key));
@@ -145,13 +148,13 @@ impl IndexBuilder {
         self.last_handle = Some(handle);
     }
 
-    /// The length in bytes that the block would have if it were finished as it is.
+    /// Returns the length in bytes that the block would have if it were finished as it is.
     pub fn size_estimate(&self) -> usize {
         self.encoder().length()
     }
 
-    /// The length in bytes that RocksDB expects of the block with one more entry, whose key has
-    /// that many bytes. Where RocksDB ends partitions follows from it.
+    /// Returns the length in bytes that RocksDB estimates for the block with one more entry, whose
+    /// key has `key_length` bytes. RocksDB decides by it where to end a partition.
     pub fn size_estimate_with(&self, key_length: usize, handle: BlockHandle) -> usize {
         let value = varint_length(handle.offset) + varint_length(handle.size);
         let restart_is_due = self.encoder().restart_is_due();
@@ -165,8 +168,8 @@ impl IndexBuilder {
         self.size_estimate() + key_length + value + restart + shared + length
     }
 
-    /// Appends the block to `out` and begins another as [`IndexBuilder::reset`] does. Where `out`
-    /// is empty nothing is copied: it is exchanged for the builder's own buffer.
+    /// Appends the block to `out` and begins another as [`IndexBuilder::reset`] does. If `out` is
+    /// empty nothing is copied: it is swapped with the builder's own buffer.
     ///
     /// # Errors
     /// Unsupported, for a block of 4 GiB. Its entries are then forgotten, and `out` is as it was.
@@ -180,14 +183,14 @@ impl IndexBuilder {
         result
     }
 
-    /// The form of the block that would be finished.
+    /// Returns the form of the block that would be finished.
     fn encoder(&self) -> &Encoder {
         if self.internal_keys { &self.with_trailers } else { &self.without_trailers }
     }
 }
 
 impl Values {
-    /// Encodes a handle, whole and as what differs from `last`, and the first key behind each.
+    /// Encodes a handle, whole and as the difference from `last`, each followed by the first key.
     fn encode(&mut self, handle: BlockHandle, last: Option<BlockHandle>, first_key: Option<&[u8]>) {
         self.whole.clear();
         self.whole.reserve(MAX_BLOCK_HANDLE_LENGTH);
@@ -202,7 +205,7 @@ impl Values {
     }
 }
 
-/// Appends an entry. The delta stands where the key shares something, so that a reader can tell.
+/// Appends an entry. The delta is used exactly if the key shares bytes, so that a reader can tell.
 fn put_entry(
     encoder: &mut Encoder,
     format: IndexFormat,

@@ -1,4 +1,4 @@
-//! What a block's footer says: where its restarts, values and hash index stand.
+//! A block's footer: the locations of its restarts, values and hash index.
 
 use crate::block::hash_index::HashIndex;
 use crate::{Error, Result};
@@ -9,17 +9,17 @@ const KEYS_UNIFORM: u32 = 1 << 29;
 const RESERVED: u32 = 1 << 30;
 pub(super) const HASH_INDEX: u32 = 1 << 31;
 
-/// Where the parts of a block stand. Offsets count from the start of the block's uncompressed
+/// The locations of a block's parts. Offsets count from the start of the block's uncompressed
 /// bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
-    /// Where the entries end: the values begin here if they are kept apart, the restarts if not.
+    /// End of the entries: the start of the values if they are separate, otherwise of the restarts.
     pub(super) entries_end: u32,
-    /// Where the restart array begins.
+    /// Start of the restart array.
     pub(super) restarts: u32,
-    /// How many restarts there are: at least one, and none only in a block without entries.
+    /// Number of restarts: at least one, except in a block without entries.
     pub(super) restart_count: u32,
-    /// Whether values stand in a section of their own, which then begins at `entries_end`.
+    /// Whether values are in a separate section, which then begins at `entries_end`.
     pub(super) values_apart: bool,
     /// Whether the writer found the keys evenly spread.
     keys_uniform: bool,
@@ -37,8 +37,8 @@ impl Layout {
         hash_index: None,
     };
 
-    /// Reads the footer of an uncompressed block and checks that what it names lies inside the
-    /// block.
+    /// Reads the footer of an uncompressed block and checks that everything it refers to is inside
+    /// the block.
     ///
     /// # Errors
     /// Corruption, for a block too short for its parts or a footer with bits that no format version
@@ -82,32 +82,32 @@ impl Layout {
         Ok(Self { entries_end, restarts, restart_count, values_apart, keys_uniform, hash_index })
     }
 
-    /// How many restarts the block has.
+    /// Returns how many restarts the block has.
     pub fn restart_count(&self) -> u32 {
         self.restart_count
     }
 
-    /// Whether the block has no entry.
+    /// Returns whether the block has no entry.
     pub fn is_empty(&self) -> bool {
         self.entries_end == 0
     }
 
-    /// Whether values stand in a section of their own.
+    /// Returns whether values are in a separate section.
     pub fn values_apart(&self) -> bool {
         self.values_apart
     }
 
-    /// Whether the writer found the keys evenly spread.
+    /// Returns whether the writer found the keys evenly spread.
     pub fn keys_uniform(&self) -> bool {
         self.keys_uniform
     }
 
-    /// Whether the block has a hash index.
+    /// Returns whether the block has a hash index.
     pub fn has_hash_index(&self) -> bool {
         self.hash_index.is_some()
     }
 
-    /// The offset of a restart's entry.
+    /// Returns the offset of a restart's entry.
     #[inline]
     pub(super) fn restart_offset(&self, block: &[u8], restart: u32) -> Result<u32> {
         let at = self.restarts as usize + 4 * restart as usize;

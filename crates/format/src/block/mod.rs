@@ -2,23 +2,23 @@
 //!
 //! ```text
 //! entry*                     shared | unshared | value length | [value offset] | key bytes | value
-//! [values]                   only where values are kept apart from keys
-//! restart*  fixed32          where the entries stand that share nothing with the one before
+//! [values]                   only if values are separate from keys
+//! restart*  fixed32          offsets of the entries that share nothing with the previous one
 //! [bucket*  u8, count u16]   hash index: user key hash -> restart
-//! [values offset fixed32]    only where values are kept apart
+//! [values offset fixed32]    only if values are separate
 //! footer    fixed32          bits 0-27 restarts, 28 values apart, 29 keys uniform, 31 hash index
 //! ```
 //!
-//! `shared`, `unshared`, `value length` and `value offset` are 32-bit varints; `value offset`
-//! stands only at restarts and only where values are kept apart, there counting from the start of
-//! the values. Index blocks of format_version 4 and later leave `value length` out, because their
-//! values know their own length. Source: `table/block_based/ block_builder.cc`,
-//! `data_block_footer.cc`, `data_block_hash_index.cc`.
+//! `shared`, `unshared`, `value length` and `value offset` are 32-bit varints; `value offset` is
+//! only present at restarts and only if values are separate, and counts from the start of the
+//! values. Index blocks of format_version 4 and later omit `value length`, because their values are
+//! self-delimiting. Source: `table/block_based/block_builder.cc`, `data_block_footer.cc`,
+//! `data_block_hash_index.cc`.
 //!
-//! A [`Layout`] is what the footer says, checked once. A [`Cursor`] or [`IndexCursor`] holds a
-//! position and borrows the block's bytes only during a call, so that an owner can keep both beside
-//! each other. A [`Builder`] or [`IndexBuilder`] makes the same blocks from the same entries as
-//! RocksDB does, byte for byte.
+//! A [`Layout`] is the parsed and validated footer. A [`Cursor`] or [`IndexCursor`] holds a
+//! position and borrows the block's bytes only during a call, so that an owner can keep both
+//! together. A [`Builder`] or [`IndexBuilder`] produces the same blocks from the same entries as
+//! RocksDB, byte for byte.
 
 mod builder;
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! The first bytes of a block's keys side by side, so that a search touches few cache lines.
+//! The first bytes of a block's keys in one array, so that a search touches few cache lines.
 //!
-//! A binary search over an index block reads two lines at each step: the restart and its key. Here
-//! the eight bytes behind what all restarts' keys share stand as numbers in one array, an eighth of
-//! a line for each step; only restarts that are equal in those bytes are left to compare.
+//! A binary search over an index block reads two lines at each step: the restart and its key. This
+//! array holds, as numbers, the eight bytes after the prefix shared by all restarts' keys, an
+//! eighth of a line per step; only restarts with equal numbers are left to compare.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::block::cursor::restart_key;
 use crate::block::layout::Layout;
 use crate::{Result, key};
 
-/// A range of restarts, both ends in it.
+/// A range of restarts, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Restarts {
     pub(super) first: u32,
@@ -18,7 +18,7 @@ pub struct Restarts {
 }
 
 impl Restarts {
-    /// All of a block.
+    /// Returns all restarts of a block.
     #[inline]
     pub fn all(layout: &Layout) -> Self {
         Self { first: 0, last: layout.restart_count.saturating_sub(1) }
@@ -28,19 +28,18 @@ impl Restarts {
 /// The first bytes of the restarts' keys of an index block in bytewise order.
 #[derive(Debug, Clone)]
 pub struct RestartPrefixes {
-    /// What all keys begin with.
+    /// Common prefix of all keys.
     shared: Box<[u8]>,
-    /// The eight bytes behind that of each restart's key as a big-endian number, zeros where the
-    /// key has ended.
+    /// The eight bytes after it of each restart's key as a big-endian number, padded with zeros.
     words: Box<[u64]>,
 }
 
 impl RestartPrefixes {
-    /// Those of an index block. `delta_values` is of its [`super::IndexFormat`], `user_keys`
-    /// whether its keys are without a trailer. The keys must be in bytewise order.
+    /// Collects the prefixes of an index block. `delta_values` is of its [`super::IndexFormat`],
+    /// `user_keys` whether its keys have no trailer. The keys must be in bytewise order.
     ///
     /// # Errors
-    /// Corruption, for a restart that leads to no entry, and a key that is too short.
+    /// Corruption, for a restart that refers to no entry, and a key that is too short.
     pub fn build(
         block: &[u8],
         layout: &Layout,
@@ -67,8 +66,8 @@ impl RestartPrefixes {
         Ok(Self { shared: first.get(..shared).unwrap_or_default().into(), words })
     }
 
-    /// The restarts among which the last one is whose key is not above `user_key`; where there is
-    /// none such, the first.
+    /// Returns a range of restarts that contains the last one whose key is not above `user_key`; if
+    /// there is none, only the first.
     #[inline]
     pub fn narrow(&self, user_key: &[u8]) -> Restarts {
         let end = self.words.len().saturating_sub(1) as u32;
@@ -91,13 +90,13 @@ impl RestartPrefixes {
         }
     }
 
-    /// The memory it takes beside itself, in bytes.
+    /// Returns the heap memory it takes, in bytes.
     pub fn memory(&self) -> usize {
         self.shared.len() + size_of_val(&*self.words)
     }
 }
 
-/// The first eight bytes as a big-endian number, with zeros behind the end.
+/// Returns the first eight bytes as a big-endian number, padded with zeros.
 #[inline]
 fn word(bytes: &[u8]) -> u64 {
     match bytes.first_chunk::<8>() {

@@ -1,4 +1,4 @@
-//! Cursors on blocks that RocksDB wrote, held against lists of the same entries.
+//! Compares cursors on blocks written by RocksDB with lists of the same entries.
 
 mod random;
 
@@ -12,16 +12,16 @@ use crate::key::{self, MAX_SEQUENCE, ValueType, compare_internal, pack_trailer};
 
 /// A cursor of either kind on a block, with what it needs to move.
 trait Walk {
-    /// What it can stand on.
+    /// The kind of entry.
     type Entry: Clone + PartialEq + std::fmt::Debug;
 
     fn first(&mut self) -> Result<()>;
     fn last(&mut self) -> Result<()>;
     fn next(&mut self) -> Result<()>;
     fn previous(&mut self) -> Result<()>;
-    /// Goes to the first entry that is not below a key.
+    /// Moves to the first entry that is not below a key.
     fn seek(&mut self, key: &[u8], order: &Order) -> Result<()>;
-    /// The entry it stands on.
+    /// Returns the current entry.
     fn entry(&self) -> Option<Self::Entry>;
     fn key(entry: &Self::Entry) -> &[u8];
 }
@@ -180,7 +180,7 @@ fn on_every_block(mut check: impl Check) {
     }
 }
 
-/// What is checked of a walk.
+/// A check of a walk.
 trait Check {
     fn check<W: Walk>(&mut self, walk: &mut W, model: &[W::Entry], order: &Order);
 }
@@ -216,8 +216,7 @@ fn every_entry_comes_once_in_both_directions() {
     }
 }
 
-/// Keys around those of a block: each, what comes right before and after it, and the ends of
-/// everything.
+/// Returns keys around those of a block: each key, its neighbours, and the extremes.
 fn targets<'a>(keys: impl Iterator<Item = &'a [u8]>) -> Vec<Vec<u8>> {
     let mut targets = vec![vec![0; 8], vec![0xff; 40]];
     for key in keys {
@@ -239,7 +238,7 @@ impl Check for SeekAgainstScan {
             walk.seek(&target, order).unwrap();
             let found = model.iter().find(|entry| order.compare(W::key(entry), &target).is_ge());
             assert_eq!(walk.entry().as_ref(), found, "sought {}", target.escape_ascii());
-            // Behind the last entry is a place, too: a seek for the entry before comes by there.
+            // A seek for the entry before also works from past the last entry.
             let place = found.and_then(|found| model.iter().position(|entry| entry == found));
             let before = place.unwrap_or(model.len()).checked_sub(1);
             walk.previous().unwrap();
@@ -351,7 +350,7 @@ fn a_hash_index_finds_what_a_search_finds() {
                 let found = cursor.valid().then(|| cursor.key()).filter(|key| has(key));
                 assert_eq!(found, expected.map(|entry| &entry.key[..]), "{}", table.name);
                 if expected.is_none() && cursor.valid() {
-                    // The get has to see that it is past the key, not that the block has ended.
+                    // A get must see that it is past the key, not that the block has ended.
                     assert_eq!(target.compare(cursor.key()), Ordering::Greater);
                 }
             }
@@ -359,8 +358,8 @@ fn a_hash_index_finds_what_a_search_finds() {
     }
 }
 
-/// Moves a cursor in every way over what may be no block at all. It may find what it likes, but it
-/// must come to an end, and inside the block.
+/// Moves a cursor in every way over bytes that may be no block. The results do not matter, but it
+/// must terminate and stay inside the block.
 fn wander<W: Walk>(walk: &mut W, limit: usize, target: &[u8]) {
     let mut forwards = walk.first();
     for steps in 0.. {
@@ -403,7 +402,7 @@ fn wander_index(cursor: &mut IndexCursor, block: &[u8], format: IndexFormat, tar
     }
 }
 
-/// Calls `read` with every beginning and every end of `block`, and with each of its bits flipped.
+/// Calls `read` with every prefix and every suffix of `block`, and with each of its bits flipped.
 fn damage(block: &[u8], mut read: impl FnMut(&[u8])) {
     for length in 0..block.len() {
         read(&block[..length]);

@@ -1,4 +1,4 @@
-//! Compression, with the codecs' contexts kept from block to block.
+//! Compression, with codec contexts that are reused from block to block.
 
 use std::fmt;
 
@@ -21,13 +21,12 @@ const LZ4_HC_DEFAULT_LEVEL: i32 = 9;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressorOptions {
     /// The codec's level, or [`DEFAULT_LEVEL`]. LZ4 and LZ4HC share one scale: up to 0 the fast
-    /// compressor, accelerated by the negative; 1 to 12 the slower one. ZSTD and LZ4 take the
-    /// nearest level that they have; Snappy and bzip2 have none. With a level that zlib does not
-    /// have, [`CompressorOptions::has_level`], blocks are stored as they are, as RocksDB does.
+    /// compressor, with its negative as the acceleration; 1 to 12 the slower one. ZSTD and LZ4 take
+    /// the nearest level that they have; Snappy and bzip2 have none. With a level that zlib does
+    /// not have ([`CompressorOptions::has_level`]), blocks are stored uncompressed, as in RocksDB.
     pub level: i32,
-    /// How long the compressed bytes may be, for each 1024 bytes of input; a block that stays
-    /// longer is stored as it is. Zero or less compresses nothing, and more than 1023 is taken for
-    /// 1023.
+    /// Maximum compressed length per 1024 bytes of input; a block that stays longer is stored
+    /// uncompressed. Zero or less compresses nothing, and more than 1023 counts as 1023.
     pub max_compressed_bytes_per_kb: i32,
     /// Whether ZSTD frames end in a checksum of their contents.
     pub checksum: bool,
@@ -40,7 +39,7 @@ impl Default for CompressorOptions {
 }
 
 impl CompressorOptions {
-    /// Whether `compression` has the level, or takes another in its place.
+    /// Returns whether `compression` has the level, or substitutes another for it.
     pub fn has_level(&self, compression: Compression) -> bool {
         let zlib_has_it = self.level == DEFAULT_LEVEL || (-1..=9).contains(&self.level);
         compression != Compression::Zlib || zlib_has_it
@@ -48,8 +47,8 @@ impl CompressorOptions {
 }
 
 /// Compresses blocks one after the other, reusing the codec's context: after the first block
-/// nothing is allocated but growth of the output (bzip2 excepted, whose library has no reset). One
-/// thread at a time.
+/// nothing is allocated except to grow the output (and by bzip2, whose library has no reset). For
+/// one thread at a time.
 pub struct Compressor {
     codec: Codec,
     max_compressed_bytes_per_kb: u64,
@@ -65,7 +64,8 @@ enum Codec {
 }
 
 impl Compressor {
-    /// A compressor of that type. An empty dictionary is none; Snappy and bzip2 ignore it.
+    /// Creates a compressor of this type. An empty dictionary counts as none; Snappy and bzip2
+    /// ignore it.
     ///
     /// # Errors
     /// Unsupported, for a type that is not writable here, or a ZSTD dictionary that is damaged.
@@ -105,8 +105,8 @@ impl Compressor {
         Ok(Self { codec, max_compressed_bytes_per_kb })
     }
 
-    /// The type of the blocks that it makes, besides those that it leaves alone. LZ4 and LZ4HC are
-    /// told apart by the level, not by the type that was asked for.
+    /// Returns the type of the blocks that it compresses. LZ4 and LZ4HC are distinguished by the
+    /// level, not by the requested type.
     pub fn compression(&self) -> Compression {
         match self.codec {
             Codec::None => Compression::None,
@@ -119,9 +119,9 @@ impl Compressor {
         }
     }
 
-    /// Compresses `block`, makes the result all of `output` and returns the type for the block's
-    /// trailer. It is [`Compression::None`] where compression does not save enough (or fails): then
-    /// `output` is unspecified and `block` is to be stored as it is.
+    /// Compresses `block` into `output`, replacing its contents, and returns the type for the
+    /// block's trailer. It is [`Compression::None`] if compression does not save enough or fails:
+    /// then `output` is unspecified and `block` is to be stored uncompressed.
     pub fn compress(&mut self, block: &[u8], output: &mut Vec<u8>) -> Compression {
         if block.len() > MAX_UNCOMPRESSED_LENGTH {
             return Compression::None;
@@ -133,14 +133,14 @@ impl Compressor {
         }
     }
 
-    /// Compresses `value` however long that makes it, as all values of a blob file are, and makes
-    /// the result all of `output`.
+    /// Compresses `value` into `output`, replacing its contents, even if that makes it longer, as
+    /// for all values of a blob file.
     ///
     /// # Errors
-    /// Unsupported, for a compressor of nothing, a value that is too long or a codec that fails.
+    /// Unsupported, for a compressor without compression, a value that is too long or a codec that
+    /// fails.
     pub fn compress_always(&mut self, value: &[u8], output: &mut Vec<u8>) -> Result<()> {
-        // Snappy grows by a sixth at worst, bzip2 by 600 bytes; the length in front takes up to
-        // five.
+        // Snappy grows by a sixth at worst, bzip2 by 600 bytes; the length prefix takes up to five.
         let most = value.len() + value.len() / 6 + 640;
         if value.len() > MAX_UNCOMPRESSED_LENGTH
             || self.compress_within(value, most, output).is_none()
@@ -228,9 +228,9 @@ fn zstd_context(options: &CompressorOptions, dictionary: &[u8]) -> Result<CCtx<'
     Ok(context)
 }
 
-/// Trains a ZSTD dictionary of at most `max_length` bytes from samples that stand one behind the
-/// other in `samples`, `lengths` long. `None` where the samples are too few or too alike, or
-/// `lengths` do not add up to all of `samples`.
+/// Trains a ZSTD dictionary of at most `max_length` bytes from consecutive samples in `samples`, of
+/// these `lengths`. `None` if the samples are too few or too alike, or `lengths` do not add up to
+/// all of `samples`.
 pub fn train_dictionary(samples: &[u8], lengths: &[usize], max_length: usize) -> Option<Vec<u8>> {
     let total = lengths.iter().try_fold(0usize, |total, &length| total.checked_add(length));
     if samples.is_empty() || total != Some(samples.len()) {

@@ -1,4 +1,4 @@
-//! Decompression, with the codecs' contexts kept from block to block.
+//! Decompression, with codec contexts that are reused from block to block.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -9,7 +9,8 @@ use zstd::zstd_safe::{DCtx, DDict, get_error_name};
 use super::{CompressedBlock, Compression, WHAT, lz4, unreadable};
 use crate::{Error, Result};
 
-/// A bzip2 block claims what it likes, so its output grows as it comes: by this many bytes first.
+/// First size of bzip2's output, in bytes. It grows as needed, because the claimed length cannot be
+/// trusted.
 const BZIP2_FIRST_STEP: usize = 1 << 20;
 
 /// The dictionary of a table, prepared for decompression. It is read-only and may be shared between
@@ -24,7 +25,7 @@ impl DecompressionDictionary {
     /// Takes the contents of a table's dictionary block.
     ///
     /// # Errors
-    /// Corruption, if it is empty: RocksDB leaves the block out then.
+    /// Corruption, if it is empty: RocksDB would have omitted the block.
     pub fn new(bytes: Vec<u8>) -> Result<Self> {
         if bytes.is_empty() {
             return Err(Error::truncated("compression dictionary", 0));
@@ -32,12 +33,12 @@ impl DecompressionDictionary {
         Ok(Self { bytes, zstd: OnceLock::new() })
     }
 
-    /// The bytes as the table holds them.
+    /// Returns the bytes as the table holds them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// The memory it takes, in bytes.
+    /// Returns the memory it takes, in bytes.
     pub fn memory_usage(&self) -> usize {
         let digest = self.zstd.get().and_then(Option::as_ref).map_or(0, DDict::sizeof);
         size_of::<Self>() + self.bytes.capacity() + digest
@@ -57,8 +58,8 @@ impl fmt::Debug for DecompressionDictionary {
 }
 
 /// Decompresses blocks one after the other, reusing the codecs' contexts: after the first block of
-/// a codec nothing is allocated but growth of the output (bzip2 excepted, whose library has no
-/// reset). One thread at a time.
+/// a codec nothing is allocated except to grow the output (and by bzip2, whose library has no
+/// reset). For one thread at a time.
 #[derive(Default)]
 pub struct Decompressor {
     snappy: snap::raw::Decoder,
@@ -67,14 +68,13 @@ pub struct Decompressor {
 }
 
 impl Decompressor {
-    /// A decompressor for every readable type.
+    /// Creates a decompressor for every readable type.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Decompresses `bytes`, a block or blob value without its trailer, and makes the result all of
-    /// `output`. What `output` held is lost, its capacity is used. On an error its contents are
-    /// unspecified.
+    /// Decompresses `bytes`, a block or blob value without its trailer, into `output`, replacing
+    /// its contents. After an error `output` is unspecified.
     ///
     /// # Errors
     /// Corruption, for bytes that are not what `compression` makes; unsupported, for a type that is
@@ -96,7 +96,7 @@ impl Decompressor {
     }
 
     /// Decompresses `block` into `output`, whose length is the block's
-    /// [`uncompressed_length`](CompressedBlock::uncompressed_length). On an error its contents are
+    /// [`uncompressed_length`](CompressedBlock::uncompressed_length). After an error `output` is
     /// unspecified.
     ///
     /// # Errors
@@ -183,8 +183,8 @@ fn decompress_bzip2(block: &CompressedBlock<'_>, output: &mut [u8]) -> Result<us
     }
 }
 
-/// Decompresses bzip2 into an output that grows no faster than bytes come out, since the claimed
-/// length cannot be checked against that of the block.
+/// Decompresses bzip2 into an output that grows no faster than bytes are produced, since the
+/// claimed length cannot be checked against the length of the block.
 fn decompress_bzip2_growing(block: &CompressedBlock<'_>, output: &mut Vec<u8>) -> Result<()> {
     let mut codec = bzip2::Decompress::new(false);
     output.clear();

@@ -1,10 +1,9 @@
 //! LZ4's block format, by the reference library.
 //!
-//! The library's decoder takes 1.06 us for a 4 KiB block of source text where the best safe one
-//! takes 1.50 us, and only the library compresses with a dictionary without allocating a table for
-//! each block, or at all of the levels that RocksDB's options name. Its block functions need only
-//! that pointers and lengths belong together, which slices see to; that is all the unsafe code here
-//! does.
+//! The library's decoder takes 1.06 us for a 4 KiB block of source text, the best safe one 1.50 us.
+//! Also, only the library can compress with a dictionary without allocating a table for each block,
+//! and at all of the levels that RocksDB's options name. Its block functions only require that
+//! pointers and lengths match, which slices ensure; that is all the unsafe code here does.
 #![expect(unsafe_code, reason = "calls into the C library; every call passes whole slices")]
 
 use std::ffi::{c_char, c_int};
@@ -69,8 +68,8 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// Decompresses all of `source` into `output` and returns how many bytes came out, or `None` for
-/// malformed bytes or an output that is too short. An empty dictionary is none.
+/// Decompresses all of `source` into `output` and returns the number of bytes produced; `None` for
+/// malformed bytes or an output that is too short. An empty dictionary counts as none.
 pub(super) fn decompress(source: &[u8], dictionary: &[u8], output: &mut [u8]) -> Option<usize> {
     let dictionary = last_64_kib(dictionary);
     let (source_length, capacity) = (c_length(source)?, c_length(output)?);
@@ -99,8 +98,8 @@ pub(super) enum Encoder {
 }
 
 impl Encoder {
-    /// The compressor for a level of RocksDB's: up to 0 the fast one accelerated by its negative,
-    /// above 0 the slower one. `None` if the library has no memory.
+    /// Creates the compressor for a RocksDB level: up to 0 the fast one, with the negative level as
+    /// its acceleration, above 0 the slower one. `None` if the library has no memory.
     pub(super) fn new(level: i32, dictionary: &[u8]) -> Option<Self> {
         let dictionary = last_64_kib(dictionary).to_vec();
         if level > 0 {
@@ -113,8 +112,8 @@ impl Encoder {
         Some(Self::Fast { acceleration: acceleration.clamp(1, MAX_ACCELERATION), dictionary })
     }
 
-    /// Compresses `source` into `output` and returns how many bytes that made, or `None` if they do
-    /// not fit.
+    /// Compresses `source` into `output` and returns the compressed length; `None` if it does not
+    /// fit.
     pub(super) fn compress(&mut self, source: &[u8], output: &mut [u8]) -> Option<usize> {
         let (length, capacity) = (c_length(source)?, c_length(output)?);
         let (input, target) = (source.as_ptr().cast(), output.as_mut_ptr().cast());
@@ -199,7 +198,7 @@ impl Drop for HighStream {
 pub(super) struct FastDictionary {
     working: FastStream,
     prepared: FastStream,
-    /// What `prepared` points into.
+    /// The bytes that `prepared` points into.
     _bytes: Vec<u8>,
 }
 
@@ -219,7 +218,7 @@ unsafe impl Send for FastStream {}
 // SAFETY: as for the fast stream.
 unsafe impl Send for HighStream {}
 
-/// The part of a dictionary that matches can reach.
+/// Returns the part of a dictionary that matches can reach.
 fn last_64_kib(dictionary: &[u8]) -> &[u8] {
     dictionary.last_chunk::<65_536>().map_or(dictionary, |last| last)
 }

@@ -19,18 +19,18 @@ use crate::{Error, Result};
 pub use compressor::{Compressor, CompressorOptions, DEFAULT_LEVEL, train_dictionary};
 pub use decompressor::{DecompressionDictionary, Decompressor};
 
-/// The longest block, in bytes, that is ever compressed, and so the longest that is believed to
-/// come out of one.
+/// Maximum uncompressed length of a compressed block, in bytes: longer blocks are stored
+/// uncompressed, and longer claims are rejected.
 pub const MAX_UNCOMPRESSED_LENGTH: usize = i32::MAX as usize;
 
-/// What stands in OPTIONS files for "no compression type of its own", where an option has a
-/// fallback. It is no type of a block.
+/// Value in OPTIONS files that means "no compression type of its own", for options with a fallback.
+/// It is not a compression type of blocks.
 pub const DISABLED_OPTION_NAME: &str = "kDisableCompressionOption";
 
 /// How a block is compressed. The numbers are those of block trailers and version edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
     /// Snappy's raw format.
     Snappy,
@@ -40,16 +40,15 @@ pub enum Compression {
     Bzip2,
     /// LZ4's block format.
     Lz4,
-    /// LZ4's block format again, from its slower compressor.
+    /// LZ4's block format, from its slower compressor.
     Lz4Hc,
     /// Windows' Xpress. Known by name only.
     Xpress,
     /// One frame of Zstandard.
     Zstd,
-    /// Zstandard again, under the number that it had before its format was final. Read, never
-    /// written.
+    /// Zstandard, under the number that it had before its format was final. Read, never written.
     ZstdNotFinal,
-    /// A compression manager of the user's, 0x80 to 0xfe. Known by name only.
+    /// A user-defined compression manager, 0x80 to 0xfe. Known by name only.
     Custom(u8),
 }
 
@@ -67,7 +66,7 @@ impl Compression {
         Self::ZstdNotFinal,
     ];
 
-    /// The type with that number.
+    /// Returns the type with that number.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
@@ -85,7 +84,7 @@ impl Compression {
         })
     }
 
-    /// The number in block trailers and version edits.
+    /// Returns the number in block trailers and version edits.
     #[inline]
     pub const fn to_byte(self) -> u8 {
         match self {
@@ -102,7 +101,7 @@ impl Compression {
         }
     }
 
-    /// The name in option strings and OPTIONS files: `kLZ4Compression`.
+    /// Returns the name in option strings and OPTIONS files: `kLZ4Compression`.
     pub fn option_name(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::None => "kNoCompression",
@@ -118,7 +117,7 @@ impl Compression {
         })
     }
 
-    /// The type of that [`option_name`](Self::option_name).
+    /// Returns the type of that [`option_name`](Self::option_name).
     pub fn from_option_name(name: &str) -> Option<Self> {
         if let Some(hex) = name.strip_prefix("kCustomCompression") {
             return custom_from_hex(hex);
@@ -126,7 +125,7 @@ impl Compression {
         Self::BUILT_IN.into_iter().find(|kind| kind.option_name() == name)
     }
 
-    /// The name in the properties of a table below `format_version` 7: `LZ4`.
+    /// Returns the name in the properties of a table below `format_version` 7: `LZ4`.
     pub fn property_name(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {
             Self::None => "NoCompression",
@@ -142,7 +141,7 @@ impl Compression {
         })
     }
 
-    /// The type of that [`property_name`](Self::property_name).
+    /// Returns the type of that [`property_name`](Self::property_name).
     pub fn from_property_name(name: &str) -> Option<Self> {
         if let Some(hex) = name.strip_prefix("Custom") {
             return custom_from_hex(hex);
@@ -150,18 +149,18 @@ impl Compression {
         Self::BUILT_IN.into_iter().find(|kind| kind.property_name() == name)
     }
 
-    /// Whether blocks of this type can be decompressed here.
+    /// Returns whether blocks of this type can be decompressed here.
     pub const fn is_readable(self) -> bool {
         !matches!(self, Self::Xpress | Self::Custom(_))
     }
 
-    /// Whether blocks of this type can be compressed here.
+    /// Returns whether blocks of this type can be compressed here.
     pub const fn is_writable(self) -> bool {
         self.is_readable() && !matches!(self, Self::ZstdNotFinal)
     }
 }
 
-/// The custom type of two uppercase hex digits.
+/// Returns the custom type of two uppercase hex digits.
 fn custom_from_hex(hex: &str) -> Option<Compression> {
     let byte = u8::from_str_radix(hex, 16).ok()?;
     match Compression::from_byte(byte) {
@@ -170,7 +169,7 @@ fn custom_from_hex(hex: &str) -> Option<Compression> {
     }
 }
 
-/// Compressed bytes whose claim of an uncompressed length has been read and found possible.
+/// Compressed bytes whose claimed uncompressed length has been checked for plausibility.
 #[derive(Debug, Clone, Copy)]
 pub struct CompressedBlock<'a> {
     compression: Compression,
@@ -182,8 +181,8 @@ impl<'a> CompressedBlock<'a> {
     /// Reads the framing of `bytes`, a block or a blob value without its trailer.
     ///
     /// # Errors
-    /// Corruption, where the claimed length is above [`MAX_UNCOMPRESSED_LENGTH`] or cannot come out
-    /// of so few bytes; unsupported, for a type that is not readable here.
+    /// Corruption, if the claimed length is above [`MAX_UNCOMPRESSED_LENGTH`] or more than the
+    /// bytes can decompress to; unsupported, for a type that is not readable here.
     #[inline]
     pub fn parse(compression: Compression, bytes: &'a [u8]) -> Result<Self> {
         let (claimed, payload) = match compression {
@@ -206,12 +205,12 @@ impl<'a> CompressedBlock<'a> {
         Ok(Self { compression, uncompressed_length: claimed as usize, payload })
     }
 
-    /// The compression type.
+    /// Returns the compression type.
     pub fn compression(&self) -> Compression {
         self.compression
     }
 
-    /// How many bytes come out, if the rest of the block is well formed.
+    /// Returns the uncompressed length, provided that the rest of the block is well formed.
     #[inline]
     pub fn uncompressed_length(&self) -> usize {
         self.uncompressed_length
@@ -220,11 +219,11 @@ impl<'a> CompressedBlock<'a> {
 
 const WHAT: &str = "compressed block";
 
-/// The most bytes that `payload` can decompress to.
+/// Returns the maximum number of bytes that `payload` can decompress to.
 ///
-/// Snappy's densest element makes 64 bytes of 3. An LZ4 length byte stands for at most 255 bytes.
-/// Deflate's densest symbol makes 258 bytes of 2 bits. A Zstandard frame of known size says it
-/// again in its header; a block of it makes at most 128 KiB of 4 bytes. bzip2 has no useful bound.
+/// Snappy's densest element encodes 64 bytes in 3. An LZ4 length byte stands for at most 255 bytes.
+/// Deflate's densest symbol encodes 258 bytes in 2 bits. A Zstandard frame of known size repeats it
+/// in its header; one of its blocks encodes at most 128 KiB in 4 bytes. bzip2 has no useful bound.
 fn highest_length(compression: Compression, payload: &[u8]) -> u64 {
     let length = payload.len() as u64;
     let most = match compression {

@@ -1,5 +1,5 @@
-//! FastLocalBloom: a Bloom filter whose probes for a key all lie in one cache line, of tables from
-//! `format_version` 5 on.
+//! FastLocalBloom: a Bloom filter whose probes for a key all fall in one cache line. Used by tables
+//! from `format_version` 5 on.
 //!
 //! The lower half of a key's hash chooses the line. The upper half is multiplied by the golden
 //! ratio before each probe but the first, and its top nine bits are the bit in the line. Source:
@@ -11,9 +11,9 @@ use super::METADATA_LENGTH;
 
 /// The length of a line in bytes.
 const LINE: usize = 64;
-/// The most bytes of lines that a filter can have.
+/// Maximum length of a filter's lines, in bytes.
 const MAX_LENGTH: u64 = 0xffff_ffc0;
-/// The golden ratio's fraction in 32 bits.
+/// Fraction of the golden ratio, in 32 bits.
 const GOLDEN_RATIO: u32 = 0x9e37_79b9;
 
 /// The parameters of such a filter.
@@ -24,22 +24,22 @@ pub(super) struct FastLocalBloom {
 }
 
 impl FastLocalBloom {
-    /// The filter of `length` bytes of lines whose third byte of metadata is `probes`, if its
-    /// meaning is known.
+    /// Returns the filter with `length` bytes of lines and the number of probes in the third byte
+    /// of metadata, if that is known.
     pub(super) fn new(length: usize, probes: u8) -> Option<Self> {
         let lines = u32::try_from(length / LINE).ok().filter(|&lines| lines > 0)?;
         (1..=30).contains(&probes).then_some(Self { lines, probes: probes.into() })
     }
 
-    /// The line of a key in `block`.
+    /// Returns the line of a key in `block`.
     #[inline(always)]
     fn line<'a>(&self, block: &'a [u8], hash: u64) -> Option<&'a [u8; LINE]> {
         let start = fast_range32(hash as u32, self.lines) as usize * LINE;
         block.get(start..)?.first_chunk()
     }
 
-    /// Makes every probe, without a branch on the outcome of one: a processor that cannot guess the
-    /// outcome loses more time than the probes take, and it goes on to the next key meanwhile.
+    /// Makes every probe, without branching on each outcome: a mispredicted branch costs more time
+    /// than the probes, and without one the processor can start on the next key meanwhile.
     #[inline]
     pub(super) fn may_contain(&self, block: &[u8], hash: u64) -> bool {
         let Some(line) = self.line(block, hash) else { return true };
@@ -53,16 +53,16 @@ impl FastLocalBloom {
     }
 }
 
-/// Whether the bit of a line that the top nine bits of `state` name is set.
+/// Returns whether the bit of a line that the top nine bits of `state` name is set.
 #[inline(always)]
 fn probe(line: &[u8; LINE], state: u32) -> bool {
     let byte = line.get((state >> 26) as usize).copied().unwrap_or_default();
     byte >> (state >> 23 & 7) & 1 != 0
 }
 
-/// How many probes are best at so many thousandths of a bit for each key.
+/// Returns the best number of probes for this many thousandths of a bit per key.
 fn probes_for(millibits_per_key: u32) -> u32 {
-    /// Up to where one probe is best, up to where two are, and so on.
+    /// Upper bounds of the ranges where one probe is best, two are, and so on.
     const BOUNDS: [u32; 12] =
         [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
     let fewer = BOUNDS.partition_point(|&bound| bound < millibits_per_key);
@@ -73,11 +73,10 @@ fn probes_for(millibits_per_key: u32) -> u32 {
     }
 }
 
-/// Builds a FastLocalBloom filter block from the keys of a table or partition, added in their
-/// order.
+/// Builds a FastLocalBloom filter block from the keys of a table or partition, added in order.
 ///
-/// The bytes are those that RocksDB makes of the same keys with `optimize_filters_for_memory` off.
-/// Memory: eight bytes for each key until the filter is finished.
+/// The bytes are those that RocksDB produces for the same keys with `optimize_filters_for_memory`
+/// off. Memory: eight bytes for each key until the filter is finished.
 #[derive(Debug, Clone)]
 pub struct BloomBuilder {
     millibits_per_key: u32,
@@ -122,13 +121,13 @@ impl Hashes {
 }
 
 impl BloomBuilder {
-    /// A builder for so many thousandths of a bit for each key.
+    /// Creates a builder with this many thousandths of a bit per key.
     pub(super) fn new(millibits_per_key: u32) -> Self {
         Self { millibits_per_key, hashes: Hashes::default(), last_prefix: None }
     }
 
-    /// Adds a key, or the prefix of one if only prefixes are filtered. A repetition of what was
-    /// added just before is not counted.
+    /// Adds a key, or its prefix if only prefixes are filtered. A repetition of the last key added
+    /// is not counted.
     pub fn add(&mut self, key: &[u8]) {
         let hash = hash64(key);
         if self.hashes.last != Some(hash) {
@@ -136,8 +135,8 @@ impl BloomBuilder {
         }
     }
 
-    /// Adds a key and its prefix, where both are filtered. Repetitions of the key or prefix before
-    /// are not counted.
+    /// Adds a key and its prefix, if both are filtered. Repetitions of the last key or prefix are
+    /// not counted.
     pub fn add_with_prefix(&mut self, key: &[u8], prefix: &[u8]) {
         let (key, prefix) = (hash64(key), hash64(prefix));
         let (last_key, last_prefix) = (self.hashes.last, self.last_prefix);
@@ -151,12 +150,12 @@ impl BloomBuilder {
         }
     }
 
-    /// How many keys and prefixes were added and counted.
+    /// Returns the number of keys and prefixes that were added and counted.
     pub fn num_entries(&self) -> usize {
         self.hashes.len()
     }
 
-    /// The length in bytes that the block of so many entries has; no entries make an empty block.
+    /// Returns the length of a block of `entries` entries, in bytes; without entries it is empty.
     pub fn block_length(&self, entries: usize) -> usize {
         if entries == 0 {
             return 0;
@@ -166,7 +165,7 @@ impl BloomBuilder {
         length as usize + METADATA_LENGTH
     }
 
-    /// The filter block of everything added; the builder is empty again.
+    /// Returns the filter block of everything added; the builder is empty again.
     pub fn finish(&mut self) -> Vec<u8> {
         self.last_prefix = None;
         let length = self.block_length(self.hashes.len());

@@ -1,8 +1,8 @@
-//! The Bloom filter of tables below `format_version` 5: a 32-bit hash whose remainder chooses a
-//! cache line, and probes that step through the line by the hash rotated.
+//! The Bloom filter of tables below `format_version` 5: the remainder of a 32-bit hash chooses a
+//! cache line, and the probes step through the line by the rotated hash.
 //!
-//! The length of a line is that of the machine that wrote the filter, a power of two. Source:
-//! `util/bloom_impl.h`, `table/block_based/filter_policy.cc`.
+//! The length of a line, a power of two, is the cache line length of the machine that wrote the
+//! filter. Source: `util/bloom_impl.h`, `table/block_based/filter_policy.cc`.
 
 use crate::hash::legacy_bloom_hash;
 
@@ -16,7 +16,7 @@ pub(super) struct LegacyBloom {
 }
 
 impl LegacyBloom {
-    /// The filter of `length` bytes in so many lines, if they divide into them.
+    /// Returns the filter of `length` bytes in `lines` lines, if they divide evenly.
     pub(super) fn new(length: usize, probes: u8, lines: u32) -> Option<Self> {
         let length = u32::try_from(length).ok()?;
         let line = length.checked_div(lines)?;

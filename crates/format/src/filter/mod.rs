@@ -1,6 +1,6 @@
-//! Filters: which keys a table, or a part of it, surely does not hold.
+//! Filters: determine which keys a table, or a part of it, certainly does not contain.
 //!
-//! A filter block is the bits of one of three structures and five bytes that say which:
+//! A filter block consists of the bits of one of three structures and five bytes of metadata:
 //!
 //! ```text
 //! first byte   structure                then
@@ -11,10 +11,10 @@
 //! others       reserved: every key may be there
 //! ```
 //!
-//! A block of five bytes or fewer has no keys at all. Whatever cannot be made sense of answers that
-//! a key may be there, which costs a read and is never wrong; so there is nothing to refuse, and
-//! reading a filter cannot fail. The partitions of a partitioned filter are filter blocks of their
-//! own. Source: `table/block_based/filter_policy.cc`.
+//! A block of five bytes or fewer contains no keys. A filter that is not understood reports that a
+//! key may be present, which costs a read and is never wrong; so reading a filter cannot fail. The
+//! partitions of a partitioned filter are filter blocks themselves. Source:
+//! `table/block_based/filter_policy.cc`.
 
 mod bloom;
 mod legacy_bloom;
@@ -30,10 +30,10 @@ use bloom::FastLocalBloom;
 use legacy_bloom::LegacyBloom;
 use ribbon::Ribbon;
 
-/// The length of what stands behind the bits, in bytes.
+/// Length of the metadata after the bits, in bytes.
 const METADATA_LENGTH: usize = 5;
 
-/// A key to be looked up in filters, hashed once for all of them.
+/// A key to look up in filters, hashed once for all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterKey<'a> {
     key: &'a [u8],
@@ -47,15 +47,15 @@ impl<'a> FilterKey<'a> {
         Self { key, hash: hash64(key) }
     }
 
-    /// The 64-bit hash.
+    /// Returns the 64-bit hash.
     #[inline]
     pub fn hash(&self) -> u64 {
         self.hash
     }
 }
 
-/// Which structure a filter block is and its parameters, without the block: what to keep beside a
-/// cached block.
+/// The structure of a filter block and its parameters, without the block: to be kept with a cached
+/// block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterLayout(Layout);
 
@@ -96,7 +96,7 @@ impl FilterLayout {
     }
 }
 
-/// A filter block that can be asked. Asking allocates nothing; it may be shared between threads.
+/// A filter block that can be queried. Queries allocate nothing; it may be shared between threads.
 #[derive(Debug, Clone, Copy)]
 pub struct FilterReader<'a> {
     block: &'a [u8],
@@ -110,18 +110,18 @@ impl<'a> FilterReader<'a> {
         Self { block, layout: FilterLayout::parse(block) }
     }
 
-    /// The same for a block whose layout was read before, without touching the block.
+    /// Creates a reader from a layout that was read before, without touching the block.
     #[inline]
     pub fn with_layout(block: &'a [u8], layout: FilterLayout) -> Self {
         Self { block, layout }
     }
 
-    /// Which structure it is, and its parameters.
+    /// Returns the structure and its parameters.
     pub fn layout(&self) -> FilterLayout {
         self.layout
     }
 
-    /// Whether `key` may be among the keys and prefixes that were added; false is certain.
+    /// Returns whether `key` may be among the keys and prefixes that were added; false is certain.
     #[inline]
     pub fn may_contain(&self, key: &FilterKey<'_>) -> bool {
         match &self.layout.0 {
@@ -133,11 +133,11 @@ impl<'a> FilterReader<'a> {
         }
     }
 
-    /// Asks for several keys at once and calls `answer` with each key's place in `keys` and whether
-    /// it may be there.
+    /// Queries several keys at once and calls `answer` with each key's index in `keys` and whether
+    /// it may be present.
     ///
-    /// In a Bloom filter the probes of one key do not wait for those of another, so that their
-    /// cache misses overlap.
+    /// In a Bloom filter the probes of different keys are independent, so that their cache misses
+    /// overlap.
     #[inline]
     pub fn may_contain_each(&self, keys: &[FilterKey<'_>], mut answer: impl FnMut(usize, bool)) {
         if let Layout::FastLocalBloom(bloom) = &self.layout.0 {

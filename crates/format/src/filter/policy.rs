@@ -1,4 +1,4 @@
-//! Filter policies: what the options call a filter.
+//! Filter policies: the options that choose a table's filter.
 //!
 //! Source: `table/block_based/filter_policy.cc`.
 
@@ -8,8 +8,8 @@ use crate::{Error, Result};
 
 use super::bloom::BloomBuilder;
 
-/// The name under which the metaindex has the filters of every built-in policy, so that each reads
-/// the others'.
+/// The name of the filters of every built-in policy in the metaindex, so that each can read the
+/// others'.
 pub const COMPATIBILITY_NAME: &str = "rocksdb.BuiltinBloomFilter";
 
 /// The kinds of built-in policies.
@@ -17,13 +17,13 @@ pub const COMPATIBILITY_NAME: &str = "rocksdb.BuiltinBloomFilter";
 pub enum FilterKind {
     /// Bloom filters.
     Bloom,
-    /// Ribbon filters with the false-positive rate that a Bloom filter of these bits has; Bloom
+    /// Ribbon filters with the false-positive rate of a Bloom filter of this many bits; Bloom
     /// filters on the levels before `bloom_before_level`, where a flush is level -1.
     Ribbon {
         /// The first level with Ribbon filters.
         bloom_before_level: i32,
     },
-    /// Reads filters, writes none.
+    /// Reads filters, but writes none.
     ReadOnly,
 }
 
@@ -32,27 +32,27 @@ pub enum FilterKind {
 pub struct FilterPolicy {
     /// The kind.
     pub kind: FilterKind,
-    /// Thousandths of a bit for each key. Zero writes no filters.
+    /// Thousandths of a bit per key. Zero writes no filters.
     millibits_per_key: u32,
 }
 
 impl FilterPolicy {
-    /// Bloom filters of so many bits for each key. Below half a bit there is no filter, below one
-    /// it is one, above 100 (and for what is no number) it is 100, as in RocksDB.
+    /// Creates a policy of Bloom filters with this many bits per key. As in RocksDB, below half a
+    /// bit there is no filter, below one it is one, and above 100 (and for NaN) it is 100.
     pub fn bloom(bits_per_key: f64) -> Self {
         Self { kind: FilterKind::Bloom, millibits_per_key: millibits(bits_per_key) }
     }
 
-    /// Ribbon filters of the false-positive rate of so many Bloom bits for each key.
+    /// Creates a policy of Ribbon filters with the false-positive rate of this many Bloom bits per
+    /// key.
     pub fn ribbon(bits_per_key: f64, bloom_before_level: i32) -> Self {
         let kind = FilterKind::Ribbon { bloom_before_level };
         Self { kind, millibits_per_key: millibits(bits_per_key) }
     }
 
-    /// The policy of an option string, `None` for `nullptr` or nothing: `bloomfilter:10:false`,
-    /// `ribbonfilter:10:-1`, `{id=ribbonfilter:10;bloom_before_level=2;}`,
-    /// `rocksdb.BuiltinBloomFilter`; `rocksdb.BloomFilter` and `rocksdb.RibbonFilter` are other
-    /// names.
+    /// Parses the policy of an option string, `None` for `nullptr` or an empty one:
+    /// `bloomfilter:10:false`, `ribbonfilter:10:-1`, `{id=ribbonfilter:10;bloom_before_level=2;}`,
+    /// `rocksdb.BuiltinBloomFilter`; `rocksdb.BloomFilter` and `rocksdb.RibbonFilter` are aliases.
     ///
     /// # Errors
     /// Unsupported, for policies that are not built in and strings of another form.
@@ -113,7 +113,7 @@ impl FilterPolicy {
         }))
     }
 
-    /// The name in table properties.
+    /// Returns the name in table properties.
     pub const fn name(&self) -> &'static str {
         match self.kind {
             FilterKind::Bloom => "bloomfilter",
@@ -122,19 +122,19 @@ impl FilterPolicy {
         }
     }
 
-    /// Thousandths of a bit for each key; zero writes no filters.
+    /// Returns the thousandths of a bit per key; zero writes no filters.
     pub const fn millibits_per_key(&self) -> u32 {
         self.millibits_per_key
     }
 
-    /// A builder of Bloom filter blocks, or `None` where the policy writes none. RocksDB reads them
-    /// under a Ribbon policy as well.
+    /// Returns a builder of Bloom filter blocks, or `None` if the policy writes none. Under a
+    /// Ribbon policy it also builds Bloom filters, which RocksDB reads.
     pub fn bloom_builder(&self) -> Option<BloomBuilder> {
         (self.millibits_per_key > 0).then(|| BloomBuilder::new(self.millibits_per_key))
     }
 }
 
-/// The policy in the form of OPTIONS files.
+/// Formats the policy as in OPTIONS files.
 impl fmt::Display for FilterPolicy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, rest) = (self.millibits_per_key / 1000, self.millibits_per_key % 1000);
@@ -151,7 +151,7 @@ impl fmt::Display for FilterPolicy {
     }
 }
 
-/// Thousandths of bits, rounded to the nearest with a nudge upwards, as RocksDB does.
+/// Returns thousandths of bits, rounded to the nearest with a slight upward bias, as in RocksDB.
 fn millibits(bits_per_key: f64) -> u32 {
     let bits = match bits_per_key {
         bits if bits < 0.5 => 0.0,

@@ -1,42 +1,42 @@
 //! The Ribbon filter: the solution of a system of linear equations over bits, one for each key.
 //!
-//! A key's hash gives it a place to start at among the slots, 128 coefficients for the slots from
-//! there on, and an expected result. Each column of the solution, combined by the coefficients, has
-//! to give its bit of the result. The columns of 128 slots stand side by side as a block of 128-bit
-//! segments; the first blocks may have one column fewer than the rest. Source:
-//! `util/ribbon_impl.h`, `util/ribbon_alg.h`; Dillinger and Walzer, "Ribbon filter: practically
-//! smaller than Bloom and Xor".
+//! A key's hash gives it a start slot, 128 coefficients for the slots from there on, and an
+//! expected result. Each column of the solution, combined with the coefficients, must yield its bit
+//! of the result. The columns of 128 slots are stored together as a block of 128-bit segments; the
+//! first blocks may have one column fewer than the rest. Source: `util/ribbon_impl.h`,
+//! `util/ribbon_alg.h`; Dillinger and Walzer, "Ribbon filter: practically smaller than Bloom and
+//! Xor".
 
 use crate::hash::fast_range64;
 
-/// The number of coefficients of a key, and of slots in a block.
+/// Number of coefficients of a key, and of slots in a block.
 const WIDTH: u32 = 128;
 /// The length of a segment in bytes.
 const SEGMENT: usize = 16;
-/// The most columns that a solution has.
+/// Maximum number of columns of a solution.
 const MAX_COLUMNS: u32 = 32;
 
 /// Mixes the seed into a hash.
 const REHASH_FACTOR: u64 = 0x6193_d459_236a_3a0d;
-/// Makes coefficients and result of a hash.
+/// Derives coefficients and result from a hash.
 const COEFFICIENT_FACTOR: u64 = 0xc28f_8282_2b65_0bed;
-/// Tells the upper coefficients from the lower.
+/// Makes the upper coefficients differ from the lower.
 const COEFFICIENT_XOR: u64 = 0xc367_844a_6e52_731d;
 
 /// The parameters of such a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ribbon {
-    /// The number of places that a key may start at.
+    /// Number of possible start slots.
     starts: u64,
-    /// The number of columns from `upper_start_block` on; one fewer before it.
+    /// Number of columns from `upper_start_block` on; one fewer before it.
     upper_columns: u32,
     upper_start_block: u32,
     seed: u64,
 }
 
 impl Ribbon {
-    /// The filter of `length` bytes of segments in so many blocks, found with that seed, if it can
-    /// be one.
+    /// Returns the filter with `length` bytes of segments in `blocks` blocks, which was built with
+    /// this seed, if the parameters are valid.
     pub(super) fn new(length: usize, seed: u8, blocks: u32) -> Option<Self> {
         if blocks < 2 {
             return None;
@@ -70,7 +70,7 @@ impl Ribbon {
                 .enumerate()
                 .all(|(column, bits)| parity(bits & left) == (expected >> column) & 1);
         }
-        // The coefficients reach into the next block, which has at least as many columns.
+        // The coefficients extend into the next block, which has at least as many columns.
         let right = coefficients >> (WIDTH - shift);
         let mut next = segments(block, first + columns, columns);
         for column in 0..columns {
@@ -83,7 +83,7 @@ impl Ribbon {
     }
 }
 
-/// `count` segments of `block` from number `first` on; fewer if it ends before.
+/// Returns `count` segments of `block` from number `first` on; fewer if it ends before.
 #[inline(always)]
 fn segments(block: &[u8], first: u32, count: u32) -> impl Iterator<Item = u128> {
     let bytes = block.get(first as usize * SEGMENT..).unwrap_or_default();
@@ -96,7 +96,7 @@ fn parity(bits: u128) -> u32 {
     bits.count_ones() & 1
 }
 
-/// The seed that is mixed into hashes, made of the one that is stored.
+/// Returns the seed that is mixed into hashes, derived from the stored one.
 fn raw_seed(seed: u8) -> u64 {
     let spread = u64::from(seed).wrapping_mul(0xc782_19a2_3eea_dd03);
     let mixed = spread ^ (spread & 0xf0f0_f0f0_f0f0_f0f0) >> 4;

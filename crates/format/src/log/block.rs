@@ -1,19 +1,19 @@
-//! Where a reader's blocks come from, and how far it has come in the one at hand.
+//! The source of a reader's blocks, and the position in the current one.
 
 use std::convert::Infallible;
 
 use super::BLOCK_LENGTH;
 
-/// Gives the bytes of a log from its beginning on.
+/// Provides the bytes of a log from its beginning on.
 pub trait BlockSource {
     /// Why bytes could not be read.
     type Error;
 
-    /// Fills `block` with the next bytes of the log, as many as there are, and answers how many.
-    /// Fewer than `block.len()` say that the log ends with them; the source is not asked again.
+    /// Fills `block` with the next bytes of the log and returns how many there were. Fewer than
+    /// `block.len()` mean that the log ends with them; the source is not called again.
     ///
     /// # Errors
-    /// The source's own. The reader passes them on, and what it gives afterwards is unspecified.
+    /// The source's own. The reader returns them, and what it returns afterwards is unspecified.
     fn fill(&mut self, block: &mut [u8]) -> Result<usize, Self::Error>;
 }
 
@@ -24,7 +24,7 @@ pub struct SliceSource<'a> {
 }
 
 impl<'a> SliceSource<'a> {
-    /// The log that `bytes` are.
+    /// Creates a source for the log in `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
@@ -44,15 +44,15 @@ impl BlockSource for SliceSource<'_> {
     }
 }
 
-/// The block at hand and the place in it.
+/// The current block and the position in it.
 #[derive(Debug)]
 pub(super) struct BlockCursor<S> {
     source: S,
     block: Box<[u8]>,
-    /// How many bytes of the block are filled.
+    /// Number of bytes of the block that are filled.
     length: usize,
     position: usize,
-    /// Where in the log the block ends.
+    /// Offset of the block's end in the log.
     end: u64,
     is_last: bool,
 }
@@ -63,55 +63,55 @@ impl<S: BlockSource> BlockCursor<S> {
         Self { source, block, length: 0, position: 0, end: 0, is_last: false }
     }
 
-    /// Where in the log the next unread byte stands.
+    /// Returns the offset of the next unread byte in the log.
     pub(super) fn offset(&self) -> u64 {
         self.end - (self.length - self.position) as u64
     }
 
-    /// Where in the block the next unread byte stands.
+    /// Returns the offset of the next unread byte in the block.
     pub(super) fn position(&self) -> usize {
         self.position
     }
 
-    /// What has not been read of the block.
+    /// Returns the unread bytes of the block.
     pub(super) fn rest(&self) -> &[u8] {
         self.block.get(self.position..self.length).unwrap_or_default()
     }
 
-    /// The bytes from `start` to `end` of the block.
+    /// Returns the bytes from `start` to `end` of the block.
     pub(super) fn bytes(&self, start: usize, end: usize) -> &[u8] {
         self.block.get(start..end).unwrap_or_default()
     }
 
-    /// Whether the log ends with this block, inside it. A log that ends exactly where a block does
-    /// is found out about by an empty block after it.
+    /// Returns whether the log ends inside this block. A log that ends exactly at the end of a
+    /// block is followed by an empty block.
     pub(super) fn is_last(&self) -> bool {
         self.is_last
     }
 
-    /// Takes the log up again where it ended: `source` gives what comes behind that place.
+    /// Continues after the end of the log: `source` provides the bytes that follow.
     pub(super) fn resume(&mut self, source: S) {
         (self.source, self.is_last) = (source, false);
     }
 
-    /// Goes past `length` bytes of the block.
+    /// Skips `length` bytes of the block.
     pub(super) fn skip(&mut self, length: usize) {
         self.position = (self.position + length).min(self.length);
     }
 
-    /// Goes to the end of the block and answers how many bytes were left.
+    /// Skips to the end of the block and returns the number of bytes skipped.
     pub(super) fn skip_block(&mut self) -> u64 {
         let skipped = self.length - self.position;
         self.position = self.length;
         skipped as u64
     }
 
-    /// Goes to the next block, past what is left of this one; false where this is the last.
+    /// Moves to the next block, skipping the rest of this one; false if this is the last.
     pub(super) fn next_block(&mut self) -> Result<bool, S::Error> {
         if self.is_last {
             return Ok(false);
         }
-        // A log that is taken up again ended inside its block.
+        // A log that is continued ended inside its block.
         let start = self.length % self.block.len();
         (self.position, self.length) = (start, start);
         let room = self.block.get_mut(start..).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a reader finds in a log: records, and everything that is not as a writer left it.
+//! What a reader finds in a log: records, and everything that a writer did not intend.
 
 use std::fmt;
 
@@ -12,29 +12,28 @@ pub enum Event<'a> {
     Record(Record<'a>),
     /// The sizes of user-defined timestamps, which the records after it rely on.
     TimestampSizes(TimestampSizes<'a>),
-    /// What the log says of the one before it.
+    /// What the log records about its predecessor.
     Predecessor(PredecessorWal),
-    /// Bytes that contradict the format. Reading on goes on after them.
+    /// Bytes that contradict the format. The reader continues after them.
     Damage(Damage),
-    /// Bytes that every recovery mode passes over in silence.
+    /// Bytes that every recovery mode skips silently.
     Skipped(Skipped),
-    /// A whole fragment that an earlier use of this file left behind: a recycled log ends before
-    /// it.
+    /// A whole fragment left over from an earlier use of this file: a recycled log ends before it.
     Stale(Stale),
-    /// The log ends before something that was begun in it. The next event is the end.
+    /// The log ends before something in it is complete. The next event is the end.
     Torn(Torn),
     /// The log ends.
     End,
 }
 
-/// A whole record and where it stands.
+/// A whole record and its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// What was logged, put together and decompressed.
+    /// The logged bytes, assembled and decompressed.
     pub payload: &'a [u8],
-    /// Where the record's first header stands, in bytes from the start of the log.
+    /// Offset of the record's first header, in bytes from the start of the log.
     pub start: u64,
-    /// The first byte after the record.
+    /// Offset of the first byte after the record.
     pub end: u64,
 }
 
@@ -47,7 +46,7 @@ pub struct TimestampSizes<'a> {
 impl<'a> TimestampSizes<'a> {
     const ENTRY_LENGTH: usize = 6;
 
-    /// The sizes that the payload holds; `None` if it is not whole or a size is 0, which is never
+    /// Returns the sizes in the payload; `None` if it is incomplete or a size is 0, which is never
     /// recorded.
     pub(super) fn decode(payload: &'a [u8]) -> Option<Self> {
         let sizes = Self { payload };
@@ -68,18 +67,19 @@ impl<'a> TimestampSizes<'a> {
 /// Bytes that contradict the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damage {
-    /// Where it was noticed, in bytes from the start of the log.
+    /// Offset where it was detected, in bytes from the start of the log.
     pub offset: u64,
-    /// How many bytes are dropped for it, those of an unfinished record before it included.
+    /// Number of bytes dropped because of it, including those of an unfinished record before it.
     pub dropped: u64,
-    /// Whether the log has recyclable fragments, so that this may be what an earlier use of the
-    /// file left behind.
+    /// Whether the log has recyclable fragments, so that this may be left over from an earlier use
+    /// of the file.
     pub recycled: bool,
-    /// Whether a fragment of this log is damaged. Without `recycled` always; with it, if a header
-    /// with this log's number stands there, or did before one bit of it changed, or if `followed`.
+    /// Whether a fragment of this log is damaged. Always true without `recycled`; with it, true if
+    /// a header with this log's number is there, or was before one bit of it changed, or if
+    /// `followed`.
     pub own: bool,
-    /// Whether a whole fragment of this log, which is recycled, is among the bytes that are
-    /// dropped, so that the log does not end here.
+    /// Whether the dropped bytes contain a whole fragment of this recycled log, so that the log
+    /// does not end here.
     pub followed: bool,
     /// What is wrong.
     pub reason: DamageReason,
@@ -88,17 +88,17 @@ pub struct Damage {
 /// What is wrong with damaged bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageReason {
-    /// A fragment's checksum is not that of its bytes; the rest of its block is dropped, since its
-    /// length may be wrong.
+    /// A fragment's checksum does not match; the rest of its block is dropped, since its length may
+    /// be wrong.
     Checksum {
-        /// What the header says, unmasked.
+        /// The checksum in the header, unmasked.
         expected: u32,
-        /// What the bytes have.
+        /// The checksum of the bytes.
         found: u32,
     },
-    /// A fragment's length goes past the end of its block.
+    /// A fragment's length exceeds its block.
     Length {
-        /// The length that the header says, in bytes.
+        /// The length in the header, in bytes.
         stated: u16,
     },
     /// A fragment of a type that is neither known nor ignorable.
@@ -115,15 +115,15 @@ pub enum DamageReason {
     Interrupted(u8),
     /// A recyclable fragment in a log that began without one.
     UnexpectedRecyclable,
-    /// A second record that says how the log is compressed.
+    /// A second record that states the log's compression.
     CompressionRepeated,
-    /// A record that says how the log is compressed, after others.
+    /// A record that states the log's compression, after other records.
     CompressionNotFirst,
     /// A compression that no log can have; 0 also stands for a record too short to hold one.
     CompressionUnsupported(u32),
-    /// A record about the log before that is too short.
+    /// A record about the predecessor log that is too short.
     PredecessorMalformed,
-    /// A record of timestamp sizes that is not whole, or with a size of 0.
+    /// A record of timestamp sizes that is incomplete, or with a size of 0.
     TimestampSizesMalformed,
 }
 
@@ -156,27 +156,27 @@ impl fmt::Display for DamageReason {
     }
 }
 
-/// Bytes that are passed over in silence.
+/// Bytes that are skipped silently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Skipped {
-    /// Where they begin, in bytes from the start of the log.
+    /// Offset of the bytes, from the start of the log.
     pub offset: u64,
-    /// How many they are, those of an unfinished record before them included.
+    /// Number of bytes, including those of an unfinished record before them.
     pub dropped: u64,
-    /// Whether a fragment may be among them: of zeros, if other bytes follow them in their block,
-    /// or in a recycled log a fragment of this log; of other bytes, if they belong to a record.
+    /// Whether they may contain a fragment. For zeros: other bytes follow them in their block, or
+    /// in a recycled log a fragment of this log. For other bytes: they belong to a record.
     pub lossy: bool,
     /// Why they are skipped.
     pub reason: SkippedReason,
 }
 
-/// Why bytes are passed over in silence.
+/// Why bytes are skipped silently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SkippedReason {
     /// Space that was allocated and never written, up to the end of its block.
     Zeros,
-    /// A record of an unknown type that may be ignored, [`super::PADDING_TYPE`] for one. It ends a
-    /// record that was in fragments, which is dropped with it.
+    /// A record of an unknown type that may be ignored, such as [`super::PADDING_TYPE`]. It ends a
+    /// fragmented record, which is dropped with it.
     Ignorable(u8),
     /// A fragment that does not decompress although its checksum is right; the rest of its block is
     /// dropped.
@@ -184,7 +184,7 @@ pub enum SkippedReason {
 }
 
 impl fmt::Display for SkippedReason {
-    /// What is wrong where [`Skipped::lossy`] says that a fragment may be lost.
+    /// Describes the problem if [`Skipped::lossy`] is set.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Zeros => f.write_str("unwritten space before what was written"),
@@ -197,42 +197,42 @@ impl fmt::Display for SkippedReason {
 /// A whole fragment with another log's number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stale {
-    /// Where it begins, in bytes from the start of the log.
+    /// Offset of the fragment, in bytes from the start of the log.
     pub offset: u64,
-    /// How many bytes of an unfinished record before it are dropped.
+    /// Number of bytes of an unfinished record before it that are dropped.
     pub dropped: u64,
-    /// Whether it stands inside a record, which is then incomplete.
+    /// Whether it is inside a record, which is then incomplete.
     pub in_record: bool,
-    /// Whether that number is lower than the log's own: the file was an earlier log's before.
+    /// Whether its number is lower than the log's own: the file belonged to an earlier log.
     pub is_older: bool,
 }
 
-/// The end of a log that came too early.
+/// The premature end of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Torn {
-    /// Where the part that is incomplete begins, in bytes from the start of the log.
+    /// Offset of the incomplete part, in bytes from the start of the log.
     pub offset: u64,
-    /// How many bytes are dropped, those of an unfinished record before them included.
+    /// Number of bytes dropped, including those of an unfinished record before them.
     pub dropped: u64,
-    /// Whether what is incomplete is of this log, as [`Damage::own`] says it of damage.
+    /// Whether the incomplete part belongs to this log, in the sense of [`Damage::own`].
     pub own: bool,
-    /// What the log ends inside.
+    /// The structure that the log ends inside.
     pub reason: TornReason,
 }
 
-/// What a log ends inside.
+/// The structure that a log ends inside.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TornReason {
     /// A fragment's header.
     Header,
-    /// Zeros too few for a header: space that was allocated and never written.
+    /// Too few zeros for a header: space that was allocated and never written.
     ZeroPadding,
     /// A fragment's payload.
     Payload,
     /// A record, after a whole fragment of it.
     Record,
-    /// A write of which a part was never written. No reader finds that by itself: it takes a look
-    /// at what is zeros.
+    /// A write of which a part never reached the disk. No reader detects that alone: a separate
+    /// check looks for zeros.
     Unwritten,
 }
 

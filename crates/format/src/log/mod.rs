@@ -1,7 +1,7 @@
 //! The record log: the format of write-ahead logs and MANIFESTs.
 //!
-//! A log is cut into blocks of 32 KiB. A record stands in one fragment, or in several where it
-//! meets a block's end:
+//! A log is divided into blocks of 32 KiB. A record is stored in one fragment, or in several if it
+//! crosses the end of a block:
 //!
 //! ```text
 //! block    := fragment*, trailer          the trailer is zeros, shorter than a header
@@ -16,14 +16,14 @@
 //! |---|---|
 //! | 0 | with length 0: space that was never written; the rest of its block is skipped |
 //! | 1, 2, 3, 4 | a whole record; the first, a middle, the last fragment of one |
-//! | 5, 6, 7, 8 | the same with a log number, which tells an earlier use of the file apart |
+//! | 5, 6, 7, 8 | the same with a log number, which distinguishes earlier uses of the file |
 //! | 9 | the records after it are compressed; fixed32 compression type |
 //! | 10, 11 | timestamp sizes: (fixed32 column family, fixed16 size)*; 11 is recyclable |
 //! | 130, 131 | the log before: fixed64 number, size, last sequence; 131 is recyclable |
 //! | others | with bit 7 set: ignored after their checksum was checked; else damage |
 //!
-//! In a compressed log every record is one zstd frame with a checksum, cut into fragments; records
-//! of types 9, 10, 11, 130 and 131 are never compressed. Source: `db/log_format.h`,
+//! In a compressed log every record is one zstd frame with a checksum, split into fragments;
+//! records of types 9, 10, 11, 130 and 131 are never compressed. Source: `db/log_format.h`,
 //! `db/log_reader.cc`, `db/log_writer.cc`.
 
 mod block;
@@ -57,13 +57,13 @@ pub const HEADER_LENGTH: usize = 7;
 /// The length of a fragment's header with a log number, in bytes.
 pub const RECYCLABLE_HEADER_LENGTH: usize = 11;
 
-/// The type of a record that readers ignore, with which a log is filled up to a boundary.
+/// The type of a record that readers ignore, which fills a log up to a boundary.
 ///
-/// Not every ignorable type would do: RocksDB 11.8 gives 132 to 137 a meaning inside its reader,
-/// and takes a record of type 132 for the end of the log.
+/// Not every ignorable type is suitable: RocksDB 11.8 uses 132 to 137 inside its reader, and treats
+/// a record of type 132 as the end of the log.
 pub const PADDING_TYPE: u8 = 254;
 
-/// The number of zstd where a log says how it is compressed; the one algorithm that compresses
+/// The number of zstd in the record that states a log's compression; no other algorithm compresses
 /// logs.
 pub const ZSTD: u32 = 7;
 
@@ -86,7 +86,7 @@ mod fragment_type {
     /// Set in types that a reader may ignore if it does not know them.
     pub(super) const IGNORABLE: u8 = 0x80;
 
-    /// Whether fragments of that type carry a log number.
+    /// Returns whether fragments of that type carry a log number.
     pub(super) fn is_recyclable(kind: u8) -> bool {
         matches!(
             kind,
@@ -94,7 +94,7 @@ mod fragment_type {
         )
     }
 
-    /// Whether fragments of that type stay as they are in a compressed log.
+    /// Returns whether fragments of this type are not compressed in a compressed log.
     pub(super) fn is_never_compressed(kind: u8) -> bool {
         matches!(
             kind,
@@ -107,15 +107,15 @@ mod fragment_type {
     }
 }
 
-/// What a log says of the one before it, so that a missing or shortened log is noticed
+/// What a log records about its predecessor, so that a missing or truncated log is detected
 /// (`track_and_verify_wals`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PredecessorWal {
-    /// The number of the log before.
+    /// The predecessor's number.
     pub log_number: u64,
     /// Its length in bytes.
     pub size: u64,
-    /// The sequence number of its last batch; 0 if it held none.
+    /// Sequence number of its last batch; 0 if it contained none.
     pub last_sequence: Sequence,
 }
 
@@ -139,8 +139,8 @@ impl PredecessorWal {
     }
 }
 
-/// Makes a checksum fit to be stored beside the bytes it is of: a CRC of bytes that hold their own
-/// CRC is a constant.
+/// Masks a checksum so that it can be stored with the bytes it covers: a CRC of bytes that contain
+/// their own CRC is a constant.
 fn mask_crc(crc: u32) -> u32 {
     crc.rotate_right(15).wrapping_add(0xa282_ead8)
 }

@@ -1,12 +1,12 @@
 //! Reads a log record by record.
 //!
-//! The reader knows nothing of recovery modes: it says what it finds, and
-//! [`super::RecoveryMode::verdict`] says what to make of it. Read on after damage, it does what the
-//! mode that skips any corruption needs; the other modes stop there.
+//! The reader does not know recovery modes: it reports what it finds, and
+//! [`super::RecoveryMode::verdict`] decides what to do. Continuing after damage is meant for the
+//! mode that skips any corruption; the other modes stop there.
 //!
-//! Where a fragment's checksum or length is wrong, the rest of its block is dropped: the next
-//! header's place is not known, and bytes that only look like a record must not be taken for one.
-//! Memory is bounded by one block and the longest record.
+//! If a fragment's checksum or length is wrong, the rest of its block is dropped: the offset of the
+//! next header is unknown, and bytes that only resemble a record must not be taken for one. Memory
+//! is bounded by one block and the longest record.
 
 use std::ops::Range;
 
@@ -23,25 +23,25 @@ use crate::varint::Reader;
 /// Reads a log record by record. Source: `db/log_reader.cc`.
 pub struct RecordReader<S> {
     cursor: BlockCursor<S>,
-    /// The low half of the log's number, which recyclable fragments carry.
+    /// Low half of the log's number, which recyclable fragments carry.
     log_number: u32,
-    /// A recyclable fragment was seen that is whole or carries the log's number.
+    /// Whether a recyclable fragment was seen that is whole or carries the log's number.
     recycled: bool,
-    /// A whole record was read.
+    /// Whether a whole record was read.
     any_record: bool,
     compression_stated: bool,
     decompressor: Option<Decompressor>,
-    /// The payload so far of the record at hand.
+    /// Payload so far of the current record.
     partial: Vec<u8>,
-    /// Where the record at hand began, if one did.
+    /// Offset of the current record, if one has begun.
     partial_start: Option<u64>,
     /// A fragment whose predecessor's damage had to be reported first.
     pending: Option<Fragment>,
-    /// The last event was a record, so that `partial` and the decompressor begin afresh.
+    /// Whether the last event was a record, so that `partial` and the decompressor start over.
     record_done: bool,
 }
 
-/// Where the bytes of a fragment or record stand.
+/// The location of the bytes of a fragment or record.
 #[derive(Debug, Clone)]
 enum Place {
     Block(Range<usize>),
@@ -49,7 +49,7 @@ enum Place {
     Partial,
 }
 
-/// A fragment whose checksum is right.
+/// A fragment with a valid checksum.
 #[derive(Debug)]
 struct Fragment {
     kind: u8,
@@ -57,7 +57,7 @@ struct Fragment {
     payload: Place,
 }
 
-/// What stands at the cursor.
+/// What is at the cursor.
 enum Physical {
     Fragment(Fragment),
     Zeros { offset: u64, length: u64, lossy: bool },
@@ -76,9 +76,9 @@ enum Found {
 }
 
 impl<S: BlockSource> RecordReader<S> {
-    /// Reads the log that `source` gives from its beginning. `log_number` is the number in the
-    /// file's name; records that carry another are left over from an earlier use of the file. For a
-    /// MANIFEST it does not matter.
+    /// Creates a reader of the log that `source` provides from its beginning. `log_number` is the
+    /// number in the file's name; records that carry another are left over from an earlier use of
+    /// the file. For a MANIFEST it does not matter.
     pub fn new(source: S, log_number: u64) -> Self {
         Self {
             cursor: BlockCursor::new(source),
@@ -94,20 +94,19 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Where the next unread byte stands, in bytes from the start of the log: after a record, its
+    /// Returns the offset of the next unread byte, from the start of the log: after a record, its
     /// end.
     pub fn offset(&self) -> u64 {
         self.cursor.offset()
     }
 
-    /// Takes the log up again, after [`Event::End`], once it has become longer: `source` gives the
-    /// bytes from [`RecordReader::offset`] on. What was read before is not read again, of a
-    /// compressed log either.
+    /// Continues after [`Event::End`], once the log has grown: `source` provides the bytes from
+    /// [`RecordReader::offset`] on. Earlier bytes are not read again, even in a compressed log.
     pub fn resume(&mut self, source: S) {
         self.cursor.resume(source);
     }
 
-    /// The next thing in the log; after [`Event::End`] it stays there.
+    /// Returns the next event; after [`Event::End`] it is always the end.
     ///
     /// # Errors
     /// The source's own.
@@ -187,11 +186,11 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Takes a fragment into the record at hand; `None` while that is not complete.
+    /// Adds a fragment to the current record; `None` while that is incomplete.
     fn take(&mut self, fragment: Fragment) -> Option<Found> {
         use fragment_type::*;
         let begins = matches!(fragment.kind, FULL | FIRST | RECYCLABLE_FULL | RECYCLABLE_FIRST);
-        // An empty first fragment at the end of a block comes from old writers, and is no loss.
+        // Old writers put an empty first fragment at the end of a block, which is no loss.
         if begins && !self.partial.is_empty() {
             let offset = fragment.offset;
             self.pending = Some(fragment);
@@ -220,7 +219,7 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Takes a fragment that is a record of its own about the log.
+    /// Handles a fragment that is a record about the log itself.
     fn take_other(&mut self, fragment: Fragment) -> Option<Found> {
         use fragment_type::*;
         let length = self.bytes(&fragment.payload).len() as u64;
@@ -257,7 +256,7 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Begins to decompress; answers what is wrong with the record that asks for it.
+    /// Enables decompression; returns what is wrong with the record that requests it.
     fn set_compression(&mut self, payload: &Place) -> Option<DamageReason> {
         let kind = Reader::new(self.bytes(payload)).fixed32("compression type").unwrap_or(0);
         if kind != ZSTD {
@@ -276,12 +275,12 @@ impl<S: BlockSource> RecordReader<S> {
         Found::Record { payload, start, end: self.cursor.offset() }
     }
 
-    /// Damage of `length` bytes of this log, which takes the unfinished record before it along.
+    /// Returns damage of `length` bytes of this log, which drops the unfinished record before it.
     fn damage(&mut self, offset: u64, length: u64, reason: DamageReason) -> Found {
         self.damage_of(offset, length, Traces::OF_ITS_OWN_FILE, reason)
     }
 
-    /// Damage of `length` bytes, which takes the unfinished record before it along.
+    /// Returns damage of `length` bytes, which drops the unfinished record before it.
     fn damage_of(
         &mut self,
         offset: u64,
@@ -295,7 +294,7 @@ impl<S: BlockSource> RecordReader<S> {
         Found::Event(Event::Damage(Damage { offset, dropped, recycled, own, followed, reason }))
     }
 
-    /// Gives up the record at hand and answers how many bytes of it there were.
+    /// Drops the current record and returns the number of its bytes.
     fn drop_partial(&mut self) -> u64 {
         let dropped = self.partial.len() as u64;
         self.partial.clear();
@@ -324,11 +323,11 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Reads the fragment at the cursor, or what stands there instead.
+    /// Reads the fragment, or whatever else is at the cursor.
     fn read_physical(&mut self) -> Result<Physical, S::Error> {
         loop {
-            // What is left of a block is its trailer if it is too short for the header that would
-            // begin there.
+            // The rest of a block is its trailer if it is too short for the header that would begin
+            // there.
             let kind = self.cursor.rest().get(HEADER_LENGTH - 1).copied();
             let recyclable = kind.is_some_and(fragment_type::is_recyclable);
             if recyclable && self.any_record && !self.recycled {
@@ -347,7 +346,7 @@ impl<S: BlockSource> RecordReader<S> {
                 continue;
             }
             self.cursor.skip_block();
-            // So few bytes do not say whose they are.
+            // So few bytes do not identify their log.
             let own = !self.recycled;
             return Ok(match (length, is_zero) {
                 (0, _) => Physical::End { offset },
@@ -359,7 +358,7 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Reads the fragment at the cursor, whose header is there whole.
+    /// Reads the fragment at the cursor, whose header is complete.
     fn read_fragment(&mut self, header: &Header) -> Physical {
         let offset = self.cursor.offset();
         self.recycled |= header.log_number == Some(self.log_number);
@@ -389,10 +388,10 @@ impl<S: BlockSource> RecordReader<S> {
         self.decompress(header.kind, offset, range)
     }
 
-    /// What stands at the cursor if its header says that it reaches further than the block.
+    /// Returns what is at the cursor if its header claims a length beyond the block.
     fn reach_past_block(&mut self, header: &Header) -> Physical {
         let (offset, traces) = (self.cursor.offset(), self.traces());
-        // Where a log ends inside a fragment, its length is right, and nothing follows.
+        // If a log ends inside a fragment, its length is correct, and nothing follows.
         let is_cut = self.cursor.is_last()
             && !traces.followed
             && !trace::is_one_bit_off(self.cursor.rest(), self.log_number);
@@ -405,8 +404,8 @@ impl<S: BlockSource> RecordReader<S> {
         Physical::Damage { offset, length, traces, reason }
     }
 
-    /// What there is of this log at the cursor, where something is not as it should be, and behind
-    /// it in its block.
+    /// Returns the traces of this log at the cursor, where something is wrong, and after it in its
+    /// block.
     fn traces(&self) -> Traces {
         match self.recycled {
             true => Traces::of(self.cursor.rest(), self.log_number),
@@ -414,7 +413,7 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Whether a fragment may be among what follows the header of zeros at the cursor in its block.
+    /// Returns whether a fragment may follow, in its block, the header of zeros at the cursor.
     fn loses_behind_zeros(&self) -> bool {
         match self.recycled {
             true => trace::holds_fragment_of(self.cursor.rest(), self.log_number),
@@ -437,7 +436,7 @@ impl<S: BlockSource> RecordReader<S> {
     }
 }
 
-/// The checksum that was masked for storage.
+/// Returns the original of a masked checksum.
 fn unmask_crc(masked: u32) -> u32 {
     masked.wrapping_sub(0xa282_ead8).rotate_left(15)
 }

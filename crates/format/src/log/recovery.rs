@@ -1,4 +1,4 @@
-//! What a recovery mode makes of what a reader finds.
+//! The decisions of each recovery mode on what a reader finds.
 
 use super::event::{DamageReason, Event, Stale};
 
@@ -9,31 +9,31 @@ use super::event::{DamageReason, Event, Stale};
 pub enum RecoveryMode {
     /// A log may end before its last record is complete; anything else is an error.
     TolerateCorruptedTailRecords,
-    /// Nothing may be wrong, not even at the end.
+    /// Any problem is an error, even at the end.
     AbsoluteConsistency,
-    /// Everything before the first thing that is wrong is recovered, nothing after it.
+    /// Everything before the first problem is recovered, nothing after it.
     #[default]
     PointInTime,
-    /// Every record that can be read is recovered, whatever lies between.
+    /// Every readable record is recovered, whatever lies between.
     SkipAnyCorruptedRecords,
 }
 
-/// What is to be done after an event.
+/// What to do after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Take the event and read on.
+    /// Accept the event and continue reading.
     Continue,
-    /// This log ends here as it may; the next one follows.
+    /// This log ends here, which is permitted; the next one follows.
     End,
-    /// Replay ends here. Later logs are left out, but for one whose first batch has the very next
-    /// sequence number: then nothing is missing, and replay goes on with it.
+    /// Replay ends here. Later logs are ignored, except one whose first batch has the very next
+    /// sequence number: then nothing is missing, and replay continues with it.
     StopReplay,
     /// The database cannot be opened in this mode.
     Fail,
 }
 
 impl RecoveryMode {
-    /// What this mode does after `event`, the first of its log that is not answered by
+    /// Returns what this mode does after `event`, the first of its log whose verdict is not
     /// [`Verdict::Continue`].
     pub fn verdict(self, event: &Event<'_>) -> Verdict {
         match event {
@@ -60,8 +60,8 @@ impl RecoveryMode {
         }
     }
 
-    /// The log ends too early: what a crash leaves behind, but also a hole if a later log has
-    /// records.
+    /// Returns the verdict on a log that ends too early: a crash leaves such a log, but if a later
+    /// log has records, something is missing.
     fn torn(self) -> Verdict {
         match self {
             Self::TolerateCorruptedTailRecords | Self::SkipAnyCorruptedRecords => Verdict::End,
@@ -70,7 +70,7 @@ impl RecoveryMode {
         }
     }
 
-    /// The log ends before what an earlier use of its file left behind.
+    /// Returns the verdict on a log that ends before leftovers of an earlier use of its file.
     fn stale(self, stale: Stale) -> Verdict {
         match self {
             Self::SkipAnyCorruptedRecords => Verdict::Continue,

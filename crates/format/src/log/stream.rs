@@ -1,4 +1,4 @@
-//! zstd as compressed logs use it: a frame with a checksum for each record, decompressed fragment
+//! zstd as used by compressed logs: a frame with a checksum for each record, decompressed fragment
 //! by fragment.
 
 use zstd::zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective};
@@ -19,7 +19,7 @@ impl Compressor {
         Ok(Self { context, output: Vec::new() })
     }
 
-    /// The frame of `payload`; an empty payload stays empty.
+    /// Returns the frame of `payload`; an empty payload stays empty.
     pub(super) fn compress(&mut self, payload: &[u8]) -> Result<&[u8]> {
         self.output.clear();
         if !payload.is_empty() {
@@ -30,7 +30,7 @@ impl Compressor {
     }
 }
 
-/// Decompresses the fragments of a log in order; what it knows goes from one to the next.
+/// Decompresses the fragments of a log in order, with state that carries over from one to the next.
 pub(super) struct Decompressor {
     context: DCtx<'static>,
     output: Vec<u8>,
@@ -41,14 +41,14 @@ impl Decompressor {
         Self { context: DCtx::create(), output: Vec::new() }
     }
 
-    /// Forgets a frame that is not finished.
+    /// Discards an unfinished frame.
     pub(super) fn reset(&mut self) {
         // Fails only for parameters that are changed in the middle of a frame; none are.
         let _ = self.context.reset(ResetDirective::SessionOnly);
     }
 
-    /// Decompresses a fragment into [`Decompressor::output`]; false where zstd refuses it. An empty
-    /// one is empty.
+    /// Decompresses a fragment into [`Decompressor::output`]; false if zstd rejects it. An empty
+    /// fragment gives empty output.
     #[must_use]
     pub(super) fn decompress(&mut self, fragment: &[u8]) -> bool {
         self.output.clear();
@@ -63,14 +63,14 @@ impl Decompressor {
                 self.reset();
                 return false;
             }
-            // zstd holds back what had no room, so a full buffer may be followed by more without
-            // further input.
+            // zstd retains output that did not fit, so a full buffer may be followed by more
+            // without further input.
             more = input.pos() < fragment.len() || output.pos() - filled == room;
         }
         true
     }
 
-    /// What the last fragment decompressed to.
+    /// Returns the decompressed last fragment.
     pub(super) fn output(&self) -> &[u8] {
         &self.output
     }

@@ -1,14 +1,14 @@
-//! What bytes that are no whole fragment give away of the log that they stand in.
+//! Traces of a log in bytes that are no whole fragment of it.
 //!
-//! A recycled log ends before whatever its file held earlier, which may look like anything: where a
-//! fragment is not as it should be, the log ends, unless something there is of this log. That is
-//! so if a header carries the log's number, or did before one of its bits changed, or if a whole
-//! fragment with that number stands further on.
+//! A recycled log ends before the old contents of its file, which may be any bytes: at an invalid
+//! fragment the log ends, unless the bytes there show traces of this log. They do if a header
+//! carries the log's number, or did before one of its bits changed, or if a whole fragment with
+//! that number follows.
 
 use super::{HEADER_LENGTH, PADDING_TYPE, RECYCLABLE_HEADER_LENGTH, fragment_type, mask_crc};
 use crate::varint::Reader;
 
-/// Where a header holds what its checksum does not stand for, in bits: length, type and log number.
+/// The range of bits in a header for length, type and log number, as opposed to the checksum.
 const MEANING: std::ops::Range<usize> = 32..8 * RECYCLABLE_HEADER_LENGTH;
 
 /// A fragment's header.
@@ -21,7 +21,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// The header at the start of `bytes`; `None` where they end inside it.
+    /// Returns the header at the start of `bytes`; `None` if it is incomplete.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(bytes);
         let masked_crc = reader.fixed32("log record header").ok()?;
@@ -34,7 +34,7 @@ impl Header {
         Some(Self { masked_crc, length, kind, log_number })
     }
 
-    /// Its own length, in bytes.
+    /// Returns the header's own length, in bytes.
     pub(super) fn header_length(&self) -> usize {
         match self.log_number {
             Some(_) => RECYCLABLE_HEADER_LENGTH,
@@ -42,24 +42,25 @@ impl Header {
         }
     }
 
-    /// The length of the fragment, header included, in bytes.
+    /// Returns the length of the fragment, header included, in bytes.
     pub(super) fn fragment_length(&self) -> usize {
         self.header_length() + usize::from(self.length)
     }
 
-    /// The checksum of the fragment at the start of `bytes`, whose header this is; `None` where
-    /// they end inside it. The length is not covered: it says what is.
+    /// Returns the checksum of the fragment at the start of `bytes`, which has this header; `None`
+    /// if it is incomplete. The checksum does not cover the length, which determines what it
+    /// covers.
     pub(super) fn crc_of(&self, bytes: &[u8]) -> Option<u32> {
         Some(crc32c::crc32c(bytes.get(HEADER_LENGTH - 1..self.fragment_length())?))
     }
 
-    /// Whether the fragment at the start of `bytes`, whose header this is, is whole and as it was
-    /// written.
+    /// Returns whether the fragment at the start of `bytes`, which has this header, is complete and
+    /// unchanged.
     pub(super) fn is_sound(&self, bytes: &[u8]) -> bool {
         self.crc_of(bytes).is_some_and(|crc| mask_crc(crc) == self.masked_crc)
     }
 
-    /// Whether a writer of log `log_number` may have written it.
+    /// Returns whether a writer of log `log_number` may have written it.
     fn is_of(&self, log_number: u32) -> bool {
         let written = matches!(
             self.kind,
@@ -73,8 +74,8 @@ impl Header {
     }
 }
 
-/// Whether `bytes` begin with a fragment of log `log_number` of which one bit of length, type or
-/// log number has changed.
+/// Returns whether `bytes` begin with a fragment of log `log_number` of which one bit of length,
+/// type or log number has changed.
 pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
     let mut mended = bytes.to_vec();
     let flip = |bytes: &mut [u8], bit: usize| {
@@ -93,7 +94,7 @@ pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
     })
 }
 
-/// What there is of a log where its next fragment should begin.
+/// The traces of a log at the place where its next fragment should begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Traces {
     /// As [`Damage::own`](super::Damage::own).
@@ -103,10 +104,10 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Those of a log that is not recycled, whose file holds nothing else.
+    /// The traces of a log that is not recycled, whose file contains nothing else.
     pub(super) const OF_ITS_OWN_FILE: Self = Self { own: true, followed: false };
 
-    /// What there is in `bytes` of the recycled log `log_number`.
+    /// Returns the traces of the recycled log `log_number` in `bytes`.
     pub(super) fn of(bytes: &[u8], log_number: u32) -> Self {
         let claims =
             Header::parse(bytes).is_some_and(|header| header.log_number == Some(log_number));
@@ -115,10 +116,10 @@ impl Traces {
     }
 }
 
-/// The payloads of whole records in one fragment, not recyclable, that begin anywhere in `bytes`,
-/// whatever stands before them: where a header is lost, a reader drops the rest of its block.
+/// Returns the payloads of whole, not recyclable records in one fragment that begin anywhere in
+/// `bytes`, whatever precedes them: after an invalid header, a reader drops the rest of its block.
 ///
-/// A record may hold another's bytes, which are found, too.
+/// A record may contain another's bytes, which are also found.
 pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     (0..bytes.len()).filter_map(move |at| {
         let fragment = bytes.get(at..)?;
@@ -128,7 +129,7 @@ pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// Whether a whole fragment that carries `log_number` begins anywhere in `bytes`.
+/// Returns whether a whole fragment that carries `log_number` begins anywhere in `bytes`.
 pub(super) fn holds_fragment_of(bytes: &[u8], log_number: u32) -> bool {
     let number = log_number.to_le_bytes();
     let headers = bytes.windows(RECYCLABLE_HEADER_LENGTH).enumerate();

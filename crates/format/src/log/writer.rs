@@ -1,17 +1,17 @@
 //! Turns records into the bytes of a log.
 //!
-//! The writer appends to a buffer of the caller's and remembers only where in its block the log
-//! ends, so several records can go to the disk in one write. Once its buffers are warm it allocates
-//! nothing.
+//! The writer appends to a buffer of the caller's and keeps only the log's end in its block, so
+//! several records can be written to disk at once. It allocates nothing once its buffers have
+//! grown.
 //!
 //! # Padding
 //!
-//! A log that is written with direct I/O ends each synced group on a boundary of 4 KiB, so that a
-//! block that holds an acknowledged byte is never written again. The rest of the last block is one
-//! record of [`PADDING_TYPE`], which readers ignore; it stands only between whole records, because
-//! it would end one that is in fragments. A gap too short for it takes a further 4 KiB, except at
-//! the end of a block, where zeros are what readers expect or pass over. In a compressed log
-//! readers decompress the padding too, so its payload is empty or one skippable zstd frame.
+//! A log that is written with direct I/O ends each synced group at a boundary of 4 KiB, so that a
+//! block with an acknowledged byte is never written again. The rest of the last block is one record
+//! of [`PADDING_TYPE`], which readers ignore; it is only placed between whole records, because it
+//! would end a fragmented one. A gap too short for it is extended by 4 KiB, except at the end of a
+//! block, where readers expect or skip zeros. In a compressed log readers also decompress the
+//! padding, so its payload is empty or one skippable zstd frame.
 
 use super::stream::Compressor;
 use super::{
@@ -24,14 +24,14 @@ use crate::varint::put_fixed32;
 /// The boundary that [`Writer::pad`] fills up to, in bytes: the alignment of direct I/O.
 const PADDING_ALIGNMENT: usize = 4096;
 
-/// The length of a skippable zstd frame's header, in bytes: its magic number and the length of what
-/// follows.
+/// Length of a skippable zstd frame's header, in bytes: its magic number and the length of its
+/// contents.
 const SKIPPABLE_HEADER_LENGTH: usize = 8;
 
 /// The magic number of a skippable zstd frame.
 const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
 
-/// Turns records into the bytes of a log. Source: `db/log_writer.cc`.
+/// Encodes records into the bytes of a log. Source: `db/log_writer.cc`.
 pub struct Writer {
     log_number: u32,
     recyclable: bool,
@@ -48,15 +48,15 @@ impl Writer {
         Self::resume(log_number, recyclable, 0)
     }
 
-    /// Goes on with a log that is `offset` bytes long and not compressed.
+    /// Continues a log that is `offset` bytes long and not compressed.
     pub fn resume(log_number: u64, recyclable: bool, offset: u64) -> Self {
         Self { log_number: log_number as u32, recyclable, offset, compressor: None }
     }
 
-    /// Begins a log of compressed records and appends the record that says so.
+    /// Begins a log of compressed records and appends the record that states the compression.
     ///
     /// # Errors
-    /// Unsupported, if zstd refuses to begin.
+    /// Unsupported, if zstd cannot be initialised.
     pub fn new_compressed(log_number: u64, recyclable: bool, out: &mut Vec<u8>) -> Result<Self> {
         let mut writer = Self::new(log_number, recyclable);
         writer.put_fragment(fragment_type::SET_COMPRESSION, &ZSTD.to_le_bytes(), out);
@@ -64,7 +64,7 @@ impl Writer {
         Ok(writer)
     }
 
-    /// The length of the log so far, in bytes.
+    /// Returns the length of the log so far, in bytes.
     pub fn offset(&self) -> u64 {
         self.offset
     }
@@ -72,7 +72,7 @@ impl Writer {
     /// Appends a record to `out`.
     ///
     /// # Errors
-    /// Unsupported, if zstd refuses to compress it; nothing is appended then.
+    /// Unsupported, if zstd cannot compress it; nothing is appended then.
     pub fn add_record(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self.compressor.take() {
             None => self.put_record(payload, out),
@@ -86,9 +86,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Appends what is known of the log before this one. It comes before the first record.
+    /// Appends the record about this log's predecessor. It must precede the first record.
     pub fn add_predecessor(&mut self, predecessor: PredecessorWal, out: &mut Vec<u8>) {
-        // Such a record is never in fragments.
+        // Such a record is never fragmented.
         if self.room() < self.header_length() + PredecessorWal::LENGTH {
             self.put_zeros(self.room(), out);
         }
@@ -102,14 +102,14 @@ impl Writer {
         self.end_fragment(start, out);
     }
 
-    /// Appends padding, so that the log's length becomes a multiple of 4096; nothing where it is
-    /// one. See the module's text.
+    /// Appends padding, so that the log's length becomes a multiple of 4096; nothing if it is one.
+    /// See the module documentation.
     pub fn pad(&mut self, out: &mut Vec<u8>) {
         let zeros = self.pad_but_zeros(out);
         out.resize(out.len() + zeros, 0);
     }
 
-    /// As [`Writer::pad`], but for the zeros at the end of the padding; answers how many these are.
+    /// As [`Writer::pad`], but without the zeros at the end of the padding; returns their number.
     pub fn pad_but_zeros(&mut self, out: &mut Vec<u8>) -> usize {
         let mut gap = self.room() % PADDING_ALIGNMENT;
         if gap == 0 {
@@ -135,7 +135,7 @@ impl Writer {
         zeros
     }
 
-    /// Whether one padding record can fill `gap` bytes.
+    /// Returns whether one padding record can fill `gap` bytes.
     fn padding_fits(&self, gap: usize) -> bool {
         let shortest_frame = HEADER_LENGTH + SKIPPABLE_HEADER_LENGTH;
         gap >= HEADER_LENGTH
@@ -146,12 +146,12 @@ impl Writer {
         if self.recyclable { RECYCLABLE_HEADER_LENGTH } else { HEADER_LENGTH }
     }
 
-    /// How many bytes are left of the block.
+    /// Returns the number of bytes left in the block.
     fn room(&self) -> usize {
         BLOCK_LENGTH - self.position()
     }
 
-    /// Where in its block the log ends.
+    /// Returns the log's end as an offset in its block.
     fn position(&self) -> usize {
         (self.offset % BLOCK_LENGTH as u64) as usize
     }
@@ -161,7 +161,7 @@ impl Writer {
         self.offset += length as u64;
     }
 
-    /// Appends a record in as many fragments as the blocks demand; an empty one is one empty
+    /// Appends a record in as many fragments as the blocks require; an empty record is one empty
     /// fragment.
     fn put_record(&mut self, payload: &[u8], out: &mut Vec<u8>) {
         let recyclable = if self.recyclable { fragment_type::RECYCLABLE_FULL - 1 } else { 0 };
@@ -202,12 +202,12 @@ impl Writer {
         }
     }
 
-    /// Completes the fragment that stands in `out` from `start` to the end.
+    /// Completes the fragment in `out` from `start` to the end.
     fn end_fragment(&mut self, start: usize, out: &mut [u8]) {
         self.end_fragment_with_zeros(start, out, 0);
     }
 
-    /// As [`Writer::end_fragment`], of one that has so many zeros behind that end.
+    /// As [`Writer::end_fragment`], for a fragment that is followed by `zeros` more zeros.
     fn end_fragment_with_zeros(&mut self, start: usize, out: &mut [u8], zeros: usize) {
         let Some((header, covered)) =
             out.get_mut(start..).and_then(|fragment| fragment.split_at_mut_checked(6))
@@ -228,9 +228,9 @@ impl Writer {
     }
 }
 
-/// The checksum of what has `crc` and of so many zeros behind it.
+/// Returns the checksum of the bytes covered by `crc`, followed by `zeros` zeros.
 fn append_zeros(mut crc: u32, mut zeros: usize) -> u32 {
-    // A few lines of the processor's cache, and not as many as there are zeros.
+    // Processed in chunks of a few cache lines.
     static ZEROS: [u8; 512] = [0; 512];
     while let Some(some) = ZEROS.get(..zeros.min(ZEROS.len()))
         && !some.is_empty()

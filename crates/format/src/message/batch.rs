@@ -144,7 +144,7 @@ pub struct Message<'a> {
     pub offset_delta: u32,
     /// Its producer's timestamp, in microseconds from the batch's origin timestamp.
     pub timestamp_delta_us: u32,
-    /// What it says.
+    /// The payload.
     pub payload: &'a [u8],
     /// Its user headers, encoded as the producer encoded them.
     pub user_headers: &'a [u8],
@@ -184,7 +184,7 @@ pub struct Messages<'a> {
 }
 
 impl<'a> Messages<'a> {
-    /// Those at the start of `bytes`.
+    /// Iterates over the messages at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
@@ -222,7 +222,7 @@ pub struct Part<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// Reads the batch at the start of `bytes`, which may go on behind it.
+    /// Reads the batch at the start of `bytes`, which may contain more after it.
     ///
     /// # Errors
     /// Corruption, where `bytes` is shorter than the batch, or its messages do not fill it exactly.
@@ -242,10 +242,10 @@ impl<'a> Batch<'a> {
         Ok(batch)
     }
 
-    /// Puts a header and the messages behind it together. Nothing is checked but the length.
+    /// Combines a header and its messages. Only the length is checked.
     ///
     /// # Errors
-    /// Corruption, where the header's length is another.
+    /// Corruption, where the header states a different length.
     pub fn from_parts(header: Header, messages: &'a [u8]) -> Result<Self> {
         let length = (HEADER_BYTES + messages.len()) as u64;
         if header.length != length {
@@ -328,11 +328,11 @@ impl<'a> Batch<'a> {
         self.header.base_offset.saturating_add(u64::from(self.header.count))
     }
 
-    /// Checks that a producer made it as a log takes it: with at least one message, whose offset
-    /// deltas count from 0.
+    /// Checks that a log accepts it from a producer: it has at least one message, and offset deltas
+    /// count from 0.
     ///
     /// # Errors
-    /// Corruption, with the message that is at fault.
+    /// Corruption, naming the faulty message.
     pub fn check_deltas(&self) -> Result<()> {
         if self.header.count == 0 {
             return Err(Error::corruption("batch", COUNT_AT, "at least one message", "none"));
@@ -373,7 +373,7 @@ impl<'a> Batch<'a> {
     }
 }
 
-/// Makes a batch as a producer does.
+/// Builds a batch as a producer does.
 ///
 /// ```
 /// use tailwater_format::message::batch::{Batch, Builder};
@@ -394,8 +394,8 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// An empty batch whose messages' timestamps count from `origin_timestamp_us`, in microseconds
-    /// since 1970.
+    /// Creates an empty batch whose messages' timestamps count from `origin_timestamp_us`, in
+    /// microseconds since 1970.
     pub fn new(origin_timestamp_us: u64) -> Self {
         let header = Header { origin_timestamp_us, ..Header::default() };
         Self { bytes: vec![0; HEADER_BYTES], header }

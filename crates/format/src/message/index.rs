@@ -1,4 +1,4 @@
-//! The index of a segment: where some of its batches stand.
+//! The index of a segment: the positions of some of its batches.
 //!
 //! ```text
 //! index := entry*
@@ -8,9 +8,9 @@
 //!          checksum: u64               XXH3 of the fields before, seeded with the segment
 //! ```
 //!
-//! Entries ascend. The first bytes that are no entry, or one of another segment, end the index. It
-//! is never evidence about the segment: an entry that the segment contradicts makes the index
-//! worthless, and it is made anew.
+//! Entries ascend. The index ends at the first bytes that are no entry, or an entry of another
+//! segment. It is never evidence about the segment: if the segment contradicts an entry, the index
+//! is discarded and rebuilt.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -19,7 +19,7 @@ use super::{put, u64_at};
 /// Length of an entry, in bytes.
 pub const ENTRY_BYTES: usize = 32;
 
-/// One batch that the index knows.
+/// One batch in the index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Entry {
     /// Offset of its first message.
@@ -30,12 +30,12 @@ pub struct Entry {
     pub position: u64,
 }
 
-/// What the checksums of one segment's index are seeded with.
+/// Seed of the checksums in one segment's index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Seed(u64);
 
 impl Seed {
-    /// That of the segment with this base offset, in this incarnation of its partition.
+    /// Returns the seed of the segment with this base offset, in this incarnation of its partition.
     pub fn new(base_offset: u64, incarnation: u64) -> Self {
         Self(base_offset ^ incarnation.rotate_left(32))
     }

@@ -8,9 +8,8 @@
 //!            payload
 //! ```
 //!
-//! A crash may cut the last records short or tear them. The journal ends at the first bytes that
-//! are no record with the next number; [`Reader::has_record_behind`] tells whether that end is
-//! damage.
+//! A crash may truncate or tear the last records. The journal ends at the first bytes that are not
+//! a record with the next number; [`Reader::has_record_behind`] reports whether that end is damage.
 
 use super::{u32_at, u64_at};
 use crate::checksum::{crc32c, crc32c_extend, mask_crc32c};
@@ -61,8 +60,8 @@ impl<'a> Reader<'a> {
         self.next_number
     }
 
-    /// Returns whether there is a record of a higher number anywhere behind the end: then the
-    /// journal does not end as a crash leaves it, and what stands at [`Self::offset`] is damaged.
+    /// Returns whether a record with a higher number follows anywhere after the end: then the
+    /// journal does not end as a crash leaves it, and the bytes at [`Self::offset`] are damaged.
     pub fn has_record_behind(&self) -> bool {
         let lowest = self.next_number.unwrap_or(0);
         (self.at + 1..self.bytes.len()).any(|at| {

@@ -2,10 +2,10 @@
 //!
 //! A batch has the layout of Apache Iggy's protocol 0.11.0. It is the same on the wire, in a
 //! segment and in a poll, so that a poll is a read and a send ([`batch`]). A segment is a sequence
-//! of batches with padding between groups of them ([`padding`]); its name states where it begins
-//! ([`name`]), and its index where some of its batches stand ([`index`]). Batches that no segment
-//! has yet may stand in shared memory ([`tail`]). Everything else that is durable is a record of a
-//! journal ([`journal`]).
+//! of batches with padding between groups of them ([`padding`]); its name states its base offset
+//! ([`name`]), and its index the positions of some of its batches ([`index`]). Batches that are not
+//! yet in a segment may be in shared memory ([`tail`]). All other durable state is kept as records
+//! of a journal ([`journal`]).
 //!
 //! All integers are little-endian.
 
@@ -37,7 +37,7 @@ fn u64_at(bytes: &[u8], offset: usize, what: &'static str) -> Result<u64> {
     Ok(u64::from_le_bytes(field(bytes, offset, what)?))
 }
 
-/// Puts `value` at `offset`, where `bytes` has room for it.
+/// Writes `value` at `offset`, if `bytes` is long enough.
 fn put(bytes: &mut [u8], offset: usize, value: &[u8]) {
     if let Some(place) = bytes.get_mut(offset..offset + value.len()) {
         place.copy_from_slice(value);

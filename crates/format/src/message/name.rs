@@ -8,13 +8,13 @@
 //! `- offset of its first message
 //! ```
 //!
-//! A segment ends where the next one begins, so names alone say which offsets a partition has, and
-//! a segment without messages keeps the offsets that come next. A file that is still written has
-//! `.tmp` behind its name.
+//! A segment ends where the next one begins, so names alone tell which offsets a partition has, and
+//! a segment without messages preserves the next offset. A file that is still being written has the
+//! suffix `.tmp`.
 
 use std::fmt;
 
-/// What is behind the name of a file that is not complete.
+/// Suffix of the name of an incomplete file.
 pub const TEMPORARY: &str = ".tmp";
 
 /// Name of a segment.
@@ -33,7 +33,7 @@ pub struct SegmentName {
 pub enum Kind {
     /// Batches.
     Log,
-    /// Where they stand.
+    /// The positions of batches.
     Index,
 }
 
@@ -59,7 +59,7 @@ impl SegmentName {
 pub struct FileName {
     /// The segment.
     pub segment: SegmentName,
-    /// What the file has of it.
+    /// The file's kind.
     pub kind: Kind,
 }
 

@@ -1,7 +1,7 @@
-//! What stands between groups of batches in a segment that is written past the page cache.
+//! Padding between groups of batches in a segment that is written with direct I/O.
 //!
-//! A group is written as whole blocks, so it ends with a gap up to the next block. A block that
-//! holds an acknowledged byte is never written again: the next group begins behind the gap.
+//! A group is written as whole blocks, so it ends with a gap up to the next block. A block with an
+//! acknowledged byte is never written again: the next group begins after the gap.
 //!
 //! ```text
 //! gap     := zeros, trailer               zeros: at least 40 bytes
@@ -12,16 +12,15 @@
 //!            checksum: u64                XXH3 of the fields before
 //! ```
 //!
-//! A reader that expects a batch looks at the 8 bytes where its length would stand: zero means a
-//! gap, or space that was never written, and the next batch may begin where the gap ends
-//! ([`batch_at`]). A gap has at least [`GAP_MIN`] bytes: a group that would leave less takes a
-//! further block. So writers and readers agree on the end of a gap from its beginning alone
-//! ([`gap_end`]).
+//! A reader that expects a batch looks at the 8 bytes of its length: zero means a gap, or space
+//! that was never written, and the next batch may begin at the end of the gap ([`batch_at`]). A gap
+//! has at least [`GAP_MIN`] bytes: a group that would leave less takes one more block. So writers
+//! and readers agree on the end of a gap from its beginning alone ([`gap_end`]).
 //!
-//! The trailer tells a torn tail from a hole. A write that a crash tore may leave any of its
-//! sectors out, so a batch may be missing with others of the same group behind it. But a trailer
-//! that counts the missing batch among the durable bytes was written after that batch was
-//! acknowledged: then it is damage. The trailer lies inside a gap, so that readers pass over it.
+//! The trailer distinguishes a torn tail from a hole. A torn write may lack any of its sectors, so
+//! a batch may be missing although others of the same group follow it. But a trailer that counts
+//! the missing batch among the durable bytes was written after that batch was acknowledged: then it
+//! is damage. The trailer is inside a gap, so that readers skip it.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -40,8 +39,8 @@ pub const GAP_MIN: u64 = (LENGTH_AT + 8 + TRAILER_BYTES) as u64;
 /// "TWGROUP1", as a number.
 const MAGIC: u64 = u64::from_le_bytes(*b"TWGROUP1");
 
-/// Returns the end of the gap that a group gets which ends at `position`, in a segment whose writes
-/// are multiples of `block` bytes.
+/// Returns the end of the gap after a group that ends at `position`, in a segment whose writes are
+/// multiples of `block` bytes.
 pub fn gap_end(position: u64, block: u64) -> u64 {
     (position + GAP_MIN).next_multiple_of(block)
 }
@@ -49,24 +48,24 @@ pub fn gap_end(position: u64, block: u64) -> u64 {
 /// What may begin at a position in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
-    /// A batch, or bytes that are none.
+    /// A batch, or invalid bytes.
     Batch,
-    /// A gap, or space that was never written: a batch may begin at this position next.
+    /// A gap, or space that was never written: the next batch may begin at this position.
     Gap(u64),
 }
 
-/// Returns what may begin at `position`, of which `bytes` are the following bytes: up to the end of
-/// the segment or at least [`GAP_MIN`] of them.
+/// Returns what may begin at `position`. `bytes` are the bytes from there on: up to the end of the
+/// segment or at least [`GAP_MIN`] of them.
 pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
     let is_gap = match u64_at(bytes, LENGTH_AT, "length") {
         Ok(length) => length == 0,
-        // The segment ends here: zeros are what is left of a gap.
+        // The segment ends here: zeros are the rest of a gap.
         Err(_) => bytes.iter().all(|&byte| byte == 0),
     };
     if is_gap { Next::Gap(gap_end(position, BLOCK)) } else { Next::Batch }
 }
 
-/// What a trailer says.
+/// The contents of a trailer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trailer {
     /// Length of the segment that was durable when the group was made, in bytes.
@@ -127,7 +126,7 @@ mod tests {
         // The file may end anywhere in the zeros.
         assert_eq!(batch_at(7, &block[7..20]), Next::Gap(BLOCK));
         assert_eq!(batch_at(7, &[]), Next::Gap(BLOCK));
-        // Too little for a gap is left of the block: it has the next one, too.
+        // The rest of the block is too short for a gap, which therefore extends to the next one.
         assert_eq!(batch_at(BLOCK - 1, &block[..200]), Next::Gap(2 * BLOCK));
         block[100 + LENGTH_AT] = 1;
         assert_eq!(batch_at(100, &block[100..]), Next::Batch);

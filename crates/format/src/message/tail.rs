@@ -1,5 +1,5 @@
-//! A chunk of a partition's tail in shared memory: batches that outlive the process that took them,
-//! and that the segment may not have yet.
+//! A chunk of a partition's tail in shared memory: batches that outlive the process that accepted
+//! them, and may not be in the segment yet.
 //!
 //! ```text
 //! chunk  := header: one block, batches and gaps as they go into the segment
@@ -13,8 +13,8 @@
 //!           checksum: u64              XXH3 of the fields before
 //! ```
 //!
-//! A chunk has no length: it ends at the first bytes that are neither a gap nor a batch with valid
-//! checksums. The rest of the region is zero.
+//! A chunk states no length: it ends at the first bytes that are neither a gap nor a batch with
+//! valid checksums. The rest of the region is zero.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -28,7 +28,7 @@ pub const HEADER_BYTES: usize = 4096;
 const MAGIC: u64 = u64::from_le_bytes(*b"TWTAIL01");
 const CHECKSUM_AT: usize = 72;
 
-/// Whose batches a chunk has, and where they go.
+/// The header of a chunk: the partition of its batches, and their place in the segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChunkHeader {
     /// Id of the log.
@@ -45,9 +45,9 @@ pub struct ChunkHeader {
     pub base_offset: u64,
     /// Lower bound on the segment's timestamps, in microseconds since 1970.
     pub base_timestamp_us: u64,
-    /// Where the chunk's first byte goes in the segment, in bytes.
+    /// Position of the chunk's first byte in the segment, in bytes.
     pub position: u64,
-    /// Where the first whole batch begins, in bytes from the chunk's first byte.
+    /// Offset of the first whole batch from the chunk's first byte.
     pub first_batch: u32,
 }
 
@@ -70,10 +70,10 @@ impl ChunkHeader {
         bytes
     }
 
-    /// Reads the header at the start of a chunk; `None` for a chunk that has nothing.
+    /// Reads the header at the start of a chunk; `None` for an empty chunk.
     ///
     /// # Errors
-    /// Corruption, where there is neither a header nor none.
+    /// Corruption, where there is neither a valid header nor an empty chunk.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
         const WHAT: &str = "tail chunk";
         match u64_at(bytes, 0, WHAT)? {

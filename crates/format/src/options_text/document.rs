@@ -1,7 +1,7 @@
 //! The OPTIONS file.
 //!
 //! ```text
-//! # a comment, to the end of its line; \# is none
+//! # a comment, to the end of its line; \# begins no comment
 //! [Version]
 //!   rocksdb_version=11.9.0
 //!   options_file_version=1.1
@@ -16,19 +16,19 @@
 //!   name=value
 //! ```
 //!
-//! A line is one section or one statement; white space around names and values is no part of them.
-//! Only lines that a newline ends are read. There is one `DBOptions` section. The default column
-//! family comes before the others, each has one `CFOptions` section, and its `TableOptions` come
-//! after that.
+//! A line is one section or one statement; white space around names and values is ignored. Only
+//! lines that end in a newline are read. There is one `DBOptions` section. The default column
+//! family comes before the others, each has one `CFOptions` section, and its `TableOptions` follow
+//! it.
 
 use std::fmt::Write as _;
 
 use super::{Place, TextError, escape, trim, unescape};
 
-/// What a written document begins with.
+/// Header of a written document.
 const HEADER: &str = "# Options of a database, in RocksDB's format.\n\n";
 
-/// The version of the file's format that is written.
+/// Version of the file's format in written files.
 const OPTIONS_FILE_VERSION: &str = "1.1";
 
 /// The name of the column family that every database has.
@@ -66,10 +66,10 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// What the options of a section are about.
+/// What the options of a section apply to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SectionKind {
-    /// Who wrote the file.
+    /// The versions of the writer and of the format.
     Version,
     /// The database.
     Database,
@@ -89,7 +89,7 @@ pub enum SectionKind {
 pub struct Entry {
     /// The option's name.
     pub name: String,
-    /// The value as it stands in the file, escaped.
+    /// The value as in the file, escaped.
     pub value: String,
     /// The line, from 1; 0 for an entry that was not read from a file.
     pub line: u32,
@@ -98,7 +98,7 @@ pub struct Entry {
 /// A section with its entries in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// What the options are about.
+    /// What the options apply to.
     pub kind: SectionKind,
     /// The line of the section's head, from 1; 0 for a section that was not read from a file.
     pub line: u32,
@@ -107,7 +107,7 @@ pub struct Section {
 }
 
 impl Section {
-    /// A section without entries.
+    /// Creates a section without entries.
     pub fn new(kind: SectionKind) -> Self {
         Self { kind, line: 0, entries: Vec::new() }
     }
@@ -117,7 +117,7 @@ impl Section {
         self.entries.push(Entry { name: name.into(), value: value.into(), line: 0 });
     }
 
-    /// The value of that name, as it stands in the file. Of two the first counts.
+    /// Returns the value with this name, as in the file. If the name is repeated the first counts.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.value.as_str())
     }
@@ -126,15 +126,15 @@ impl Section {
 /// An OPTIONS file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The version of RocksDB that wrote the file, or whose options it holds; 0.0.0 if it does not
-    /// say.
+    /// The version of RocksDB that wrote the file, or whose options it holds; 0.0.0 if it is not
+    /// stated.
     pub rocksdb_version: Version,
     /// The sections in order, without that of the version.
     pub sections: Vec<Section>,
 }
 
 impl Document {
-    /// A document without sections that holds the options of that version of RocksDB.
+    /// Creates a document without sections that holds the options of that version of RocksDB.
     pub fn new(rocksdb_version: Version) -> Self {
         Self { rocksdb_version, sections: Vec::new() }
     }
@@ -142,8 +142,8 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// A line that is no section, statement or comment, a section that is unknown, repeated or out
-    /// of order, a version that is none, or no section for the database or the default column
+    /// A line that is no section, statement or comment; a section that is unknown, repeated or out
+    /// of order; an invalid version; or a missing section for the database or the default column
     /// family.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         let mut sections: Vec<Section> = Vec::new();
@@ -177,12 +177,12 @@ impl Document {
         Ok(document)
     }
 
-    /// The options of the database.
+    /// Returns the options of the database.
     pub fn database(&self) -> Option<&Section> {
         self.sections.iter().find(|section| section.kind == SectionKind::Database)
     }
 
-    /// The names of the column families, in order.
+    /// Returns the names of the column families, in order.
     pub fn column_families(&self) -> impl Iterator<Item = &str> {
         self.sections.iter().filter_map(|section| match &section.kind {
             SectionKind::ColumnFamily(name) => Some(name.as_str()),
@@ -190,15 +190,15 @@ impl Document {
         })
     }
 
-    /// The options of the column family of that name.
+    /// Returns the options of the column family of that name.
     pub fn column_family(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(
             |section| matches!(&section.kind, SectionKind::ColumnFamily(family) if family == name),
         )
     }
 
-    /// The kind of table that the column family of that name has, and its options. Of two the last
-    /// counts.
+    /// Returns the kind of table of the column family with this name, and its options. If it is
+    /// repeated the last counts.
     pub fn table(&self, name: &str) -> Option<(&str, &Section)> {
         self.sections.iter().rev().find_map(|section| match &section.kind {
             SectionKind::Table { factory, column_family } if column_family == name => {
@@ -208,7 +208,7 @@ impl Document {
         })
     }
 
-    /// The file's text, laid out as RocksDB does.
+    /// Returns the file's text, laid out as RocksDB does.
     pub fn to_text(&self) -> String {
         let mut text = String::from(HEADER);
         let version = self.rocksdb_version;
@@ -235,7 +235,7 @@ impl Document {
     }
 }
 
-/// What stands before the first `#` that no backslash precedes.
+/// Returns the part before the first `#` that is not escaped by a backslash.
 fn without_comment(line: &str) -> &str {
     let bytes = line.as_bytes();
     let begins = |at: usize| match at.checked_sub(1).and_then(|before| bytes.get(before)) {
@@ -269,7 +269,7 @@ fn parse_head(line: &str, place: Place) -> Result<SectionKind, TextError> {
     }
 }
 
-/// Refuses a section that stands in a file where it must not.
+/// Rejects a section in an invalid place.
 fn check_order(kind: &SectionKind, before: &[Section], place: Place) -> Result<(), TextError> {
     let has_family = |name: &str| {
         before.iter().any(|section| match &section.kind {

@@ -1,12 +1,13 @@
-//! The text of options: the OPTIONS file, and the strings in which options are given.
+//! The text of options: the OPTIONS file, and option strings.
 //!
-//! Here is syntax only: names and values are text, and what they mean is the engine's. Two forms:
+//! This module handles only syntax: names and values are text that the engine interprets. There are
+//! two forms:
 //!
 //! - the OPTIONS file, a [`Document`]: sections of `name=value` lines;
 //! - the option string, [`parse_option_string`]: `name=value;name={name=value;...};`, which also
 //!   stands as a value in the file.
 //!
-//! Text is escaped where it could be taken for syntax, see [`escape`]. Source:
+//! Text that could be taken for syntax is escaped, see [`escape`]. Source:
 //! `options/options_parser.cc`, `options/options_helper.cc`, `util/string_util.cc`.
 
 mod document;
@@ -20,7 +21,7 @@ pub use option_string::{
     Assignment, parse_option_string, split_list, strip_outer_braces, write_option_string,
 };
 
-/// Where in a text an error is.
+/// The location of an error in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// In this line of a file, from 1.
@@ -73,7 +74,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Takes the backslashes of [`escape`] out again; one at the end stands for nothing.
+/// Removes the backslashes of [`escape`]; one at the end is dropped.
 pub fn unescape(text: &str) -> String {
     let mut unescaped = String::with_capacity(text.len());
     let mut characters = text.chars();
@@ -91,7 +92,7 @@ pub fn unescape(text: &str) -> String {
     unescaped
 }
 
-/// Takes white space off both ends, as the C library knows it: the vertical tab too.
+/// Trims white space at both ends, as the C library defines it: including the vertical tab.
 fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }

@@ -1,8 +1,8 @@
 //! The option string: `a=b;c={x=y;z={...}};`.
 //!
-//! A value is what stands between `=` and the next `;`; one that begins with a brace goes on to the
-//! brace that closes it, keeps both, and only white space may follow it before the `;`. White space
-//! around names and values is no part of them, and braces around the whole string are taken off.
+//! A value is the text between `=` and the next `;`. A value that begins with a brace extends to
+//! the closing one, keeps both, and only white space may follow it before the `;`. White space
+//! around names and values is ignored, and braces around the whole string are removed.
 
 use super::{Place, TextError, is_space, trim};
 
@@ -11,13 +11,13 @@ use super::{Place, TextError, is_space, trim};
 pub struct Assignment<'a> {
     /// The option's name.
     pub name: &'a str,
-    /// The value as it stands in the string, escaped and with its braces.
+    /// The value as in the string, escaped and with its braces.
     pub value: &'a str,
-    /// Where the value begins, in bytes from the start of the string.
+    /// Offset of the value from the start of the string, in bytes.
     pub offset: usize,
 }
 
-/// Reads an option string. Of two assignments to one name the later is meant to count.
+/// Reads an option string. If a name is assigned twice, callers should use the later value.
 ///
 /// # Errors
 /// An assignment without `=` or name, braces that do not match, and text after a closing brace.
@@ -47,8 +47,7 @@ pub fn parse_option_string(text: &str) -> Result<Vec<Assignment<'_>>, TextError>
     Ok(assignments)
 }
 
-/// Writes assignments as an option string. A value that holds a `;` outside braces is put into
-/// braces.
+/// Writes assignments as an option string. A value with a `;` outside braces is put into braces.
 pub fn write_option_string<'a>(
     assignments: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> String {
@@ -65,8 +64,8 @@ pub fn write_option_string<'a>(
     text
 }
 
-/// Splits a list such as `1:2:{a:b}` at the separators outside braces, and takes the braces off its
-/// items. Braces around the whole list are taken off first; an empty list has no items.
+/// Splits a list such as `1:2:{a:b}` at the separators outside braces, and removes the braces
+/// around its items. Braces around the whole list are removed first; an empty list has no items.
 ///
 /// # Errors
 /// Braces that do not match, and text after a closing brace.
@@ -88,7 +87,7 @@ pub fn split_list(text: &str, separator: char) -> Result<Vec<&str>, TextError> {
     Ok(items)
 }
 
-/// Takes off one pair of braces if they close each other around the whole of `value`.
+/// Removes one pair of braces if they match each other around the whole of `value`.
 pub fn strip_outer_braces(value: &str) -> &str {
     match closing_brace(value) {
         Some(end) if end + 1 == value.len() => value.get(1..end).unwrap_or_default(),
@@ -96,14 +95,14 @@ pub fn strip_outer_braces(value: &str) -> &str {
     }
 }
 
-/// A value, and where the text goes on after its delimiter.
+/// A value, and where the text continues after its delimiter.
 struct Token<'a> {
     text: &'a str,
     next: usize,
 }
 
 impl<'a> Token<'a> {
-    /// Reads the value that begins at `start`, where no white space is.
+    /// Reads the value that begins at `start`, which is not white space.
     fn read(whole: &'a str, start: usize, delimiter: char) -> Result<Self, &'static str> {
         let rest = whole.get(start..).unwrap_or_default();
         if !rest.starts_with('{') {
@@ -124,7 +123,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Where the brace stands that closes the one that `text` begins with.
+/// Returns the offset of the brace that closes the one at the start of `text`.
 fn closing_brace(text: &str) -> Option<usize> {
     if !text.starts_with('{') {
         return None;
@@ -143,8 +142,7 @@ fn closing_brace(text: &str) -> Option<usize> {
     None
 }
 
-/// Takes off every pair of braces at the ends, whether they close each other or not, as RocksDB
-/// does.
+/// Removes every pair of braces at the ends, whether they match or not, as RocksDB does.
 fn strip_all_braces(text: &str) -> &str {
     let mut text = trim(text);
     while text.len() > 2
@@ -155,7 +153,7 @@ fn strip_all_braces(text: &str) -> &str {
     text
 }
 
-/// Where `part`, a part of `whole`, begins in it.
+/// Returns where `part`, a part of `whole`, begins in it.
 fn offset_in(whole: &str, part: &str) -> usize {
     part.as_ptr().addr().saturating_sub(whole.as_ptr().addr())
 }

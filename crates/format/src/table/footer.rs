@@ -1,4 +1,4 @@
-//! The footer: the last bytes of a table, from which everything else in it is found.
+//! The footer: the last bytes of a table, which locate everything else in it.
 //!
 //! ```text
 //! format_version 2-5                        format_version 6 and later
@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Numbers are little-endian. From version 6 on the index is found through the metaindex, and the
-//! footer's checksum is of the table's checksum type and includes the footer's place, as those of
-//! blocks do. Version 0 has no first byte and no version, and magic numbers of its own. Source:
+//! footer's checksum is of the table's checksum type and depends on the footer's offset, as those
+//! of blocks do. Version 0 has no first byte and no version, and different magic numbers. Source:
 //! `table/format.cc`.
 
 use crate::checksum::{ChecksumType, context_modifier};
@@ -39,12 +39,12 @@ const LEGACY_PLAIN_MAGIC: u64 = 0x4f34_18eb_7a8f_13b8;
 const CUCKOO_MAGIC: u64 = 0x9267_89d0_c5f1_7873;
 
 const EXTENDED_MAGIC: [u8; 4] = [0x3e, 0x00, 0x7a, 0x00];
-/// Where the footer's own checksum stands.
+/// Offset of the footer's own checksum.
 const CHECKSUM_AT: usize = 5;
-/// Where the format version stands.
+/// Offset of the format version.
 const VERSION_AT: usize = 41;
 
-/// Where a block lies in its file.
+/// The location of a block in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct BlockHandle {
     /// The offset of the block's first byte.
@@ -57,7 +57,7 @@ impl BlockHandle {
     /// Reads two varints.
     ///
     /// # Errors
-    /// Corruption, where they do not end or the block would end beyond the last offset there is.
+    /// Corruption, where they are incomplete or the block would end beyond the largest offset.
     #[inline]
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         let start = reader.offset();
@@ -78,22 +78,22 @@ impl BlockHandle {
         put_varint64(out, self.size);
     }
 
-    /// The offset behind the block and its trailer, where the next block may begin.
+    /// Returns the offset after the block and its trailer, where the next block may begin.
     #[inline]
     pub fn end(&self) -> u64 {
         self.offset.saturating_add(self.size).saturating_add(BLOCK_TRAILER_LENGTH as u64)
     }
 }
 
-/// What the footer of a block-based table says.
+/// The footer of a block-based table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footer {
     /// The format version, 2 to 7.
     pub format_version: u32,
     /// How blocks, and from version 6 on the footer, are protected.
     pub checksum_type: ChecksumType,
-    /// A random number that belongs to this file and goes into all its checksums; zero below
-    /// version 6, and only there.
+    /// A random number of this file that enters all its checksums; nonzero exactly from version 6
+    /// on.
     pub base_context: u32,
     /// The metaindex block.
     pub metaindex: BlockHandle,
@@ -102,8 +102,8 @@ pub struct Footer {
 }
 
 impl Footer {
-    /// Reads the footer at the end of `tail`, the last bytes of a file, which begin at
-    /// `tail_offset` of it. At least [`FOOTER_LENGTH`] bytes are needed of a file that has them.
+    /// Reads the footer at the end of `tail`, the last bytes of a file, which begin at its offset
+    /// `tail_offset`. `tail` has at least [`FOOTER_LENGTH`] bytes, unless the file is shorter.
     ///
     /// # Errors
     /// Unsupported, for plain and cuckoo tables and format versions that are not read; corruption,
@@ -151,8 +151,8 @@ impl Footer {
             }
         };
         for handle in [Some(decoded.metaindex), decoded.index].into_iter().flatten() {
-            // No block is empty. An empty one here is the extended magic number under a damaged
-            // version.
+            // No block is empty. An empty one here indicates the extended magic number under a
+            // damaged version.
             if handle.end() > offset || handle.size == 0 {
                 let found = format!("{} bytes at {}", handle.size, handle.offset);
                 return Err(Error::corruption("footer", 1, "blocks before the footer", found));
@@ -161,7 +161,7 @@ impl Footer {
         Ok(decoded)
     }
 
-    /// Reads what is particular to version 6 and later; `reader` stands behind the checksum type.
+    /// Reads the fields of version 6 and later; `reader` is positioned after the checksum type.
     fn decode_checked(
         mut reader: Reader<'_>,
         footer: &[u8; FOOTER_LENGTH],
@@ -202,15 +202,15 @@ impl Footer {
         Ok(Self { format_version, checksum_type, base_context, metaindex, index: None })
     }
 
-    /// The bytes of the footer at `offset` of its file.
+    /// Returns the bytes of the footer at `offset` of its file.
     ///
-    /// From version 6 on the metaindex has to end, trailer included, at `offset`, and the index is
-    /// to be in it.
+    /// From version 6 on the metaindex must end, trailer included, at `offset`, and contain the
+    /// index.
     ///
     /// # Errors
     /// Unsupported, for a format version that is not written or a metaindex of 4 GiB; corruption,
-    /// for a footer without the index handle or base context checksum that its version needs, with
-    /// one that it cannot have, or with a metaindex elsewhere.
+    /// for a footer without the index handle or base context checksum that its version requires,
+    /// with one that its version does not allow, or with a metaindex elsewhere.
     pub fn encode(&self, offset: u64) -> Result<[u8; FOOTER_LENGTH]> {
         let version = self.format_version;
         if !(MIN_FORMAT_VERSION..=MAX_FORMAT_VERSION).contains(&version) {
@@ -250,14 +250,14 @@ impl Footer {
         Ok(footer)
     }
 
-    /// How the blocks of this table are protected.
+    /// Returns how the blocks of this table are protected.
     #[inline]
     pub fn block_checksum(&self) -> BlockChecksum {
         BlockChecksum { checksum_type: self.checksum_type, base_context: self.base_context }
     }
 }
 
-/// The checksum of a footer at `offset`, whatever stands in its place.
+/// Returns the checksum of a footer at `offset`, whatever the bytes in the checksum's place.
 fn footer_checksum(
     checksum_type: ChecksumType,
     mut footer: [u8; FOOTER_LENGTH],

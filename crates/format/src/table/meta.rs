@@ -1,4 +1,4 @@
-//! The meta blocks: what the names in a table's metaindex mean.
+//! The meta blocks: the meaning of the names in a table's metaindex.
 //!
 //! The metaindex maps names, sorted by bytes, to block handles. Source: `table/meta_blocks.cc`,
 //! `table/block_based/block_based_table_reader.cc`,
@@ -14,19 +14,18 @@ pub const RANGE_DELETIONS: &str = "rocksdb.range_del";
 pub const COMPRESSION_DICTIONARY: &str = "rocksdb.compression_dict";
 /// The name of the prefixes of a hash index.
 pub const HASH_INDEX_PREFIXES: &str = "rocksdb.hashindex.prefixes";
-/// The name of the block that tells a hash index's prefixes apart.
+/// The name of the block that delimits a hash index's prefixes.
 pub const HASH_INDEX_METADATA: &str = "rocksdb.hashindex.metadata";
-/// What the name of a full filter begins with; the policy's compatibility name follows.
+/// Prefix of the name of a full filter; the policy's compatibility name follows.
 pub const FULL_FILTER_PREFIX: &str = "fullfilter.";
-/// What the name of a partitioned filter's index begins with; the policy's compatibility name
-/// follows.
+/// Prefix of the name of a partitioned filter's index; the policy's compatibility name follows.
 pub const PARTITIONED_FILTER_PREFIX: &str = "partitionedfilter.";
-/// What the name of a filter per data block begins with, which nothing reads any more.
+/// Prefix of the name of a filter per data block, which is no longer read.
 pub const OBSOLETE_FILTER_PREFIX: &str = "filter.";
-/// What the name of a user-defined index begins with.
+/// Prefix of the name of a user-defined index.
 pub const USER_DEFINED_INDEX_PREFIX: &str = "rocksdb.user_defined_index.";
 
-/// What a meta block holds.
+/// The contents of a meta block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MetaBlock<'a> {
     /// The table's properties.
@@ -37,23 +36,23 @@ pub enum MetaBlock<'a> {
     RangeDeletions,
     /// The dictionary of the data blocks, as raw bytes.
     CompressionDictionary,
-    /// The prefixes of a hash index, one behind the other. Reading the table without it is always
-    /// right.
+    /// The concatenated prefixes of a hash index. It is optional for reading the table.
     HashIndexPrefixes,
-    /// For each of these prefixes its length, first block and number of blocks.
+    /// The length, first block and number of blocks of each of these prefixes.
     HashIndexMetadata,
-    /// One filter for the whole table, by the policy of that compatibility name.
+    /// One filter for the whole table, of the policy with this compatibility name.
     FullFilter(&'a str),
-    /// The index over a filter in partitions, by the policy of that compatibility name.
+    /// The index over a partitioned filter, of the policy with this compatibility name.
     PartitionedFilter(&'a str),
-    /// Filters per data block, of a kind that is not read any more: the table is read without.
+    /// Filters per data block, of a kind that is no longer read: the table is read without them.
     ObsoleteFilter(&'a str),
-    /// A user-defined index. The table has its ordinary index beside it.
+    /// A user-defined index. The table also has its ordinary index.
     UserDefinedIndex(&'a str),
 }
 
 impl<'a> MetaBlock<'a> {
-    /// What the block of that name in a metaindex holds, or `None` for one to be passed over.
+    /// Returns the contents of the block with this name in a metaindex, or `None` for one to be
+    /// ignored.
     pub fn from_name(name: &'a [u8]) -> Option<Self> {
         let name = str::from_utf8(name).ok()?;
         Some(match name {
@@ -77,7 +76,7 @@ impl<'a> MetaBlock<'a> {
         })
     }
 
-    /// The name in the metaindex.
+    /// Returns the name in the metaindex.
     pub fn name(&self) -> String {
         match self {
             Self::Properties => PROPERTIES.to_string(),

@@ -5,9 +5,9 @@
 //!             | metaindex | footer
 //! ```
 //!
-//! Each block is followed by a [trailer]. The metaindex names the [meta blocks](meta), the
-//! footer finds the metaindex. A reader needs the footer and the metaindex for the places of the
-//! rest, and does not rely on their order.
+//! Each block is followed by a [trailer]. The metaindex names the [meta blocks](meta), the footer
+//! locates the metaindex. A reader locates everything else by the footer and the metaindex, and
+//! does not rely on the order.
 
 pub mod footer;
 pub mod meta;

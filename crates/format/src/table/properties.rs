@@ -1,16 +1,16 @@
-//! The properties of a table: what the properties block holds, as names and values sorted by name.
+//! The properties of a table: the contents of the properties block, as names and values sorted by
+//! name.
 //!
 //! Numbers are varints, names are bytes, the index type is a fixed 32-bit number and the filtering
-//! flags are the characters `1` and `0`. Properties without a place of their own here, the user's
-//! among them, are kept as they are. RocksDB counts on some of these numbers: the next compaction
-//! compares the entries that it reads with `num_entries - num_range_deletions`. It does not count
-//! on `num_data_blocks`, which it leaves zero in tables with a compression dictionary. Source:
+//! flags are the characters `1` and `0`. Properties without a field here, including the user's, are
+//! preserved. RocksDB relies on some of these numbers: the next compaction compares the number of
+//! entries that it reads with `num_entries - num_range_deletions`. It does not rely on
+//! `num_data_blocks`, which it leaves zero in tables with a compression dictionary. Source:
 //! `table/table_properties.cc`, `table/meta_blocks.cc`,
 //! `table/block_based/block_based_table_factory.cc`.
 //!
-//! A table that was made to be ingested holds a global sequence number that ingestion may have
-//! overwritten in place: the checksum of its properties block is that of the block with the number
-//! zero.
+//! A table that was built for ingestion contains a global sequence number that ingestion may have
+//! overwritten in place: the checksum of its properties block is computed with that number as zero.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ use super::property_names::{
     INDEX_TYPE, NUMBERS, STRINGS,
 };
 
-/// The column family id of a table that was written for none in particular.
+/// Column family id of a table that was written for no particular column family.
 pub const UNKNOWN_COLUMN_FAMILY_ID: u64 = i32::MAX as u64;
 
 /// How a table's index is built.
@@ -33,16 +33,16 @@ pub enum IndexType {
     /// One block, searched by bisection.
     #[default]
     BinarySearch = 0,
-    /// The same with a hash index over prefixes beside it.
+    /// One block, with an additional hash index over prefixes.
     HashSearch = 1,
     /// Partitions and an index over them.
     TwoLevelIndexSearch = 2,
-    /// One block whose entries hold the first key of their data block, too.
+    /// One block whose entries also hold the first key of their data block.
     BinarySearchWithFirstKey = 3,
 }
 
 impl IndexType {
-    /// The type of that number.
+    /// Returns the type of that number.
     pub fn from_number(number: u32) -> Option<Self> {
         Some(match number {
             0 => Self::BinarySearch,
@@ -53,7 +53,7 @@ impl IndexType {
         })
     }
 
-    /// The name in option strings and OPTIONS files.
+    /// Returns the name in option strings and OPTIONS files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::BinarySearch => "kBinarySearch",
@@ -63,7 +63,7 @@ impl IndexType {
         }
     }
 
-    /// The type of that [`name`](Self::name).
+    /// Returns the type of that [`name`](Self::name).
     pub fn from_name(name: &str) -> Option<Self> {
         (0..4).filter_map(Self::from_number).find(|kind| kind.name() == name)
     }
@@ -78,7 +78,7 @@ pub struct Properties {
     pub data_size: u64,
     /// The size of the index, partitions included, with one trailer.
     pub index_size: u64,
-    /// How many partitions a two-level index has, else 0.
+    /// Number of partitions of a two-level index, else 0.
     pub index_partitions: u64,
     /// The size of the top level of a two-level index, else 0.
     pub top_level_index_size: u64,
@@ -86,8 +86,8 @@ pub struct Properties {
     pub index_key_is_user_key: bool,
     /// Whether index values are delta-encoded.
     pub index_value_is_delta_encoded: bool,
-    /// Whether the writer read through a user-defined index; the ordinary one is complete all the
-    /// same.
+    /// Whether the writer used a user-defined index as its primary one; the ordinary one is
+    /// complete in any case.
     pub user_defined_index_is_primary: bool,
     /// The size of the filter, partitions included.
     pub filter_size: u64,
@@ -95,56 +95,55 @@ pub struct Properties {
     pub raw_key_size: u64,
     /// The size of all values before encoding.
     pub raw_value_size: u64,
-    /// How many data blocks there are; 0 in RocksDB's tables with a compression dictionary.
+    /// Number of data blocks; 0 in RocksDB's tables with a compression dictionary.
     pub num_data_blocks: u64,
-    /// How many data blocks are uncompressed because that did not save enough.
+    /// Number of data blocks left uncompressed because compression did not save enough.
     pub num_data_blocks_compression_rejected: u64,
-    /// How many data blocks are uncompressed because nobody tried.
+    /// Number of data blocks left uncompressed because compression was not tried.
     pub num_data_blocks_compression_bypassed: u64,
-    /// How many index blocks are marked as having evenly spread keys.
+    /// Number of index blocks that are marked as having evenly spread keys.
     pub num_uniform_blocks: u64,
-    /// How many entries there are: everything in data blocks, and range deletions.
+    /// Number of entries: everything in data blocks, and range deletions.
     pub num_entries: u64,
-    /// How many keys and prefixes were added to the filter.
+    /// Number of keys and prefixes that were added to the filter.
     pub num_filter_entries: u64,
-    /// How many deletions there are, of any kind and range deletions too.
+    /// Number of deletions, including range deletions.
     pub num_deletions: u64,
-    /// How many merge operands there are.
+    /// Number of merge operands.
     pub num_merge_operands: u64,
-    /// How many range deletions there are.
+    /// Number of range deletions.
     pub num_range_deletions: u64,
-    /// The format version as the writer noted it; 0 in RocksDB's tables below version 6.
+    /// The format version, if recorded; 0 in RocksDB's tables below version 6.
     pub format_version: u64,
     /// The length of every key, or 0.
     pub fixed_key_length: u64,
     /// The column family, or [`UNKNOWN_COLUMN_FAMILY_ID`].
     pub column_family_id: u64,
-    /// The oldest ancester time: when the oldest data in here was flushed; 0 if unknown.
+    /// Time when the oldest data in the table was flushed ("oldest ancester time"); 0 if unknown.
     pub creation_time: u64,
-    /// When the oldest key was written; 0 if unknown.
+    /// Time when the oldest key was written; 0 if unknown.
     pub oldest_key_time: u64,
-    /// When the newest key was written; 0 if unknown.
+    /// Time when the newest key was written; 0 if unknown.
     pub newest_key_time: u64,
-    /// When the file was made; 0 if unknown.
+    /// Time when the file was created; 0 if unknown.
     pub file_creation_time: u64,
-    /// The size that a slower compression would make, or 0.
+    /// Estimated size with a slower compression, or 0.
     pub slow_compression_estimated_data_size: u64,
-    /// The size that a faster compression would make, or 0.
+    /// Estimated size with a faster compression, or 0.
     pub fast_compression_estimated_data_size: u64,
-    /// Where the data blocks end and everything else begins; 0 if unknown.
+    /// Offset where the data blocks end and everything else begins; 0 if unknown.
     pub tail_start_offset: u64,
     /// False where keys were stripped of their timestamps.
     pub user_defined_timestamps_persisted: bool,
-    /// The highest sequence number of any key, unless the table is empty or the writer did not note
-    /// it.
+    /// Highest sequence number of any key, if recorded and the table is not empty.
     pub largest_sequence: Option<u64>,
-    /// The lowest sequence number of any key, as above.
+    /// Lowest sequence number of any key, likewise.
     pub smallest_sequence: Option<u64>,
     /// The restart interval of data blocks; 0 if unknown.
     pub data_block_restart_interval: u64,
     /// The restart interval of index blocks; 0 if unknown.
     pub index_block_restart_interval: u64,
-    /// Whether data blocks keep values apart from keys; each block says so itself.
+    /// Whether data blocks store values separately from keys; each block also states it.
     pub separate_key_value_in_data_block: bool,
     /// The database's identity.
     pub db_id: Vec<u8>,
@@ -168,7 +167,7 @@ pub struct Properties {
     pub compression_name: Vec<u8>,
     /// The compression options as text, for people.
     pub compression_options: Vec<u8>,
-    /// When which sequence numbers were written, in RocksDB's encoding; empty if unknown.
+    /// Write times of sequence numbers, in RocksDB's encoding; empty if unknown.
     pub sequence_to_time_mapping: Vec<u8>,
     /// The index type. RocksDB refuses a table without one.
     pub index_type: Option<IndexType>,
@@ -176,18 +175,18 @@ pub struct Properties {
     pub whole_key_filtering: bool,
     /// Whether the filter knows prefixes.
     pub prefix_filtering: bool,
-    /// Whether the partitions of a filter were cut independently of those of the index.
+    /// Whether a filter is partitioned independently of the index.
     pub decoupled_partitioned_filters: bool,
-    /// The version of a table that was made to be ingested.
+    /// The version of a table that was built for ingestion.
     pub external_version: Option<u32>,
-    /// The sequence number of every key in a table that was ingested by RocksDB of old.
+    /// The sequence number of every key in a table that was ingested by an old RocksDB.
     pub external_global_sequence: Option<u64>,
-    /// All others, the user's and those of later versions.
+    /// All other properties: the user's and those of later versions.
     pub user_collected: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
 impl Default for Properties {
-    /// What an absent property means.
+    /// The meaning of absent properties.
     fn default() -> Self {
         Self {
             original_file_number: 0,
@@ -250,7 +249,7 @@ impl Default for Properties {
 }
 
 impl Properties {
-    /// The properties of the entries of a properties block, in their order.
+    /// Returns the properties from the entries of a properties block, in order.
     ///
     /// # Errors
     /// Corruption, for names that do not ascend or a value that is not of its property's kind;
@@ -275,7 +274,7 @@ impl Properties {
         Ok(properties)
     }
 
-    /// Takes one entry of a properties block.
+    /// Sets the property of one entry of a properties block.
     ///
     /// # Errors
     /// Corruption, for a value that is not of its property's kind; unsupported, for an index type
@@ -307,8 +306,8 @@ impl Properties {
         Ok(())
     }
 
-    /// The entries of the properties block, sorted by name. What RocksDB leaves out when it says
-    /// nothing is left out.
+    /// Returns the entries of the properties block, sorted by name, without those that RocksDB
+    /// omits when they carry no information.
     pub fn to_entries(&self) -> Vec<(Vec<u8>, Vec<u8>)> {
         let mut entries = self.user_collected.clone();
         let mut put = |name: &str, value: Vec<u8>| {
@@ -344,7 +343,7 @@ impl Properties {
         entries.into_iter().collect()
     }
 
-    /// Refuses by name what a reader here cannot do right.
+    /// Rejects features that are not supported here.
     ///
     /// # Errors
     /// Unsupported, for keys that were stripped of their timestamps and for blob records inside the
@@ -362,14 +361,13 @@ impl Properties {
         Ok(())
     }
 
-    /// The compression types that blocks of this table may have, besides none, for a table whose
-    /// footer says `format_version`. Below version 7 the property is the name of one type; from
-    /// there on it is the name of the compression manager and the numbers of the types in hex:
-    /// `BuiltinV2;0407;`.
+    /// Returns the compression types that blocks of this table may have, besides none, for a table
+    /// whose footer has this `format_version`. Below version 7 the property is the name of one
+    /// type; from there on it is the name of the compression manager and the numbers of the types
+    /// in hex: `BuiltinV2;0407;`.
     ///
     /// # Errors
-    /// Corruption, for a property of another form; unsupported, for a compression manager of the
-    /// user's.
+    /// Corruption, for a malformed property; unsupported, for a user-defined compression manager.
     pub fn compressions(&self, format_version: u32) -> Result<Vec<Compression>> {
         let expected = "compression types";
         let name = "rocksdb.compression".as_bytes();
@@ -378,7 +376,7 @@ impl Properties {
             .map_err(|_| malformed(name, expected, found()))?;
         if format_version < 7 || text.is_empty() {
             if text.is_empty() {
-                // A writer that did not say may have used any.
+                // A writer that did not record it may have used any.
                 return Ok(Compression::BUILT_IN.into_iter().skip(1).collect());
             }
             let kind = Compression::from_property_name(text)
@@ -406,9 +404,9 @@ impl Properties {
             .collect()
     }
 
-    /// The compression property of a table of `format_version` that was written with `configured`
-    /// and holds blocks of the types in `used`. A table below version 7 can name only one, and
-    /// names ZSTD if it is there.
+    /// Returns the compression property of a table of `format_version` that was written with
+    /// `configured` and contains blocks of the types in `used`. A table below version 7 can name
+    /// only one type, which is ZSTD if present.
     pub fn compression_property(
         format_version: u32,
         configured: Compression,

@@ -1,14 +1,14 @@
-//! The names of table properties, and where each has its place in [`Properties`].
+//! The names of table properties, and their fields in [`Properties`].
 
 use super::properties::Properties;
 
 /// The index type, a fixed 32-bit number.
 pub(super) const INDEX_TYPE: &str = "rocksdb.block.based.table.index.type";
-/// The version of a table that was made to be ingested, a fixed 32-bit number.
+/// The version of a table that was built for ingestion, a fixed 32-bit number.
 pub(super) const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
 /// The sequence number of all keys in an ingested table, a fixed 64-bit number.
 pub(super) const EXTERNAL_GLOBAL_SEQUENCE: &str = "rocksdb.external_sst_file.global_seqno";
-/// Stands in tables with blob records among their blocks.
+/// Present in tables with embedded blob records.
 pub(super) const EMBEDDED_BLOB_STATS: &str = "rocksdb.embedded.blob.stats";
 /// The compatibility name of RocksDB's own compression types.
 pub(super) const COMPRESSION_MANAGER: &str = "BuiltinV2";
@@ -58,7 +58,7 @@ macro_rules! unless_zero {
     };
 }
 
-/// A number that says yes or no and is written if its answer is among `$written`.
+/// A number that is a flag, written if its value is among `$written`.
 macro_rules! yes_or_no {
     ($name:literal, $field:ident, $written:expr) => {
         Number {

@@ -1,12 +1,12 @@
-//! The property `rocksdb.seqno.time.map`: samples of when sequence numbers were written.
+//! The property `rocksdb.seqno.time.map`: samples of the write times of sequence numbers.
 //!
 //! ```text
 //! map  := (nothing) | count: varint64, pair{count}
 //! pair := sequence: varint64, time: varint64
 //! ```
 //!
-//! Both numbers of a pair are differences from those of the pair before; the first pair's are from
-//! zero. Sequence numbers and times ascend strictly. A map without pairs is empty. Source:
+//! Both numbers of a pair are differences from the previous pair, the first pair's from zero.
+//! Sequence numbers and times ascend strictly. A map without pairs is empty. Source:
 //! `db/seqno_to_time_mapping.{h,cc}`.
 
 use crate::key::Sequence;
@@ -14,7 +14,7 @@ use crate::varint::{Reader, put_varint64};
 use crate::{Error, Result};
 
 const WHAT: &str = "sequence number to time mapping";
-/// For how many pairs room is made before any has been read.
+/// Maximum number of pairs for which memory is reserved before any has been read.
 const MAX_ROOM: u64 = 1024;
 
 /// A sample: everything up to `sequence` was written at `time_s` or before, everything above it at
@@ -35,17 +35,17 @@ pub fn encode(samples: &[SequenceTime], out: &mut Vec<u8>) {
     put_varint64(out, samples.len() as u64);
     let mut before = SequenceTime { sequence: 0, time_s: 0 };
     for &sample in samples {
-        // What does not ascend wraps around here and, in RocksDB, back again.
+        // Values that do not ascend wrap around here and, in RocksDB, back again.
         put_varint64(out, sample.sequence.wrapping_sub(before.sequence));
         put_varint64(out, sample.time_s.wrapping_sub(before.time_s));
         before = sample;
     }
 }
 
-/// The samples of an encoding, in its order.
+/// Returns the samples of an encoding, in its order.
 ///
 /// # Errors
-/// Corruption, for bytes that end before the last pair or go on behind it, and for numbers beyond
+/// Corruption, for bytes that end before the last pair or continue after it, and for numbers beyond
 /// 64 bits.
 pub fn decode(bytes: &[u8]) -> Result<Vec<SequenceTime>> {
     if bytes.is_empty() {

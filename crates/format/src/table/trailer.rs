@@ -1,4 +1,4 @@
-//! The five bytes behind every block: its compression type and a checksum of block and type.
+//! The five bytes after every block: its compression type and a checksum of block and type.
 //!
 //! Source: `table/format.cc`, `table/block_based/reader_common.cc`.
 
@@ -18,8 +18,8 @@ pub struct BlockChecksum {
 }
 
 impl BlockChecksum {
-    /// Splits `bytes`, a block at `offset` of its file with its trailer behind it, into the block
-    /// and its compression type byte, after a check of the checksum.
+    /// Splits `bytes`, a block at `offset` of its file followed by its trailer, into the block and
+    /// its compression type byte, after verifying the checksum.
     ///
     /// # Errors
     /// Corruption, for a checksum that does not match or fewer bytes than a trailer. Offsets count
@@ -41,7 +41,7 @@ impl BlockChecksum {
         Ok((block, compression))
     }
 
-    /// Splits a block with its trailer as [`BlockChecksum::verify`] does, without a check.
+    /// Splits a block with its trailer as [`BlockChecksum::verify`] does, without verifying.
     ///
     /// # Errors
     /// Corruption, for fewer bytes than a trailer.
@@ -53,7 +53,8 @@ impl BlockChecksum {
         }
     }
 
-    /// The trailer of `block`, as it is stored at `offset` of its file under that compression type.
+    /// Returns the trailer of `block`, as it is stored at `offset` of its file under that
+    /// compression type.
     #[inline]
     pub fn trailer(
         &self,

@@ -1,11 +1,12 @@
-//! The unique id of a table: made of the database's identity, the session and the file number that
-//! the table was written under, it stays the same wherever the file goes.
+//! The unique id of a table: derived from the database's identity, the session and the file number
+//! that the table was written under, it stays the same wherever the file goes.
 //!
-//! The internal form holds the lower half of the session id, then a hash of database and the upper
-//! half with the file number over it, then more of that hash. The MANIFEST has its first 128 bits,
-//! and RocksDB compares them with those of the table's properties when it opens the table. The
-//! external form is what users see: the first 128 bits hashed so that every part of it is evenly
-//! spread. Source: `table/unique_id.cc`, `table/unique_id_impl.h`.
+//! The internal form has three words: the lower half of the session id; the upper half of a hash of
+//! the database id, seeded with the upper half of the session id, XORed with the file number; and
+//! the lower half of that hash. The MANIFEST has its first 128 bits, and RocksDB compares them with
+//! those of the table's properties when it opens the table. The external form is what users see:
+//! the first 128 bits hashed so that every part of it is evenly distributed. Source:
+//! `table/unique_id.cc`, `table/unique_id_impl.h`.
 
 use std::fmt;
 
@@ -16,7 +17,7 @@ use crate::{Error, Result};
 /// The length of a session id, in characters.
 pub const SESSION_ID_LENGTH: usize = 20;
 
-/// How many characters at the end of a session id hold its lower 62 bits.
+/// Number of characters at the end of a session id that encode its lower 62 bits.
 const LOW_CHARACTERS: usize = 12;
 /// Added before hashing so that zeros stay zeros.
 const ZERO_OFFSETS: [u64; 2] = [6_417_269_962_128_484_497, 17_391_078_804_906_429_400];
@@ -28,11 +29,11 @@ pub struct UniqueId {
 }
 
 impl UniqueId {
-    /// The id of the table that was file `file_number` of that database in that session.
+    /// Returns the id of the table that was file `file_number` of that database in that session.
     ///
     /// # Errors
-    /// Corruption, for an empty database id, a file number of zero or what is no session id: such a
-    /// table has no id of its own. See [`UniqueId::forced`].
+    /// Corruption, for an empty database id, a file number of zero or an invalid session id: such a
+    /// table has no unique id. See [`UniqueId::forced`].
     pub fn new(db_id: &[u8], session_id: &[u8], file_number: u64) -> Result<Self> {
         const WHAT: &str = "table unique id";
         if db_id.is_empty() {
@@ -44,7 +45,7 @@ impl UniqueId {
         Ok(Self::of_session(db_id, decode_session_id(session_id)?, file_number))
     }
 
-    /// The same for whatever the properties of a table say: what RocksDB compares with the
+    /// Returns the id for any properties of a table: the one that RocksDB compares with the
     /// MANIFEST.
     pub fn forced(db_id: &[u8], session_id: &[u8], file_number: u64) -> Self {
         let session = decode_session_id(session_id).unwrap_or_else(|_| {
@@ -60,19 +61,19 @@ impl UniqueId {
         Self { words: [lower, (hash >> 64) as u64 ^ file_number, hash as u64] }
     }
 
-    /// The first 128 bits as two numbers.
+    /// Returns the first 128 bits as two numbers.
     pub fn words(&self) -> [u64; 2] {
         let [first, second, _] = self.words;
         [first, second]
     }
 
-    /// The first 128 bits as they stand in the MANIFEST.
+    /// Returns the first 128 bits as in the MANIFEST.
     pub fn manifest_bytes(&self) -> [u8; 16] {
         pair_bytes(self.words())
     }
 
-    /// The 192 bits of the external form, in which users get it; its first 16 bytes are the shorter
-    /// external form.
+    /// Returns the 192 bits of the external form, as shown to users; its first 16 bytes are the
+    /// shorter external form.
     pub fn external_bytes(&self) -> [u8; 24] {
         let [first, second, third] = self.words;
         let [low_offset, high_offset] = ZERO_OFFSETS;
@@ -90,7 +91,7 @@ impl UniqueId {
     }
 }
 
-/// As RocksDB's messages have it.
+/// Formatted as in RocksDB's messages.
 impl fmt::Debug for UniqueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [first, second, _] = self.words;
@@ -102,10 +103,10 @@ fn pair_bytes([first, second]: [u64; 2]) -> [u8; 16] {
     (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
 }
 
-/// The session id of random bits: 20 characters of `0-9A-Z`. All of `lower` is kept, and of `upper`
-/// what fits, a little more than 39 bits: its remainder by 36^8 / 4.
+/// Returns the session id for random bits: 20 characters of `0-9A-Z`. It keeps all of `lower`, and
+/// a little more than 39 bits of `upper`: its remainder by 36^8 / 4.
 ///
-/// `lower` has to be other than zero, so that no unique id is zero; a zero is taken for a one.
+/// `lower` should not be zero, so that no unique id is zero; zero is replaced by one.
 pub fn encode_session_id(upper: u64, lower: u64) -> String {
     let lower = lower.max(1);
     let mut front = upper << 2 | lower >> 62;
@@ -122,7 +123,7 @@ pub fn encode_session_id(upper: u64, lower: u64) -> String {
     digits.into_iter().map(character).collect()
 }
 
-/// The upper and lower numbers of a session id. Any of 13 to 24 characters will do.
+/// Returns the upper and lower numbers of a session id of 13 to 24 characters.
 ///
 /// # Errors
 /// Corruption, for fewer, more or other characters.

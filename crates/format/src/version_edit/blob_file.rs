@@ -1,7 +1,7 @@
 //! The fields about blob files.
 //!
-//! Both end in custom fields, `(custom tag: varint32, field: slice)*, 0`, of which none is known; a
-//! tag with bit 6 set must be. Source: `db/blob/blob_file_addition.cc`,
+//! Both end in custom fields, `(custom tag: varint32, field: slice)*, 0`, none of which is known; a
+//! tag with bit 6 set is rejected. Source: `db/blob/blob_file_addition.cc`,
 //! `db/blob/blob_file_garbage.cc`.
 
 use super::text;
@@ -19,9 +19,9 @@ const NOT_IGNORABLE: u32 = 1 << 6;
 pub struct BlobFileAddition {
     /// The number in the file's name.
     pub number: u64,
-    /// How many blobs it holds.
+    /// Number of blobs in it.
     pub blob_count: u64,
-    /// How many bytes of the file they take, headers and keys included.
+    /// Number of bytes that they take, headers and keys included.
     pub blob_bytes: u64,
     /// The name of the function of the file's checksum; empty if there is none.
     pub checksum_function: String,
@@ -57,9 +57,9 @@ impl BlobFileAddition {
 pub struct BlobFileGarbage {
     /// The number in the file's name.
     pub number: u64,
-    /// How many more blobs became garbage.
+    /// Number of blobs that became garbage.
     pub blob_count: u64,
-    /// How many more bytes of the file they take.
+    /// Number of bytes of the file that they take.
     pub blob_bytes: u64,
 }
 

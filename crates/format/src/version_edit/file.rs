@@ -1,4 +1,4 @@
-//! The field that puts a table into a level, in its four forms.
+//! The field that adds a table to a level, in its four forms.
 //!
 //! ```text
 //! tag 7   := level: varint32, number: varint64, size: varint64, smallest: slice, largest: slice
@@ -22,7 +22,7 @@ const NOT_IGNORABLE: u32 = 1 << 6;
 /// The highest path id: tables live on up to four paths.
 const PATH_ID_MAX: u8 = 3;
 
-/// Where a checksum's function is not known.
+/// Name of an unknown checksum function.
 const UNKNOWN_CHECKSUM_FUNCTION: &str = "Unknown";
 
 mod custom {
@@ -46,12 +46,12 @@ mod custom {
     pub(super) const PATH_ID: u32 = super::NOT_IGNORABLE + 1;
 }
 
-/// How often a file is expected to be read, as the number that MANIFESTs hold.
+/// How often a file is expected to be read, as encoded in MANIFESTs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Temperature(pub u8);
 
 impl Temperature {
-    /// Nothing is known.
+    /// Unknown.
     pub const UNKNOWN: Self = Self(0);
     /// Read all the time.
     pub const HOT: Self = Self(0x04);
@@ -70,18 +70,18 @@ impl Temperature {
 pub struct FileChecksum {
     /// The name of the function.
     pub function: String,
-    /// What it made of the file.
+    /// The checksum.
     pub value: Vec<u8>,
 }
 
-/// A table that is put into a level.
+/// A table that is added to a level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewFile {
-    /// The level; `u32::MAX` in the progress of a subcompaction, where it says nothing.
+    /// The level; `u32::MAX`, without meaning, in the progress of a subcompaction.
     pub level: u32,
     /// The number in the file's name.
     pub number: u64,
-    /// Which of the database's paths the file is in.
+    /// The database path that the file is in.
     pub path_id: u8,
     /// The file's length in bytes.
     pub size: u64,
@@ -93,24 +93,24 @@ pub struct NewFile {
     pub smallest_sequence: Sequence,
     /// The highest sequence number.
     pub largest_sequence: Sequence,
-    /// When the oldest of the data was written, in seconds since 1970; 0 if unknown.
+    /// Time when the oldest of the data was written, in seconds since 1970; 0 if unknown.
     pub oldest_ancestor_time_s: u64,
-    /// When the file was made, in seconds since 1970; 0 if unknown.
+    /// Time when the file was created, in seconds since 1970; 0 if unknown.
     pub creation_time_s: u64,
     /// The order of the data's flush or ingestion: in level 0 the file with the higher number is
     /// newer. 0 in files of old versions, and never written.
     pub epoch_number: u64,
-    /// The checksum of the whole file, if one was asked for.
+    /// Checksum of the whole file, if configured.
     pub checksum: Option<FileChecksum>,
     /// How often the file is expected to be read.
     pub temperature: Temperature,
-    /// The file asks to be compacted.
+    /// Whether the file is marked for compaction.
     pub marked_for_compaction: bool,
     /// The lowest number of a blob file that the table refers to.
     pub oldest_blob_file_number: Option<u64>,
     /// The table's unique id as computed from its properties; zeros if unknown.
     pub unique_id: [u64; 2],
-    /// How many bytes of the next level its range tombstones are estimated to cover.
+    /// Estimated number of bytes in the next level that its range tombstones cover.
     pub compensated_range_deletion_size: u64,
     /// The length of everything after the data blocks, in bytes; 0 if unknown.
     pub tail_size: u64,
@@ -120,12 +120,12 @@ pub struct NewFile {
     pub min_timestamp: Vec<u8>,
     /// The highest user-defined timestamp; empty if unknown.
     pub max_timestamp: Vec<u8>,
-    /// What the file system wants to be told when it opens the file; empty if nothing.
+    /// Metadata that the file system needs to open the file; empty if none.
     pub open_metadata: Vec<u8>,
 }
 
 impl Default for NewFile {
-    /// A file of which nothing is known: no keys, and the sequence numbers of no record.
+    /// An unknown file: no keys, and an empty range of sequence numbers.
     fn default() -> Self {
         Self {
             level: 0,
@@ -186,7 +186,8 @@ impl NewFile {
         Ok(file)
     }
 
-    /// Reads what follows tag 103. One custom field is not about the file.
+    /// Reads what follows tag 103. One custom field is not about the file, and sets
+    /// `min_log_number_to_keep`.
     pub(super) fn decode_4(
         reader: &mut Reader<'_>,
         min_log_number_to_keep: &mut Option<u64>,
@@ -305,7 +306,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Appends the custom fields that say something.
+    /// Appends the custom fields that differ from their defaults.
     fn encode_custom(&self, min_log_number_to_keep: Option<u64>, out: &mut Vec<u8>) {
         if let Some(checksum) = &self.checksum {
             put_field(out, custom::CHECKSUM, &checksum.value);

@@ -1,9 +1,9 @@
-//! Version edits: the records of a MANIFEST, each a change to what the database consists of.
+//! Version edits: the records of a MANIFEST, each a change to the contents of the database.
 //!
 //! An edit is a sequence of tagged fields in any order; a missing field changes nothing. Edits are
 //! written in RocksDB's order. A tag with [`IGNORABLE_TAG`] set is followed by the length of its
-//! field, so that readers who do not know it pass over it; it is then lost when the edit is written
-//! again. Any other unknown tag is refused.
+//! field, so that readers can skip it if they do not know it; it is then lost when the edit is
+//! written again. Any other unknown tag is rejected.
 //!
 //! | tag | field |
 //! |---|---|
@@ -46,7 +46,7 @@ pub use file::{FileChecksum, NewFile, Temperature};
 pub use progress::{LevelProgress, SubcompactionProgress};
 pub use wal::WalAddition;
 
-/// Set in tags that readers pass over if they do not know them.
+/// Set in tags that readers skip if they do not know them.
 pub const IGNORABLE_TAG: u32 = 1 << 13;
 
 /// Tags of fields; see the table above.
@@ -83,11 +83,11 @@ mod tag {
     pub(super) const PERSIST_USER_DEFINED_TIMESTAMPS: u32 = IGNORABLE_TAG + 9;
     pub(super) const SUBCOMPACTION_PROGRESS: u32 = IGNORABLE_TAG + 10;
     pub(super) const LAST_COMPACTED_MANIFEST_LENGTH: u32 = IGNORABLE_TAG + 11;
-    /// Far from the tags that RocksDB numbers one after the other.
+    /// Far from the tags that RocksDB assigns consecutively.
     pub(super) const EXISTING_LOGS: u32 = IGNORABLE_TAG + (0x7483 << 14);
 }
 
-/// A place in a level: where its next compaction begins.
+/// The key in a level where its next compaction begins.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompactCursor {
     /// The level.
@@ -105,18 +105,18 @@ pub struct DeletedFile {
     pub number: u64,
 }
 
-/// A change to what a database consists of. What is `None`, empty or false is not part of the
-/// change.
+/// A change to the contents of a database. Fields that are `None`, empty or false are not part of
+/// the change.
 ///
-/// All fields about files and logs are for the column family of the edit; the numbers of files,
-/// sequences and column families are the database's.
+/// All fields about files and logs apply to the edit's column family; the numbers of files,
+/// sequences and column families apply to the database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct VersionEdit {
     /// The database's id, as in its IDENTITY file.
     pub database_id: Option<String>,
-    /// The name of the column family's order.
+    /// Name of the column family's comparator.
     pub comparator: Option<String>,
-    /// Logs with a lower number hold nothing for this column family that is not in tables.
+    /// Logs with a lower number contain nothing for this column family that is not in tables.
     pub log_number: Option<u64>,
     /// The number of a log that was still being flushed, from LevelDB; 0.
     pub previous_log_number: Option<u64>,
@@ -140,37 +140,35 @@ pub struct VersionEdit {
     pub blob_file_garbage: Vec<BlobFileGarbage>,
     /// Logs begun or synced (`track_and_verify_wals_in_manifest`).
     pub wal_additions: Vec<WalAddition>,
-    /// Logs with a lower number are gone. 0 says nothing.
+    /// Logs with a lower number have been deleted. 0 has no meaning.
     pub wal_deletion: Option<u64>,
-    /// The id of the column family that the edit is about; 0 is the default one.
+    /// Id of the column family that the edit applies to; 0 is the default one.
     pub column_family: u32,
-    /// The column family is new and has this name.
+    /// Name of the new column family that the edit adds.
     pub column_family_add: Option<String>,
-    /// The column family is dropped.
+    /// Whether the column family is dropped.
     pub column_family_drop: bool,
-    /// The edit takes effect together with others, and this many of them follow.
+    /// Number of following edits that take effect atomically with this one.
     pub atomic_group_remaining: Option<u32>,
-    /// History below this timestamp may be given up. An empty one says nothing.
+    /// Timestamp below which history may be dropped. An empty one has no meaning.
     pub full_history_timestamp_low: Option<Vec<u8>>,
-    /// Whether tables store user-defined timestamps. It stands in the edit that names the
-    /// comparator.
+    /// Whether tables store user-defined timestamps. Part of the edit that names the comparator.
     pub persist_user_defined_timestamps: Option<bool>,
-    /// How far a subcompaction came.
+    /// Progress of a subcompaction.
     pub subcompaction_progress: Option<SubcompactionProgress>,
-    /// How long the MANIFEST was when it was last written anew, in bytes.
+    /// Length of the MANIFEST when it was last rewritten, in bytes.
     pub last_compacted_manifest_length: Option<u64>,
-    /// The numbers of the logs that existed, under durable names, when the edit was written, in
-    /// ascending order. It takes the place of an earlier list. RocksDB ignores it.
+    /// Numbers of the logs that existed, under durable names, when the edit was written, in
+    /// ascending order. It replaces an earlier list. RocksDB ignores it.
     pub existing_logs: Option<Vec<u64>>,
 }
 
 impl VersionEdit {
-    /// Reads the edit that a record of a MANIFEST holds. Of a field that stands there twice the
-    /// last counts.
+    /// Reads the edit in a record of a MANIFEST. If a field is repeated the last counts.
     ///
     /// # Errors
-    /// Corruption, for bytes that are no edit; unsupported, for a field that is not known and must
-    /// not be ignored, and for names that are not UTF-8.
+    /// Corruption, for bytes that are no edit; unsupported, for an unknown field that must not be
+    /// ignored, and for names that are not UTF-8.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut edit = Self::default();
         let mut reader = Reader::new(bytes);
@@ -189,7 +187,7 @@ impl VersionEdit {
         Ok(edit)
     }
 
-    /// Fields that are one number; false for another tag.
+    /// Reads fields that are one number; false for another tag.
     fn decode_number(&mut self, tag: u32, reader: &mut Reader<'_>) -> Result<bool> {
         match tag {
             tag::LOG_NUMBER => self.log_number = Some(reader.varint64("log number")?),
@@ -226,7 +224,7 @@ impl VersionEdit {
         Ok(true)
     }
 
-    /// Fields about files and logs; false for another tag.
+    /// Reads fields about files and logs; false for another tag.
     fn decode_files(&mut self, tag: u32, reader: &mut Reader<'_>) -> Result<bool> {
         match tag {
             tag::COMPACT_CURSOR => {
@@ -261,7 +259,7 @@ impl VersionEdit {
         Ok(true)
     }
 
-    /// Names, flags and what is rare; false for an unknown tag.
+    /// Reads names, flags and rare fields; false for an unknown tag.
     fn decode_other(&mut self, tag: u32, reader: &mut Reader<'_>) -> Result<bool> {
         match tag {
             tag::DATABASE_ID => self.database_id = Some(text(reader, "database id")?),
@@ -299,8 +297,8 @@ impl VersionEdit {
     /// Appends the edit to `out`, as the record of a MANIFEST holds it.
     ///
     /// # Errors
-    /// Corruption, for a new file that RocksDB would refuse to write: its boundaries are no
-    /// internal keys, or it has no epoch number. `out` is then left with a part of the edit.
+    /// Corruption, for a new file that RocksDB would refuse to write: its bounds are no internal
+    /// keys, or it has no epoch number. `out` then contains part of the edit.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         put_text(out, tag::DATABASE_ID, self.database_id.as_deref());
         put_text(out, tag::COMPARATOR, self.comparator.as_deref());
@@ -354,7 +352,7 @@ impl VersionEdit {
             put_varint32(out, deleted.level);
             put_varint64(out, deleted.number);
         }
-        // Versions that do not know the field by itself find it in the first new file.
+        // Versions that do not know the separate field find it in the first new file.
         let mut min_log_number_to_keep = self.min_log_number_to_keep;
         for file in &self.new_files {
             file.encode(min_log_number_to_keep.take(), out)?;
@@ -381,7 +379,7 @@ impl VersionEdit {
     }
 }
 
-/// Reads a field that its length precedes. What it holds beyond what `decode` reads is ignored.
+/// Reads a length-prefixed field. Bytes beyond those that `decode` reads are ignored.
 fn field<'a, T>(
     reader: &mut Reader<'a>,
     what: &'static str,
@@ -392,7 +390,7 @@ fn field<'a, T>(
     decode(&mut Reader::new(field)).map_err(|error| error.at(start as u64))
 }
 
-/// Reads numbers up to the end.
+/// Reads numbers to the end.
 fn numbers(reader: &mut Reader<'_>) -> Result<Vec<u64>> {
     let mut numbers = Vec::new();
     while !reader.is_empty() {
@@ -428,7 +426,7 @@ fn internal_key(reader: &mut Reader<'_>, what: &'static str) -> Result<Vec<u8>> 
     Ok(key.to_vec())
 }
 
-/// The type of a key that stands before every version of its user key, and only bounds something.
+/// Type of a key that sorts before every version of its user key, and is only used as a bound.
 const BOUND: u8 = 0x1A;
 
 fn check_internal_key(key: &[u8], what: &'static str, offset: usize) -> Result<()> {

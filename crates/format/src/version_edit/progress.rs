@@ -1,4 +1,4 @@
-//! The field that says how far a subcompaction came, so that it can go on where it was interrupted.
+//! The field with the progress of a subcompaction, so that it can resume after an interruption.
 //!
 //! It and its parts are `(custom tag: varint32, field: slice)*, 1`. A custom tag with bit 16 set
 //! may be ignored; any other must be known.
@@ -28,22 +28,23 @@ mod level_custom {
 /// What a subcompaction wrote to one level since its progress was last recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LevelProgress {
-    /// How many records were written to the level in all.
+    /// Total number of records written to the level.
     pub output_records: u64,
-    /// The tables finished since; their levels say nothing. Without any the level is not recorded.
+    /// The tables completed since; their level fields have no meaning. If there are none, the level
+    /// is not recorded.
     pub output_files: Vec<NewFile>,
 }
 
-/// How far a subcompaction came.
+/// The progress of a subcompaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubcompactionProgress {
     /// The internal key that comes next; empty if none was reached.
     pub next_key: Vec<u8>,
-    /// How many records were read.
+    /// Number of records read.
     pub input_records: u64,
-    /// What was written to the output level.
+    /// Progress in the output level.
     pub output_level: LevelProgress,
-    /// What was written to the level before it, which takes recent data.
+    /// Progress in the level before it, which receives recent data.
     pub proximal_level: LevelProgress,
 }
 

@@ -1,4 +1,4 @@
-//! The field that says that a log was begun or synced. Source: `db/wal_edit.cc`.
+//! The field that records that a log was begun or synced. Source: `db/wal_edit.cc`.
 
 use crate::varint::{Reader, put_varint32, put_varint64};
 use crate::{Error, Result};
@@ -14,7 +14,7 @@ const SYNCED_SIZE: u32 = 2;
 pub struct WalAddition {
     /// The number in the log's name.
     pub log_number: u64,
-    /// How many bytes of it were synced; `None` for a log that was begun.
+    /// Number of bytes synced; `None` for a log that was begun.
     pub synced_size: Option<u64>,
 }
 
@@ -26,7 +26,7 @@ impl WalAddition {
                 END => return Ok(addition),
                 SYNCED_SIZE => {
                     let size = reader.varint64("synced size of a log")?;
-                    // The highest number is how a size that is not known is kept in memory.
+                    // In memory, the highest number stands for an unknown size.
                     addition.synced_size = Some(size).filter(|&size| size != u64::MAX);
                 }
                 tag => {

@@ -1,7 +1,7 @@
-//! Tables that RocksDB 11.8 wrote, and just enough of a reader to take them apart without the code
-//! under test.
+//! Tables written by RocksDB 11.8, and a minimal reader that parses them without the code under
+//! test.
 //!
-//! Each table is one column family of one database, named after what is particular in it. It holds
+//! Each table is one column family of one database, named after its special feature. It contains
 //! `key00000` and following with [`value`]s, in blocks of about 1,500 bytes.
 #![expect(dead_code, reason = "each test file uses a part of this")]
 #![expect(clippy::unwrap_used, reason = "a golden table that cannot be read fails its test")]

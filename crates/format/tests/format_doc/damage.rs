@@ -1,4 +1,4 @@
-//! What the document says cannot be found: it is not found, and what stands beside it is.
+//! Damage that the document calls undetectable is not detected, but damage next to it is.
 
 use tailwater_format::Error;
 use tailwater_format::blob::BlobFileHeader;

@@ -1,4 +1,4 @@
-//! Takes docs/format.md apart.
+//! Parses docs/format.md.
 
 use std::collections::BTreeMap;
 

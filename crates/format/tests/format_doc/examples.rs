@@ -1,4 +1,4 @@
-//! Which decoder and encoder each example of the document is for, and the smaller of them.
+//! The decoder and encoder of each example of the document, and the smaller ones of them.
 
 use tailwater_format::blob::{BlobFileFooter, BlobFileHeader, BlobIndex, BlobRecordHeader};
 use tailwater_format::file_name::{format_current, parse_current};

@@ -1,4 +1,4 @@
-//! docs/format.md against the code and against files that RocksDB wrote.
+//! Compares docs/format.md with the code and with files written by RocksDB.
 //!
 //! A worked example is a fenced block that begins with `hex`:
 //!
@@ -9,13 +9,13 @@
 //! ```
 //! ```
 //!
-//! Its bytes have to stand at that offset of that file, below `tests/golden`. A line is some bytes,
-//! what they are, how they are to be read and what they then say, two spaces apart; a line of bytes
-//! alone goes on with the one above. Lines that begin with `=` are what this crate's decoder makes
-//! of all the bytes together; its encoder has to make the same bytes of that. Which decoder and
-//! encoder they are follows from the name, see [`examples`].
+//! Its bytes must be at that offset of that file, below `tests/golden`. A line consists of some
+//! bytes, their meaning, their encoding and their value, separated by two spaces; a line with only
+//! bytes continues the one above. Lines that begin with `=` are the result of this crate's decoder
+//! for all the bytes together, from which its encoder must produce the same bytes. The name
+//! determines the decoder and encoder, see [`examples`].
 //!
-//! A fenced block that begins with `text file=NAME` has to stand in that file as it is.
+//! A fenced block that begins with `text file=NAME` must occur literally in that file.
 
 #[cfg(test)]
 mod damage;

@@ -1,4 +1,4 @@
-//! Record logs: read as RocksDB wrote them, written as RocksDB writes them.
+//! Record logs: reading RocksDB's, and writing the same as RocksDB.
 
 use std::collections::BTreeSet;
 

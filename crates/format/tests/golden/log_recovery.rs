@@ -1,7 +1,7 @@
-//! What each recovery mode makes of damaged logs: the same as RocksDB.
+//! The result of each recovery mode on damaged logs is the same as in RocksDB.
 //!
-//! `data/recovery-modes.txt` holds what RocksDB 11.8.1 did when it opened a database with each of
-//! these logs: how many of its records it recovered in each mode, or that it refused.
+//! `data/recovery-modes.txt` contains the results of RocksDB 11.8.1 when it opened a database with
+//! each of these logs: the number of records it recovered in each mode, or that it refused.
 
 use std::collections::BTreeMap;
 

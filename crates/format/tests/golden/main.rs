@@ -1,4 +1,4 @@
-//! Decoders and encoders against bytes that RocksDB wrote.
+//! Decoders and encoders, compared with bytes written by RocksDB.
 //!
 //! `cfg(test)` on the modules tells Clippy that their helpers are tests too.
 

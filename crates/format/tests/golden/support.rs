@@ -1,5 +1,4 @@
-//! What the tests of the decoders share: named bytes in hexadecimal, seeds, and ways to damage
-//! bytes.
+//! Helpers of the decoders' tests: named bytes in hexadecimal, seeds, and ways to damage bytes.
 
 use std::fmt::Debug;
 

@@ -1,4 +1,4 @@
-//! Version edits: every one that RocksDB wrote reads back and is written again byte for byte.
+//! Version edits: every edit written by RocksDB is read, and written again byte for byte.
 
 use tailwater_format::log::{Event, RecordReader, SliceSource};
 use tailwater_format::version_edit::{

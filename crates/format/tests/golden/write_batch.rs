@@ -1,4 +1,4 @@
-//! Write batches: read as RocksDB wrote them, written as RocksDB writes them.
+//! Write batches: reading RocksDB's, and writing the same as RocksDB.
 
 use tailwater_format::batch::{BatchReader, HEADER_LENGTH, Record, RecordKind, WriteBatch};
 use tailwater_format::blob::{BlobIndex, BlobLocation};

@@ -1,8 +1,7 @@
 //! Heap memory aligned for direct I/O.
 //!
-//! Large buffers are mappings of their own: their pages are there when they are first touched, and
-//! the system has them back at once. An allocator would keep them for itself, in each thread's part
-//! of the heap.
+//! A large buffer is a mapping of its own: its pages are allocated on first touch and returned to
+//! the system when it is dropped. An allocator would keep them, in each thread's part of the heap.
 #![expect(unsafe_code, reason = "the interfaces for aligned memory are unsafe")]
 
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
@@ -13,47 +12,48 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::Pages;
 
-/// What direct I/O wants offset, length and memory to be a multiple of, in bytes: enough for every
-/// common device. A file on another says so ([`crate::ReadFile::alignment`]).
+/// Alignment of offset, length and memory for direct I/O, in bytes: enough for every common device.
+/// A file on a device that needs more reports so ([`crate::ReadFile::alignment`]).
 pub const ALIGNMENT: usize = 4096;
 
-/// The largest alignment that a file may ask for, in bytes.
+/// Largest alignment that a file may require, in bytes.
 pub const MAX_ALIGNMENT: usize = 64 << 10;
 
-/// From this capacity on a buffer is a mapping of its own, in bytes.
+/// Capacity from which a buffer is a mapping of its own, in bytes.
 const MAPPED_MIN: usize = 128 << 10;
 
-/// What all buffers of the process take, in bytes.
+/// Memory of all buffers of the process, in bytes.
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns what all buffers of the process take at this moment, in bytes.
+/// Returns the memory that all buffers of the process take now, in bytes.
 pub fn aligned_buffer_bytes() -> usize {
     ALLOCATED.load(Ordering::Relaxed)
 }
 
-/// The largest multiple of [`ALIGNMENT`] that is not above `offset`.
+/// Returns the largest multiple of [`ALIGNMENT`] that is not above `offset`.
 #[inline]
 pub fn align_down(offset: u64) -> u64 {
     offset - offset % ALIGNMENT as u64
 }
 
-/// The smallest multiple of [`ALIGNMENT`] that is not below `offset`, which is at most 2^64 - 4096.
+/// Returns the smallest multiple of [`ALIGNMENT`] that is not below `offset`, which is at most 2^64
+/// - 4096.
 #[inline]
 pub fn align_up(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT as u64)
 }
 
-/// Bytes of memory that begin at a multiple of [`ALIGNMENT`]: a length, and a capacity that is
-/// such a multiple too. The whole capacity is initialised, with zeros at first.
+/// A buffer whose memory begins at a multiple of [`ALIGNMENT`]. Its capacity is such a multiple
+/// too, and is initialised, with zeros at first.
 ///
-/// The memory begins at a multiple of every power of two, up to [`MAX_ALIGNMENT`], that the
-/// capacity is a multiple of: a buffer whose size suits a device suits it by its place, too.
+/// The memory is aligned to every power of two, up to [`MAX_ALIGNMENT`], that divides the capacity:
+/// a buffer whose size suits a device also has a suitable address.
 pub struct AlignedBuffer {
     /// `capacity` initialised bytes that this buffer alone owns.
     memory: NonNull<u8>,
     capacity: usize,
     length: usize,
-    /// What the memory is a part of, where it is a mapping of its own.
+    /// The mapping, for a large buffer.
     pages: Option<Pages>,
 }
 
@@ -64,12 +64,12 @@ unsafe impl Send for AlignedBuffer {}
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// An empty buffer with room for `bytes`, rounded up to a multiple of [`ALIGNMENT`] and at
-    /// least one.
+    /// Creates an empty buffer with a capacity of `bytes`, rounded up to a multiple of
+    /// [`ALIGNMENT`] and at least one.
     ///
     /// # Panics
-    /// If `bytes` is near the size of the address space. Ends the process where there is no memory,
-    /// as a Vec does.
+    /// If `bytes` is near the size of the address space. Aborts the process where there is no
+    /// memory, as a Vec does.
     pub fn with_capacity(bytes: usize) -> Self {
         let layout = Self::layout(round_up(bytes, ALIGNMENT));
         let (memory, pages) = if layout.size() < MAPPED_MIN {
@@ -92,13 +92,14 @@ impl AlignedBuffer {
         }
     }
 
-    /// How many bytes there is room for.
+    /// Returns the capacity in bytes.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// Makes room for `bytes` at a multiple of `alignment`, which is a power of two up to
-    /// [`MAX_ALIGNMENT`]. Where that takes other memory, the length is 0 and what it held is gone.
+    /// Ensures a capacity of `bytes` at a multiple of `alignment`, a power of two up to
+    /// [`MAX_ALIGNMENT`]. If that needs new memory, the buffer is empty afterwards and its contents
+    /// are lost.
     ///
     /// # Panics
     /// As [`Self::with_capacity`].
@@ -108,7 +109,7 @@ impl AlignedBuffer {
         }
     }
 
-    /// How many bytes can be appended.
+    /// Returns how many bytes can be appended.
     pub fn remaining(&self) -> usize {
         self.capacity - self.length
     }
@@ -118,7 +119,7 @@ impl AlignedBuffer {
         self.length = 0;
     }
 
-    /// Changes the length; bytes that come into view are whatever was written there last, zeros at
+    /// Changes the length. Bytes that become visible are whatever was written there last, zeros at
     /// first.
     ///
     /// # Panics
@@ -128,7 +129,7 @@ impl AlignedBuffer {
         self.length = length;
     }
 
-    /// Appends as much of `bytes` as there is room for and answers how much that was.
+    /// Appends as much of `bytes` as fits and returns the number of bytes appended.
     pub fn append(&mut self, bytes: &[u8]) -> usize {
         let count = bytes.len().min(self.remaining());
         let start = self.length;
@@ -137,10 +138,10 @@ impl AlignedBuffer {
         count
     }
 
-    /// Appends zeros up to the next multiple of `alignment`, of which the capacity is one.
+    /// Appends zeros up to the next multiple of `alignment`, which should divide the capacity.
     ///
     /// # Panics
-    /// If the capacity is no multiple of it, and there is no room for the zeros.
+    /// If `alignment` does not divide the capacity, and there is no room for the zeros.
     pub fn pad(&mut self, alignment: usize) {
         let start = self.length;
         self.set_length(start.next_multiple_of(alignment));
@@ -148,7 +149,7 @@ impl AlignedBuffer {
     }
 }
 
-/// The smallest multiple of `unit` that is not below `bytes`, and not 0.
+/// Returns the smallest multiple of `unit` that is not below `bytes`, and not 0.
 fn round_up(bytes: usize, unit: usize) -> usize {
     match bytes.max(1).checked_next_multiple_of(unit) {
         Some(rounded) => rounded,
@@ -252,8 +253,8 @@ mod tests {
         AlignedBuffer::with_capacity(1).set_length(4097);
     }
 
-    /// In builds without checks of arithmetic the capacity became 0, and memory of no size was
-    /// asked for.
+    /// Regression test: in builds without overflow checks the capacity became 0, and memory of size
+    /// zero was allocated.
     #[test]
     #[should_panic(expected = "does not fit the address space")]
     fn a_capacity_beyond_the_address_space_is_refused() {

@@ -1,8 +1,8 @@
-//! Memory that one owner appends to while others read what is there.
+//! Memory that one owner appends to while others read the published part.
 //!
-//! - Only the [`AppendBuffer`] writes, and only behind what it has published.
+//! - Only the [`AppendBuffer`] writes, and only behind the published bytes.
 //! - Readers see published bytes only, and those never change: a device may read them, too.
-//! - The memory goes back to its [`PageSource`] when the owner and all readers are gone.
+//! - The memory returns to its [`PageSource`] when the owner and all readers are gone.
 #![expect(unsafe_code, reason = "one writes to memory that others read, and borrows cannot tell")]
 
 use std::fmt;
@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use super::Pages;
 
-/// Takes memory back that nobody reads any more.
+/// Takes back memory that is no longer read.
 pub trait PageSource: fmt::Debug + Send + Sync {
-    /// Takes it back, in the thread that let go of it last.
+    /// Takes back the pages, in the thread that dropped the last reference to them.
     fn give_back(&self, pages: Pages);
 }
 
@@ -32,7 +32,7 @@ pub struct AppendedBytes {
     shared: Arc<Shared>,
 }
 
-/// Some published bytes, which stay as long as this does.
+/// Some published bytes, which stay valid as long as this does.
 #[derive(Clone)]
 pub struct AppendedSlice {
     shared: Arc<Shared>,
@@ -58,8 +58,8 @@ unsafe impl Send for Shared {}
 unsafe impl Sync for Shared {}
 
 impl AppendBuffer {
-    /// An empty one in pages that hold anything, `header` bytes behind their beginning: a multiple
-    /// of what its bytes are to be aligned to.
+    /// Creates an empty buffer in pages with arbitrary contents. Its bytes begin after a header of
+    /// `header` bytes, which must be a multiple of their alignment.
     ///
     /// # Panics
     /// If the header is no multiple of 8, or does not fit into the pages.
@@ -73,22 +73,22 @@ impl AppendBuffer {
         Self { shared: Arc::new(shared), length: 0 }
     }
 
-    /// Returns the number of bytes that were appended.
+    /// Returns the number of appended bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Returns the number of bytes that it has room for in all.
+    /// Returns the capacity in bytes.
     pub fn capacity(&self) -> usize {
         self.shared.capacity
     }
 
-    /// Returns the number of bytes that it has room for still.
+    /// Returns the number of bytes that can still be appended.
     pub fn remaining(&self) -> usize {
         self.shared.capacity - self.length
     }
 
-    /// Appends bytes, which readers do not see yet.
+    /// Appends bytes, which readers do not see until they are published.
     ///
     /// # Panics
     /// If there is no room.
@@ -114,12 +114,12 @@ impl AppendBuffer {
         self.length += count;
     }
 
-    /// Lets readers see all that was appended.
+    /// Makes all appended bytes visible to readers.
     pub fn publish(&mut self) {
         self.shared.published.store(self.length, Ordering::Release);
     }
 
-    /// Forgets what was appended and not published.
+    /// Drops the bytes that were appended and not published.
     pub fn discard(&mut self) {
         self.length = self.shared.published.load(Ordering::Relaxed);
     }
@@ -127,7 +127,7 @@ impl AppendBuffer {
     /// Writes the beginning of the header, the first 8 bytes last.
     ///
     /// # Panics
-    /// If it is not longer than 8 bytes, or longer than the header.
+    /// If `bytes` has 8 bytes or fewer, or is longer than the header.
     pub fn write_header(&mut self, bytes: &[u8]) {
         assert!(8 < bytes.len() && bytes.len() <= self.shared.header, "{} bytes", bytes.len());
         let (first, rest) = bytes.split_at(8);
@@ -151,17 +151,17 @@ impl AppendedBytes {
         self.shared.published.load(Ordering::Acquire)
     }
 
-    /// Returns the number of bytes that there is room for in all.
+    /// Returns the capacity in bytes.
     pub fn capacity(&self) -> usize {
         self.shared.capacity
     }
 
-    /// Returns published bytes; `None` where they are not all published.
+    /// Returns published bytes; `None` if not all of them are published.
     pub fn get(&self, range: Range<usize>) -> Option<&[u8]> {
         self.shared.get(range)
     }
 
-    /// Returns published bytes that stay as long as the slice does; `None` where they are not all
+    /// Returns published bytes that stay valid as long as the slice; `None` if not all of them are
     /// published.
     pub fn slice(&self, range: Range<usize>) -> Option<AppendedSlice> {
         self.shared.get(range.clone())?;
@@ -191,13 +191,13 @@ impl Shared {
     }
 
     fn header_start(&self) -> NonNull<u8> {
-        // SAFETY: `start` is so many bytes behind the beginning of the pages.
+        // SAFETY: `start` is `header` bytes after the beginning of the pages.
         unsafe { self.start.sub(self.header) }
     }
 
     fn header_word(&self) -> &AtomicU64 {
-        // SAFETY: pages begin at a multiple of 8, and live as long as this does; everybody goes at
-        // these 8 bytes atomically.
+        // SAFETY: pages begin at a multiple of 8, and live as long as this does; these 8 bytes are
+        // only accessed atomically.
         unsafe { AtomicU64::from_ptr(self.header_start().cast().as_ptr()) }
     }
 }

@@ -1,4 +1,4 @@
-//! Memory from the system: that direct I/O can use, a bound on how much of it there is, and pages.
+//! Memory from the system: aligned for direct I/O, in bounded pools, and in pages.
 
 mod aligned;
 mod append;

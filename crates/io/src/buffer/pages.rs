@@ -1,4 +1,4 @@
-//! Pages of memory from the system, without an allocator between.
+//! Pages of memory that are mapped directly from the system, without an allocator.
 #![expect(unsafe_code, reason = "the interfaces for mappings are unsafe")]
 
 #[cfg(debug_assertions)]
@@ -11,8 +11,8 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 pub use rustix::param::page_size;
 
-/// A mapping of its own: its pages are there when they are first touched, and the system has them
-/// back when they are [released](Pages::release) and when it is dropped.
+/// A memory mapping. Its pages are allocated on first touch and returned to the system when they
+/// are [released](Pages::release) and when it is dropped.
 #[derive(Debug)]
 pub struct Pages {
     start: NonNull<u8>,
@@ -26,12 +26,12 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// At least `length` bytes, all zero, that begin at a multiple of `alignment`, a power of two;
-    /// `None` where there are none. `length` is not 0.
+    /// Maps at least `length` bytes, all zero, that begin at a multiple of `alignment`, a power of
+    /// two; `None` where there is no memory. `length` is not 0.
     pub fn map(length: usize, alignment: usize) -> Option<Self> {
         let length = length.checked_next_multiple_of(page_size())?;
-        // What is mapped begins at a page; what it takes to reach the alignment from there goes
-        // again.
+        // A mapping begins at a page boundary, so more is mapped than needed and the surplus
+        // unmapped.
         let spare = if alignment > page_size() { alignment } else { 0 };
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         let whole = length.checked_add(spare)?;
@@ -52,11 +52,11 @@ impl Pages {
         Some(Self { start, length })
     }
 
-    /// The first `length` bytes of a file, which it has and others may map, too: what is written to
-    /// them is in the file. `length` is not 0.
+    /// Maps the first `length` bytes of a file that is at least that long. The mapping is shared:
+    /// others may map the file, and writes go to it. `length` is not 0.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system's.
     pub(crate) fn map_file(file: BorrowedFd<'_>, length: usize) -> rustix::io::Result<Self> {
         let length = length.next_multiple_of(page_size());
         let flags = ProtFlags::READ | ProtFlags::WRITE;
@@ -68,24 +68,24 @@ impl Pages {
         }
     }
 
-    /// Where they begin.
+    /// Returns the start address.
     pub fn start(&self) -> NonNull<u8> {
         self.start
     }
 
-    /// How many bytes they are.
+    /// Returns the length in bytes.
     pub fn length(&self) -> usize {
         self.length
     }
 
-    /// Makes all of them zero.
+    /// Sets all bytes to zero.
     pub fn zero(&mut self) {
         // SAFETY: they are writable memory of this alone, to which nobody has a reference.
         unsafe { self.start.as_ptr().write_bytes(0, self.length) };
     }
 
-    /// Has the system back them with small pages only. In a huge one, what is released in part
-    /// stays, and what nobody uses comes back when the system makes one of small ones.
+    /// Asks the system for small pages only. Releasing part of a huge page frees nothing, and
+    /// released memory returns when the system merges small pages into a huge one.
     pub fn avoid_huge_pages(&self) {
         // SAFETY: it is about a mapping of its own, and changes nothing in it. A kernel without
         // huge pages refuses, which comes to the same.
@@ -93,28 +93,28 @@ impl Pages {
             unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxNoHugepage) };
     }
 
-    /// Gives the memory of `length` bytes from `start` on back to the system, both multiples of the
-    /// page's size: they are zero when they are touched again. Where all memory is locked they stay
-    /// as they are.
+    /// Returns the memory of `length` bytes from `start` on to the system; both are multiples of
+    /// the page size. The bytes are zero when they are touched again. Where all memory is locked
+    /// they stay as they are.
     ///
     /// # Safety
-    /// They are inside pages that live, and nobody refers to anything in them.
+    /// The bytes are inside a live mapping, and nothing refers to them.
     pub unsafe fn release(start: NonNull<u8>, length: usize) {
         // SAFETY: as the caller says.
         let _ = unsafe { madvise(start.as_ptr().cast(), length, Advice::LinuxDontNeed) };
     }
 
-    /// Where they begin. They are given back when they are [put together](Pages::from_leaked)
-    /// again.
+    /// Returns the start address without unmapping the pages, which [`Pages::from_leaked`] takes
+    /// over again.
     pub fn leak(self) -> NonNull<u8> {
         ManuallyDrop::new(self).start
     }
 
-    /// Pages that were leaked.
+    /// Takes over leaked pages.
     ///
     /// # Safety
-    /// `start` is from [`Pages::leak`], `length` is what they were mapped with, and this is done
-    /// once.
+    /// `start` is from [`Pages::leak`], `length` is the length that they were mapped with, and this
+    /// is done once.
     pub unsafe fn from_leaked(start: NonNull<u8>, length: usize) -> Self {
         Self { start, length: length.next_multiple_of(page_size()) }
     }
@@ -125,7 +125,8 @@ thread_local! {
     static GIVEN_BACK: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How many [`Pages`] the calling thread has dropped so far, in builds with debug assertions.
+/// Returns how many [`Pages`] the calling thread has dropped so far, in builds with debug
+/// assertions.
 #[cfg(debug_assertions)]
 pub fn pages_given_back() -> u64 {
     GIVEN_BACK.get()
@@ -137,7 +138,7 @@ impl Drop for Pages {
         let _ = GIVEN_BACK.try_with(|count| count.set(count.get() + 1));
         // SAFETY: a mapping of its own, to which nobody refers any more.
         if unsafe { munmap(self.start.as_ptr().cast(), self.length) }.is_err() {
-            // It was one with its neighbours, and there is no room for the two that are left.
+            // Unmapping would split a merged mapping in two, and the limit on mappings is reached.
             // SAFETY: as above.
             unsafe { Self::release(self.start, self.length) };
         }

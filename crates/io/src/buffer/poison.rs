@@ -1,8 +1,8 @@
-//! Tells AddressSanitizer which bytes are nobody's, of memory that is handed out in parts.
+//! Tells AddressSanitizer which parts of a larger allocation are not in use.
 //!
-//! The sanitizer knows what the allocator was asked for, and takes a part of that which is used
-//! after it was given back, or beyond its end, for the program's business. These calls say which
-//! parts those are. In builds without `--cfg asan` they are nothing (`ci/sanitize.sh`).
+//! The sanitizer knows only whole allocations, and does not detect accesses to a part that was
+//! given back, or beyond its end. These calls mark those parts. In builds without `--cfg asan` they
+//! do nothing (`ci/sanitize.sh`).
 #![cfg_attr(asan, expect(unsafe_code, reason = "the sanitizer's functions are C's"))]
 
 use std::ptr::NonNull;
@@ -14,7 +14,7 @@ unsafe extern "C" {
     fn __asan_unpoison_memory_region(start: *const u8, length: usize);
 }
 
-/// Nobody may look at these bytes from now on.
+/// Marks these bytes as inaccessible.
 #[inline(always)]
 pub fn poison(start: NonNull<u8>, length: usize) {
     #[cfg(asan)]
@@ -26,7 +26,7 @@ pub fn poison(start: NonNull<u8>, length: usize) {
     let _ = (start, length);
 }
 
-/// These bytes are somebody's from now on.
+/// Marks these bytes as accessible.
 #[inline(always)]
 pub fn unpoison(start: NonNull<u8>, length: usize) {
     #[cfg(asan)]

@@ -1,4 +1,4 @@
-//! A bound on the memory that I/O buffers take, and their reuse.
+//! A pool that bounds the memory of I/O buffers and reuses them.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use crate::sync::{Condvar, Mutex};
 /// Why the pool gave no buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolError {
-    /// More was asked than the whole pool may hold: it can never be given.
+    /// More was requested than the pool's limit: the request can never succeed.
     TooLarge {
-        /// What was asked, in bytes, rounded up to the alignment.
+        /// The requested size, rounded up to the alignment, in bytes.
         asked: usize,
-        /// What the pool may hold, in bytes.
+        /// The pool's limit, in bytes.
         limit: usize,
     },
-    /// Too much is in use at this moment.
+    /// Too much is in use at the moment.
     Exhausted,
 }
 
@@ -36,11 +36,10 @@ impl fmt::Display for PoolError {
 
 impl std::error::Error for PoolError {}
 
-/// Aligned buffers, of which only so many bytes exist at a time: those in use and those kept for
-/// reuse together.
+/// A pool of aligned buffers with a limit on their total bytes, including those kept for reuse.
 ///
-/// Cloning gives another handle on the same pool. Safe to use from any thread. Buffers may outlive
-/// the pool.
+/// A clone is another handle to the same pool. Safe to use from any thread. Buffers may outlive the
+/// pool.
 #[derive(Debug, Clone)]
 pub struct BufferPool {
     shared: Arc<Shared>,
@@ -63,18 +62,18 @@ struct State {
 }
 
 impl BufferPool {
-    /// A pool that holds at most `limit` bytes.
+    /// Creates a pool that holds at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         let shared = Shared { limit, state: Mutex::default(), returned: Condvar::new() };
         Self { shared: Arc::new(shared) }
     }
 
-    /// Gives an empty buffer with room for `bytes`, and waits for one to come back if too much is
-    /// in use.
+    /// Returns an empty buffer with room for `bytes`, and waits for buffers to be returned if too
+    /// much is in use.
     ///
-    /// Whoever waits here while holding buffers of the same pool may wait forever; use
-    /// [`Self::try_acquire`] for every buffer but the first. A large request is served when enough
-    /// comes back at once and so may wait behind small ones.
+    /// A thread that waits here while holding buffers of the same pool may wait forever; use
+    /// [`Self::try_acquire`] for every buffer but the first. A large request needs enough bytes
+    /// free at once, and so may wait behind small ones.
     ///
     /// # Errors
     /// [`PoolError::TooLarge`].
@@ -87,7 +86,7 @@ impl BufferPool {
         Ok(self.give(&mut state, capacity))
     }
 
-    /// Gives an empty buffer with room for `bytes`, if there is one without waiting.
+    /// Returns an empty buffer with room for `bytes`, if that needs no waiting.
     ///
     /// # Errors
     /// [`PoolError::Exhausted`] and [`PoolError::TooLarge`].
@@ -100,17 +99,17 @@ impl BufferPool {
         Ok(self.give(&mut state, capacity))
     }
 
-    /// How many bytes it may hold.
+    /// Returns the limit in bytes.
     pub fn limit(&self) -> usize {
         self.shared.limit
     }
 
-    /// How many bytes are in use.
+    /// Returns the number of bytes in use.
     pub fn in_use(&self) -> usize {
         self.shared.state.lock().in_use
     }
 
-    /// The most bytes that were ever in use at once.
+    /// Returns the largest number of bytes that were ever in use at once.
     pub fn peak(&self) -> usize {
         self.shared.state.lock().peak
     }
@@ -121,7 +120,8 @@ impl BufferPool {
         if asked > limit { Err(PoolError::TooLarge { asked, limit }) } else { Ok(asked) }
     }
 
-    /// Takes a kept buffer of this capacity or makes one. `capacity` fits beside what is in use.
+    /// Takes a kept buffer of this capacity or allocates one. The caller has checked that
+    /// `capacity` fits into the limit.
     fn give(&self, state: &mut State, capacity: usize) -> PooledBuffer {
         state.in_use += capacity;
         state.peak = state.peak.max(state.in_use);
@@ -138,7 +138,7 @@ impl BufferPool {
 }
 
 impl State {
-    /// Takes out a kept buffer of the given capacity, or the largest.
+    /// Removes and returns a kept buffer of the given capacity, or the largest.
     fn take_kept(&mut self, capacity: Option<usize>) -> Option<AlignedBuffer> {
         let capacity = match capacity {
             Some(capacity) => capacity,
@@ -154,7 +154,7 @@ impl State {
     }
 }
 
-/// A buffer of a pool, to which it goes back when it is dropped.
+/// A buffer of a pool, which it returns to when it is dropped.
 #[derive(Debug)]
 pub struct PooledBuffer {
     /// `None` only inside drop.
@@ -163,8 +163,8 @@ pub struct PooledBuffer {
 }
 
 impl PooledBuffer {
-    /// An empty buffer of the same size, which takes this one's place in the pool. This one's
-    /// memory is not given back to anybody: somebody may still write to it.
+    /// Returns an empty buffer of the same size that takes this one's place in the pool. This one's
+    /// memory is leaked, because the kernel may still write to it.
     pub(crate) fn leak_and_replace(mut self) -> Self {
         let fresh = AlignedBuffer::with_capacity(self.capacity());
         std::mem::forget(self.buffer.replace(fresh));

@@ -1,19 +1,19 @@
 //! The block device behind a directory.
 //!
-//! The kernel names it by the directory's device number, unless the filesystem has one of its own
-//! making: btrfs has, and overlay. Then the mount says what it was made from. Figures and queue
-//! belong to the whole device, so a partition leads to the device that it is on; a loop device
-//! stays what it is, and the file behind it is told.
+//! The kernel identifies it by the directory's device number, unless the filesystem assigns its
+//! own, as btrfs and overlay do. Then the mount names its source. Statistics and queue settings
+//! belong to the whole device, so a partition resolves to its device; a loop device is not resolved
+//! further, but its backing file is reported.
 
 use std::path::{Path, PathBuf};
 
 use super::System;
 use super::mounts::{self, Mount};
 
-/// How many filesystems may lie on each other before the search is given up.
+/// Maximum number of stacked filesystems to resolve.
 const MAX_LAYERS: usize = 4;
 
-/// A whole block device, and the settings of its queue as far as they are told.
+/// A whole block device, and the settings of its queue as far as they are known.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
     /// Its name: `nvme0n1`.
@@ -24,40 +24,41 @@ pub struct Device {
     pub partition: Option<String>,
     /// The file that a loop device is made of.
     pub backing_file: Option<PathBuf>,
-    /// Whether it says that it has heads that move; virtual devices say so, too.
+    /// Whether it reports moving heads; virtual devices also do.
     pub is_rotational: Option<bool>,
     /// Whether a single write can be made durable without flushing the cache.
     pub has_fua: Option<bool>,
-    /// Whether it has a write cache that loses its contents with the power.
+    /// Whether it has a write cache that loses its contents on power loss.
     pub has_volatile_cache: Option<bool>,
-    /// How far the kernel reads ahead, in KiB.
+    /// Read-ahead of the kernel, in KiB.
     pub read_ahead_kib: Option<u64>,
-    /// The largest request, in KiB. What programs ask the kernel to read ahead is clamped to the
-    /// larger of this and `read_ahead_kib`.
+    /// Largest request, in KiB. Read-ahead requests of programs are clamped to the larger of this
+    /// and `read_ahead_kib`.
     pub max_sectors_kib: Option<u64>,
     /// The scheduler of its queue: `none`, `mq-deadline`.
     pub scheduler: Option<String>,
-    /// How many requests the queue holds.
+    /// Number of requests that the queue holds.
     pub queue_requests: Option<u64>,
-    /// The smallest unit that it takes, in bytes.
+    /// Smallest transfer unit, in bytes.
     pub logical_block_bytes: Option<u64>,
-    /// The smallest unit that it writes without reading, in bytes.
+    /// Smallest unit that it writes without a read-modify-write, in bytes.
     pub physical_block_bytes: Option<u64>,
     /// Its size in bytes.
     pub size_bytes: Option<u64>,
 }
 
 impl Device {
-    /// The device behind a directory or file that is there. `None` where there is none (tmpfs, a
-    /// network) or none can be told: below an overlay whose upper directory is not in view, for
-    /// instance. Of a filesystem over several devices it is the one that the mount names.
+    /// Returns the device behind an existing directory or file. `None` where there is none (tmpfs,
+    /// a network) or it cannot be determined: below an overlay whose upper directory is not
+    /// visible, for instance. For a filesystem over several devices it is the one that the mount
+    /// names.
     pub fn of_directory(system: &System, directory: &Path) -> Option<Self> {
         let mounts = mounts::parse(&system.read("/proc/self/mountinfo")?);
         let path = directory.canonicalize().ok()?;
         Self::of_number(system, number_behind(system, &mounts, &path)?)
     }
 
-    /// The device with a number, or the one that it is a partition of.
+    /// Returns the device with a number, or the one that it is a partition of.
     pub fn of_number(system: &System, number: (u32, u32)) -> Option<Self> {
         let directory = directory_of(system, number)?;
         if !directory.join("partition").exists() {
@@ -92,13 +93,13 @@ impl Device {
         })
     }
 
-    /// The name that the filesystem knows its device by: the partition's, if it is on one.
+    /// Returns the name of the filesystem's device: the partition's, if it is on one.
     pub fn filesystem_name(&self) -> &str {
         self.partition.as_deref().unwrap_or(&self.name)
     }
 }
 
-/// The number of the device that holds a path without links.
+/// Returns the number of the device that holds a path without links.
 fn number_behind(system: &System, mounts: &[Mount], path: &Path) -> Option<(u32, u32)> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LAYERS {
@@ -114,18 +115,18 @@ fn number_behind(system: &System, mounts: &[Mount], path: &Path) -> Option<(u32,
     None
 }
 
-/// What a filesystem stands on.
+/// What a filesystem is stored on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Layer {
     /// The device with this number.
     Device((u32, u32)),
     /// A directory of another filesystem.
     Directory(PathBuf),
-    /// Nothing that is told.
+    /// Cannot be determined.
     Unknown,
 }
 
-/// What lies below files with this device number in that mount.
+/// Returns what stores the files with this device number in that mount.
 pub(super) fn one_layer(system: &System, number: (u32, u32), mount: &Mount) -> Layer {
     if directory_of(system, number).is_some() {
         return Layer::Device(number);
@@ -147,13 +148,13 @@ pub(super) fn one_layer(system: &System, number: (u32, u32), mount: &Mount) -> L
     }
 }
 
-/// Where the kernel keeps a device, without links: a partition's directory is in that of its whole.
+/// Returns the kernel's directory of a device, without links: a partition's is inside its device's.
 fn directory_of(system: &System, (major, minor): (u32, u32)) -> Option<PathBuf> {
     let link = system.path(format!("/sys/dev/block/{major}:{minor}"));
     link.canonicalize().ok()
 }
 
-/// A file's text without the white space around it, of a path that links have been followed to.
+/// Returns the trimmed text of a file whose path has no links left to follow.
 #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
 fn read(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
@@ -165,7 +166,8 @@ fn parse_number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// The choice in brackets: `none [mq-deadline] kyber`; the whole where there are none.
+/// Returns the choice in brackets, as in `none [mq-deadline] kyber`; the whole text without
+/// brackets.
 fn chosen(text: &str) -> &str {
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(text.trim(), |(choice, _)| choice)

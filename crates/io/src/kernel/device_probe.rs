@@ -1,7 +1,7 @@
-//! What a device does without an engine: a few seconds of direct reads and synced writes.
+//! Measures a device without an engine: a few seconds of direct reads and synced writes.
 //!
-//! It happens in one scratch file, whose name is removed before anything is written: however the
-//! probe ends, its space is free again.
+//! All of it uses one scratch file, whose name is removed before anything is written: however the
+//! probe ends, its space is freed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,62 +13,62 @@ use crate::clock::monotonic_ns;
 use crate::storage::{Create, ReadFile, Storage, WriteFile};
 use crate::{Error, IoMode, Operation, Purpose, Result};
 
-/// What the scratch file is called, while it has a name: one that RocksDB, too, takes for a
-/// leftover.
+/// Name of the scratch file, while it has one. RocksDB also treats such a name as a leftover.
 pub(super) const SCRATCH_NAME: &str = "000001.dbtmp";
-/// The length of a small transfer.
+/// Length of a small transfer, in bytes.
 const BLOCK_BYTES: usize = 4096;
-/// The length of a large one.
+/// Length of a large transfer, in bytes.
 const CHUNK_BYTES: usize = 1 << 20;
-/// A durable write that took longer was held up by something other than the device.
+/// Duration above which a durable write is taken to have been delayed by something other than the
+/// device, in nanoseconds.
 const SLOW_SYNC_NS: u64 = 3_000_000;
-/// How many streams read at once in the second measurement of sequential reads.
+/// Number of concurrent streams in the second measurement of sequential reads.
 const STREAMS: u64 = 4;
 
-/// How much is done.
+/// The size and duration of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceProbe {
-    /// The length of the scratch file in bytes, rounded up to whole MiB.
+    /// Length of the scratch file in bytes, rounded up to whole MiB.
     pub bytes: u64,
-    /// How long each of the four measurements takes.
+    /// Duration of each of the four measurements.
     pub duration: Duration,
 }
 
 /// Latencies of reads.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ReadLatency {
-    /// What half of them did not exceed, in microseconds.
+    /// Median, in microseconds.
     pub p50_us: f64,
-    /// What 99 in 100 did not exceed.
+    /// 99th percentile, in microseconds.
     pub p99_us: f64,
 }
 
 /// Latencies of durable writes.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct SyncLatency {
-    /// What half of them did not exceed, in microseconds.
+    /// Median, in microseconds.
     pub p50_us: f64,
-    /// What 99 in 100 did not exceed.
+    /// 99th percentile, in microseconds.
     pub p99_us: f64,
-    /// The share of them that took more than 3 ms: 0 to 1.
+    /// Fraction of writes that took more than 3 ms: 0 to 1.
     pub over_3_ms: f64,
 }
 
-/// What the device did.
+/// The results of a probe.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct DeviceFigures {
-    /// Direct reads of 4 KiB at random places, one at a time.
+    /// Direct reads of 4 KiB at random offsets, one at a time.
     pub random_read: ReadLatency,
-    /// Direct reads of 1 MiB one after the other, in bytes per second.
+    /// Direct reads of 1 MiB in sequence, in bytes per second.
     pub sequential_read_bytes_per_second: f64,
-    /// The same with four at a time, each by a thread.
+    /// The same with four concurrent reads, each by a thread.
     pub sequential_read_4_bytes_per_second: f64,
-    /// Direct writes of 4 KiB to random places that were written before, each with a sync.
+    /// Direct writes of 4 KiB at random offsets that were written before, each with a sync.
     pub durable_write: SyncLatency,
 }
 
 impl DeviceFigures {
-    /// All figures, each with its name in reports.
+    /// Returns all figures, each with its name in reports.
     pub fn named(&self) -> [(&'static str, f64); 7] {
         [
             ("random_read_p50_us", self.random_read.p50_us),
@@ -83,11 +83,10 @@ impl DeviceFigures {
 }
 
 impl DeviceProbe {
-    /// Measures in a directory that is there. The bytes are counted by the storage as
-    /// [`Purpose::Metadata`].
+    /// Measures in an existing directory. The storage counts the bytes as [`Purpose::Metadata`].
     ///
     /// # Errors
-    /// Those of the calls: of kind `Unsupported` where the filesystem refuses direct I/O.
+    /// The storage's: of kind `Unsupported` where the filesystem refuses direct I/O.
     pub fn run(&self, storage: &dyn Storage, directory: &Path) -> Result<DeviceFigures> {
         let mut scratch = Scratch::new(storage, directory, self.bytes)?;
         let reader = Arc::clone(&scratch.reader);
@@ -101,7 +100,7 @@ impl DeviceProbe {
     }
 }
 
-/// A file of written chunks that has no name.
+/// A file of written chunks without a name.
 struct Scratch {
     writer: Box<dyn WriteFile>,
     reader: Arc<dyn ReadFile>,
@@ -115,7 +114,7 @@ impl Scratch {
         let opened = storage
             .create(&path, Create::Truncate, direct, purpose)
             .and_then(|writer| Ok((writer, storage.open(&path, direct, purpose)?)));
-        // A crash before this leaves an empty file. One that was refused may be there, too.
+        // A crash before this leaves an empty file. One may also exist if the open was refused.
         let removed = storage.remove(&path);
         let (mut writer, reader) = opened?;
         removed?;
@@ -129,7 +128,7 @@ impl Scratch {
     }
 }
 
-/// Bytes that no device can make smaller.
+/// Returns bytes that no device can compress.
 fn random_bytes(length: usize) -> AlignedBuffer {
     let mut buffer = zeros(length);
     fastrand::fill(&mut buffer);
@@ -167,7 +166,7 @@ impl Measurement {
         })
     }
 
-    /// Does something at random blocks until the time is up, at least once.
+    /// Runs `work` on random blocks until the time is up, at least once.
     fn repeat(&self, mut work: impl FnMut(u64) -> Result<()>) -> Result<Latencies> {
         let blocks = self.chunks * (CHUNK_BYTES / BLOCK_BYTES) as u64;
         let end = monotonic_ns() + self.duration.as_nanos() as u64;
@@ -185,7 +184,7 @@ impl Measurement {
         }
     }
 
-    /// Reads chunk after chunk until the time is up, and answers the bytes per second.
+    /// Reads chunks in sequence until the time is up, and returns the bytes per second.
     fn sequential_reads(&self, file: &dyn ReadFile, streams: u64) -> Result<f64> {
         let next = AtomicU64::new(0);
         let started = monotonic_ns();

@@ -1,38 +1,37 @@
-//! What a block device did: `/proc/diskstats`, and `io.stat` of a group in cgroup v2.
+//! Counters of a block device: `/proc/diskstats`, and `io.stat` of a group in cgroup v2.
 //!
-//! A line of diskstats has 11 figures behind the device's name, 15 since Linux 4.18 (discards) and
-//! 17 since 5.5 (flushes). A flush that carries no data counts as a write as well, so that the mean
-//! time of a write holds that of the flushes. Flushes are counted for whole devices only, not for
-//! partitions.
+//! A line of diskstats has 11 figures after the device's name, 15 since Linux 4.18 (discards) and
+//! 17 since 5.5 (flushes). A flush without data also counts as a write, so the mean time of a write
+//! includes that of the flushes. Flushes are counted for whole devices only, not for partitions.
 
-/// What a device did since it came up.
+/// A block device's counters since it came up.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskStats {
-    /// Reads that ended.
+    /// Completed reads.
     pub reads: u64,
     /// 512-byte sectors read.
     pub sectors_read: u64,
-    /// The time of all reads, queueing included, in milliseconds.
+    /// Total time of all reads, including queueing, in milliseconds.
     pub read_ms: u64,
-    /// Writes that ended, flushes without data among them.
+    /// Completed writes, including flushes without data.
     pub writes: u64,
     /// 512-byte sectors written.
     pub sectors_written: u64,
-    /// The time of all writes, in milliseconds.
+    /// Total time of all writes, in milliseconds.
     pub write_ms: u64,
-    /// For how long at least one request was under way, in milliseconds.
+    /// Time in which at least one request was in flight, in milliseconds.
     pub busy_ms: u64,
-    /// The sum over requests of the time that each was under way, in milliseconds.
+    /// Sum of the times that requests were in flight, in milliseconds.
     pub weighted_ms: u64,
-    /// Flushes that ended.
+    /// Completed flushes.
     pub flushes: Option<u64>,
-    /// The time of all flushes, in milliseconds.
+    /// Total time of all flushes, in milliseconds.
     pub flush_ms: Option<u64>,
 }
 
 impl DiskStats {
-    /// From the text of `/proc/diskstats`, of the device with this number; `None` if it is not
-    /// there.
+    /// Parses the text of `/proc/diskstats` for the device with this number; `None` if it is not
+    /// listed.
     pub fn parse(diskstats: &str, (major, minor): (u32, u32)) -> Option<Self> {
         diskstats.lines().find_map(|line| {
             let mut words = line.split_ascii_whitespace();
@@ -65,8 +64,8 @@ impl DiskStats {
     }
 }
 
-/// The bytes that a group read from a device, from the text of its `io.stat`; `None` if the group
-/// has nothing on that device, or nothing that it read.
+/// Returns the bytes that a group read from a device, from the text of its `io.stat`; `None` if the
+/// group has no entry for that device, or has read nothing.
 pub fn group_read_bytes(io_stat: &str, (major, minor): (u32, u32)) -> Option<u64> {
     let device = format!("{major}:{minor}");
     io_stat.lines().find_map(|line| {
@@ -78,8 +77,8 @@ pub fn group_read_bytes(io_stat: &str, (major, minor): (u32, u32)) -> Option<u64
     })
 }
 
-/// The bytes that a process had fetched from devices, from the text of its `/proc/PID/io`: pages
-/// that were missing, what was read ahead, and direct reads.
+/// Returns the bytes fetched from devices for a process, from the text of its `/proc/PID/io`:
+/// missing pages, read-ahead, and direct reads.
 pub fn process_read_bytes(io: &str) -> Option<u64> {
     io.lines().find_map(|line| line.strip_prefix("read_bytes:"))?.trim().parse().ok()
 }

@@ -1,9 +1,9 @@
-//! A file whose blocks are overwritten durably and past the page cache: what a device does at best
-//! for a log that is synced.
+//! A file whose blocks are overwritten durably with direct I/O: the upper bound of a device for a
+//! log that is synced.
 //!
-//! All of it is written with zeros and synced before the first overwrite, so that no overwrite
+//! The file is filled with zeros and synced before the first overwrite, so that no overwrite
 //! allocates space or changes metadata. Its name is removed at once: however the measurement ends,
-//! its space is free again.
+//! its space is freed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -17,20 +17,20 @@ use crate::posix::{PosixStorage, system};
 use crate::storage::{Create, Storage, WriteFile};
 use crate::{Error, IoMode, Operation, Purpose, Result};
 
-/// How much is filled with zeros by one write, in bytes.
+/// Number of bytes that one write fills with zeros.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// How an overwrite becomes durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DurableBy {
-    /// The write itself is durable (`RWF_DSYNC`, which is O_DSYNC for one write). Off Linux a sync
-    /// follows it.
+    /// The write itself is durable (`RWF_DSYNC`, which is O_DSYNC for one write). On systems other
+    /// than Linux a sync follows it.
     Flag,
     /// A sync of the file's data follows the write (`fdatasync`).
     Sync,
 }
 
-/// Such a file. Threads may overwrite different blocks at once.
+/// A file for durable overwrites. Threads may overwrite different blocks at once.
 #[derive(Debug)]
 pub struct DurableFile {
     descriptor: OwnedFd,
@@ -42,15 +42,15 @@ impl DurableFile {
     /// The length of a block in bytes.
     pub const BLOCK_BYTES: usize = 4096;
 
-    /// One of at least `blocks` blocks, in a directory that is there.
+    /// Creates a file of at least `blocks` blocks, in an existing directory.
     ///
     /// # Errors
-    /// Those of the calls: of kind `Unsupported` where the filesystem refuses direct I/O.
+    /// The system's: of kind `Unsupported` where the filesystem refuses direct I/O.
     pub fn create(directory: &Path, blocks: u64) -> Result<Self> {
         let path = directory.join(SCRATCH_NAME);
         let storage = PosixStorage::new();
         let opened = open_twice(&storage, &path);
-        // A crash before this leaves an empty file. One that was refused may be there, too.
+        // A crash before this leaves an empty file. One may also exist if the open was refused.
         let removed = storage.remove(&path);
         let (mut writer, descriptor) = opened?;
         removed?;
@@ -65,12 +65,12 @@ impl DurableFile {
         Ok(Self { descriptor, path, blocks })
     }
 
-    /// How many blocks it has.
+    /// Returns the number of blocks.
     pub fn blocks(&self) -> u64 {
         self.blocks
     }
 
-    /// Bytes for a block, which no device can make smaller.
+    /// Returns the bytes of a block, which no device can compress.
     pub fn block() -> AlignedBuffer {
         let mut block = AlignedBuffer::with_capacity(Self::BLOCK_BYTES);
         block.set_length(Self::BLOCK_BYTES);
@@ -78,11 +78,11 @@ impl DurableFile {
         block
     }
 
-    /// Overwrites the block of a number below [`Self::blocks`] with [`Self::block`], and returns
-    /// when that is durable.
+    /// Overwrites a block, whose number is below [`Self::blocks`], with a [`Self::block`], and
+    /// returns when that is durable.
     ///
     /// # Errors
-    /// The system's, and a write that was short.
+    /// The system's, and a short write.
     pub fn overwrite(&self, number: u64, block: &AlignedBuffer, by: DurableBy) -> Result<()> {
         debug_assert!(number < self.blocks && block.len() == Self::BLOCK_BYTES);
         let offset = number * Self::BLOCK_BYTES as u64;
@@ -104,7 +104,7 @@ impl DurableFile {
     }
 }
 
-/// Makes the file, and opens it for filling and for overwriting.
+/// Creates the file, and opens it for filling and for overwriting.
 fn open_twice(storage: &PosixStorage, path: &Path) -> Result<(Box<dyn WriteFile>, OwnedFd)> {
     let writer = storage.create(path, Create::Truncate, IoMode::Direct, Purpose::Metadata)?;
     let descriptor = system::open(path, OFlags::WRONLY, IoMode::Direct)

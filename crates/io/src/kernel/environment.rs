@@ -1,4 +1,4 @@
-//! What should stand beside any figures: what they were taken on.
+//! The environment that figures were measured in, to be reported with them.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -14,13 +14,13 @@ use super::{Device, System};
 pub struct Environment {
     /// The kernel's release: `6.18.5`.
     pub kernel: String,
-    /// How the kernel takes processors from threads: `none`, `voluntary`, `full`, `lazy`, `rt`.
+    /// The kernel's preemption model: `none`, `voluntary`, `full`, `lazy`, `rt`.
     pub preemption: Option<String>,
-    /// How often a second the scheduler's clock ticks.
+    /// Scheduler ticks per second.
     pub ticks_per_second: Option<u32>,
-    /// How many processors this process may use.
+    /// Number of processors that this process may use.
     pub processors: Option<usize>,
-    /// The memory of the machine, in bytes.
+    /// Memory of the machine, in bytes.
     pub memory_bytes: Option<u64>,
     /// Swap, in bytes.
     pub swap_bytes: Option<u64>,
@@ -28,9 +28,9 @@ pub struct Environment {
     pub filesystem: Option<Filesystem>,
     /// The device behind it.
     pub device: Option<Device>,
-    /// What DAMON does with memory on its own: the actions of running schemes, such as `pageout`,
-    /// which empties the page cache under no pressure at all. `None` where the kernel has no DAMON
-    /// or does not show it, empty where none is running.
+    /// Actions of the DAMON schemes that are running, such as `pageout`, which empties the page
+    /// cache without memory pressure. `None` where the kernel has no DAMON or does not show it,
+    /// empty where none is running.
     pub damon: Option<Vec<String>>,
     /// Whether the multi-generational LRU is on: the mask in `lru_gen/enabled`. `None` where the
     /// kernel has none.
@@ -42,26 +42,27 @@ pub struct Environment {
 /// The filesystem of a directory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filesystem {
-    /// Its kind: `ext4`.
+    /// Its type: `ext4`.
     pub kind: String,
-    /// How it was mounted.
+    /// Its mount options.
     pub options: String,
-    /// What makes its metadata whole after a crash: `none`, ext4's `ordered`, `writeback` and
-    /// `journal`, `metadata log`, `copy on write`. `None` where it is not known.
+    /// How its metadata is kept consistent across a crash: `none`, ext4's `ordered`, `writeback`
+    /// and `journal`, `metadata log`, `copy on write`. `None` where it is not known.
     pub journal: Option<String>,
 }
 
-/// Whether the system lets processes use io_uring, as far as it says. Only trying shows all.
+/// Whether the system lets processes use io_uring, as far as it reports. Only trying it is
+/// conclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoUring {
-    /// All may.
+    /// Allowed for all processes.
     Allowed,
-    /// The system lets them, but this process is behind a filter of system calls, which in
-    /// containers as a rule refuses it.
+    /// Not disabled, but this process is behind a filter of system calls, which in containers
+    /// usually refuses it.
     Filtered,
-    /// Privileged ones may, and those of one group.
+    /// Allowed for privileged processes and for one group.
     Restricted,
-    /// None may.
+    /// Disabled for all processes.
     Disabled,
 }
 
@@ -78,7 +79,7 @@ impl IoUring {
 }
 
 impl Environment {
-    /// What a directory, which is there, is on.
+    /// Returns the environment of an existing directory.
     pub fn of_directory(system: &System, directory: &Path) -> Self {
         let device = Device::of_directory(system, directory);
         let filesystem = filesystem(system, directory, device.as_ref());
@@ -101,7 +102,7 @@ impl Environment {
     }
 }
 
-/// The resolution of the coarse clock is one tick.
+/// Returns the ticks per second: the resolution of the coarse clock is one tick.
 #[cfg(target_os = "linux")]
 fn ticks_per_second() -> Option<u32> {
     let tick = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
@@ -113,11 +114,11 @@ fn ticks_per_second() -> Option<u32> {
     None
 }
 
-/// From where it is told best: the scheduler's own file, which only root may see, what the kernel
-/// was started with, and how it was built.
+/// Returns the preemption model from the best source available: the scheduler's own file, which
+/// only root may read, the kernel's command line, and its configuration.
 fn preemption(system: &System, release: &str) -> Option<String> {
     if let Some(modes) = system.word("/sys/kernel/debug/sched/preempt") {
-        // The one in use is in brackets: `none (voluntary) full`.
+        // The current one is in parentheses: `none (voluntary) full`.
         let in_use = modes.split_once('(').and_then(|(_, rest)| rest.split_once(')'));
         return Some(in_use.map_or(modes.as_str(), |(mode, _)| mode).to_owned());
     }
@@ -132,7 +133,7 @@ fn preemption(system: &System, release: &str) -> Option<String> {
         .or_else(|| Some(built_preemption(&configuration(system, release)?)?.to_owned()))
 }
 
-/// How the kernel was built, where it or its package tells.
+/// Returns the kernel's build configuration, where it or its package provides it.
 fn configuration(system: &System, release: &str) -> Option<String> {
     if let Some(text) = system.read(format!("/boot/config-{release}")) {
         return Some(text);
@@ -222,7 +223,7 @@ fn io_uring(system: &System) -> Option<IoUring> {
         figure(&status, "Seccomp:") == Some(2)
     };
     match system.number("/proc/sys/kernel/io_uring_disabled") {
-        // Kernels before 6.6 have no such setting.
+        // Kernels before 6.6 do not have this setting.
         Some(0) | None if is_filtered() => Some(IoUring::Filtered),
         Some(0) => Some(IoUring::Allowed),
         Some(1) => Some(IoUring::Restricted),
@@ -232,7 +233,7 @@ fn io_uring(system: &System) -> Option<IoUring> {
 }
 
 impl Environment {
-    /// Everything, each with its name in reports; `unknown` where it is not told.
+    /// Returns all values, each with its name in reports; `unknown` where it is not known.
     pub fn named(&self) -> Vec<(&'static str, String)> {
         let device = self.device.clone().unwrap_or_default();
         let filesystem = self.filesystem.as_ref();

@@ -1,71 +1,71 @@
-//! What happened between two snapshots.
+//! The difference between two snapshots.
 
 use super::disk::DiskStats;
 use super::page_cache::PageCache;
 use super::snapshot::{Scope, Snapshot};
 
-/// Milliseconds of a device's time are counted in 32 bits.
+/// Range of the counters of a device's time, in milliseconds: they have 32 bits.
 const MILLISECONDS_WRAP: u64 = 1 << 32;
 
-/// What the kernel did in an interval, per second of it. `None` is what this system does not tell,
-/// or what has no value: the mean time of reads where there was none.
+/// The kernel's activity in an interval, as rates per second. `None` means that this system does
+/// not report it, or that it has no value: the mean time of reads if there was none.
 ///
-/// Page cache and reclaim are the group's where the target has one, and the machine's otherwise;
-/// `page_cache_of` says which. What is made dirty and written is always the machine's, since no
-/// group counts it.
+/// Page cache and reclaim are the group's if the target has one, otherwise the machine's;
+/// `page_cache_of` says which. Dirtied and written pages are always the machine's, since groups do
+/// not count them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Figures {
-    /// How long the interval was, in seconds.
+    /// Length of the interval, in seconds.
     pub seconds: f64,
-    /// Whose page cache it is.
+    /// Scope of the page cache figures.
     pub page_cache_of: Option<Scope>,
-    /// Whose stalls they are.
+    /// Scope of the stall figures.
     pub stalls_of: Option<Scope>,
-    /// Who fetched the missed pages.
+    /// Scope of the missed pages.
     pub missed_of: Option<Scope>,
-    /// Pages made dirty, of the machine.
+    /// Pages dirtied, of the machine.
     pub dirtied_pages_per_second: Option<f64>,
     /// Pages written back, of the machine.
     pub written_pages_per_second: Option<f64>,
-    /// Pages of files read again soon after they had to go.
+    /// Pages of files that were read again soon after their eviction.
     pub refaulted_pages_per_second: Option<f64>,
-    /// Those of them that had been in use.
+    /// Refaulted pages that had been in use.
     pub activated_pages_per_second: Option<f64>,
-    /// What reads had to bring in: bytes fetched from devices, in pages, read-ahead included. They
-    /// are those in `/proc/PID/io` of the process, else those in `io.stat` of the group, else the
-    /// sectors that the device read. Direct reads are in there until
-    /// [`Self::without_direct_reads`] takes them out: the kernel does not tell them apart.
+    /// Pages that reads had to fetch from devices, including read-ahead. From `/proc/PID/io` of the
+    /// process, or `io.stat` of the group, or the sectors that the device read. Direct reads are
+    /// included until [`Self::without_direct_reads`] subtracts them: the kernel does not
+    /// distinguish them.
     pub missed_pages_per_second: Option<f64>,
-    /// Pages looked at by allocations that had to free memory themselves. `None` for a group in
+    /// Pages scanned by allocations that had to reclaim memory themselves. `None` for a group in
     /// cgroup v1.
     pub direct_reclaim_pages_per_second: Option<f64>,
-    /// How often the group came to its limit. `None` for a group in cgroup v1.
+    /// Number of times that the group reached its limit. `None` for a group in cgroup v1.
     pub limit_hits_per_second: Option<f64>,
-    /// How many processes of the group were killed for want of memory, in the whole interval.
+    /// Number of out-of-memory kills in the group, in the whole interval.
     pub out_of_memory_kills: Option<f64>,
-    /// The mean of pages of files in memory.
+    /// Mean number of pages of files in memory.
     pub cached_pages: Option<f64>,
-    /// The mean of pages that waited to be written or were being written.
+    /// Mean number of pages that were dirty or being written back.
     pub dirty_pages: Option<f64>,
-    /// The mean of pages on the list of what was used repeatedly.
+    /// Mean length of the active list: pages that were used repeatedly.
     pub active_file_pages: Option<f64>,
-    /// The mean of pages on the list of what goes first.
+    /// Mean length of the inactive list: pages that are evicted first.
     pub inactive_file_pages: Option<f64>,
-    /// For how long some task waited for memory, in microseconds.
+    /// Time in which some task stalled on memory, in microseconds.
     pub memory_stall_us_per_second: Option<f64>,
-    /// For how long all tasks did.
+    /// Time in which all tasks did, in microseconds.
     pub memory_full_stall_us_per_second: Option<f64>,
-    /// For how long some task waited for a device.
+    /// Time in which some task stalled on a device, in microseconds.
     pub io_stall_us_per_second: Option<f64>,
-    /// The mean time of a read at the device, queueing included, in milliseconds.
+    /// Mean time of a read at the device, including queueing, in milliseconds.
     pub r_await_ms: Option<f64>,
-    /// The mean time of a write. A flush counts as a write, too.
+    /// Mean time of a write, in milliseconds. A flush also counts as a write.
     pub w_await_ms: Option<f64>,
-    /// The mean time of a flush.
+    /// Mean time of a flush, in milliseconds.
     pub flush_await_ms: Option<f64>,
-    /// How many requests were under way at the device, on average.
+    /// Mean number of requests in flight at the device.
     pub queue_depth: Option<f64>,
-    /// The share of the time in which at least one was: 0 to 1.
+    /// Fraction of the time in which at least one was in flight: 0 to 1.
     pub utilisation: Option<f64>,
     /// Reads at the device.
     pub device_reads_per_second: Option<f64>,
@@ -77,15 +77,16 @@ pub struct Figures {
     pub device_read_bytes_per_second: Option<f64>,
     /// Bytes written to the device.
     pub device_write_bytes_per_second: Option<f64>,
-    /// For how long threads of the process could have run and waited for a processor, all together,
-    /// in microseconds.
+    /// Time that runnable threads of the process waited for a processor, summed over threads, in
+    /// microseconds.
     pub run_delay_us_per_second: Option<f64>,
-    /// For how long they ran, all together.
+    /// Time that they ran, summed over threads, in microseconds.
     pub running_us_per_second: Option<f64>,
 }
 
 impl Snapshot {
-    /// What happened since an earlier snapshot of the same target. Levels are the mean of the two.
+    /// Returns the activity since an earlier snapshot of the same target. Levels are the mean of
+    /// the two.
     pub fn since(&self, earlier: &Self) -> Figures {
         let seconds = self.at_ns.saturating_sub(earlier.at_ns) as f64 / 1e9;
         let mut figures = Figures { seconds, ..Figures::default() };
@@ -103,18 +104,18 @@ impl Snapshot {
 pub type Named = Vec<(&'static str, Option<f64>)>;
 
 impl Figures {
-    /// Takes direct reads out of the missed pages: `bytes` is what the process read past the page
-    /// cache in the interval, as it counts itself.
+    /// Subtracts direct reads from the missed pages: `bytes` is the process's own count of what it
+    /// read past the page cache in the interval.
     #[must_use]
     pub fn without_direct_reads(mut self, bytes: u64) -> Self {
         let direct = bytes as f64 / page_bytes() / self.seconds;
-        // What the process counts and what the kernel counts differ by what is under way.
+        // The process's count and the kernel's differ by the requests in flight.
         self.missed_pages_per_second =
             self.missed_pages_per_second.map(|missed| (missed - direct).max(0.0));
         self
     }
 
-    /// All figures, in the order of reports.
+    /// Returns all figures, in the order of reports.
     pub fn named(&self) -> Named {
         vec![
             ("dirtied_pages_per_second", self.dirtied_pages_per_second),
@@ -193,7 +194,7 @@ impl Figures {
     fn add_disk(&mut self, later: Option<DiskStats>, earlier: Option<DiskStats>) {
         let (Some(now), Some(then)) = (later, earlier) else { return };
         let came = |now: u64, then: u64| now.checked_sub(then);
-        // A device that went and came back counts from zero.
+        // A device that was removed and added again counts from zero.
         let (Some(reads), Some(writes)) =
             (came(now.reads, then.reads), came(now.writes, then.writes))
         else {
@@ -246,7 +247,7 @@ impl Figures {
     }
 }
 
-/// Means of what goes up and down.
+/// Means of levels, as opposed to counters.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     cached: Mean,
@@ -283,13 +284,13 @@ impl Mean {
     }
 }
 
-/// Two values of the same scope.
+/// Returns two values if they have the same scope.
 fn same<T>(later: Option<(Scope, T)>, earlier: Option<(Scope, T)>) -> Option<(Scope, T, T)> {
     let ((scope, now), (before, then)) = (later?, earlier?);
     (scope == before).then_some((scope, now, then))
 }
 
-/// The milliseconds that came to a counter of 32 bits, which may have started anew once.
+/// Returns the increase of a 32-bit counter, which may have wrapped once.
 fn milliseconds(now: u64, then: u64) -> Option<u64> {
     now.checked_sub(then).or_else(|| (now + MILLISECONDS_WRAP).checked_sub(then))
 }

@@ -1,4 +1,4 @@
-//! Where the kernel keeps a memory cgroup.
+//! The directories of memory cgroups.
 
 use std::path::{Path, PathBuf};
 
@@ -7,7 +7,7 @@ use super::mounts::Mount;
 use super::page_cache::PageCache;
 use super::text::figure;
 
-/// The directory of a memory cgroup, as the kernel has it.
+/// The directory of a memory cgroup.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryGroup {
     /// In a hierarchy of cgroup v1 that has the memory controller.
@@ -17,14 +17,14 @@ pub enum MemoryGroup {
 }
 
 impl MemoryGroup {
-    /// Its directory.
+    /// Returns its directory.
     pub fn path(&self) -> &Path {
         match self {
             Self::V1(path) | Self::V2(path) => path,
         }
     }
 
-    /// What its page cache holds and had; `None` if the group is gone.
+    /// Returns the counters of its page cache; `None` if the group is gone.
     pub fn page_cache(&self, system: &System) -> Option<PageCache> {
         let text = system.read(self.path().join("memory.stat"))?;
         let page_bytes = rustix::param::page_size() as u64;
@@ -34,14 +34,14 @@ impl MemoryGroup {
         })
     }
 
-    /// The lowest limit of it and of the groups above it, in bytes; `None` where there is none. In
-    /// cgroup v2 the groups above are looked for up to the directory `top`.
+    /// Returns the lowest limit of it and of its ancestors, in bytes; `None` if there is none. In
+    /// cgroup v2 the ancestors up to the directory `top` are read.
     pub fn limit(&self, system: &System, top: Option<&Path>) -> Option<u64> {
         match self {
             Self::V1(path) => {
                 let limit =
                     figure(&system.read(path.join("memory.stat"))?, "hierarchical_memory_limit")?;
-                // No limit is a number near the largest there is.
+                // The absence of a limit is shown as a number near the largest.
                 (limit < 1 << 62).then_some(limit)
             }
             Self::V2(path) => {
@@ -52,8 +52,8 @@ impl MemoryGroup {
         }
     }
 
-    /// How often it came to its limit so far. `None` in cgroup v1, whose `memory.failcnt` stays 0
-    /// at the limit in current kernels (seen in Linux 6.18).
+    /// Returns the number of times that it reached its limit. `None` in cgroup v1, whose
+    /// `memory.failcnt` stays 0 at the limit in current kernels (seen in Linux 6.18).
     pub fn limit_hits(&self, system: &System) -> Option<u64> {
         match self {
             Self::V1(_) => None,
@@ -61,7 +61,7 @@ impl MemoryGroup {
         }
     }
 
-    /// How many of its processes were killed because there was no memory left.
+    /// Returns the number of its processes that were killed because memory ran out.
     pub fn kills(&self, system: &System) -> Option<u64> {
         match self {
             Self::V1(path) => figure(&system.read(path.join("memory.oom_control"))?, "oom_kill"),
@@ -70,8 +70,9 @@ impl MemoryGroup {
     }
 }
 
-/// The directory of the group that a process is in, from the text of its `/proc/PID/cgroup`: in the
-/// hierarchy of a controller (cgroup v1), or with `None` in the unified one (cgroup v2).
+/// Returns the directory of the group that a process is in, from the text of its
+/// `/proc/PID/cgroup`: in the hierarchy of a controller (cgroup v1), or with `None` in the unified
+/// one (cgroup v2).
 pub fn of_process(mounts: &[Mount], cgroup: &str, controller: Option<&str>) -> Option<PathBuf> {
     let mount = hierarchy(mounts, controller)?;
     let path = cgroup.lines().find_map(|line| {
@@ -83,13 +84,14 @@ pub fn of_process(mounts: &[Mount], cgroup: &str, controller: Option<&str>) -> O
         };
         is_it.then_some(path)
     })?;
-    // What is mounted may be a part of the hierarchy, as in a container without a namespace of its
-    // own; a group outside it cannot be seen.
+    // The mount may show only a part of the hierarchy, as in a container without its own namespace;
+    // a group outside it cannot be seen.
     let below = Path::new(path).strip_prefix(&mount.part).ok()?;
     Some(if below.as_os_str().is_empty() { mount.target.clone() } else { mount.target.join(below) })
 }
 
-/// The mount of a hierarchy: that of a controller (cgroup v1), or with `None` the unified one.
+/// Returns the mount of a hierarchy: that of a controller (cgroup v1), or with `None` the unified
+/// one.
 pub fn hierarchy<'a>(mounts: &'a [Mount], controller: Option<&str>) -> Option<&'a Mount> {
     mounts.iter().find(|mount| match controller {
         Some(controller) => {

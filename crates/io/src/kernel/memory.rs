@@ -1,4 +1,4 @@
-//! How much memory a process may have, and how much of it is left.
+//! The memory limit of a process, and how much of it is left.
 
 use std::path::{Path, PathBuf};
 
@@ -12,46 +12,47 @@ use super::{System, mounts};
 pub struct Memory {
     system: System,
     group: Option<MemoryGroup>,
-    /// The top of the group's hierarchy, in cgroup v2.
+    /// The root of the group's hierarchy, in cgroup v2.
     top: Option<PathBuf>,
 }
 
-/// What is left of the memory of a process, at one moment.
+/// The memory that a process has left, at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLeft {
-    /// How much it may have, page cache included, in bytes.
+    /// Memory limit, page cache included, in bytes.
     pub limit: u64,
-    /// How much of that it could have besides what is taken, if the page cache gave way, in bytes:
-    /// below zero where it has more than it may, as when the limit was lowered.
+    /// Memory that could still be used if the page cache were reclaimed, in bytes: negative while
+    /// usage exceeds the limit, as when it was lowered.
     pub available: i64,
-    /// How much it could have besides what is taken and besides the page cache, in bytes.
+    /// Memory that could still be used without reclaiming the page cache, in bytes.
     pub free: i64,
-    /// For how long tasks waited for memory so far, in microseconds; `None` where nobody tells.
+    /// Time that tasks have stalled on memory so far, in microseconds; `None` where it is not
+    /// reported.
     pub stalled_us: Option<u64>,
 }
 
 impl Memory {
-    /// That of this process.
+    /// Returns the memory of this process.
     pub fn of_this_process(system: System) -> Self {
         let found = find_group(&system);
         let (group, top) = found.map_or((None, None), |(group, top)| (Some(group), top));
         Self { system, group, top }
     }
 
-    /// How much the process may have, in bytes: the lowest limit of its memory cgroup and of those
-    /// above it, or else all of the machine's. `None` where the kernel tells neither.
+    /// Returns the memory limit of the process, in bytes: the lowest limit of its memory cgroup and
+    /// of the cgroup's ancestors, or else the machine's memory. `None` where the kernel reports
+    /// neither.
     pub fn limit(&self) -> Option<u64> {
         self.limit_with(&self.machine().unwrap_or_default())
     }
 
-    /// How much anonymous memory the process has in use, in bytes: its heap, its stacks and what is
-    /// mapped without a file, and neither code nor page cache. `None` where the kernel does not
-    /// tell.
+    /// Returns the anonymous memory that the process uses, in bytes: heap, stacks and mappings
+    /// without a file, but neither code nor page cache. `None` where the kernel does not report it.
     pub fn anonymous(&self) -> Option<u64> {
         figure(&self.system.read("/proc/self/status")?, "RssAnon:").map(|kib| kib << 10)
     }
 
-    /// What is left; `None` where the kernel does not tell.
+    /// Returns the memory left; `None` where the kernel does not report it.
     pub fn left(&self) -> Option<MemoryLeft> {
         let text = self.machine()?;
         let of_machine = |name| i64::try_from(figure(&text, name)? << 10).ok();
@@ -70,7 +71,7 @@ impl Memory {
         })
     }
 
-    /// What the kernel tells of the machine's memory.
+    /// Returns the text of the machine's memory counters.
     fn machine(&self) -> Option<String> {
         self.system.read("/proc/meminfo")
     }
@@ -84,7 +85,7 @@ impl Memory {
         self.group.as_ref()?.limit(&self.system, self.top.as_deref())
     }
 
-    /// What the limits of the group and of those above it leave.
+    /// Returns what the limits of the group and of its ancestors leave.
     fn group_left(&self) -> Option<Room> {
         match self.group.as_ref()? {
             MemoryGroup::V1(path) => {
@@ -107,8 +108,8 @@ impl Memory {
         }
     }
 
-    /// What is left of a group's limit. `usage` is where it says what is charged to it, and `files`
-    /// what it calls pages of files, which could go.
+    /// Returns what a group's limit leaves. `usage` is the file with its charged memory, and
+    /// `files` are the counters of reclaimable file pages.
     fn room(&self, group: &Path, limit: u64, usage: &str, files: [&str; 2]) -> Option<Room> {
         let text = self.system.read(group.join("memory.stat"))?;
         let files: u64 = files.iter().filter_map(|name| figure(&text, name)).sum();
@@ -117,17 +118,17 @@ impl Memory {
     }
 }
 
-/// What is left where there is a limit, in bytes.
+/// Memory left below a limit, in bytes.
 #[derive(Debug, Clone, Copy)]
 struct Room {
-    /// If the page cache gives way.
+    /// With the page cache reclaimed.
     available: i64,
-    /// If it does not.
+    /// Without reclaiming the page cache.
     free: i64,
 }
 
 impl Room {
-    /// What two limits leave.
+    /// Returns what two limits leave together.
     fn min(self, other: Self) -> Self {
         Self { available: self.available.min(other.available), free: self.free.min(other.free) }
     }

@@ -1,14 +1,14 @@
-//! What the kernel tells of page cache, reclaim, device and processor, for reports.
+//! The kernel's counters of page cache, reclaim, device and processor, for reports.
 //!
-//! A [`Snapshot`] is what its counters say at one moment of a [`Target`]: the device behind a
-//! directory, a memory cgroup, a process. Two of them make [`Figures`], per second; a [`Sampler`]
-//! takes them in a thread of its own, and so has means of what goes up and down, too. What the
-//! kernel does not tell is `None` throughout, and never zero.
+//! A [`Snapshot`] holds the counters of a [`Target`] at one moment: the device behind a directory,
+//! a memory cgroup, a process. Two of them make [`Figures`], per second; a [`Sampler`] takes them
+//! in its own thread, and so also has means of levels. Whatever the kernel does not report is
+//! `None`, never zero.
 //!
-//! [`Environment`] is what should stand beside any such figures, and [`DeviceProbe`] what the
-//! device does without an engine; [`DurableFile`] what it does for a log.
+//! [`Environment`] describes the system that such figures were measured on, and should be reported
+//! with them. [`DeviceProbe`] measures the device without an engine, and [`DurableFile`] for a log.
 //!
-//! Each file of the kernel has a parser that takes its text and touches nothing: [`page_cache`],
+//! Each kernel file has a parser that takes its text and accesses nothing else: [`page_cache`],
 //! [`pressure`], [`disk`], [`sched`], [`mounts`].
 
 pub mod device;

@@ -1,4 +1,4 @@
-//! What is mounted where: `/proc/PID/mountinfo`, as proc(5) describes it.
+//! The mount table: `/proc/PID/mountinfo`, as described by proc(5).
 
 use std::path::{Path, PathBuf};
 
@@ -10,25 +10,25 @@ pub struct Mount {
     pub number: (u32, u32),
     /// Which part of the filesystem is mounted: `/`, or for a bind mount a path in it.
     pub part: PathBuf,
-    /// Where.
+    /// The mount point.
     pub target: PathBuf,
     /// The options of this mount.
     pub options: String,
     /// The kind of filesystem: `ext4`, `cgroup2`.
     pub kind: String,
-    /// What was mounted: a device, as a rule.
+    /// The mounted source: usually a device.
     pub source: PathBuf,
     /// The options of the filesystem.
     pub filesystem_options: String,
 }
 
-/// The mounts in the text of a `mountinfo`, in their order.
+/// Returns the mounts in the text of a `mountinfo`, in their order.
 pub fn parse(mountinfo: &str) -> Vec<Mount> {
     mountinfo.lines().filter_map(parse_line).collect()
 }
 
 fn parse_line(line: &str) -> Option<Mount> {
-    // Any number of optional fields ends with a lone hyphen.
+    // A lone hyphen ends a list of optional fields.
     let (left, right) = line.split_once(" - ")?;
     let mut left = left.split(' ').skip(2);
     let (major, minor) = left.next()?.split_once(':')?;
@@ -46,7 +46,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     })
 }
 
-/// Space, tab, newline and backslash are written as three octal digits.
+/// Decodes space, tab, newline and backslash, which are written as three octal digits.
 fn unescaped(text: &str) -> PathBuf {
     let mut plain = text.to_owned();
     for (escape, character) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
@@ -55,14 +55,14 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(plain)
 }
 
-/// The mount that a path without links is in: the longest that holds it, and of several at the same
-/// place the last, which hides the others.
+/// Returns the mount that contains a path without links: the one with the longest mount point, and
+/// of several with the same the last, which hides the others.
 pub fn of_path<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let holding = mounts.iter().filter(|mount| path.starts_with(&mount.target));
     holding.max_by_key(|mount| mount.target.components().count())
 }
 
-/// The value of an option that has one: of `upperdir` in `rw,upperdir=/a/b` it is `/a/b`.
+/// Returns the value of an option: `/a/b` for `upperdir` in `rw,upperdir=/a/b`.
 pub(super) fn option<'a>(options: &'a str, name: &str) -> Option<&'a str> {
     options.split(',').find_map(|option| option.strip_prefix(name)?.strip_prefix('='))
 }

@@ -1,41 +1,41 @@
 //! Page cache and reclaim: `/proc/vmstat`, and `memory.stat` of a memory cgroup.
 //!
-//! All figures are pages, whatever the file has. The names of vmstat's figures changed over time:
+//! All figures are in pages, whatever the unit in the file. The names in vmstat changed over time:
 //! `workingset_refault` became `workingset_refault_file` in Linux 5.9, `allocstall` has been
 //! counted by zone since 4.10, and `pgscan_direct` was until 4.8.
 
 use super::text::{figure, first_figure, sum};
 
-/// What the page cache of the machine or of a group holds, and what went through it since the
-/// machine or the group began.
+/// The contents of the page cache of the machine or a group, and its activity since the machine or
+/// the group began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageCache {
-    /// Pages of files in memory now; shared memory counts, too.
+    /// Pages of files in memory, including shared memory.
     pub cached: Option<u64>,
-    /// Those that wait to be written or are being written.
+    /// Dirty pages and pages being written back.
     pub dirty: Option<u64>,
-    /// Those on the list of what was used repeatedly.
+    /// Pages on the active list: those used repeatedly.
     pub active_file: Option<u64>,
-    /// Those on the list of what goes first.
+    /// Pages on the inactive list: those evicted first.
     pub inactive_file: Option<u64>,
-    /// Pages made dirty so far. Of groups the kernel does not tell.
+    /// Pages dirtied so far. Not reported for groups.
     pub dirtied: Option<u64>,
-    /// Pages written back so far. Of groups the kernel does not tell.
+    /// Pages written back so far. Not reported for groups.
     pub written: Option<u64>,
-    /// Pages of files read again soon after they had to go.
+    /// Pages of files that were read again soon after their eviction.
     pub refaulted: Option<u64>,
-    /// Those of them that had been in use when they had to go. Of groups in cgroup v1 the kernel
-    /// does not tell.
+    /// Refaulted pages that had been in use when they were evicted. Not reported for groups in
+    /// cgroup v1.
     pub activated: Option<u64>,
-    /// Pages looked at by allocations that had to free memory themselves. The machine's figure does
-    /// not grow with the limits of groups in cgroup v1; pressure tells there.
+    /// Pages scanned by allocations that had to reclaim memory themselves. The machine's figure
+    /// does not include the limits of groups in cgroup v1; the pressure files do.
     pub scanned_directly: Option<u64>,
-    /// How often an allocation had to; the same holds.
+    /// Number of such allocations, with the same restriction.
     pub stalled_allocations: Option<u64>,
 }
 
 impl PageCache {
-    /// From the text of `/proc/vmstat`, all in pages.
+    /// Parses the text of `/proc/vmstat`, where all figures are in pages.
     pub fn of_machine(vmstat: &str) -> Self {
         // `pgscan_direct_throttle` counts something else.
         let is_direct_scan = |name: &str| {
@@ -57,8 +57,8 @@ impl PageCache {
         }
     }
 
-    /// From the text of a group's `memory.stat` in cgroup v1, which has levels in bytes and events
-    /// in pages: of the group and those below it, where the kernel adds them up.
+    /// Parses the text of a group's `memory.stat` in cgroup v1, which has levels in bytes and
+    /// events in pages: of the group and its descendants, where the kernel adds them up.
     pub fn of_group_v1(memory_stat: &str, page_bytes: u64) -> Self {
         let read = |name: &str| {
             figure(memory_stat, &format!("total_{name}")).or_else(|| figure(memory_stat, name))
@@ -75,8 +75,8 @@ impl PageCache {
         }
     }
 
-    /// From the text of a group's `memory.stat` in cgroup v2, which has levels in bytes and events
-    /// in pages.
+    /// Parses the text of a group's `memory.stat` in cgroup v2, which has levels in bytes and
+    /// events in pages.
     pub fn of_group_v2(memory_stat: &str, page_bytes: u64) -> Self {
         let pages = |name: &str| figure(memory_stat, name).map(|bytes| bytes / page_bytes);
         let refault = ["workingset_refault_file", "workingset_refault"];

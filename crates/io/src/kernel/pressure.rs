@@ -1,17 +1,17 @@
-//! Stalls, as the kernel's pressure files have them: `/proc/pressure/memory` and `io`, and
-//! `memory.pressure` and `io.pressure` of a group in cgroup v2.
+//! Stalls from the kernel's pressure files: `/proc/pressure/memory` and `io`, and `memory.pressure`
+//! and `io.pressure` of a group in cgroup v2.
 
-/// For how long tasks waited so far, in microseconds of wall-clock time.
+/// Time that tasks have stalled so far, in microseconds of wall-clock time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Pressure {
-    /// While at least one of them waited.
+    /// While at least one task stalled.
     pub some_us: Option<u64>,
-    /// While all that could have run waited. Old kernels do not tell it of the processor.
+    /// While all runnable tasks stalled. Old kernels do not report it for the processor.
     pub full_us: Option<u64>,
 }
 
 impl Pressure {
-    /// From such a file's text; `None` if it tells nothing.
+    /// Parses the text of a pressure file; `None` if it has no figures.
     pub fn parse(text: &str) -> Option<Self> {
         let total = |kind: &str| {
             let line = text.lines().find(|line| line.split_ascii_whitespace().next() == Some(kind));

@@ -1,4 +1,4 @@
-//! Snapshots every so often, in a thread of their own.
+//! Takes periodic snapshots in a separate thread.
 
 use std::io;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use super::snapshot::{Scope, Snapshot, Target};
 use crate::sync::{Condvar, Mutex};
 use crate::thread::{Thread, spawn};
 
-/// Takes snapshots of a target from its start until it is stopped: rates are of the whole time,
-/// levels the mean of all snapshots. A process that ends meanwhile counts as it was last seen.
+/// Takes snapshots of a target until it is stopped: rates are over the whole time, levels the mean
+/// of all snapshots. A process that ends meanwhile counts with its last values.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<Stop>,
@@ -23,7 +23,7 @@ struct Stop {
     changed: Condvar,
 }
 
-/// What has been seen.
+/// The snapshots so far, summarised.
 #[derive(Debug)]
 struct Sampled {
     first: Snapshot,
@@ -33,11 +33,11 @@ struct Sampled {
 }
 
 impl Sampler {
-    /// Takes the first snapshot and goes on every `interval`, from 100 ms to a second as a rule:
-    /// one costs some 200 us of processor time.
+    /// Takes the first snapshot and continues every `interval`, usually 100 ms to a second: a
+    /// snapshot costs some 200 us of processor time.
     ///
     /// # Errors
-    /// The system's, where it has no room for another thread.
+    /// The system's, if it cannot start another thread.
     pub fn start(target: Target, interval: Duration) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let first = Snapshot::take(&target);
@@ -55,7 +55,7 @@ impl Sampler {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Takes the last snapshot and answers what happened since the first. `None` if the thread
+    /// Takes the last snapshot and returns the figures since the first. `None` if the thread
     /// panicked.
     pub fn stop(mut self) -> Option<Figures> {
         self.stop.set();
@@ -77,8 +77,8 @@ impl Stop {
         self.changed.notify_all();
     }
 
-    /// Waits for at most so long and answers whether it is set. To be woken early for no reason is
-    /// one snapshot more.
+    /// Waits for at most `limit` and returns whether it is set. A spurious wakeup costs one more
+    /// snapshot.
     fn wait(&self, limit: Duration) -> bool {
         let is_set = self.is_set.lock();
         *is_set || *self.changed.wait_timeout(is_set, limit)

@@ -1,4 +1,4 @@
-//! What the kernel's counters say at one moment.
+//! The kernel's counters at one moment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use super::pressure::Pressure;
 use super::{Device, MemoryGroup, RunQueue, System};
 use crate::clock::monotonic_ns;
 
-/// What is looked at: a machine, and more closely the device behind a directory, a memory cgroup
-/// and a process.
+/// What is observed: a machine, and optionally the device behind a directory, a memory cgroup and a
+/// process.
 #[derive(Debug, Clone)]
 pub struct Target {
     pub(super) system: System,
@@ -21,7 +21,7 @@ pub struct Target {
 }
 
 impl Target {
-    /// The machine, and the device behind a directory if it can be told.
+    /// Creates a target for the machine, and the device behind a directory if it can be determined.
     pub fn new(system: &System, directory: &Path) -> Self {
         Self {
             device: Device::of_directory(system, directory),
@@ -32,7 +32,7 @@ impl Target {
         }
     }
 
-    /// Looks at a memory cgroup, too, whose page cache and reclaim then stand for the machine's.
+    /// Adds a memory cgroup, whose page cache and reclaim then replace the machine's.
     #[must_use]
     pub fn group(mut self, group: MemoryGroup) -> Self {
         if let (MemoryGroup::V2(path), None) = (&group, &self.pressure_group) {
@@ -42,41 +42,40 @@ impl Target {
         self
     }
 
-    /// Takes stalls from the group of cgroup v2 with this directory. A group of cgroup v1 has
-    /// none, but its processes can be in one of each.
+    /// Takes stalls from the group of cgroup v2 with this directory. Groups of cgroup v1 do not
+    /// report stalls, but their processes can be in one of each.
     #[must_use]
     pub fn pressure_group(mut self, directory: impl Into<PathBuf>) -> Self {
         self.pressure_group = Some(directory.into());
         self
     }
 
-    /// Looks at a process, too: what it had read from devices, and how its threads waited for
-    /// processors.
+    /// Adds a process: its reads from devices, and how its threads waited for processors.
     #[must_use]
     pub fn process(mut self, process: u32) -> Self {
         self.process = Some(process);
         self
     }
 
-    /// The device, if there is one.
+    /// Returns the device, if there is one.
     pub fn device(&self) -> Option<&Device> {
         self.device.as_ref()
     }
 }
 
-/// Whose figures were taken, the closest first.
+/// The scope of a figure, the narrowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Scope {
     /// The process alone.
     Process,
     /// The cgroup.
     Group,
-    /// The whole machine, and so all else that runs on it.
+    /// The whole machine, including everything else that runs on it.
     Machine,
 }
 
 impl Scope {
-    /// Its name in reports.
+    /// Returns its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Process => "process",
@@ -89,30 +88,30 @@ impl Scope {
 /// The counters of a target at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
-    /// When, in nanoseconds of this process's clock.
+    /// Time of the snapshot, in nanoseconds of this process's clock.
     pub at_ns: u64,
     /// The machine's page cache.
     pub machine: Option<PageCache>,
     /// The group's page cache.
     pub group: Option<PageCache>,
-    /// How often the group came to its limit.
+    /// Number of times that the group reached its limit.
     pub limit_hits: Option<u64>,
-    /// How many processes the group lost because there was no memory left.
+    /// Number of processes of the group that were killed because memory ran out.
     pub kills: Option<u64>,
-    /// Stalls for memory, and whose.
+    /// Stalls on memory, and their scope.
     pub memory_pressure: Option<(Scope, Pressure)>,
-    /// Stalls for devices, and whose.
+    /// Stalls on devices, and their scope.
     pub io_pressure: Option<(Scope, Pressure)>,
-    /// What the device did.
+    /// The device's counters.
     pub disk: Option<DiskStats>,
-    /// Bytes fetched from devices, and by whom.
+    /// Bytes fetched from devices, and their scope.
     pub fetched: Option<(Scope, u64)>,
-    /// The threads of the process, by their numbers.
+    /// The threads of the process, by thread id.
     pub threads: Option<BTreeMap<u32, RunQueue>>,
 }
 
 impl Snapshot {
-    /// The counters as they stand.
+    /// Reads the counters.
     pub fn take(target: &Target) -> Self {
         let system = &target.system;
         let number = target.device.as_ref().map(|device| device.number);
@@ -133,14 +132,14 @@ impl Snapshot {
         }
     }
 
-    /// The page cache that levels and refaults are told of: the group's, if there is one.
+    /// Returns the page cache for levels and refaults: the group's, if there is one.
     pub(super) fn page_cache(&self) -> Option<(Scope, &PageCache)> {
         let group = self.group.as_ref().map(|group| (Scope::Group, group));
         group.or_else(|| self.machine.as_ref().map(|machine| (Scope::Machine, machine)))
     }
 
-    /// Takes from an earlier one of the same target what went with a process or group that has
-    /// ended since: its counters as they last were.
+    /// Copies from an earlier snapshot of the same target the last counters of a process or group
+    /// that has ended since.
     pub(super) fn keep_what_ended(&mut self, earlier: &Self) {
         self.group = self.group.or(earlier.group);
         self.limit_hits = self.limit_hits.or(earlier.limit_hits);
@@ -157,7 +156,7 @@ impl Snapshot {
     }
 }
 
-/// What is told now, unless something closer was told before.
+/// Returns the current value, unless the earlier one has a narrower scope.
 fn closest<T>(now: Option<(Scope, T)>, before: Option<(Scope, T)>) -> Option<(Scope, T)> {
     match (&now, &before) {
         (Some((scope, _)), Some((closer, _))) if closer < scope => before,
@@ -179,8 +178,8 @@ fn pressure(target: &Target, what: &str) -> Option<(Scope, Pressure)> {
     of_group().or_else(of_machine)
 }
 
-/// What was fetched from devices: by the process if it is looked at, else by the group, else what
-/// the device read for whomever.
+/// Returns the bytes fetched from devices: by the process if it is observed, else by the group,
+/// else all that the device read.
 fn fetched(target: &Target, disk: Option<DiskStats>) -> Option<(Scope, u64)> {
     let system = &target.system;
     let of_process = || {

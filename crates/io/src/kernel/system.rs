@@ -1,58 +1,58 @@
-//! Where the files of the kernel are.
+//! Access to the files of the kernel.
 
 use std::path::{Path, PathBuf};
 
-/// The directory that `/proc` and `/sys` are in: `/`, or for tests one with recorded samples.
+/// The directory that contains `/proc` and `/sys`: `/`, or for tests one with recorded samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct System {
     root: PathBuf,
 }
 
 impl Default for System {
-    /// This machine.
+    /// The running machine.
     fn default() -> Self {
         Self { root: PathBuf::from("/") }
     }
 }
 
 impl System {
-    /// The one whose files are below a directory: `root/proc/vmstat`.
+    /// Creates one whose files are below a directory: `root/proc/vmstat`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Where a file is that the kernel has at `absolute`.
+    /// Returns the path of the kernel's file `absolute`.
     pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
         let absolute = absolute.as_ref();
         self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
     }
 
-    /// The text of a file that the kernel has at `absolute`; `None` if it cannot be read.
+    /// Returns the text of the kernel's file `absolute`; `None` if it cannot be read.
     #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
     pub fn read(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let bytes = std::fs::read(self.path(absolute)).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
-    /// The bytes of one.
+    /// Returns a file's bytes.
     #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
     pub(super) fn bytes(&self, absolute: impl AsRef<Path>) -> Option<Vec<u8>> {
         std::fs::read(self.path(absolute)).ok()
     }
 
-    /// A file's text without the white space around it; `None` if it cannot be read or is empty.
+    /// Returns a file's trimmed text; `None` if it cannot be read or is empty.
     pub fn word(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let text = self.read(absolute)?;
         let word = text.trim();
         (!word.is_empty()).then(|| word.to_owned())
     }
 
-    /// The number that a file holds.
+    /// Returns the number that a file contains.
     pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
         self.word(absolute)?.parse().ok()
     }
 
-    /// The names in a directory, sorted; none if it cannot be read.
+    /// Returns the names in a directory, sorted; none if it cannot be read.
     #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(absolute)) else { return Vec::new() };
@@ -62,7 +62,7 @@ impl System {
         names
     }
 
-    /// Whether there is something at `absolute`.
+    /// Returns whether `absolute` exists.
     pub fn has(&self, absolute: impl AsRef<Path>) -> bool {
         self.path(absolute).exists()
     }

@@ -1,6 +1,6 @@
-//! Text as the kernel writes it: lines of a name and a number.
+//! Parsing of the kernel's text files: lines of a name and a number.
 
-/// The number behind a name.
+/// Returns the number after a name.
 pub(super) fn figure(text: &str, name: &str) -> Option<u64> {
     text.lines().find_map(|line| {
         let mut words = line.split_ascii_whitespace();
@@ -8,12 +8,12 @@ pub(super) fn figure(text: &str, name: &str) -> Option<u64> {
     })
 }
 
-/// The first of these names that there is.
+/// Returns the first of these names that exists.
 pub(super) fn first_figure(text: &str, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| figure(text, name))
 }
 
-/// The sum of all figures whose names are wanted; `None` if there is none.
+/// Returns the sum of all figures whose names match; `None` if there is none.
 pub(super) fn sum(text: &str, is_wanted: impl Fn(&str) -> bool) -> Option<u64> {
     let mut total = None;
     for line in text.lines() {

@@ -14,27 +14,27 @@ use crate::statistics::Statistics;
 use crate::storage::{ReadFile, WriteFile, resume_at};
 use crate::{Error, Operation, Result};
 
-/// A descriptor and what its errors and figures need.
+/// A descriptor and what its errors and statistics need.
 #[derive(Debug)]
 pub(super) struct PosixFile {
     pub(super) descriptor: OwnedFd,
     pub(super) path: PathBuf,
     pub(super) mode: IoMode,
-    /// Whether rings may read through the descriptor.
+    /// Whether io_uring may read through the descriptor.
     pub(super) rings: bool,
-    /// What direct transfers must be aligned to, in bytes.
+    /// Alignment of direct transfers, in bytes.
     pub(super) alignment: usize,
     pub(super) statistics: Arc<Statistics>,
-    /// Whether durable writes are left to the filesystem, once somebody asked.
+    /// Whether durable writes are left to the filesystem, once that was determined.
     pub(super) durable_writes: OnceLock<bool>,
-    /// In [`IoMode::DropBehind`], how far the kernel was told that written pages are not needed.
+    /// In [`IoMode::DropBehind`], the offset up to which written pages were dropped.
     pub(super) dropped: u64,
 }
 
-/// How far a stream of writes goes on before it waits for what it wrote and lets it go, in bytes.
+/// Distance in bytes at which a stream of writes waits for earlier writeback and drops its pages.
 const DROP_BEHIND: u64 = 4 << 20;
 
-/// What the page cache keeps in one piece, at most and aligned to its size, in bytes.
+/// Largest unit of the page cache, which is aligned to its size, in bytes.
 const LARGEST_FOLIO: u64 = 2 << 20;
 
 impl PosixFile {
@@ -60,7 +60,7 @@ impl PosixFile {
         Ok(())
     }
 
-    /// Starts writing back what was just written, and lets go of what was written well before it.
+    /// Starts writeback of what was just written, and drops pages that were written well before it.
     fn drop_behind(&mut self, offset: u64, length: u64) -> Result<()> {
         let descriptor = self.descriptor.as_fd();
         let failed = |error| Error::at(Operation::StartWriteback, &self.path, offset, error);
@@ -75,11 +75,11 @@ impl PosixFile {
         Ok(())
     }
 
-    /// Lets go of what was just read, in [`IoMode::DropBehind`].
+    /// Drops the pages of what was just read, in [`IoMode::DropBehind`].
     fn drop_behind_read(&self, offset: u64, count: u64) {
         if self.mode == IoMode::DropBehind {
-            // The kernel drops only folios that lie in the span as a whole, and reads ahead into
-            // large ones: the one that the read before ended in goes with this.
+            // The kernel drops only folios that lie entirely in the span, and reads ahead into
+            // large ones: the folio in which the previous read ended is dropped with this one.
             let begin = offset - offset % LARGEST_FOLIO;
             system::drop_pages(self.descriptor.as_fd(), begin, offset + count - begin);
         }
@@ -161,7 +161,8 @@ impl WriteFile for PosixFile {
             && *self.durable_writes.get_or_init(|| system::has_durable_writes(descriptor));
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let started = monotonic_ns();
-        // More parts than the system takes at a time leave a rest, as a short write does.
+        // If there are more parts than one call accepts, the rest is handled like that of a short
+        // write.
         let some = &parts[..parts.len().min(system::VECTOR_MAX)];
         let count = retry_on_intr(|| {
             system::write_vectored(self.descriptor.as_fd(), some, offset, in_one_call)
@@ -171,7 +172,7 @@ impl WriteFile for PosixFile {
         let mut done = count;
         let mut at = offset;
         for part in parts {
-            // A direct write that stopped inside a block begins again at that block.
+            // A direct write that stopped inside a block repeats that block.
             let skipped = resume_at(done.min(part.len()), self.mode, self.alignment);
             if done < part.len() {
                 let (rest, place) = (&part[skipped..], at + skipped as u64);

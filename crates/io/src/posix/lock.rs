@@ -1,14 +1,14 @@
 //! The lock that keeps a second engine out of a directory.
 //!
 //! RocksDB takes an `fcntl` write lock on the whole file, which belongs to a process: it is dropped
-//! as soon as the process closes *any* descriptor of the file, and it does not keep the process
-//! itself out. This one belongs to the open file (`F_OFD_SETLK`). The two kinds keep each other
-//! out, and this one also keeps out others in the process, stays when they read the file, and goes
-//! on in a child process.
+//! as soon as the process closes *any* descriptor of the file, and does not exclude the process
+//! itself. This one belongs to the open file (`F_OFD_SETLK`). The two kinds exclude each other.
+//! This one also excludes other users in the process, survives their reading the file, and is
+//! inherited by child processes.
 //!
-//! A lock on a file that has lost its name, because the database was destroyed, keeps nobody out:
-//! whoever comes later makes a new file. So a lock counts only if the path leads to the locked file
-//! after it was taken.
+//! A lock on a file that has lost its name, because the database was destroyed, excludes nobody:
+//! later openers create a new file. So a lock counts only if the path still leads to the locked
+//! file after it was taken.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -21,13 +21,13 @@ use super::system;
 use crate::purpose::IoMode;
 use crate::storage::{FileIdentity, FileLock};
 
-/// The device and inode of a file, whose types differ between systems.
+/// Returns the device and inode of a file, whose types differ between systems.
 pub(super) fn file_identity(status: &Stat) -> FileIdentity {
     let (device, inode) = (i128::from(status.st_dev), i128::from(status.st_ino));
     FileIdentity { device: device as u64, inode: inode as u64 }
 }
 
-/// A lock that is held.
+/// A held lock.
 #[derive(Debug)]
 pub(super) struct PosixLock {
     descriptor: OwnedFd,
@@ -37,15 +37,15 @@ impl FileLock for PosixLock {}
 
 impl Drop for PosixLock {
     fn drop(&mut self) {
-        // A child process that is being started may have the file open a moment longer. Where this
-        // fails, closing it is all there is to do.
+        // A child process that is being started may have the file open a moment longer, so the lock
+        // is released explicitly. If that fails, closing the descriptor has to do.
         let _ = system::unlock(self.descriptor.as_fd());
     }
 }
 
 impl PosixLock {
-    /// Takes the lock on `path`, which is created if it is not there; kind `WouldBlock` if it is
-    /// held.
+    /// Takes the lock on `path`, which is created if it does not exist. The error is of kind
+    /// `WouldBlock` if the lock is held.
     pub(super) fn take(path: &Path) -> io::Result<Self> {
         loop {
             let flags = OFlags::RDWR | OFlags::CREATE;
@@ -56,7 +56,7 @@ impl PosixLock {
         }
     }
 
-    /// Locks an open file; `None` if it lost the name it was opened by.
+    /// Locks an open file; `None` if it lost the name that it was opened by.
     fn on(descriptor: OwnedFd, path: &Path) -> io::Result<Option<Self>> {
         match retry_on_intr(|| system::lock(descriptor.as_fd())) {
             Ok(()) => {}
@@ -75,7 +75,7 @@ impl PosixLock {
     }
 }
 
-/// Whether somebody holds the lock on `path`. Nothing is locked or created.
+/// Returns whether the lock on `path` is held. Nothing is locked or created.
 pub(super) fn is_held(path: &Path) -> io::Result<bool> {
     match system::open(path, OFlags::RDONLY, IoMode::Buffered) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -87,8 +87,8 @@ pub(super) fn is_held(path: &Path) -> io::Result<bool> {
 mod tests {
     use super::*;
 
-    /// Who opened the file before it was removed got the lock on it, and so did whoever made
-    /// another of that name.
+    /// Regression test: one process could lock the removed file that it had opened, and another a
+    /// new file of the same name.
     #[test]
     fn a_file_that_lost_its_name_cannot_be_locked() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -105,7 +105,7 @@ mod tests {
         }
     }
 
-    /// A child process that has the file open, too, must not keep the lock after it was released.
+    /// Regression test: a child process that also has the file open must not keep a released lock.
     #[test]
     fn a_lock_that_is_released_is_nobodys() {
         let directory = tempfile::tempdir().expect("a directory");

@@ -1,12 +1,12 @@
 //! The real disk, through plain system calls on the calling thread.
 //!
 //! Every transfer names its offset, descriptors are not inherited by other programs (`O_CLOEXEC`),
-//! and a call that a signal can interrupt is made again when one did.
+//! and a call that was interrupted by a signal is repeated.
 //!
-//! On Linux all of [`crate::Storage`] is there; elsewhere direct I/O is refused, and reserving
-//! space and starting writeback do nothing. Linux makes a file before it refuses direct I/O on it:
-//! what [`crate::Create::New`] made is removed again, while [`crate::Create::Truncate`] may leave
-//! an empty file that was not there before.
+//! Linux supports all of [`crate::Storage`]; elsewhere direct I/O is refused, and reserving space
+//! and starting writeback do nothing. Linux creates a file before it refuses direct I/O on it: a
+//! file created by [`crate::Create::New`] is removed again, while [`crate::Create::Truncate`] may
+//! leave a new empty file.
 
 mod file;
 mod lock;

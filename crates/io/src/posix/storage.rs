@@ -1,4 +1,4 @@
-//! Names and directories.
+//! The storage of this machine: names and directories.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -24,7 +24,7 @@ use crate::storage::{
 };
 use crate::{Error, Operation, Result};
 
-/// Directories are open to all and writable by their owner, as far as the process's mask lets them.
+/// Mode of new directories, before the process's umask.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o755);
 
 /// The file system of this machine.
@@ -35,22 +35,22 @@ pub struct PosixStorage {
 }
 
 impl PosixStorage {
-    /// The file system of this machine, with figures of its own that are all zero.
+    /// Creates one whose statistics are all zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, where no stream reads by io_uring: where the kernel has it and allows it, they do
-    /// otherwise ([`crate::stream`]).
+    /// Creates one whose streams never use io_uring. By default they do where the kernel allows it
+    /// ([`crate::stream`]).
     pub fn without_io_uring() -> Self {
         Self { without_rings: true, ..Self::default() }
     }
 
-    /// Whether somebody holds the lock on a file, as [`Storage::lock`] takes it. Nothing is locked
-    /// or created; a file that is not there is not locked.
+    /// Returns whether the lock on a file is held, as [`Storage::lock`] takes it. Nothing is locked
+    /// or created; a file that does not exist is not locked.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system's.
     pub fn is_locked(&self, path: &Path) -> Result<bool> {
         is_held(path).map_err(|error| Error::new(Operation::Lock, path, error))
     }
@@ -102,7 +102,7 @@ fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
     with_relief(|| rustix::fs::open(path, flags, Mode::empty()))
 }
 
-/// Visits the names in a directory; `failed` makes an error of reading it.
+/// Visits the names in a directory; `failed` converts errors of reading it.
 fn visit_directory(
     path: &Path,
     failed: impl Fn(Errno) -> Error,
@@ -126,7 +126,7 @@ fn visit_directory(
         };
         let is_directory = match entry.file_type() {
             FileType::Directory => true,
-            // What a link points to counts; one that points nowhere is a name all the same.
+            // A link counts as its target; a dangling link counts as a file.
             FileType::Symlink | FileType::Unknown => {
                 of_entry().is_ok_and(|status| is_directory(&status))
             }
@@ -148,7 +148,7 @@ fn make_directories(path: &Path) -> rustix::io::Result<()> {
             Some(parent) if !parent.as_os_str().is_empty() => {
                 make_directories(parent)?;
                 match rustix::fs::mkdir(path, DIRECTORY_MODE) {
-                    // Somebody else made it at the same moment.
+                    // It was created concurrently.
                     Err(Errno::EXIST) => Ok(()),
                     answer => answer,
                 }

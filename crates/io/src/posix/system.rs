@@ -1,4 +1,4 @@
-//! The calls that differ between systems.
+//! The system calls that differ between systems.
 #![cfg_attr(
     target_os = "linux",
     expect(
@@ -19,7 +19,7 @@ use crate::descriptors::with_relief;
 use crate::purpose::IoMode;
 use crate::storage::DirectIo;
 
-/// Files are readable by all and writable by their owner, as far as the process's mask lets them.
+/// Mode of new files, before the process's umask.
 const FILE_MODE: Mode = Mode::from_raw_mode(0o644);
 
 #[cfg(target_os = "linux")]
@@ -27,7 +27,7 @@ const DIRECT: Option<OFlags> = Some(OFlags::DIRECT);
 #[cfg(not(target_os = "linux"))]
 const DIRECT: Option<OFlags> = None;
 
-// Filesystems by the numbers that `statfs` gives.
+// Filesystem numbers, as returned by `statfs`.
 #[cfg(target_os = "linux")]
 const EXT4: u32 = 0xEF53;
 #[cfg(target_os = "linux")]
@@ -37,7 +37,7 @@ const BTRFS: u32 = 0x9123_683E;
 #[cfg(target_os = "linux")]
 const F2FS: u32 = 0xF2F5_2010;
 
-/// Opens `path`. Direct I/O that is refused is an error of kind `Unsupported` that names the
+/// Opens `path`. If direct I/O is refused, the error is of kind `Unsupported` and names the
 /// filesystem.
 pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<OwnedFd> {
     let flags = flags | OFlags::CLOEXEC;
@@ -50,9 +50,9 @@ pub(crate) fn open(path: &Path, flags: OFlags, mode: IoMode) -> io::Result<Owned
     match with_relief(|| rustix::fs::open(path, flags | direct, FILE_MODE)) {
         Ok(descriptor) => Ok(descriptor),
         Err(Errno::INVAL) => {
-            // Linux makes the file before it looks whether the filesystem can do direct I/O. O_EXCL
-            // says that the file was not there before. Where removing it fails too, the refusal is
-            // still what matters.
+            // Linux creates the file before it checks whether the filesystem supports direct I/O.
+            // With O_EXCL the file did not exist before. If removing it also fails, the refusal is
+            // still the error to return.
             if flags.contains(OFlags::EXCL) {
                 let _ = rustix::fs::unlink(path);
             }
@@ -69,7 +69,7 @@ fn direct_refused(path: &Path) -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 
-/// What the filesystem of a file says of direct I/O (`STATX_DIOALIGN`, Linux 6.1).
+/// Returns what the filesystem of a file reports about direct I/O (`STATX_DIOALIGN`, Linux 6.1).
 #[cfg(target_os = "linux")]
 pub(super) fn direct_io(path: &Path) -> io::Result<DirectIo> {
     use rustix::fs::{AtFlags, CWD, statx};
@@ -99,14 +99,14 @@ pub(super) fn direct_io(_path: &Path) -> io::Result<DirectIo> {
     Ok(DirectIo::Unknown)
 }
 
-/// What direct transfers of an open file are aligned to, in bytes. A device that asks for what no
-/// buffer has is an error of kind `Unsupported`.
+/// Returns the alignment of direct transfers of an open file, in bytes. If no buffer has the
+/// alignment that the device requires, the error is of kind `Unsupported`.
 #[cfg(target_os = "linux")]
 pub(super) fn alignment(descriptor: BorrowedFd<'_>) -> io::Result<usize> {
     use rustix::fs::{AtFlags, statx};
     match statx(descriptor, "", AtFlags::EMPTY_PATH, wanted_of_direct_io()) {
         Ok(status) => usable_alignment(said_of_direct_io(&status)),
-        // The call may be forbidden: sandboxes know only older ones.
+        // The call may be forbidden: some sandboxes know only older calls.
         Err(_) => Ok(ALIGNMENT),
     }
 }
@@ -117,7 +117,7 @@ pub(super) fn alignment(_descriptor: BorrowedFd<'_>) -> io::Result<usize> {
 }
 
 fn usable_alignment(said: DirectIo) -> io::Result<usize> {
-    // The file is open for direct I/O, whatever was said of it.
+    // The file is open for direct I/O, whatever the filesystem reported.
     let DirectIo::Aligned(asked) = said else { return Ok(ALIGNMENT) };
     let asked = asked as usize;
     if asked > MAX_ALIGNMENT || !asked.is_power_of_two() {
@@ -127,7 +127,7 @@ fn usable_alignment(said: DirectIo) -> io::Result<usize> {
     Ok(asked.max(ALIGNMENT))
 }
 
-/// The filesystem's name as `mount` prints it. Numbers are from Linux's
+/// Returns the filesystem's name as `mount` prints it. Numbers are from Linux's
 /// `include/uapi/linux/magic.h`.
 #[cfg(target_os = "linux")]
 pub(super) fn filesystem_name(path: &Path) -> String {
@@ -160,7 +160,7 @@ pub(super) fn filesystem_name(_path: &Path) -> String {
     "this system".to_owned()
 }
 
-/// Makes a file's bytes durable, and of its metadata what it takes to read them.
+/// Makes a file's bytes durable, with the metadata needed to read them.
 #[cfg(target_os = "linux")]
 pub(crate) fn sync_data(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fdatasync(descriptor)
@@ -177,13 +177,14 @@ pub(super) fn sync_all(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fsync(descriptor)
 }
 
-/// Makes a file's bytes and metadata durable: there, fsync alone leaves them in the device's cache.
+/// Makes a file's bytes and metadata durable: on this system fsync alone leaves them in the
+/// device's cache.
 #[cfg(target_vendor = "apple")]
 pub(super) fn sync_all(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fcntl_fullfsync(descriptor)
 }
 
-/// Reserves blocks without changing the file's length. A filesystem that cannot is left as it is.
+/// Reserves blocks without changing the file's length. Does nothing where the filesystem cannot.
 #[cfg(target_os = "linux")]
 pub(super) fn allocate(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
@@ -201,7 +202,7 @@ pub(super) fn allocate(_descriptor: BorrowedFd<'_>, _offset: u64, _length: u64) 
     Ok(())
 }
 
-/// Starts writing back dirty pages of a span.
+/// Starts writeback of the dirty pages of a span.
 #[cfg(target_os = "linux")]
 pub(super) fn start_writeback(
     descriptor: BorrowedFd<'_>,
@@ -211,8 +212,8 @@ pub(super) fn start_writeback(
     sync_span(descriptor, offset, length, libc::SYNC_FILE_RANGE_WRITE)
 }
 
-/// Writes back dirty pages of a span and waits for that. It is no sync: the device may still hold
-/// the bytes in memory.
+/// Writes back the dirty pages of a span and waits for that. This is not a sync: the device may
+/// still hold the bytes in its cache.
 #[cfg(target_os = "linux")]
 pub(super) fn finish_writeback(
     descriptor: BorrowedFd<'_>,
@@ -233,7 +234,7 @@ fn sync_span(
     flags: libc::c_uint,
 ) -> io::Result<()> {
     use std::os::fd::AsRawFd;
-    // The kernel takes a length of zero for "to the end of the file".
+    // The kernel interprets a length of zero as "to the end of the file".
     if length == 0 {
         return Ok(());
     }
@@ -273,8 +274,8 @@ pub(super) fn finish_writeback(
     Ok(())
 }
 
-/// Tells the kernel that the clean pages of a span, up to the end of the file for a length of zero,
-/// are not needed. That is advice: what becomes of it is nobody's error.
+/// Advises the kernel that the clean pages of a span, up to the end of the file for a length of
+/// zero, are not needed. A failure is ignored.
 #[cfg(target_os = "linux")]
 pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
     use std::num::NonZeroU64;
@@ -282,13 +283,13 @@ pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
     let _ = rustix::fs::fadvise(descriptor, offset, NonZeroU64::new(length), advice);
 }
 
-/// Lowers the weight of this thread for good, at processors and at devices. What the system refuses
-/// stays as it is.
+/// Lowers the scheduling weight of this thread for good, for processors and devices. Errors are
+/// ignored.
 #[cfg(target_os = "linux")]
 pub(crate) fn become_quiet() {
-    /// `IOPRIO_WHO_PROCESS`, of which 0 is this thread.
+    /// `IOPRIO_WHO_PROCESS`, for which 0 is this thread.
     const THREAD: libc::c_int = 1;
-    /// `IOPRIO_CLASS_BE`, and the last of its levels: the class below it may starve.
+    /// `IOPRIO_CLASS_BE`, with its lowest level: the idle class below it may starve.
     const LAST: libc::c_int = 2 << 13 | 7;
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the struct lives as long as the call, which changes nothing but this thread's weight.
@@ -300,7 +301,7 @@ pub(crate) fn become_quiet() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn become_quiet() {}
 
-/// Tells the kernel to read nothing of a file ahead.
+/// Advises the kernel not to read a file ahead.
 #[cfg(target_os = "linux")]
 pub(super) fn advise_random(descriptor: BorrowedFd<'_>) {
     let _ = rustix::fs::fadvise(descriptor, 0, None, rustix::fs::Advice::Random);
@@ -312,7 +313,7 @@ pub(super) fn advise_random(_descriptor: BorrowedFd<'_>) {}
 #[cfg(not(target_os = "linux"))]
 pub(super) fn drop_pages(_descriptor: BorrowedFd<'_>, _offset: u64, _length: u64) {}
 
-/// Of Linux 6.14 (`include/uapi/linux/fs.h`).
+/// Since Linux 6.14 (`include/uapi/linux/fs.h`).
 #[cfg(target_os = "linux")]
 pub(crate) const RWF_DONTCACHE: u32 = 0x80;
 
@@ -320,13 +321,13 @@ pub(crate) const RWF_DONTCACHE: u32 = 0x80;
 const UNCACHED: rustix::io::ReadWriteFlags =
     rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
 
-/// Refuses the one offset that stands for the file's own position in calls with flags.
+/// Refuses the offset that calls with flags interpret as the file's own position.
 #[cfg(target_os = "linux")]
 fn refuse_no_offset(offset: u64) -> rustix::io::Result<()> {
     if offset == u64::MAX { Err(Errno::INVAL) } else { Ok(()) }
 }
 
-/// Reads without leaving in the page cache what was not there before.
+/// Reads without leaving pages in the page cache that were not there before.
 #[cfg(target_os = "linux")]
 pub(super) fn read_uncached(
     descriptor: BorrowedFd<'_>,
@@ -347,7 +348,7 @@ pub(super) fn read_uncached(
     Err(Errno::OPNOTSUPP)
 }
 
-/// Writes without leaving in the page cache what was not there before.
+/// Writes without leaving pages in the page cache that were not there before.
 #[cfg(target_os = "linux")]
 pub(super) fn write_uncached(
     descriptor: BorrowedFd<'_>,
@@ -367,19 +368,19 @@ pub(super) fn write_uncached(
     Err(Errno::OPNOTSUPP)
 }
 
-/// Takes the exclusive lock on an open file, all of it, without waiting.
+/// Takes the exclusive lock on all of an open file, without waiting.
 #[cfg(target_os = "linux")]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     set_lock(descriptor, libc::F_WRLCK)
 }
 
-/// Gives up the lock on an open file.
+/// Releases the lock on an open file.
 #[cfg(target_os = "linux")]
 pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     set_lock(descriptor, libc::F_UNLCK)
 }
 
-/// Whether somebody else holds a lock on an open file.
+/// Returns whether another holder has a lock on an open file.
 #[cfg(target_os = "linux")]
 pub(super) fn is_locked(descriptor: BorrowedFd<'_>) -> rustix::io::Result<bool> {
     let mut lock = whole_file(libc::F_WRLCK);
@@ -416,8 +417,8 @@ fn lock_call(
     }
 }
 
-/// The same as far as it goes there: `fcntl`'s lock of the process keeps RocksDB out, and `flock`'s
-/// keeps out others in the process.
+/// Takes the exclusive lock as far as this system can: the process's `fcntl` lock excludes RocksDB,
+/// and `flock` excludes other users in the process.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;
@@ -438,9 +439,9 @@ pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::flock(descriptor, operation)
 }
 
-/// Whether the filesystem of a file is known to make a write durable that asks for it. FUSE does
-/// not where its server wants direct I/O (`FOPEN_DIRECT_IO`): the flag does not reach the server,
-/// and the write succeeds.
+/// Returns whether the filesystem of a file is known to honour durable writes. FUSE does not where
+/// its server wants direct I/O (`FOPEN_DIRECT_IO`): the flag does not reach the server, and the
+/// write succeeds.
 #[cfg(target_os = "linux")]
 pub(super) fn has_durable_writes(descriptor: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(descriptor)
@@ -452,10 +453,10 @@ pub(super) fn has_durable_writes(_descriptor: BorrowedFd<'_>) -> bool {
     false
 }
 
-/// How many parts one vectored write takes at most (`IOV_MAX`).
+/// Maximum number of parts of one vectored write (`IOV_MAX`).
 pub(super) const VECTOR_MAX: usize = 1024;
 
-/// Writes parts one behind the other, and makes durable what was written if `is_durable`.
+/// Writes parts one after the other, durably if `is_durable`.
 #[cfg(target_os = "linux")]
 pub(super) fn write_vectored(
     descriptor: BorrowedFd<'_>,
@@ -484,7 +485,7 @@ pub(super) fn write_vectored(
     }
 }
 
-/// Writes and makes durable what was written (`RWF_DSYNC`, Linux 4.7).
+/// Writes durably (`RWF_DSYNC`, Linux 4.7).
 #[cfg(target_os = "linux")]
 pub(super) fn write_durably(
     descriptor: BorrowedFd<'_>,
@@ -505,8 +506,8 @@ pub(super) fn write_durably(
     rustix::io::pwrite(descriptor, bytes, offset)
 }
 
-/// How many pages of a span of a file, up to its end for a length of zero, are in the page cache
-/// (`cachestat`, Linux 6.5); `None` where the kernel does not have the call or does not allow it.
+/// Returns how many pages of a span of a file, up to its end for a length of zero, are in the page
+/// cache (`cachestat`, Linux 6.5); `None` where the kernel lacks or forbids the call.
 #[cfg(target_os = "linux")]
 pub(super) fn resident_pages(
     descriptor: BorrowedFd<'_>,
@@ -544,12 +545,12 @@ pub(super) fn resident_pages(
     Ok(None)
 }
 
-/// Why direct writes lose data on a filesystem under this kernel, if they do: ext4 in Linux from
-/// 6.1.64 to before 6.1.66 (Debian bug 1057843).
+/// Returns why direct writes lose data on a filesystem under this kernel, if they do: ext4 in Linux
+/// from 6.1.64 to before 6.1.66 (Debian bug 1057843).
 pub(super) fn direct_write_fault(filesystem: &str) -> Option<&'static str> {
     let system = rustix::system::uname();
     let texts = [system.release(), system.version()].map(|text| text.to_str().unwrap_or_default());
-    // Debian's releases are named 6.1.0-N, and have Linux's own number in their versions.
+    // Debian's releases are named 6.1.0-N, and their versions contain Linux's own number.
     let mut words = texts.iter().flat_map(|text| text.split_whitespace());
     (filesystem == "ext4" && words.any(loses_direct_writes))
         .then_some("direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65")
@@ -565,7 +566,8 @@ fn loses_direct_writes(word: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// On a mount of FUSE whose server wants direct I/O, no write was durable that asked for it.
+    /// Regression test: on a FUSE mount whose server wants direct I/O, writes with the flag were
+    /// not durable.
     #[test]
     #[cfg(target_os = "linux")]
     fn durable_writes_are_left_to_filesystems_that_are_known_to_make_them() {

@@ -1,10 +1,10 @@
-//! Memory that outlives the process that wrote it: files on a filesystem that is memory.
+//! Memory that outlives the process that wrote it: files on an in-memory filesystem.
 //!
-//! What a process has written there is there for the next one, however it ended. It is lost with
-//! the machine, and with the container where each has its own. A region is allocated in full when
-//! it is made: where there is no room, that fails, and writing to it never does.
+//! What a process wrote there is available to the next one, however the first ended. It is lost
+//! with the machine, and with the container if each has its own. A region is allocated in full when
+//! it is created: without space that fails, and writing to a region never does.
 //!
-//! The simulated one ([`SimSharedMemory`]) is kept while the simulated process dies.
+//! The simulated one ([`SimSharedMemory`]) survives a crash of the simulated process.
 
 mod posix;
 mod sim;
@@ -18,36 +18,36 @@ pub use sim::SimSharedMemory;
 use crate::Result;
 use crate::buffer::Pages;
 
-/// A place for regions of shared memory, by name. Safe to use from any thread.
+/// A store of shared memory regions, by name. Safe to use from any thread.
 pub trait SharedMemory: Debug + Send + Sync + 'static {
-    /// Makes a region of `bytes`, which are zero. The name must not be taken.
+    /// Creates a region of `bytes`, which are zero. The name must not exist.
     ///
     /// # Errors
-    /// Those of the system: of kind `StorageFull` where there is no room.
+    /// The system's: of kind `StorageFull` where there is no space.
     fn create(&self, name: &str, bytes: usize) -> Result<Pages>;
 
     /// Returns the names of all regions, sorted.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system's.
     fn list(&self) -> Result<Vec<String>>;
 
-    /// Returns what a region holds.
+    /// Returns the contents of a region.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system's.
     fn read(&self, name: &str) -> Result<Vec<u8>>;
 
-    /// Removes a region. Who has mapped it keeps it until it is unmapped.
+    /// Removes a region. Existing mappings stay valid until they are unmapped.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system's.
     fn remove(&self, name: &str) -> Result<()>;
 
-    /// Removes the place itself if it has no regions. Nothing may be made there afterwards.
+    /// Removes the store itself if it has no regions. Nothing may be created in it afterwards.
     fn remove_if_empty(&self) {}
 
-    /// Returns the directory of the regions; `None` where they have none.
+    /// Returns the directory of the regions, if there is one.
     fn directory(&self) -> Option<&Path> {
         None
     }
@@ -100,7 +100,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         match PosixSharedMemory::open(&directory.path().join("tail")) {
             Err(error) => assert!(error.to_string().contains("tmpfs"), "{error}"),
-            // The directory for temporary files may be memory.
+            // The temporary directory may be in memory.
             Ok(_) => eprintln!("skipped: {} is a tmpfs", directory.path().display()),
         }
     }

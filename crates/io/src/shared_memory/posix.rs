@@ -14,28 +14,28 @@ use crate::buffer::{Pages, page_size};
 use crate::descriptors::with_relief;
 use crate::{Error, Operation, Result};
 
-/// The number of a tmpfs, as `statfs` gives it.
+/// Filesystem number of a tmpfs, as returned by `statfs`.
 const TMPFS: u32 = 0x0102_1994;
-/// Only who made a directory or region reads and writes it: others may not read messages.
+/// Only the owner of a directory or region may access it: others must not read messages.
 const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o700);
 const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 
 /// Name of the symbolic link to the owner.
 const OWNER: &str = "owner";
 
-/// A directory of shared memory beside others.
+/// Another directory of shared memory in the same parent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sibling {
     /// The directory of the regions.
     pub directory: PathBuf,
     /// The directory whose data they hold ([`PosixSharedMemory::set_owner`]).
     pub owner: PathBuf,
-    /// Bytes of all regions.
+    /// Total bytes of its regions.
     pub bytes: u64,
 }
 
-/// Returns the directories of shared memory in `parent` whose names begin with `prefix`, as far as
-/// this user may read them and their owners are recorded.
+/// Returns the directories of shared memory in `parent` whose names begin with `prefix`, if this
+/// user may read them and their owners are recorded.
 ///
 /// # Errors
 /// Those of listing `parent`.
@@ -69,18 +69,18 @@ fn region_bytes(path: &Path) -> Option<u64> {
     (kind == rustix::fs::FileType::RegularFile).then_some(status.st_size as u64)
 }
 
-/// Regions of shared memory as files of a directory on a tmpfs: `/dev/shm`, as a rule.
+/// Shared memory regions as files of a directory on a tmpfs: usually `/dev/shm`.
 #[derive(Debug, Clone)]
 pub struct PosixSharedMemory {
     directory: PathBuf,
 }
 
 impl PosixSharedMemory {
-    /// Opens the directory, and makes it if it is not there.
+    /// Opens the directory, and creates it if it does not exist.
     ///
     /// # Errors
-    /// Of kind `Unsupported` where it is not on a tmpfs; of kind `PermissionDenied` where it
-    /// belongs to somebody else, or others may write to it; else those of the system.
+    /// Of kind `Unsupported` if it is not on a tmpfs; of kind `PermissionDenied` if it belongs to
+    /// another user, or others may write to it; otherwise the system's.
     pub fn open(directory: &Path) -> Result<Self> {
         let failed = |error: Errno| Error::new(Operation::CreateDirectory, directory, error);
         match mkdirat(CWD, directory, DIRECTORY_MODE) {
@@ -94,7 +94,7 @@ impl PosixSharedMemory {
             let text = "shared memory must be on a tmpfs";
             return Err(refused(io::ErrorKind::Unsupported, text));
         }
-        // Whoever may write to /dev/shm could have made it before.
+        // Another user with write access to /dev/shm could have created it before.
         let status = rustix::fs::statat(CWD, directory, rustix::fs::AtFlags::SYMLINK_NOFOLLOW)
             .map_err(failed)?;
         let is_own = status.st_uid == rustix::process::geteuid().as_raw();
@@ -116,7 +116,7 @@ impl PosixSharedMemory {
     /// recognised ([`siblings`]).
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system's.
     pub fn set_owner(&self, owner: &Path) -> Result<()> {
         let link = self.directory.join(OWNER);
         let failed = |error: Errno| Error::new(Operation::Create, &link, error);
@@ -137,15 +137,15 @@ impl PosixSharedMemory {
         let file = with_relief(|| rustix::fs::open(path, flags, FILE_MODE))?;
         let made = allocate_and_map(&file, bytes);
         if made.is_err() {
-            // What is left is a file without room; the error is what matters.
+            // Only an empty file could remain; the first error is the one to return.
             let _ = unlink(path);
         }
         made
     }
 }
 
-/// Gives a file its pages, and maps them: a page that was not given would be a signal (SIGBUS) when
-/// it is first touched and there is no room.
+/// Allocates a file's pages, and maps them: touching an unallocated page without space left would
+/// raise SIGBUS.
 pub(super) fn allocate_and_map(file: &OwnedFd, bytes: usize) -> rustix::io::Result<Pages> {
     let bytes = bytes.max(1).next_multiple_of(page_size());
     retry_on_intr(|| rustix::fs::fallocate(file, FallocateFlags::empty(), 0, bytes as u64))?;
@@ -205,7 +205,7 @@ impl SharedMemory for PosixSharedMemory {
     fn remove_if_empty(&self) {
         if self.list().is_ok_and(|regions| regions.is_empty()) {
             let _ = unlink(self.directory.join(OWNER));
-            // A directory that is not empty is refused, and stays.
+            // A directory that is not empty cannot be removed, and stays.
             let _ = rustix::fs::rmdir(&self.directory);
         }
     }

@@ -1,4 +1,4 @@
-//! Simulated shared memory: it outlives the simulated process, and is lost with the machine.
+//! Simulated shared memory: it outlives the simulated process, but not the machine.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -14,7 +14,7 @@ use crate::buffer::{Pages, page_size};
 use crate::sync::Mutex;
 use crate::{Error, Operation, Result};
 
-/// Shared memory that keeps its regions by itself. Cloning it gives the same regions.
+/// Shared memory regions on the heap. A clone refers to the same regions.
 #[derive(Debug, Clone)]
 pub struct SimSharedMemory {
     shared: Arc<Mutex<Regions>>,
@@ -28,21 +28,21 @@ struct Regions {
 }
 
 impl SimSharedMemory {
-    /// Has room for `limit` bytes.
+    /// Creates a store with a capacity of `limit` bytes.
     pub fn new(limit: usize) -> Self {
         let regions = Regions { limit, used: 0, regions: BTreeMap::new() };
         Self { shared: Arc::new(Mutex::new(regions)) }
     }
 
-    /// Changes the room that there is, in bytes. Regions that are there stay.
+    /// Changes the capacity, in bytes. Existing regions stay.
     pub fn set_limit(&self, limit: usize) {
         self.shared.lock().limit = limit;
     }
 
-    /// Returns a copy of all regions, as a process finds them that starts at this moment.
+    /// Returns a copy of all regions, as a process that starts now finds them.
     ///
     /// # Errors
-    /// Those of the system.
+    /// The system's.
     pub fn snapshot(&self) -> Result<Self> {
         let copy = Self::new(self.shared.lock().limit);
         for name in self.list()? {

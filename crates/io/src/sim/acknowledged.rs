@@ -1,4 +1,4 @@
-//! Watches that no block which holds an acknowledged byte is written again.
+//! Checks that no block with an acknowledged byte is written again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::namespace::FileId;
 
-/// What a device may tear when it is written again, in bytes.
+/// Unit that a device may tear when it is overwritten, in bytes.
 const BLOCK: u64 = 4096;
 
 /// A write into a block that holds an acknowledged byte.
@@ -16,15 +16,15 @@ pub struct Overwrite {
     pub call: u64,
     /// The file, by the path it was opened by.
     pub path: PathBuf,
-    /// Where the write began, in bytes.
+    /// Start of the write, in bytes.
     pub offset: u64,
-    /// How many bytes it was to write.
+    /// Length of the write, in bytes.
     pub length: u64,
-    /// Where the first block with an acknowledged byte begins that it touched, in bytes.
+    /// Offset of the first block with an acknowledged byte that it touched.
     pub block: u64,
 }
 
-/// The acknowledged blocks of every file, and what was written over them.
+/// The acknowledged blocks of every file, and the writes over them.
 #[derive(Debug, Default)]
 pub(super) struct Acknowledged {
     blocks: BTreeMap<FileId, BTreeSet<u64>>,
@@ -32,26 +32,26 @@ pub(super) struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// These bytes have been promised to somebody.
+    /// Records that these bytes are acknowledged.
     pub(super) fn declare(&mut self, file: FileId, bytes: Range<u64>) {
         if !bytes.is_empty() {
             self.blocks.entry(file).or_default().extend(blocks_of(bytes));
         }
     }
 
-    /// Nothing of this file is promised any more.
+    /// Forgets the acknowledged bytes of this file.
     pub(super) fn release(&mut self, file: FileId) {
         self.blocks.remove(&file);
     }
 
-    /// Bytes from `length` on are gone.
+    /// Forgets the acknowledged blocks from `length` on.
     pub(super) fn truncate(&mut self, file: FileId, length: u64) {
         if let Some(blocks) = self.blocks.get_mut(&file) {
             blocks.split_off(&length.div_ceil(BLOCK));
         }
     }
 
-    /// Looks at a write before it is done.
+    /// Checks a write before it is executed.
     pub(super) fn check(&mut self, file: FileId, call: u64, path: &Path, bytes: Range<u64>) {
         if bytes.is_empty() {
             return;
@@ -74,7 +74,7 @@ impl Acknowledged {
     }
 }
 
-/// The numbers of the blocks that a span, which is not empty, touches.
+/// Returns the numbers of the blocks that a non-empty span touches.
 fn blocks_of(bytes: Range<u64>) -> Range<u64> {
     bytes.start / BLOCK..bytes.end.div_ceil(BLOCK)
 }

@@ -12,12 +12,11 @@ use crate::purpose::{IoMode, Purpose};
 pub struct Call {
     /// Its number: the storage's first call is 0.
     pub number: u64,
-    /// What was done.
+    /// The operation.
     pub operation: Operation,
-    /// Why: given by the call, or, where it gives none, by whoever opened the file. Calls on names
-    /// have none.
+    /// The purpose of the call, or, if it has none, of opening the file. Calls on names have none.
     pub purpose: Option<Purpose>,
-    /// The file or directory it was done to.
+    /// The file or directory.
     pub path: Arc<Path>,
 }
 
@@ -26,17 +25,17 @@ pub struct Call {
 pub struct Opening {
     /// The file.
     pub path: Arc<Path>,
-    /// How its bytes move.
+    /// Its I/O mode.
     pub mode: IoMode,
-    /// Why it was opened.
+    /// The purpose that it was opened for.
     pub purpose: Purpose,
 }
 
-/// How often each kind of call was made: by operation, purpose and class of path ([`path_class`]).
+/// Number of calls of each kind: by operation, purpose and class of path ([`path_class`]).
 pub type Coverage = BTreeMap<(Operation, Option<Purpose>, String), u64>;
 
-/// The last part of a path with each run of digits as `#`: `000012.sst` and `000007.sst` are both
-/// `#.sst`.
+/// Returns the last part of a path with each run of digits replaced by `#`: `000012.sst` and
+/// `000007.sst` both become `#.sst`.
 pub fn path_class(path: &Path) -> String {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut class = String::with_capacity(name.len());

@@ -1,10 +1,10 @@
-//! One file's bytes: what the process reads, what is durable, and the changes between the two.
+//! One file's bytes: the current ones, the durable ones, and the changes between the two.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What the disk writes whole or not at all, in bytes.
+/// Unit that the disk writes atomically, in bytes.
 pub const SECTOR: u64 = 512;
 
 /// A change of a file's bytes that no sync has covered.
@@ -19,20 +19,20 @@ enum Pending {
 pub(super) struct Contents {
     current: Vec<u8>,
     durable: Vec<u8>,
-    /// What happened since the last sync, oldest first.
+    /// The changes since the last sync, oldest first.
     pending: Vec<Pending>,
-    /// Whether a sync failed and the page cache has what the device has not.
+    /// Whether a sync failed, so that the page cache has bytes that the device lacks.
     has_lost: bool,
     pub(super) modified_us: u64,
 }
 
 impl Contents {
-    /// An empty file.
+    /// Creates an empty file.
     pub(super) fn new(modified_us: u64) -> Self {
         Self { modified_us, ..Self::default() }
     }
 
-    /// A file of which every byte is durable.
+    /// Creates a file whose bytes are all durable.
     fn new_durable(bytes: Vec<u8>, modified_us: u64) -> Self {
         Self { current: bytes.clone(), durable: bytes, modified_us, ..Self::default() }
     }
@@ -41,7 +41,7 @@ impl Contents {
         self.current.len() as u64
     }
 
-    /// Copies what is there at `offset` and answers how much that was.
+    /// Copies the bytes at `offset` into `buffer` and returns their number.
     pub(super) fn read(&self, buffer: &mut [u8], offset: u64) -> usize {
         let start = offset.min(self.length()) as usize;
         let count = buffer.len().min(self.current.len() - start);
@@ -49,7 +49,7 @@ impl Contents {
         count
     }
 
-    /// The same past the page cache: what a failed sync lost is not there.
+    /// Reads past the page cache, without what a failed sync lost.
     pub(super) fn read_direct(&self, buffer: &mut [u8], offset: u64) -> usize {
         if !self.has_lost {
             return self.read(buffer, offset);
@@ -73,7 +73,7 @@ impl Contents {
         self.modified_us = modified_us;
     }
 
-    /// Everything written so far is durable.
+    /// Makes everything written so far durable.
     pub(super) fn sync(&mut self) {
         for change in self.pending.drain(..) {
             match change {
@@ -83,9 +83,9 @@ impl Contents {
         }
     }
 
-    /// What was written into a span so far is durable, and what was written elsewhere is not.
+    /// Makes what was written into a span so far durable, but not what was written elsewhere.
     pub(super) fn sync_span(&mut self, span: Range<u64>) {
-        // What was cut off before is metadata that may be needed to read the span.
+        // Earlier truncations are metadata that may be needed to read the span.
         let is_cut = |change: &Pending| matches!(change, Pending::Truncate { .. });
         if let Some(last_cut) = self.pending.iter().rposition(is_cut) {
             let later = self.pending.split_off(last_cut + 1);
@@ -112,22 +112,22 @@ impl Contents {
         }
     }
 
-    /// The system tried to write what is pending, failed part of the way, and takes all of it for
-    /// written.
+    /// A sync fails: a random part of the pending changes becomes durable, and the system takes all
+    /// of them for written.
     pub(super) fn fail_sync(&mut self, random: &mut fastrand::Rng) {
         self.durable = self.bytes_after_crash(random);
         self.pending.clear();
         self.has_lost |= self.durable != self.current;
     }
 
-    /// The file that a power cut may leave.
+    /// Returns the file that a power cut may leave.
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Self {
         Self::new_durable(self.bytes_after_crash(random), self.modified_us)
     }
 
     fn bytes_after_crash(&self, random: &mut fastrand::Rng) -> Vec<u8> {
-        // Purely random choices would hardly ever keep all or none of many sectors, which is what
-        // disks mostly do.
+        // Independent random choices would hardly ever keep all or none of many sectors, which is
+        // what disks mostly do.
         match random.u8(..4) {
             0 => self.durable.clone(),
             1 => {
@@ -140,7 +140,7 @@ impl Contents {
     }
 }
 
-/// Writes into `file`, which grows as it must; a gap reads as zeros.
+/// Writes into `file`, which grows as needed; a gap reads as zeros.
 fn put(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
     let start = offset as usize;
     let end = start + bytes.len();
@@ -150,14 +150,14 @@ fn put(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
     file[start..end].copy_from_slice(bytes);
 }
 
-/// The choice of what survives of pending changes, sector by sector.
+/// Chooses which pending changes survive, sector by sector.
 ///
-/// Truncations are metadata and arrive in order: some number of them did. Those bound what may be
-/// chosen of each sector's writes: all before a truncation that arrived and cut the sector, none
-/// after one that did not and would have.
+/// Truncations are metadata and arrive in order: some number of them did. They bound the choice of
+/// each sector's writes: all before a truncation that arrived and cut the sector, none after a
+/// truncation that did not arrive and would have cut it.
 struct Survivor<'a> {
     pending: &'a [Pending],
-    /// Pending changes before this one count as arrived where they are truncations.
+    /// Truncations among the pending changes before this index have arrived.
     truncated_before: usize,
     bytes: Vec<u8>,
 }
@@ -177,8 +177,8 @@ impl<'a> Survivor<'a> {
         survivor
     }
 
-    /// Any length from the last truncation that arrived to the next: one that the file had, or one
-    /// in between.
+    /// Chooses any length from the last truncation that arrived to the next: one that the file had,
+    /// or one in between.
     fn choose_length(&self, random: &mut fastrand::Rng) -> u64 {
         let mut length = self.bytes.len() as u64;
         let mut seen = vec![length];
@@ -221,7 +221,7 @@ impl<'a> Survivor<'a> {
         }
     }
 
-    /// For every sector that was written, the pending change before which its writes arrived.
+    /// Chooses for every written sector the pending change before which its writes arrived.
     fn choose_versions(&self, random: &mut fastrand::Rng) -> BTreeMap<u64, usize> {
         let mut writes: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
         for (index, change) in self.pending.iter().enumerate() {
@@ -244,8 +244,8 @@ impl<'a> Survivor<'a> {
         writes.into_iter().map(choose).collect()
     }
 
-    /// The pending changes between the last truncation that arrived and cut the sector and the
-    /// first that did not.
+    /// Returns the pending changes between the last truncation that arrived and cut the sector and
+    /// the first that did not.
     fn bounds(&self, sector: u64) -> (usize, usize) {
         let cuts = |index: &usize| match self.pending[*index] {
             Pending::Truncate { length } => length < (sector + 1) * SECTOR,
@@ -257,7 +257,7 @@ impl<'a> Survivor<'a> {
     }
 }
 
-/// The parts of a write by the sector they fall in, each with the offset where it begins.
+/// Splits a write by sector; each part comes with its offset.
 fn sectors(offset: u64, bytes: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut start = offset;
     let mut rest = bytes;

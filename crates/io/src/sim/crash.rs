@@ -1,4 +1,4 @@
-//! What a crash leaves: of the disk at this moment, or as it was before any recorded call.
+//! The disk after a crash: now, or before any recorded call.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use super::state::{DeviceTimes, State};
 use super::storage::SimStorage;
 use crate::clock::ManualClock;
 
-/// One thing that a call did to the disk.
+/// One effect of a call on the disk.
 #[derive(Debug, Clone)]
 pub(super) struct JournalEntry {
     pub(super) call: u64,
@@ -17,7 +17,7 @@ pub(super) struct JournalEntry {
     pub(super) effect: Effect,
 }
 
-/// The calls since recording began and what they did.
+/// The calls since recording began and their effects.
 #[derive(Debug)]
 pub(super) struct Recording {
     /// The disk before the first recorded call.
@@ -27,19 +27,19 @@ pub(super) struct Recording {
     pub(super) journal: Vec<JournalEntry>,
 }
 
-/// Walks forward through what was recorded and answers what a crash would leave before each call.
+/// Steps forward through the recording and returns what a crash would leave before each call.
 ///
-/// It is a copy: the storage goes on without it.
+/// It is a copy: the storage continues without it.
 #[derive(Debug)]
 pub struct Replay {
     disk: Disk,
     journal: Vec<JournalEntry>,
-    /// How much of the journal the disk holds.
+    /// Number of journal entries that were applied.
     applied: usize,
     surroundings: Surroundings,
 }
 
-/// What an image takes over from its storage beside the disk.
+/// What an image inherits from its storage besides the disk.
 #[derive(Debug, Clone)]
 pub(super) struct Surroundings {
     next_id: u64,
@@ -64,12 +64,12 @@ impl Surroundings {
         }
     }
 
-    /// What the disk may hold after a power cut at this moment.
+    /// Returns what the disk may hold after a power cut now.
     pub(super) fn crash_image(&self, disk: &Disk, seed: u64) -> SimStorage {
         self.storage(disk.after_crash(&mut fastrand::Rng::with_seed(seed)), seed)
     }
 
-    /// What is left after a crash of the process at this moment.
+    /// Returns what is left after a crash of the process now.
     pub(super) fn process_crash_image(&self, disk: &Disk, seed: u64) -> SimStorage {
         self.storage(disk.after_process_crash(), seed)
     }
@@ -91,8 +91,8 @@ impl Replay {
         Self { disk, journal, applied: 0, surroundings }
     }
 
-    /// Goes forward to the moment before the call with this number. It never goes back: a number
-    /// that has been passed leaves it where it is.
+    /// Steps forward to just before the call with this number. It never steps back: a number that
+    /// has been passed has no effect.
     pub fn advance_to(&mut self, call: u64) {
         while let Some(entry) = self.journal.get(self.applied).filter(|entry| entry.call < call) {
             self.disk.apply(&entry.effect, entry.now_us);
@@ -100,13 +100,13 @@ impl Replay {
         }
     }
 
-    /// What the disk may hold after a power cut at this moment; `seed` decides what of it.
+    /// Returns what the disk may hold after a power cut at this point, depending on `seed`.
     pub fn crash_image(&self, seed: u64) -> SimStorage {
         self.surroundings.crash_image(&self.disk, seed)
     }
 
-    /// What is left after a crash of the process at this moment: everything written. What was not
-    /// synced is still not durable. `seed` is that of the new storage.
+    /// Returns what is left after a crash of the process at this point: everything written. What
+    /// was not synced is still not durable. `seed` is that of the new storage.
     pub fn process_crash_image(&self, seed: u64) -> SimStorage {
         self.surroundings.process_crash_image(&self.disk, seed)
     }

@@ -1,4 +1,4 @@
-//! The whole disk as a value: names and bytes, and what a call does to them.
+//! The whole disk as a value: names and bytes, and the effects of calls on them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -8,17 +8,17 @@ use std::sync::Arc;
 use super::contents::Contents;
 use super::namespace::{Change, DirectoryId, FileId, LinkId, Namespace};
 
-/// What a call does to the disk. Applying the same effects to equal disks gives equal disks.
+/// The effect of a call on the disk. Equal effects on equal disks give equal disks.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
-    /// A file is there from now on, under no name yet.
+    /// Creates a file without a name.
     NewFile(FileId),
-    /// A symbolic link is there from now on, under no name yet.
+    /// Creates a symbolic link without a name.
     NewLink {
         link: LinkId,
         target: PathBuf,
     },
-    /// Names are given and taken away.
+    /// Changes names.
     Change(Change),
     Write {
         file: FileId,
@@ -30,13 +30,13 @@ pub(super) enum Effect {
         length: u64,
     },
     Sync(FileId),
-    /// A sync fails; the seed decides what of the file's bytes was lost.
+    /// A sync fails; the seed decides which bytes of the file are lost.
     FailSync {
         file: FileId,
         seed: u64,
     },
     SyncDirectory(DirectoryId),
-    /// Bytes of a file become durable, and what it takes to read them.
+    /// Makes bytes of a file durable, with the metadata needed to read them.
     SyncSpan {
         file: FileId,
         span: Range<u64>,
@@ -71,10 +71,10 @@ impl Disk {
         }
     }
 
-    /// A file that a name or an open handle leads to.
+    /// Returns a file that a name or an open handle refers to.
     ///
     /// # Panics
-    /// If it was forgotten: a fault in this simulation.
+    /// If it was forgotten: a bug in this simulation.
     pub(super) fn file(&self, file: FileId) -> &Contents {
         match self.files.get(&file) {
             Some(contents) => contents,
@@ -89,7 +89,7 @@ impl Disk {
         }
     }
 
-    /// What a power cut may leave. Everything on it is durable.
+    /// Returns the disk that a power cut may leave. Everything on it is durable.
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Self {
         let mut names = self.names.left_by_crash(self.names.after_crash(random));
         let files = names
@@ -100,7 +100,7 @@ impl Disk {
         Self { names, files }
     }
 
-    /// What a crash of the process leaves: everything, but files that only handles led to.
+    /// Returns the disk after a crash of the process: everything except files without a name.
     pub(super) fn after_process_crash(&self) -> Self {
         let mut disk = self.clone();
         disk.names.leave_working_directory();
@@ -108,8 +108,8 @@ impl Disk {
         disk
     }
 
-    /// Forgets files that no name leads to, neither for the process nor after a crash, and that are
-    /// not open.
+    /// Forgets files that are not open and that no name leads to, neither for the process nor after
+    /// a crash.
     pub(super) fn forget_unreachable(&mut self, is_open: impl Fn(FileId) -> bool) {
         let reached: BTreeSet<FileId> = self.names.prune();
         self.files.retain(|file, _| reached.contains(file) || is_open(*file));

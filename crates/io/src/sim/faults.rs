@@ -1,4 +1,4 @@
-//! What goes wrong, and at which call.
+//! Injected faults, and the calls that they apply to.
 
 use std::path::Path;
 
@@ -8,21 +8,20 @@ use crate::purpose::Purpose;
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// It fails with an I/O error (EIO). A write that fails so may have written a part; a sync that
-    /// fails, with this or with [`Self::NoSpace`], may have lost what was not synced.
+    /// It fails with an I/O error (EIO). A failed write may have written a part; a failed sync,
+    /// with this or with [`Self::NoSpace`], may have lost what was not synced.
     InputOutput,
-    /// It fails for want of space (ENOSPC).
+    /// It fails because the disk is full (ENOSPC).
     NoSpace,
-    /// A read or write moves fewer bytes than asked, at least one and, direct, whole blocks of
-    /// the alignment. Calls that cannot be cut short go through.
+    /// A read or write moves fewer bytes than requested: at least one and, if direct, whole blocks
+    /// of the alignment. Calls that cannot be cut short succeed.
     Short,
     /// The power is cut: this call and all after it fail, and the disk stays as it was before this
     /// call.
     PowerCut,
 }
 
-/// One thing that goes wrong: which calls it is about, at which of them it strikes, and what it
-/// does.
+/// A fault rule: which calls match it, at which of those it strikes, and with what fault.
 #[derive(Debug, Clone)]
 pub struct FaultRule {
     fault: Fault,
@@ -35,7 +34,7 @@ pub struct FaultRule {
 }
 
 impl FaultRule {
-    /// Strikes at the first call of all; the methods below narrow it down.
+    /// Creates a rule that strikes at the first call; the methods below narrow it down.
     pub fn new(fault: Fault) -> Self {
         Self {
             fault,
@@ -48,29 +47,29 @@ impl FaultRule {
         }
     }
 
-    /// Only calls of this kind count.
+    /// Matches only calls of this operation.
     #[must_use]
     pub fn operation(mut self, operation: Operation) -> Self {
         self.operation = Some(operation);
         self
     }
 
-    /// Only calls for this purpose count. Calls that have none ([`super::Call`]) do not.
+    /// Matches only calls for this purpose, and none without a purpose ([`super::Call`]).
     #[must_use]
     pub fn purpose(mut self, purpose: Purpose) -> Self {
         self.purpose = Some(purpose);
         self
     }
 
-    /// Only calls on a path that contains `part` count.
+    /// Matches only calls on a path that contains `part`.
     #[must_use]
     pub fn path_containing(mut self, part: &str) -> Self {
         self.path_part = Some(part.to_owned());
         self
     }
 
-    /// Strikes at one call only: `index`, counted from 0 among the calls that count, since the plan
-    /// was set.
+    /// Strikes at one call only: number `index`, from 0, of the calls that match since the plan was
+    /// set.
     #[must_use]
     pub fn at(mut self, index: u64) -> Self {
         self.first = index;
@@ -78,7 +77,7 @@ impl FaultRule {
         self
     }
 
-    /// Strikes at every call from `index` on, counted as for [`Self::at`].
+    /// Strikes at every call from number `index` on, counted as for [`Self::at`].
     #[must_use]
     pub fn from(mut self, index: u64) -> Self {
         self.first = index;
@@ -86,7 +85,7 @@ impl FaultRule {
         self
     }
 
-    /// Counts the call if it is one that counts and answers whether the fault strikes at it.
+    /// Counts the call if it matches, and returns whether the fault strikes at it.
     fn strikes(&mut self, operation: Operation, path: &Path, purpose: Option<Purpose>) -> bool {
         let counts = self.operation.is_none_or(|wanted| wanted == operation)
             && self.purpose.is_none_or(|wanted| Some(wanted) == purpose)
@@ -103,36 +102,37 @@ impl FaultRule {
     }
 }
 
-/// Everything that goes wrong. Where several rules strike at one call, the first of them does.
+/// All fault rules. If several rules strike at one call, the first applies.
 #[derive(Debug, Clone, Default)]
 pub struct FaultPlan {
     rules: Vec<FaultRule>,
 }
 
 impl FaultPlan {
-    /// Nothing goes wrong.
+    /// Creates a plan without faults.
     pub fn none() -> Self {
         Self::default()
     }
 
-    /// The fault strikes at one call, counted from 0 since the plan was set.
+    /// Creates a plan with a fault at one call, counted from 0 since the plan was set.
     pub fn at(index: u64, fault: Fault) -> Self {
         Self::none().with(FaultRule::new(fault).at(index))
     }
 
-    /// The fault strikes at every call from one on, counted from 0 since the plan was set.
+    /// Creates a plan with a fault at every call from `index` on, counted from 0 since the plan was
+    /// set.
     pub fn from(index: u64, fault: Fault) -> Self {
         Self::none().with(FaultRule::new(fault).from(index))
     }
 
-    /// This goes wrong too.
+    /// Adds a rule.
     #[must_use]
     pub fn with(mut self, rule: FaultRule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// What happens to this call.
+    /// Returns what happens to this call.
     pub(super) fn strike(
         &mut self,
         operation: Operation,

@@ -16,7 +16,7 @@ use crate::purpose::{IoMode, Purpose};
 use crate::storage::{FileLock, ReadFile, WriteFile};
 use crate::{Error, Operation, Result};
 
-/// A handle. The file stays for as long as there is one, whatever happens to its names.
+/// A handle. It keeps the file alive, whatever happens to its names.
 #[derive(Debug)]
 pub(super) struct SimFile {
     shared: Arc<Shared>,
@@ -28,7 +28,7 @@ pub(super) struct SimFile {
 }
 
 impl SimFile {
-    /// A handle on a file of the state that `shared` holds, and `state` is.
+    /// Opens a handle on a file of `state`, which is that of `shared`.
     pub(super) fn open(
         shared: &Arc<Shared>,
         state: &mut State,
@@ -50,7 +50,7 @@ impl SimFile {
         self.shared.state.lock()
     }
 
-    /// Direct transfers want offset, length and memory aligned.
+    /// Checks that offset, length and memory of a direct transfer are aligned.
     fn check_alignment(&self, memory: &[u8], offset: u64) -> io::Result<()> {
         let aligned = memory.as_ptr().addr().is_multiple_of(self.alignment)
             && memory.len().is_multiple_of(self.alignment)
@@ -86,7 +86,7 @@ impl SimFile {
         })
     }
 
-    /// Writes, and makes durable what was written if `is_durable`.
+    /// Writes, durably if `is_durable`.
     fn write(
         &mut self,
         bytes: &[u8],
@@ -142,7 +142,7 @@ impl SimFile {
     }
 }
 
-/// The system counts bytes of files in 63 bits.
+/// Checks that an offset fits into 63 bits, as the system requires.
 fn check_offset(offset: u64) -> io::Result<()> {
     match i64::try_from(offset) {
         Ok(_) => Ok(()),
@@ -202,7 +202,7 @@ impl WriteFile for SimFile {
         is_durable: bool,
         purpose: Purpose,
     ) -> Result<()> {
-        // One call of the system, so one that a crash or a fault finds as a whole.
+        // One system call, so a crash or fault affects it as a whole.
         let total: usize = parts.iter().map(|part| part.len()).sum();
         let mut bytes = AlignedBuffer::with_capacity(total.next_multiple_of(self.alignment));
         for part in parts {
@@ -280,7 +280,7 @@ impl WriteFile for SimFile {
     }
 }
 
-/// The lock on a file. Releasing it is not a call: a process that ends does it too.
+/// The lock on a file. Releasing it is not a numbered call: a process that ends does it too.
 #[derive(Debug)]
 pub(super) struct SimLock {
     shared: Arc<Shared>,
@@ -288,7 +288,7 @@ pub(super) struct SimLock {
 }
 
 impl SimLock {
-    /// Takes the lock on a file of the state that `shared` holds, and `state` is.
+    /// Takes the lock on a file of `state`, which is that of `shared`.
     pub(super) fn take(shared: &Arc<Shared>, state: &mut State, file: FileId) -> io::Result<Self> {
         if !state.locked.insert(file) {
             let text = "this process holds the lock already";

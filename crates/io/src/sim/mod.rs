@@ -1,39 +1,37 @@
-//! A disk in memory that fails, tears and loses on demand, and always in the same way for the same
-//! seed.
+//! A disk in memory that fails, tears and loses on demand, deterministically for a given seed.
 //!
 //! # What is durable
-//! The disk keeps, beside what the process sees, what it has promised to keep: a file's bytes as of
-//! its last good sync, and the names of a directory as of its last good sync. Everything since is
-//! *pending*, in order. A crash image keeps all that is durable and a random part of what is
-//! pending, as ext4, XFS or btrfs might:
+//! Besides the state that the process sees, the disk keeps the state that is durable: a file's
+//! bytes as of its last successful sync, and the names of a directory as of its last successful
+//! sync. All later changes are *pending*, in order. A crash image keeps everything durable and a
+//! random part of what is pending, as ext4, XFS or btrfs might:
 //!
-//! - **Bytes.** A sector ([`SECTOR`] bytes) is written whole or not at all, and each on its own, so
-//!   a write of several sectors can be torn anywhere and writes can arrive in any order. A sector
+//! - **Bytes.** A sector ([`SECTOR`] bytes) is written atomically and independently of others, so a
+//!   write of several sectors can be torn anywhere and writes can arrive in any order. A sector
 //!   that was written more than once may hold any of its versions. A sector inside the length that
 //!   never arrived reads as what was durable there, or zeros.
 //! - **Length.** It may be any that the file had since its last sync, or lie between two of them.
-//!   Truncations arrive in order, each whole: what was written before one that arrived is cut by
-//!   it, and what was written over the cut part after one that did not arrive is lost with it.
-//! - **Names.** Every change of a name arrives whole or not at all: a rename takes the old name
-//!   away and gives the new one in one step, so whoever had a durable file by either name still
-//!   finds the old one or the new one. Changes of *different* names arrive in any order, since no
-//!   filesystem's promises are relied on beyond that; changes of one name arrive in order, so a
-//!   change is kept only if all earlier ones of its names are. A sync of a directory makes the
-//!   changes of its names durable, with those that they build on. A file's own sync does not make
-//!   its name durable, and a name does not make its file's bytes durable: a new file may be left
-//!   with length 0.
+//!   Truncations arrive in order, each whole: one that arrived cuts what was written before it, and
+//!   one that did not arrive takes with it what was later written over the cut part.
+//! - **Names.** Every change of a name is atomic: a rename removes the old name and sets the new
+//!   one in one step, so a file that was durable under either name is still found as the old or the
+//!   new one. Changes of *different* names arrive in any order, since nothing more is assumed of
+//!   filesystems; changes of one name arrive in order, so a change is kept only if all earlier ones
+//!   of its names are. A sync of a directory makes the changes of its names durable, with those
+//!   that they depend on. A file's own sync does not make its name durable, and a durable name does
+//!   not make its file's bytes durable: a new file may be left with length 0.
 //! - **After a failed sync** the system takes the bytes for written: they are still read, but a
-//!   random part of them is not on disk and no later sync brings it there.
+//!   random part of them is not on disk and no later sync writes it.
 //!
 //! A crash of the process alone ([`SimStorage::process_crash_image`]) loses nothing that was
 //! written.
 //!
 //! # Crash at any call
-//! A storage that records ([`SimStorage::start_recording`]) keeps a journal of what each call did
-//! to the disk, and [`SimStorage::replay`] applies it again to the state at which recording began,
-//! up to any call. A journal was chosen over a hook that runs before each call: it needs no code of
-//! the caller inside the storage's lock, one run of the engine serves any number of images, and
-//! walking forward through all calls costs one application of the journal.
+//! A storage that records ([`SimStorage::start_recording`]) keeps a journal of the effects of each
+//! call on the disk, and [`SimStorage::replay`] applies it to the state at which recording began,
+//! up to any call. A journal was chosen over a hook before each call: it runs no code of the caller
+//! inside the storage's lock, one run of the engine provides any number of images, and stepping
+//! through all calls costs one application of the journal.
 //!
 //! # Faults
 //! Every call passes one numbered point, where a [`FaultPlan`] can make it fail, cut it short or

@@ -1,18 +1,18 @@
-//! Directories: what the process sees, what is durable, and the changes between the two.
+//! Directories: the current names, the durable ones, and the changes between the two.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Component, Path, PathBuf};
 
 use rustix::io::Errno;
 
-/// How long a name may be, in bytes, as in ext4, XFS and btrfs.
+/// Maximum length of a name in bytes, as in ext4, XFS and btrfs.
 const NAME_LENGTH_MAX: usize = 255;
 
-/// A file, whatever names it has.
+/// A file, independent of its names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileId(pub(super) u64);
 
-/// A directory, wherever it is.
+/// A directory, independent of its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DirectoryId(pub(super) u64);
 
@@ -20,13 +20,13 @@ pub(super) struct DirectoryId(pub(super) u64);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct LinkId(pub(super) u64);
 
-/// The directory that is always there.
+/// The root directory, which always exists.
 pub(super) const ROOT: DirectoryId = DirectoryId(0);
 
 /// Maximum number of symbolic links that one path may lead through, as on Linux.
 const LINKS_MAX: usize = 40;
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Node {
     File(FileId),
@@ -34,7 +34,7 @@ pub(super) enum Node {
     Link(LinkId),
 }
 
-/// What becomes of a symbolic link that is the last name of a path.
+/// What to do about a symbolic link that is the last name of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum LastLink {
     Followed,
@@ -49,7 +49,7 @@ enum Target {
     Directory(DirectoryId),
 }
 
-/// A path that was resolved.
+/// A resolved path.
 #[derive(Debug)]
 struct Resolved {
     target: Target,
@@ -57,31 +57,31 @@ struct Resolved {
     path: PathBuf,
 }
 
-/// Where a name stands, whether or not it is there.
+/// A name in a directory, whether or not it exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Place {
     pub(super) directory: DirectoryId,
     pub(super) name: String,
 }
 
-/// One call's change of names, which is kept whole or lost whole: what each place holds afterwards.
+/// One call's change of names, which is atomic: what each place refers to afterwards.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
     assignments: Vec<(Place, Option<Node>)>,
 }
 
 impl Change {
-    /// A name is given.
+    /// Creates or replaces a name.
     pub(super) fn set(place: Place, node: Node) -> Self {
         Self { assignments: vec![(place, Some(node))] }
     }
 
-    /// A name is taken away.
+    /// Removes a name.
     pub(super) fn unset(place: Place) -> Self {
         Self { assignments: vec![(place, None)] }
     }
 
-    /// A name is taken away and another is given in the same step.
+    /// Removes one name and sets another in the same step.
     pub(super) fn rename(from: Place, to: Place, node: Node) -> Self {
         Self { assignments: vec![(from, None), (to, Some(node))] }
     }
@@ -116,7 +116,7 @@ impl Tree {
         }
     }
 
-    /// The files and directories that can be reached from the given ones.
+    /// Returns the files and directories that can be reached from the given ones.
     fn reach(&self, mut from: Vec<DirectoryId>) -> Reached {
         let mut reached = Reached::default();
         while let Some(directory) = from.pop() {
@@ -134,7 +134,8 @@ impl Tree {
         reached
     }
 
-    /// Forgets directories that cannot be reached from the given ones and answers which files can.
+    /// Forgets directories that cannot be reached from the given ones and returns the files that
+    /// can.
     fn prune(&mut self, from: Vec<DirectoryId>) -> BTreeSet<FileId> {
         let reached = self.reach(from);
         self.directories.retain(|directory, _| reached.directories.contains(directory));
@@ -153,49 +154,49 @@ struct Reached {
 pub(super) struct Namespace {
     current: Tree,
     durable: Tree,
-    /// What leads from `durable` to `current`, oldest first.
+    /// The changes from `durable` to `current`, oldest first.
     pending: Vec<Change>,
-    /// Where symbolic links lead. A link keeps its entry when its name is removed.
+    /// The targets of symbolic links. A link keeps its entry when its name is removed.
     links: BTreeMap<LinkId, PathBuf>,
-    /// Where relative paths begin.
+    /// The start of relative paths.
     working_directory: PathBuf,
 }
 
 impl Namespace {
-    /// What a crash leaves of this disk: exactly these names, all durable. Relative paths begin at
-    /// the root again.
+    /// Returns the namespace after a crash: exactly these names, all durable. Relative paths begin
+    /// at the root again.
     pub(super) fn left_by_crash(&self, tree: Tree) -> Self {
         Self { current: tree.clone(), durable: tree, links: self.links.clone(), ..Self::default() }
     }
 
-    /// Makes relative paths begin in another directory.
+    /// Sets the directory where relative paths begin.
     pub(super) fn set_working_directory(&mut self, path: &Path) -> Result<(), Errno> {
         self.directory(path)?;
         self.working_directory = self.canonical_path(path)?;
         Ok(())
     }
 
-    /// Makes relative paths begin at the root again, as for a new process.
+    /// Resets the start of relative paths to the root, as for a new process.
     pub(super) fn leave_working_directory(&mut self) {
         self.working_directory = PathBuf::new();
     }
 
-    /// Notes where a new symbolic link leads.
+    /// Records the target of a new symbolic link.
     pub(super) fn add_link(&mut self, link: LinkId, target: &Path) {
         self.links.insert(link, target.to_owned());
     }
 
-    /// What stands at a place.
+    /// Returns what a place refers to.
     pub(super) fn get(&self, place: &Place) -> Option<Node> {
         self.current.get(place)
     }
 
-    /// The names in a directory, sorted.
+    /// Returns the names in a directory, sorted.
     pub(super) fn names(&self, directory: DirectoryId) -> impl Iterator<Item = (&String, &Node)> {
         self.current.names(directory)
     }
 
-    /// What a path stands for; symbolic links are followed.
+    /// Returns what a path refers to; symbolic links are followed.
     pub(super) fn node(&self, path: &Path) -> Result<Node, Errno> {
         match self.resolve(path, LastLink::Followed)?.target {
             Target::Place(place) => self.get(&place).ok_or(Errno::NOENT),
@@ -203,7 +204,7 @@ impl Namespace {
         }
     }
 
-    /// The file that a path stands for; symbolic links are followed.
+    /// Returns the file that a path refers to; symbolic links are followed.
     pub(super) fn file(&self, path: &Path) -> Result<FileId, Errno> {
         match self.node(path)? {
             Node::File(file) => Ok(file),
@@ -212,7 +213,7 @@ impl Namespace {
         }
     }
 
-    /// The directory that a path stands for; symbolic links are followed.
+    /// Returns the directory that a path refers to; symbolic links are followed.
     pub(super) fn directory(&self, path: &Path) -> Result<DirectoryId, Errno> {
         match self.node(path)? {
             Node::Directory(directory) => Ok(directory),
@@ -221,13 +222,13 @@ impl Namespace {
         }
     }
 
-    /// The place that a path names, in a directory that must be there; `None` for the root and for
-    /// paths that end with `..`, which have no name. A link with that name is not followed.
+    /// Returns the place that a path names, in a directory that must exist; `None` for the root and
+    /// for paths that end with `..`, which have no name. A link with that name is not followed.
     pub(super) fn place(&self, path: &Path) -> Result<Option<Place>, Errno> {
         self.named_place(path, LastLink::Kept)
     }
 
-    /// As [`Self::place`]; a link with that name is followed to the place that it names.
+    /// Returns the place as [`Self::place`] does, but follows a link with that name to its target.
     pub(super) fn place_behind_links(&self, path: &Path) -> Result<Option<Place>, Errno> {
         self.named_place(path, LastLink::Followed)
     }
@@ -239,13 +240,13 @@ impl Namespace {
         }
     }
 
-    /// A path from the root to what `path` stands for, without links, `.` and `..`.
+    /// Returns the absolute path of what `path` refers to, without links, `.` and `..`.
     pub(super) fn canonical_path(&self, path: &Path) -> Result<PathBuf, Errno> {
         self.node(path)?;
         Ok(self.resolve(path, LastLink::Followed)?.path)
     }
 
-    /// Follows a path name by name, as Linux does: `..` leads to the directory above the one that
+    /// Resolves a path name by name, as Linux does: `..` leads to the parent of the directory that
     /// was reached, whatever link led there.
     fn resolve(&self, path: &Path, last: LastLink) -> Result<Resolved, Errno> {
         if path.as_os_str().as_encoded_bytes().contains(&0) {
@@ -292,7 +293,7 @@ impl Namespace {
         Ok(Resolved { target: Target::Directory(directory), path: path_of(&passed) })
     }
 
-    /// Whether `inner` is `outer` or lies in it.
+    /// Returns whether `inner` is `outer` or inside it.
     pub(super) fn is_within(&self, inner: DirectoryId, outer: DirectoryId) -> bool {
         self.current.reach(vec![outer]).directories.contains(&inner)
     }
@@ -303,7 +304,7 @@ impl Namespace {
         self.pending.push(change.clone());
     }
 
-    /// Makes the names in a directory durable, and every earlier change that they build on.
+    /// Makes the names in a directory durable, with every earlier change that they depend on.
     pub(super) fn sync(&mut self, directory: DirectoryId) {
         let mut needed: BTreeSet<Place> = BTreeSet::new();
         let mut kept = vec![false; self.pending.len()];
@@ -323,14 +324,14 @@ impl Namespace {
         }
     }
 
-    /// The names that a power cut may leave: the durable ones and a random part of the pending
-    /// changes, in which no change is kept without the earlier ones of its places.
+    /// Returns the names that a power cut may leave: the durable ones and a random part of the
+    /// pending changes, in which no change is kept without the earlier ones of its places.
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Tree {
         let keep_probability = [0.0, 0.25, 0.5, 0.75, 1.0][random.usize(..5)];
         let mut tree = self.durable.clone();
         let mut lost: BTreeSet<&Place> = BTreeSet::new();
         for change in &self.pending {
-            // One random number for each change, whatever became of the others.
+            // Exactly one random number for each change, whatever the others' outcome.
             let kept = random.f64() < keep_probability;
             if kept && !change.places().any(|place| lost.contains(place)) {
                 tree.apply(change);
@@ -342,8 +343,7 @@ impl Namespace {
         tree
     }
 
-    /// Forgets directories that nothing leads to any more and answers the files that something
-    /// leads to.
+    /// Forgets directories that can no longer be reached, and returns the files that can be.
     pub(super) fn prune(&mut self) -> BTreeSet<FileId> {
         let mut files = self.current.prune(vec![ROOT]);
         let mut roots = vec![ROOT];
@@ -360,7 +360,7 @@ impl Namespace {
     }
 }
 
-/// The steps of a path, the last first: a name, or `None` for the directory above.
+/// Returns the steps of a path, the last first: a name, or `None` for the parent directory.
 fn steps_backwards(path: &Path) -> Vec<Option<String>> {
     let steps = path.components().filter_map(|component| match component {
         Component::Normal(name) => Some(Some(name.to_string_lossy().into_owned())),
@@ -372,7 +372,7 @@ fn steps_backwards(path: &Path) -> Vec<Option<String>> {
     steps
 }
 
-/// The path that leads through these places.
+/// Returns the path through these places.
 fn path_of(passed: &[Place]) -> PathBuf {
     Path::new("/").join(passed.iter().map(|place| place.name.as_str()).collect::<PathBuf>())
 }

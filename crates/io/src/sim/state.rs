@@ -1,4 +1,4 @@
-//! Everything behind the storage's lock, and the point that every call passes.
+//! Everything behind the storage's lock, and the common entry point of every call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -18,10 +18,10 @@ use crate::clock::{Clock, ManualClock};
 use crate::error::Operation;
 use crate::purpose::Purpose;
 
-/// Files that no name leads to are looked for after this many names were taken away.
+/// Number of removed names after which unreachable files are collected.
 const REMOVALS_BETWEEN_SWEEPS: u32 = 64;
 
-/// What becomes of a call that is not refused outright.
+/// The outcome of a call that is not refused outright.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
     Whole,
@@ -30,7 +30,7 @@ pub(super) enum Verdict {
 }
 
 impl Verdict {
-    /// For calls that cannot be cut short.
+    /// Converts the verdict for calls that cannot be cut short.
     pub(super) fn all_or_nothing(self) -> io::Result<()> {
         match self {
             Self::Whole | Self::Short => Ok(()),
@@ -39,7 +39,7 @@ impl Verdict {
     }
 }
 
-/// How long a simulated device takes for writes, in nanoseconds of its clock. Nothing at first.
+/// Duration of writes on a simulated device, in nanoseconds of its clock. Zero by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct DeviceTimes {
     /// For a write that a crash may lose.
@@ -56,25 +56,25 @@ pub(super) struct State {
     pub(super) clock: Arc<ManualClock>,
     pub(super) plan: FaultPlan,
     pub(super) recording: Option<Recording>,
-    /// How many open files were said to be read at random places.
+    /// Number of open files for which random reads were advised.
     pub(super) advised_random: u64,
     pub(super) acknowledged: Acknowledged,
     pub(super) locked: BTreeSet<FileId>,
     pub(super) direct_refused: Vec<PathBuf>,
-    /// What direct transfers are aligned to, in bytes.
+    /// Alignment of direct transfers, in bytes.
     pub(super) alignment: usize,
-    /// The largest request that the device says it takes as one, in bytes.
+    /// Largest request that the device reports, in bytes.
     pub(super) request_bytes_max: Option<usize>,
     /// Why direct writes would lose data, if they would.
     pub(super) direct_write_fault: Option<&'static str>,
-    /// How long the device takes.
+    /// The device's durations.
     pub(super) times: DeviceTimes,
-    /// How many calls were made: the number of the next.
+    /// Number of calls so far, which is the number of the next.
     pub(super) calls: u64,
     pub(super) next_id: u64,
     random: fastrand::Rng,
     power_is_cut: bool,
-    /// How many handles each open file has.
+    /// Number of handles of each open file.
     open: BTreeMap<FileId, usize>,
     removals: u32,
 }
@@ -103,7 +103,7 @@ impl State {
         }
     }
 
-    /// The point that every call passes: it is numbered, listed, and may be struck by a fault.
+    /// The entry point of every call: it is numbered, recorded, and may be struck by a fault.
     pub(super) fn begin(
         &mut self,
         operation: Operation,
@@ -130,7 +130,7 @@ impl State {
         })
     }
 
-    /// As [`Self::begin`], for calls that either happen or do not.
+    /// As [`Self::begin`], for calls that either succeed or fail as a whole.
     pub(super) fn begin_whole(
         &mut self,
         operation: Operation,
@@ -140,14 +140,14 @@ impl State {
         self.begin(operation, path, purpose)?.all_or_nothing()
     }
 
-    /// The device takes so long for the call that began last.
+    /// Advances the clock by the duration of the call that began last.
     pub(super) fn take_time(&self, duration_ns: u64) {
         if duration_ns > 0 {
             self.clock.advance(duration_ns);
         }
     }
 
-    /// Does something to the disk as part of the call that began last.
+    /// Applies an effect to the disk, as part of the call that began last.
     pub(super) fn apply(&mut self, effect: Effect) {
         let now_us = self.clock.wall_us();
         self.disk.apply(&effect, now_us);
@@ -156,7 +156,7 @@ impl State {
         }
     }
 
-    /// Changes names, some of which may be taken away by it.
+    /// Changes names, which may remove some.
     pub(super) fn change_names(&mut self, change: Change) {
         self.apply(Effect::Change(change));
         self.removals += 1;
@@ -167,14 +167,15 @@ impl State {
         }
     }
 
-    /// A number that no file or directory had before.
+    /// Returns a number that no file or directory had before.
     pub(super) fn new_id(&mut self) -> u64 {
         let id = self.next_id;
         self.next_id += 1;
         id
     }
 
-    /// The file of a path, which is made if it is not there. `must_be_new` refuses one that is.
+    /// Returns the file of a path, which is created if it does not exist; fails if it exists and
+    /// `must_be_new`.
     pub(super) fn find_or_make(&mut self, path: &Path, must_be_new: bool) -> io::Result<FileId> {
         let names = &self.disk.names;
         let place =
@@ -207,8 +208,8 @@ impl State {
         }
     }
 
-    /// How much of a transfer of `length` bytes a short one moves: something, and not all where
-    /// that can be.
+    /// Returns how much of a transfer of `length` bytes a short one moves: something, and if
+    /// possible not all.
     pub(super) fn short_length(&mut self, length: usize, direct: bool) -> usize {
         let unit = if direct { self.alignment } else { 1 };
         match length.div_ceil(unit) {
@@ -217,7 +218,7 @@ impl State {
         }
     }
 
-    /// What a write that fails may have written all the same, in bytes from its start.
+    /// Returns how many bytes a failed write may have written, from its start.
     pub(super) fn part_of_failed_write(&mut self, length: usize, direct: bool) -> usize {
         let part = self.random.usize(..=length);
         if direct { part - part % self.alignment } else { part }

@@ -1,4 +1,4 @@
-//! The storage, and the handle by which a test steers it.
+//! The simulated storage, and the methods by which a test controls it.
 
 use std::io;
 use std::ops::Range;
@@ -25,19 +25,18 @@ use crate::storage::{
 use crate::sync::Mutex;
 use crate::{Error, Operation, Result};
 
-/// What a new disk's clock shows, in microseconds since 1970.
+/// Initial time of a new disk's clock, in microseconds since 1970.
 const FIRST_WALL_US: u64 = 1_700_000_000_000_000;
 
-/// The device that everything on a simulated disk is on.
+/// The device number of everything on a simulated disk.
 const DEVICE: u64 = 1;
 
 /// A simulated disk, see [the module](crate::sim).
 ///
-/// Cloning gives another handle on the same disk and the same process: locks taken through one hold
-/// against the other. Relative paths begin at the root, until
-/// [`SimStorage::set_working_directory`]; the root is there and durable.
-/// Safe to use from any thread; with several threads the order of their calls, and so their
-/// numbers, are the system's choice.
+/// A clone is another handle on the same disk and the same process: their locks exclude each other.
+/// Relative paths begin at the root, until [`SimStorage::set_working_directory`]; the root exists
+/// and is durable. Safe to use from any thread; with several threads the order and so the numbers
+/// of their calls are not deterministic.
 #[derive(Debug, Clone)]
 pub struct SimStorage {
     shared: Arc<Shared>,
@@ -49,9 +48,9 @@ pub(super) struct Shared {
     pub(super) statistics: Statistics,
 }
 
-/// Steering, for tests. None of this is a call that is numbered or can fail by a fault.
+/// Controls for tests. None of them is a numbered call or can fail by a fault.
 impl SimStorage {
-    /// An empty disk. The seed decides how much short transfers move and what failing calls
+    /// Creates an empty disk. The seed decides how much short transfers move and what failing calls
     /// destroy.
     pub fn new(seed: u64) -> Self {
         let clock = Arc::new(ManualClock::new(FIRST_WALL_US));
@@ -64,23 +63,23 @@ impl SimStorage {
         Self { shared: Arc::new(shared) }
     }
 
-    /// The clock that stamps files; images share it.
+    /// Returns the clock that stamps files; images share it.
     pub fn clock(&self) -> Arc<ManualClock> {
         Arc::clone(&self.state().clock)
     }
 
-    /// Replaces what goes wrong from the next call on. A power that was cut stays cut.
+    /// Replaces the fault plan from the next call on. A power cut stays in effect.
     pub fn set_faults(&self, plan: FaultPlan) {
         self.state().plan = plan;
     }
 
-    /// Opens with [`IoMode::Direct`] of anything in this directory are refused from now on, as by a
-    /// filesystem that cannot do it.
+    /// Refuses [`IoMode::Direct`] for everything in this directory from now on, like a filesystem
+    /// without direct I/O.
     pub fn refuse_direct(&self, directory: &Path) {
         self.state().direct_refused.push(directory.to_owned());
     }
 
-    /// Makes relative paths begin in another directory, for every handle on this disk.
+    /// Sets the directory where relative paths begin, for every handle on this disk.
     ///
     /// # Errors
     /// If there is no such directory.
@@ -89,11 +88,11 @@ impl SimStorage {
         changed.map_err(|error| Error::new(Operation::Metadata, path, error))
     }
 
-    /// Creates a symbolic link at `path` that leads to `target`, which need not be there. Its name
-    /// is durable after a sync of its directory.
+    /// Creates a symbolic link at `path` to `target`, which need not exist. Its name is durable
+    /// after a sync of its directory.
     ///
     /// # Errors
-    /// If there is something at `path`, or its directory is missing.
+    /// If `path` exists, or its directory does not.
     pub fn create_symbolic_link(&self, target: &Path, path: &Path) -> Result<()> {
         let mut state = self.state();
         let created = place_of(&state, path, Errno::EXIST).and_then(|place| {
@@ -108,37 +107,36 @@ impl SimStorage {
         created.map_err(|error| Error::new(Operation::Link, path, error))
     }
 
-    /// Direct transfers of files that are opened from now on must be aligned to so many bytes: a
-    /// power of two from 4096 to [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
+    /// Sets the alignment of direct transfers of files opened from now on, in bytes: a power of two
+    /// from 4096 to [`MAX_ALIGNMENT`](crate::buffer::MAX_ALIGNMENT).
     pub fn set_alignment(&self, alignment: usize) {
         self.state().alignment = alignment;
     }
 
-    /// The device says from now on that it takes requests of up to so many bytes as one. Larger
-    /// ones are taken all the same.
+    /// Sets the largest request that the device reports, in bytes. Larger ones still succeed.
     pub fn set_request_bytes_max(&self, bytes: usize) {
         self.state().request_bytes_max = Some(bytes);
     }
 
-    /// The system says from now on that direct writes lose data here, and why: some kernels do.
+    /// Sets why direct writes are reported to lose data here, as under some kernels.
     pub fn set_direct_write_fault(&self, fault: &'static str) {
         self.state().direct_write_fault = Some(fault);
     }
 
-    /// Writes and syncs of files take so long from now on: each moves the [clock](Self::clock)
-    /// ahead.
+    /// Sets the duration of writes and syncs of files from now on: each advances the
+    /// [clock](Self::clock).
     pub fn set_times(&self, times: DeviceTimes) {
         self.state().times = times;
     }
 
-    /// How many calls were made, which is the number of the next.
+    /// Returns the number of calls so far, which is the number of the next.
     pub fn call_count(&self) -> u64 {
         self.state().calls
     }
 
-    /// Starts to keep the list of calls and the journal, from which [`Self::replay`] works; what
-    /// was recorded before is dropped. It costs a copy of the disk now and of every name changed
-    /// from now on; written bytes are shared.
+    /// Starts recording the calls and the journal for [`Self::replay`]; an earlier recording is
+    /// dropped. It costs a copy of the disk now and of every name changed from now on; written
+    /// bytes are shared.
     pub fn start_recording(&self) {
         let mut state = self.state();
         let base = state.disk.clone();
@@ -146,24 +144,24 @@ impl SimStorage {
             Some(Recording { base, calls: Vec::new(), openings: Vec::new(), journal: Vec::new() });
     }
 
-    /// The calls since recording began, in order; none if it did not.
+    /// Returns the calls since recording began, in order; none if it did not.
     pub fn calls(&self) -> Vec<Call> {
         self.state().recording.as_ref().map(|recording| recording.calls.clone()).unwrap_or_default()
     }
 
-    /// How many open files were said to be read at random places.
+    /// Returns the number of open files for which random reads were advised.
     pub fn advised_random(&self) -> u64 {
         self.state().advised_random
     }
 
-    /// The files that were opened or created since recording began, in order; none if it did not.
+    /// Returns the files opened or created since recording began, in order; none if it did not.
     pub fn openings(&self) -> Vec<Opening> {
         let state = self.state();
         let recording = state.recording.as_ref();
         recording.map(|recording| recording.openings.clone()).unwrap_or_default()
     }
 
-    /// How often each kind of call was made since recording began.
+    /// Returns the number of calls of each kind since recording began.
     pub fn coverage(&self) -> Coverage {
         self.state()
             .recording
@@ -172,7 +170,7 @@ impl SimStorage {
             .unwrap_or_default()
     }
 
-    /// A walk through what was recorded, standing before the first recorded call.
+    /// Returns a replay of the recording, positioned before the first recorded call.
     ///
     /// # Panics
     /// If recording was not started.
@@ -184,16 +182,16 @@ impl SimStorage {
         }
     }
 
-    /// What the disk may hold after a power cut now; `seed` decides what of it, and is the new
-    /// storage's. The image is a disk of its own, without faults, handles and locks, with the same
-    /// refusals of direct I/O.
+    /// Returns what the disk may hold after a power cut now, depending on `seed`, which is also
+    /// that of the new storage. The image is a disk of its own, without faults, handles and locks,
+    /// with the same refusals of direct I/O.
     pub fn crash_image(&self, seed: u64) -> Self {
         let state = self.state();
         Surroundings::of(&state).crash_image(&state.disk, seed)
     }
 
-    /// What the disk may hold after a power cut right before the call with this number, for a
-    /// single image; many are cheaper by [`Self::replay`].
+    /// Returns what the disk may hold after a power cut right before the call with this number. For
+    /// many images [`Self::replay`] is cheaper.
     ///
     /// # Panics
     /// If recording was not started.
@@ -203,7 +201,7 @@ impl SimStorage {
         replay.crash_image(seed)
     }
 
-    /// What is left after a crash of the process now: everything written, of which what was not
+    /// Returns what is left after a crash of the process now: everything written. What was not
     /// synced is still not durable. `seed` is that of the new storage.
     pub fn process_crash_image(&self, seed: u64) -> Self {
         let state = self.state();
@@ -211,8 +209,8 @@ impl SimStorage {
     }
 
     /// Declares bytes of a file as acknowledged: from now on a write into a block of 4096 bytes
-    /// that holds one of them is reported by [`Self::overwrites`], until the file is cut below that
-    /// block or [released](Self::release).
+    /// that holds one of them is reported by [`Self::overwrites`], until the file is truncated
+    /// below that block or [released](Self::release).
     ///
     /// # Errors
     /// If there is no such file.
@@ -223,7 +221,7 @@ impl SimStorage {
         Ok(())
     }
 
-    /// Declares that nothing of a file is acknowledged any more: it is recycled.
+    /// Declares that nothing of a file is acknowledged any more, because it is recycled.
     ///
     /// # Errors
     /// If there is no such file.
@@ -234,7 +232,7 @@ impl SimStorage {
         Ok(())
     }
 
-    /// The writes so far that touched a block with an acknowledged byte, in order.
+    /// Returns the writes so far that touched a block with an acknowledged byte, in order.
     pub fn overwrites(&self) -> Vec<Overwrite> {
         self.state().acknowledged.overwrites().to_vec()
     }
@@ -243,7 +241,7 @@ impl SimStorage {
         self.shared.state.lock()
     }
 
-    /// Runs a call on names: through the fault point, then `body`; its error is reported for
+    /// Runs a call on names: through the fault check, then `body`; its error is reported for
     /// `path`.
     fn on_names<T>(
         &self,
@@ -264,17 +262,17 @@ fn file_at(state: &State, path: &Path) -> Result<FileId> {
     state.disk.names.file(path).map_err(|error| Error::new(Operation::Metadata, path, error))
 }
 
-/// The place of a path; the root, which has none, is answered with `root_error`.
+/// Returns the place of a path, or `root_error` for the root, which has none.
 fn place_of(state: &State, path: &Path, root_error: Errno) -> io::Result<Place> {
     Ok(state.disk.names.place(path)?.ok_or(root_error)?)
 }
 
-/// Whether the test asked for direct I/O to be refused there.
+/// Returns whether the test asked for direct I/O to be refused there.
 fn refuses_direct(state: &State, path: &Path) -> bool {
     let canonical = |path: &Path| {
         state.disk.names.canonical_path(path).unwrap_or_else(|_| Path::new("/").join(path))
     };
-    // A file that is about to be created is refused by its directory.
+    // A file that is about to be created is looked up by its directory.
     let path = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => canonical(parent).join(name),
         _ => canonical(path),
@@ -303,11 +301,11 @@ fn rename(state: &mut State, from: &Path, to: &Path) -> io::Result<()> {
     if let Some(Node::Directory(there)) = names.get(&to)
         && names.is_within(from.directory, there)
     {
-        // Linux looks at this before it compares the kinds.
+        // Linux checks this before it compares the kinds.
         return Err(Errno::NOTEMPTY.into());
     }
     match (node, names.get(&to)) {
-        // Two names of one file, or a name and itself: POSIX leaves both.
+        // Two names of one file, or a name and itself: POSIX changes nothing.
         (node, Some(there)) if node == there => return Ok(()),
         (_, None) | (Node::File(_) | Node::Link(_), Some(Node::File(_) | Node::Link(_))) => {}
         (Node::File(_) | Node::Link(_), Some(Node::Directory(_))) => {
@@ -338,7 +336,7 @@ fn create_directories(state: &mut State, path: &Path) -> io::Result<()> {
     }
     let place = place_of(state, path, Errno::NOENT)?;
     if state.disk.names.get(&place).is_some() {
-        // A link that leads nowhere.
+        // A dangling link.
         return Err(Errno::EXIST.into());
     }
     let new = DirectoryId(state.new_id());

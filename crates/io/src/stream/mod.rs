@@ -1,20 +1,20 @@
-//! Reading and writing files from front to back, with requests on their way while the caller works.
+//! Reads and writes files from front to back, with requests in flight while the caller works.
 //!
-//! Direct I/O gets no read-ahead and no write-behind from the system; these are ours, and bounded:
-//! a stream takes its buffers from a [`crate::buffer::BufferPool`] when it begins and makes do with
-//! those.
+//! The system provides neither read-ahead nor write-behind for direct I/O. These streams do, within
+//! bounds: a stream takes its buffers from a [`crate::buffer::BufferPool`] when it begins and needs
+//! no more.
 //!
-//! A reader's requests are made by the kernel (io_uring) where it allows that and the file has a
-//! descriptor, so that only the stream's own thread works; by [`Workers`] where not; or by the
+//! A reader's requests are made by the kernel (io_uring) where that is allowed and the file has a
+//! descriptor, so that only the stream's own thread works; otherwise by [`Workers`], or by the
 //! caller's thread, one at a time ([`RequestPath`]). `TAILWATER_IO_URING=off` in the environment,
-//! or a storage that says so, does without io_uring. A writer's are made by one of [`Workers`] or
-//! by the caller: writing past the end of a file takes a thread of the kernel's too, and more than
-//! one write in flight brings nothing.
+//! or a storage without io_uring, disables it. A writer's requests are made by one of [`Workers`]
+//! or by the caller: with io_uring, writing past the end of a file also takes a kernel thread, and
+//! more than one write in flight gains nothing.
 //!
 //! # Ownership
-//! A request owns its buffer and a share of its file from the moment it is handed out until its
-//! call has returned. A stream that is dropped meanwhile waits for the calls that run, and lets
-//! those that have not begun do nothing.
+//! A request owns its buffer and a reference to its file from the moment it is handed out until its
+//! call has returned. Dropping a stream waits for the calls that run and cancels those that have
+//! not begun.
 
 mod reader;
 mod requests;
@@ -35,14 +35,14 @@ use std::path::Path;
 use crate::buffer::{BufferPool, PooledBuffer};
 use crate::{Error, Operation, Result};
 
-/// Whether streams that read ahead do so by io_uring here, where their files have descriptors:
-/// found out by using it.
+/// Returns whether streams that read ahead use io_uring here, for files with a descriptor:
+/// determined by trying it.
 pub fn uses_io_uring() -> bool {
     ring::is_allowed()
 }
 
-/// Takes up to `count` buffers of a pool without waiting, and at least one. Nobody waits here, so
-/// streams that share a pool cannot wait for each other.
+/// Takes up to `count` buffers from a pool, and at least one. It never waits, so streams that share
+/// a pool cannot deadlock.
 fn take_buffers(
     pool: &BufferPool,
     bytes: usize,

@@ -1,15 +1,15 @@
-//! Where there is no io_uring.
+//! The stub for systems without io_uring.
 
 use std::sync::Arc;
 
 use super::requests::{Chunk, Source};
 use crate::buffer::PooledBuffer;
 
-/// There is none of these.
+/// Never constructed.
 #[derive(Debug)]
 pub(super) enum RingRequests {}
 
-/// It is not.
+/// Returns false: there is no io_uring here.
 pub(super) fn is_allowed() -> bool {
     false
 }

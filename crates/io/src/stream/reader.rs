@@ -1,4 +1,4 @@
-//! Reading a span of a file from front to back.
+//! Reads a span of a file from front to back.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,84 +15,84 @@ use crate::purpose::Purpose;
 use crate::storage::ReadFile;
 use crate::{Error, Operation, Result};
 
-/// A wait that is shorter is none, in nanoseconds: it takes as long to find that a request has
-/// ended.
+/// Wait below which the caller does not count as having waited, in nanoseconds: noticing a
+/// completion takes as long.
 const WAITED_NS: u64 = 20_000;
 
 /// How a stream reads.
 #[derive(Debug, Clone, Copy)]
 pub struct ReaderOptions {
-    /// The size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`], and of what the
-    /// file asks for: 256 KiB to 2 MiB, as a rule.
+    /// Size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`], and of the file's
+    /// alignment: usually 256 KiB to 2 MiB.
     pub request_bytes: usize,
-    /// How many requests are on their way ahead of the caller at most: fewer while the caller is
-    /// slower than those are. With 1 or 0 the caller's thread reads each when it needs it. More
+    /// Maximum number of requests in flight ahead of the caller: fewer while the caller is slower
+    /// than the device. With 1 or 0 the caller's thread makes each request when it needs it. More
     /// need io_uring or as many [`Workers`].
     pub depth: usize,
-    /// How many of them it begins with.
+    /// Number of requests ahead of the caller at the start.
     pub first: usize,
     /// Why the bytes are read.
     pub purpose: Purpose,
 }
 
 /// Reads a span of a file from front to back, through aligned requests into buffers of a pool, some
-/// of them ahead of the caller. It serves every I/O mode; begin and end of span and file need not
-/// be aligned. Nothing past the end of the span is read, but what it takes to align it.
+/// of them ahead of the caller. It supports every I/O mode; the bounds of span and file need not be
+/// aligned. Nothing past the end of the span is read, except to align it.
 ///
-/// It reads no further ahead than its caller needs: one request more each time that the caller had
-/// to wait, up to its depth, and one less with each span. What is on its way at the device stands
-/// in the way of others there, and a caller that is slower than the device gains nothing by it.
+/// The depth adapts to the caller: it grows by one request each time that the caller had to wait,
+/// up to the maximum, and shrinks by one with each span. Requests in flight delay others at the
+/// device, and a caller that is slower than the device gains nothing from them.
 ///
 /// One stream can read many spans and files, one after the other ([`Self::restart`]), with the same
 /// buffers.
 ///
-/// Memory: a buffer more than it has requests ahead, as far as the pool has them, and the longest
+/// Memory: one buffer more than the requests ahead, as far as the pool has them, and the longest
 /// read that crossed from one request into the next.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
     requests: Requests,
-    /// What arrived and is wanted later.
+    /// Chunks that have arrived and are needed later.
     ready: BTreeMap<u64, Chunk>,
     current: Option<Chunk>,
     /// Every buffer is here, in `requests`, in `ready` or in `current`.
     free: Vec<PooledBuffer>,
-    /// How many buffers there are.
+    /// Number of buffers.
     buffers: usize,
-    /// How large each of them is.
+    /// Size of each buffer, in bytes.
     request_bytes: usize,
     pool: BufferPool,
     workers: Option<Arc<Workers>>,
-    /// Whether it was to have several requests on their way.
+    /// Whether the options asked for several requests in flight.
     several: bool,
     depth: usize,
-    /// How many requests it is ahead of the caller, under way or arrived: from 1 to `depth`.
+    /// Number of requests ahead of the caller, in flight or arrived: from 1 to `depth`.
     ahead: usize,
-    /// How many it is at first.
+    /// Number of requests ahead at the start.
     first: usize,
     /// Chunks before this one were given to the caller, or skipped.
     given: u64,
-    /// The next request to hand out.
+    /// Index of the next request to hand out.
     next: u64,
-    /// How many requests are on their way.
+    /// Number of requests in flight.
     under_way: usize,
-    /// A read that lies in more than one request is put together here.
+    /// A read that spans more than one request is assembled here.
     assembled: Vec<u8>,
-    /// Where the last read ended.
+    /// End of the last read.
     position: u64,
-    /// What it asks how many requests may be on their way.
+    /// Limits the requests in flight while users wait, if set.
     foreground: Option<Arc<Foreground>>,
 }
 
 impl SequentialReader {
-    /// Begins to read `span` of `file`, in bytes, as far as the file goes at this moment. Requests
-    /// ahead of the caller begin at once: by io_uring where that is allowed and the file has a
-    /// descriptor, else by `workers`. With neither the depth is 1; it is less than asked where the
-    /// pool has not enough buffers at this moment.
+    /// Begins to read `span` of `file`, in bytes, up to the file's current end. Requests ahead of
+    /// the caller begin at once: by io_uring where that is allowed and the file has a descriptor,
+    /// otherwise by `workers`. Without both the depth is 1; it is less than asked if the pool does
+    /// not have enough buffers now.
     ///
     /// # Errors
-    /// Of kind `OutOfMemory` if the pool has not even one buffer, which is not waited for; else
-    /// that of asking for the file's length.
+    /// Of kind `OutOfMemory` if the pool has not even one buffer, which is not waited for;
+    /// otherwise the error of reading the file's length.
     pub fn new(
         file: Arc<dyn ReadFile>,
         span: Range<u64>,
@@ -128,8 +128,8 @@ impl SequentialReader {
         Ok(reader)
     }
 
-    /// Begins to read `span` of `file`, with the buffers it has. What is on its way of the file
-    /// before is waited for, so a stream is best restarted where it has read its span to the end.
+    /// Begins to read `span` of `file`, with the same buffers. This waits for requests in flight
+    /// for the previous file, so a stream is best restarted after it has read its span to the end.
     ///
     /// # Errors
     /// As [`Self::new`]. The stream then has nothing to read, and can be restarted.
@@ -139,7 +139,7 @@ impl SequentialReader {
         let nothing = Plan::new(0..0, self.request_bytes, ALIGNMENT);
         self.source = Arc::new(Source { file: Arc::clone(&file), plan: nothing, purpose });
         (self.given, self.next, self.position) = (0, 0, span.start);
-        // What it took to keep up with the last caller may be more than this one needs.
+        // The last caller's depth may be more than this one needs.
         self.ahead = (self.ahead - 1).max(self.first.min(self.depth));
         let end = span.end.min(file.length()?);
         let alignment = file.alignment();
@@ -152,8 +152,8 @@ impl SequentialReader {
         Ok(())
     }
 
-    /// Has fewer requests on their way whenever users' reads are slowed down at the device, from
-    /// the next request on.
+    /// Reduces the requests in flight whenever users' reads are slowed down at the device, from the
+    /// next request on.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
         self.tell_ended(self.under_way);
         self.foreground = Some(foreground);
@@ -162,18 +162,18 @@ impl SequentialReader {
         }
     }
 
-    /// Who makes the requests.
+    /// Returns how the requests are made.
     pub fn request_path(&self) -> RequestPath {
         self.requests.path()
     }
 
-    /// The `length` bytes at `offset`; fewer only where the span or the file ends. Reads go
-    /// forward: `offset` is not below the end of the read before; what lies between is skipped, and
-    /// not read at all where whole requests do.
+    /// Returns the `length` bytes at `offset`; fewer only where the span or the file ends. Reads go
+    /// forward: `offset` is not below the end of the previous read. The bytes in between are
+    /// skipped, and whole requests among them are not read at all.
     ///
     /// # Errors
-    /// The error of the request in which the first byte is missing, again each time those bytes are
-    /// asked for. Bytes before the place of the error are given. Going back is of kind
+    /// The error of the request that lacks the first byte, again each time those bytes are
+    /// requested. Bytes before the failed position are returned. Going back is of kind
     /// `InvalidInput`.
     pub fn read(&mut self, offset: u64, length: usize) -> Result<&[u8]> {
         if offset < self.position {
@@ -210,13 +210,13 @@ impl SequentialReader {
         Ok(&self.assembled)
     }
 
-    /// Where the last read ended, in bytes from the start of the file.
+    /// Returns the end of the last read, in bytes from the start of the file.
     pub fn position(&self) -> u64 {
         self.position
     }
 
-    /// Makes the chunk `index` the current one and answers where in it the `wanted` bytes are, as
-    /// far as they are there.
+    /// Makes the chunk `index` the current one and returns where in it the `wanted` bytes are, as
+    /// far as they exist.
     fn part(&mut self, index: u64, wanted: Range<u64>) -> Result<Range<usize>> {
         let chunk = match self.current.take() {
             Some(chunk) if chunk.index == index => chunk,
@@ -237,10 +237,10 @@ impl SequentialReader {
         }
     }
 
-    /// Gets a chunk, and lets go of all before it.
+    /// Returns a chunk, and releases all before it.
     fn fetch(&mut self, index: u64) -> Chunk {
         if index < self.given {
-            // It was let go of when an error came after it; those bytes are asked for once more.
+            // The chunk was released when a later one failed; its bytes are requested again.
             self.settle();
             self.next = index;
         }
@@ -268,7 +268,7 @@ impl SequentialReader {
         }
     }
 
-    /// Chunks before `index` are not wanted any more.
+    /// Releases the chunks before `index`.
     fn skip_to(&mut self, index: u64) {
         self.next = self.next.max(index);
         let later = self.ready.split_off(&index);
@@ -284,7 +284,7 @@ impl SequentialReader {
         self.free.extend(taken);
     }
 
-    /// Takes what has arrived, so that it does not count as under way.
+    /// Collects the requests that have ended, so that they do not count as in flight.
     fn collect_ended(&mut self) {
         while self.under_way > 0
             && let Some(chunk) = self.requests.ended()
@@ -299,7 +299,7 @@ impl SequentialReader {
         }
     }
 
-    /// Waits until some request has ended. One is on its way.
+    /// Waits until a request ends. At least one must be in flight.
     fn wait(&mut self) -> Chunk {
         let chunk = self.requests.wait(&self.source);
         self.under_way -= 1;
@@ -313,14 +313,15 @@ impl SequentialReader {
         }
     }
 
-    /// Who is told of requests. Those that the caller's thread will make are at no device yet.
+    /// Returns the limiter to report requests to. Requests of the caller's thread are not at the
+    /// device yet.
     fn foreground_of_requests(&self) -> Option<&Foreground> {
         let foreground = self.foreground.as_deref();
         foreground.filter(|_| self.requests.path() != RequestPath::Caller)
     }
 
-    /// Hands out requests as long as there are buffers for them and users leave room.
-    /// One that somebody waits for (`needed`) is always handed out.
+    /// Hands out requests as long as there are buffers and the limiter allows. One that somebody
+    /// waits for (`needed`) is always handed out.
     fn request_ahead(&mut self, needed: bool) {
         self.collect_ended();
         if self.free.is_empty() || self.next >= self.source.plan.count() {
@@ -344,7 +345,7 @@ impl SequentialReader {
         }
     }
 
-    /// Comes to rest: nothing is under way, and every buffer is free.
+    /// Quiesces the stream: nothing is in flight, and every buffer is free.
     fn settle(&mut self) {
         self.take_back(u64::MAX);
         while self.under_way > 0 {
@@ -362,7 +363,7 @@ impl SequentialReader {
         }
     }
 
-    /// Sees to buffers for a file of this alignment, when all are free.
+    /// Replaces buffers that do not suit a file of this alignment. All buffers are free.
     fn fit_buffers(&mut self, alignment: usize) -> Result<()> {
         if !self.request_bytes.is_multiple_of(alignment) {
             self.free.clear();
@@ -378,14 +379,14 @@ impl SequentialReader {
         Ok(())
     }
 
-    /// Gives back buffers that it has too many of since it went less far ahead.
+    /// Returns surplus buffers to the pool after the depth shrank.
     fn drop_surplus_buffers(&mut self) {
         while self.buffers > self.wanted_buffers() && self.free.pop().is_some() {
             self.buffers -= 1;
         }
     }
 
-    /// Takes as many buffers as it wants and the pool has.
+    /// Takes as many buffers as it needs and the pool has.
     fn take_more_buffers(&mut self) {
         while self.buffers < self.wanted_buffers()
             && let Ok(buffer) = self.pool.try_acquire(self.request_bytes)
@@ -398,7 +399,7 @@ impl SequentialReader {
 
 impl Drop for SequentialReader {
     fn drop(&mut self) {
-        // What nobody writes into goes back before the rest is waited for.
+        // Buffers that nothing writes to are released before the wait for the rest.
         self.free.clear();
         self.ready.clear();
         self.current = None;

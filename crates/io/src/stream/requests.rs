@@ -1,4 +1,4 @@
-//! The requests that a span is read by, and who makes them.
+//! The requests that read a span, and how they are made.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,12 +12,12 @@ use crate::buffer::PooledBuffer;
 use crate::purpose::Purpose;
 use crate::storage::{ReadFile, read_on_as_far_as_possible};
 
-/// The requests that a span is read by: aligned, in order, the last one maybe shorter.
+/// The requests that read a span: aligned, in order, the last one possibly shorter.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Plan {
-    /// Where the first request begins: the span's begin, aligned down.
+    /// Start of the first request: the start of the span, aligned down.
     begin: u64,
-    /// Where the span or the file ends, as the caller sees it.
+    /// End of the span or of the file, as the caller sees it.
     pub(super) end: u64,
     request_bytes: u64,
     alignment: u64,
@@ -35,7 +35,7 @@ impl Plan {
         (self.end - self.begin).div_ceil(self.request_bytes)
     }
 
-    /// The request that brings the byte at `offset`, which is inside the plan.
+    /// Returns the request that reads the byte at `offset`, which is inside the plan.
     pub(super) fn index_of(&self, offset: u64) -> u64 {
         (offset - self.begin) / self.request_bytes
     }
@@ -46,7 +46,7 @@ impl Plan {
     }
 }
 
-/// What it takes to make a request.
+/// What is needed to make a request.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: Arc<dyn ReadFile>,
@@ -60,7 +60,7 @@ impl Source {
         self.read_on(index, buffer, 0)
     }
 
-    /// Makes what is left of a request that brought `done` bytes, on this thread.
+    /// Completes a request of which `done` bytes have been read, on this thread.
     pub(super) fn read_on(
         &self,
         index: u64,
@@ -75,14 +75,14 @@ impl Source {
         error
     }
 
-    /// How many bytes of a request are wanted: the last one need not be read to its end.
+    /// Returns how many bytes of a request are needed: the last one need not be read to its end.
     fn enough(&self, index: u64) -> usize {
         let range = self.plan.range(index);
         (range.end.min(self.plan.end) - range.start) as usize
     }
 }
 
-/// What a request brought: the bytes before the end of the file, or before the error.
+/// The result of a request: the bytes before the end of the file, or before the error.
 #[derive(Debug)]
 pub(super) struct Chunk {
     pub(super) index: u64,
@@ -90,22 +90,23 @@ pub(super) struct Chunk {
     pub(super) error: Option<Error>,
 }
 
-/// Who makes the requests of a stream.
+/// How the requests of a stream are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RequestPath {
-    /// The caller's thread, each when it is needed.
+    /// By the caller's thread, each when it is needed.
     Caller,
-    /// [`Workers`], several at once.
+    /// By [`Workers`], several at once.
     Threads,
-    /// The kernel, several at once, by io_uring: submitted and awaited by the caller's thread.
+    /// By the kernel through io_uring, several at once: submitted and awaited by the caller's
+    /// thread.
     Ring,
 }
 
-/// Requests on their way. Those of one source at a time are in it; dropping it waits for those that
-/// own a buffer inside a call.
+/// Requests in flight, all of one source. Dropping this waits for those that own a buffer inside a
+/// call.
 #[derive(Debug)]
 pub(super) enum Requests {
-    /// Made when somebody waits for them.
+    /// Made when the caller waits for them.
     Caller(VecDeque<(u64, PooledBuffer)>),
     Threads(ThreadRequests),
     Ring(Box<RingRequests>),
@@ -116,8 +117,8 @@ impl Requests {
         Self::Caller(VecDeque::new())
     }
 
-    /// Takes the best way to have several requests of a file at once, if they are to be. Nothing is
-    /// on its way.
+    /// Chooses the best way to have several requests of a file in flight, if `several` is set.
+    /// Nothing is in flight.
     pub(super) fn choose(
         &mut self,
         file: &dyn ReadFile,
@@ -147,7 +148,7 @@ impl Requests {
         }
     }
 
-    /// Sends a request on its way.
+    /// Submits a request.
     pub(super) fn submit(&mut self, source: &Arc<Source>, index: u64, buffer: PooledBuffer) {
         match self {
             Self::Caller(waiting) => waiting.push_back((index, buffer)),
@@ -156,7 +157,7 @@ impl Requests {
         }
     }
 
-    /// Waits until some request has ended. One is on its way.
+    /// Waits until a request ends. At least one must be in flight.
     pub(super) fn wait(&mut self, source: &Source) -> Chunk {
         match self {
             Self::Caller(waiting) => {
@@ -171,7 +172,7 @@ impl Requests {
         }
     }
 
-    /// A request that has ended, if any has: nothing is waited for.
+    /// Returns a request that has ended, if there is one, without waiting.
     pub(super) fn ended(&mut self) -> Option<Chunk> {
         match self {
             Self::Caller(_) => None,
@@ -188,7 +189,7 @@ impl Requests {
                 waiting.drain(..taken).map(|(_, buffer)| buffer).collect()
             }
             Self::Threads(threads) => threads.take_back(index),
-            // What was submitted has begun.
+            // Requests submitted to the ring have begun.
             Self::Ring(_) => Vec::new(),
         }
     }

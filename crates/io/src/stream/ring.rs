@@ -1,20 +1,19 @@
-//! Requests that the kernel makes on its own: io_uring.
+//! Requests that the kernel executes asynchronously: io_uring.
 //!
-//! They are submitted, and their ends are seen, by the stream's own thread, so no other thread has
-//! to wake up for them. What a request leaves undone, because it was short or was given back, that
-//! thread does by plain reads.
+//! The stream's own thread submits them and reaps their completions, so no other thread has to wake
+//! up. If a request is short or the kernel returns it, that thread completes it by plain reads.
 //!
 //! # Ownership
-//! From its submission until its end was seen, a request's buffer is the kernel's: it stands in
-//! `under_way`, where nothing looks at its bytes. Dropping this waits for all of them, so buffers
-//! and files outlive what the kernel does with them; forgetting it leaks them.
+//! From submission until its completion was reaped, a request's buffer belongs to the kernel: it is
+//! in `under_way`, where its bytes are not accessed. Dropping this waits for all requests, so
+//! buffers and files outlive the kernel's use of them; forgetting it leaks them.
 //!
 //! # Refusals
-//! A kernel may stop taking requests: a filter that is set up later forbids the call, or there is
-//! no memory for long. Then the ring is given up, and nothing is handed in by it any more. Requests
-//! that the kernel has not taken are made by plain reads. The ends of the others are still told by
-//! the memory that is shared with it; one whose end does not come fails, and its buffer is leaked,
-//! because the kernel may write to it at any time.
+//! A kernel may stop accepting requests: a filter that is set up later forbids the call, or memory
+//! is short for long. Then the ring is given up, and nothing more is submitted to it. Requests that
+//! the kernel has not taken are made by plain reads. Completions of the others still arrive through
+//! the memory shared with the kernel. A request whose completion does not arrive fails, and its
+//! buffer is leaked, because the kernel may write to it at any time.
 #![expect(unsafe_code, reason = "the kernel is told the addresses of buffers")]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -34,36 +33,36 @@ use crate::posix::system::RWF_DONTCACHE;
 use crate::purpose::IoMode;
 use crate::{Error, Operation};
 
-/// How many requests are handed to the kernel in one call. More may be on their way.
+/// Number of requests that are submitted in one call. More may be in flight.
 const ENTRIES: u32 = 8;
 
-/// How often in a row the kernel may refuse to look at a ring, for reasons that pass, before it is
-/// given up: about a second.
+/// Number of consecutive transient errors of the kernel after which a ring is given up: about a
+/// second.
 const REFUSALS_MAX: u32 = 1000;
 
-/// How often ends are looked for in vain in a ring that was given up: about a minute.
+/// Number of unsuccessful polls for completions of a ring that was given up: about a minute.
 const LOOKS_MAX: u32 = 60_000;
 
-/// How long a thread rests between two of either.
+/// Pause between two attempts of either kind.
 const REST: Duration = Duration::from_millis(1);
 
-/// Set to `off`, it has all streams do without io_uring.
+/// Environment variable that disables io_uring for all streams if it is `off`.
 const SWITCH: &str = "TAILWATER_IO_URING";
 
 /// The requests of one stream.
 pub(super) struct RingRequests {
     ring: IoUring,
-    /// By numbers that count them in the order in which they are pushed.
+    /// By their numbers, which are assigned in the order of submission.
     under_way: BTreeMap<u64, UnderWay>,
     next_number: u64,
-    /// Those whose end was seen and that nobody has asked for.
+    /// Completed requests that the caller has not taken yet.
     done: VecDeque<(UnderWay, Result<usize, Errno>)>,
-    /// Those that the kernel has not taken and will not take.
+    /// Requests that the kernel has not taken and will not take.
     left: VecDeque<UnderWay>,
-    /// How often in a row the kernel has refused to look.
+    /// Number of consecutive transient errors so far.
     refusals: u32,
     is_given_up: bool,
-    /// How often more ends are looked for in vain, once it is.
+    /// Number of polls for completions that are left, once the ring is given up.
     looks: u32,
 }
 
@@ -75,7 +74,8 @@ struct UnderWay {
     submitted_ns: u64,
 }
 
-/// Whether the kernel has io_uring and lets this process use it: containers often forbid it.
+/// Returns whether the kernel has io_uring and lets this process use it: containers often forbid
+/// it.
 pub(super) fn is_allowed() -> bool {
     static ALLOWED: OnceLock<bool> = OnceLock::new();
     if let Some(allowed) = ALLOWED.get() {
@@ -84,7 +84,7 @@ pub(super) fn is_allowed() -> bool {
     let is_off = std::env::var_os(SWITCH).is_some_and(|value| value == "off");
     let allowed = match build() {
         _ if is_off => false,
-        // That says nothing of the next one.
+        // This says nothing about the next attempt.
         Err(error) if is_out_of_descriptors(&error) => return false,
         built => built.is_ok_and(answers),
     };
@@ -95,7 +95,7 @@ fn is_out_of_descriptors(error: &io::Error) -> bool {
     matches!(Errno::from_io_error(error), Some(Errno::MFILE | Errno::NFILE))
 }
 
-/// Whether a request gets an answer: a filter may let rings be made and not be entered.
+/// Returns whether a request completes: a filter may allow creating rings but not entering them.
 fn answers(mut ring: IoUring) -> bool {
     // SAFETY: it refers to no memory.
     let pushed = unsafe { ring.submission().push(&opcode::Nop::new().build()) };
@@ -103,16 +103,16 @@ fn answers(mut ring: IoUring) -> bool {
 }
 
 fn build() -> io::Result<IoUring> {
-    // The ends are looked for by a call anyway, so the thread need not be interrupted for them.
+    // Completions are reaped by a call anyway, so the thread need not be interrupted for them.
     match IoUring::builder().setup_coop_taskrun().build(ENTRIES) {
-        // Before Linux 5.19.
+        // Linux before 5.19.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => IoUring::new(ENTRIES),
         built => built,
     }
 }
 
 impl RingRequests {
-    /// `None` where it is not allowed, or nothing is left to make a ring from.
+    /// `None` if io_uring is not allowed, or creating the ring fails.
     pub(super) fn new() -> Option<Self> {
         if !is_allowed() {
             return None;
@@ -129,7 +129,7 @@ impl RingRequests {
         })
     }
 
-    /// Hands in a request. The file has a descriptor.
+    /// Submits a request. The file has a descriptor.
     pub(super) fn submit(&mut self, source: &Arc<Source>, index: u64, mut buffer: PooledBuffer) {
         let range = source.plan.range(index);
         let length = (range.end - range.start) as usize;
@@ -142,8 +142,8 @@ impl RingRequests {
         }
         let number = self.next_number;
         let request = self.under_way.entry(number).or_insert(request);
-        // A descriptor that is not there fails as one that is closed, and the request is made anew
-        // by a plain read.
+        // A missing descriptor fails like a closed one, and the request is then made by a plain
+        // read.
         let descriptor = request.source.file.descriptor().map_or(-1, |file| file.as_raw_fd());
         let flags = match request.source.file.mode() {
             IoMode::Uncached => RWF_DONTCACHE,
@@ -160,7 +160,7 @@ impl RingRequests {
         // it is certain that the kernel does not take it any more; whoever drops or unwinds past
         // this waits for that.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // What was pushed before was not taken: until some of it is.
+            // The queue is full until the kernel takes some of what was pushed.
             self.enter(0);
             if self.is_given_up {
                 return;
@@ -170,10 +170,10 @@ impl RingRequests {
         self.enter(0);
     }
 
-    /// A request that has ended, if any has.
+    /// Returns a request that has ended, if there is one.
     pub(super) fn ended(&mut self) -> Option<Chunk> {
         if self.done.is_empty() && !self.under_way.is_empty() {
-            // The kernel tells of an end when this thread comes by.
+            // The kernel posts completions when this thread enters it.
             self.enter(0);
             self.reap();
         }
@@ -181,7 +181,7 @@ impl RingRequests {
         Some(Self::chunk(request, result))
     }
 
-    /// Waits for the end of some request. One is under way.
+    /// Waits until a request ends. At least one must be in flight.
     pub(super) fn wait(&mut self) -> Chunk {
         match self.next_end() {
             Some((request, result)) => Self::chunk(request, result),
@@ -207,8 +207,8 @@ impl RingRequests {
         Chunk { index, buffer: request.buffer, error }
     }
 
-    /// Waits for the end of some request and takes it out; `None` if it does not come. What the
-    /// kernel has not taken ends as if it had given it back.
+    /// Waits for a completion and removes its request; `None` if none arrives. Requests that the
+    /// kernel has not taken end as if it had returned them.
     fn next_end(&mut self) -> Option<(UnderWay, Result<usize, Errno>)> {
         loop {
             self.reap();
@@ -229,7 +229,7 @@ impl RingRequests {
         }
     }
 
-    /// Takes out the requests whose ends can be seen.
+    /// Removes the requests whose completions have arrived.
     fn reap(&mut self) {
         for end in self.ring.completion() {
             let Some(request) = self.under_way.remove(&end.user_data()) else {
@@ -241,7 +241,7 @@ impl RingRequests {
         }
     }
 
-    /// Hands over what was pushed and waits until so many requests have ended, or gives the ring
+    /// Submits what was pushed and waits until `ends` requests have completed, or gives the ring
     /// up.
     fn enter(&mut self, ends: usize) {
         if self.is_given_up {
@@ -252,10 +252,10 @@ impl RingRequests {
             return;
         };
         self.refusals += 1;
-        // There may be no room for ends that nobody takes.
+        // The completion queue may be full.
         self.reap();
         match Errno::from_io_error(&error) {
-            // A signal. Whoever called looks again.
+            // A signal. The caller checks again.
             Some(Errno::INTR) => self.refusals = 0,
             Some(Errno::AGAIN | Errno::BUSY | Errno::NOMEM) if self.refusals < REFUSALS_MAX => {
                 std::thread::sleep(REST);
@@ -264,8 +264,8 @@ impl RingRequests {
         }
     }
 
-    /// Hands nothing in any more. The kernel takes requests only when it is called, so those that
-    /// it has not taken are nobody's but ours.
+    /// Stops submitting. The kernel takes requests only during a call, so those that it has not
+    /// taken are entirely ours.
     fn give_up(&mut self) {
         self.is_given_up = true;
         let waiting = self.ring.submission().len() as u64;
@@ -273,7 +273,7 @@ impl RingRequests {
         self.left.extend(not_taken.into_values());
     }
 
-    /// Fails a request whose end does not come.
+    /// Fails a request whose completion does not arrive.
     fn lose(&mut self) -> Chunk {
         let Some((_, UnderWay { index, source, buffer, .. })) = self.under_way.pop_first() else {
             unreachable!("whoever waits has sent a request")
@@ -281,14 +281,15 @@ impl RingRequests {
         let offset = source.plan.range(index).start;
         let reason = io::Error::other("the kernel does not end a request that was handed to it");
         let error = Error::at(Operation::Read, source.file.path(), offset, reason);
-        // It keeps the file open.
+        // The source keeps the file open.
         std::mem::forget(source);
         Chunk { index, buffer: buffer.leak_and_replace(), error: Some(error) }
     }
 }
 
-/// Whether the kernel only did not make the request this way: an interruption, the end of the
-/// thread that submitted it, something that this kernel or filesystem cannot do by a ring.
+/// Returns whether the kernel only could not execute the request this way: an interruption, the end
+/// of the submitting thread, or an operation that this kernel or filesystem does not support in a
+/// ring.
 fn was_given_back(error: Errno) -> bool {
     matches!(
         error,

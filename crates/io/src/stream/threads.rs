@@ -1,4 +1,4 @@
-//! Requests that threads make.
+//! Requests that worker threads make.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ struct Shared {
 /// Every buffer is in `reserved`, with a request that is inside its call, or in `done`.
 #[derive(Debug, Default)]
 struct State {
-    /// Requests that were handed out and have not begun. One that is not found here is not wanted.
+    /// Requests that have not begun. A job that does not find its request here has been cancelled.
     reserved: BTreeMap<u64, (Arc<Source>, PooledBuffer)>,
     done: Vec<Chunk>,
-    /// How many requests are inside their call.
+    /// Number of requests inside their call.
     running: usize,
     closed: bool,
 }
@@ -78,7 +78,7 @@ impl Drop for ThreadRequests {
     }
 }
 
-/// A request inside its call. However that ends, dropping this delivers what came, or lets go of
+/// A request inside its call. However the call ends, dropping this delivers the result or releases
 /// the buffer.
 struct Request {
     shared: Arc<Shared>,

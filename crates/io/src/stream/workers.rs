@@ -1,4 +1,4 @@
-//! The threads that make the calls of streams.
+//! The worker threads that make the calls of streams.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -11,16 +11,15 @@ use crate::thread::{self, Thread};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Threads that take requests in the order they were handed in; several streams share them.
+/// A thread pool that serves requests in the order of submission; several streams share it.
 ///
-/// A read takes a thread for one call, a writer takes one for as long as it has something to
-/// write: count one for each writer, and for readers the requests that are to be on their way at
-/// once.
+/// A read takes a thread for one call, a writer for as long as it has something to write: provide
+/// one thread for each writer, and for readers as many as requests should be in flight at once.
 ///
-/// Dropping it finishes what was handed in and joins the threads. Safe to use from any thread.
+/// Dropping it completes what was submitted and joins the threads. Safe to use from any thread.
 pub struct Workers {
     queue: Arc<Queue>,
-    /// Joined when they are dropped.
+    /// Joined on drop.
     threads: Vec<Thread>,
 }
 
@@ -37,11 +36,11 @@ struct Jobs {
 }
 
 impl Workers {
-    /// Starts `count` threads, at least one, which is how many requests are on their way at once.
-    /// They are called `name` and a number.
+    /// Starts `count` threads, at least one, which is the number of requests in flight at once.
+    /// They are named `name` and a number.
     ///
     /// # Errors
-    /// As [`thread::spawn`]: those that were started have ended then.
+    /// As [`thread::spawn`]; the threads that were already started have been joined then.
     ///
     /// # Panics
     /// If `name` holds a NUL byte.
@@ -54,7 +53,7 @@ impl Workers {
         Ok(workers)
     }
 
-    /// Hands in a job. It must not wait for another job.
+    /// Submits a job. It must not wait for another job.
     pub(super) fn submit(&self, job: impl FnOnce() + Send + 'static) {
         let job = Box::new(job);
         self.queue.jobs.lock().waiting.push_back(job);
@@ -65,13 +64,13 @@ impl Workers {
 impl Queue {
     fn work(&self) {
         while let Some(job) = self.next() {
-            // The panic hook has reported it and the job's own drop tells whoever waits; the thread
-            // goes on.
+            // The panic hook has reported the panic, and the job's own drop notifies the waiting
+            // thread; the worker continues.
             let _ = catch_unwind(AssertUnwindSafe(job));
         }
     }
 
-    /// The next job, or `None` when there will be none.
+    /// Returns the next job, or `None` when there will be none.
     fn next(&self) -> Option<Job> {
         let mut jobs = self.jobs.lock();
         loop {
@@ -105,7 +104,8 @@ mod tests {
 
     use super::*;
 
-    /// Those that were started are joined: without an end to their queue they would never end.
+    /// Regression test: threads that were already started were joined without closing their queue,
+    /// and so never ended.
     #[test]
     #[cfg(debug_assertions)]
     fn where_one_cannot_be_started_none_is_left() {

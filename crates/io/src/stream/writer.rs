@@ -1,4 +1,4 @@
-//! Writing a new file from front to back.
+//! Writes a new file from front to back.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,73 +17,74 @@ use crate::{Error, Operation, Result};
 /// How a stream writes.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
-    /// How many bytes are collected for one write, rounded up to a multiple of what the file asks
-    /// for ([`WriteFile::alignment`]). RocksDB's `writable_file_max_buffer_size`.
+    /// Number of bytes collected for one write, rounded up to a multiple of the file's
+    /// [alignment](WriteFile::alignment). RocksDB's `writable_file_max_buffer_size`.
     pub buffer_bytes: usize,
-    /// How many full buffers may wait for [`Workers`] to write them. With 0 the caller's thread
-    /// writes.
+    /// Maximum number of full buffers that wait for [`Workers`] to write them. With 0 the caller's
+    /// thread writes.
     pub depth: usize,
-    /// Writing back is started whenever this many bytes more were written, buffered; 0 leaves it to
-    /// the system.
+    /// Number of newly written bytes after which writeback is started, in buffered mode; 0 leaves
+    /// it to the system.
     pub bytes_per_sync: u64,
-    /// Space is reserved this many bytes at a time; 0 reserves none. What was reserved and not used
-    /// is given back by [`SequentialWriter::close`].
+    /// Number of bytes that space is preallocated in; 0 for none. [`SequentialWriter::close`] gives
+    /// back what was not used.
     pub preallocate_bytes: u64,
     /// Why the bytes are written.
     pub purpose: Purpose,
 }
 
 impl WriterOptions {
-    /// 1 MiB at a time by the caller's thread, without reservation and early writeback.
+    /// Writes of 1 MiB by the caller's thread, without preallocation and early writeback.
     pub fn new(purpose: Purpose) -> Self {
         Self { buffer_bytes: 1 << 20, depth: 0, bytes_per_sync: 0, preallocate_bytes: 0, purpose }
     }
 }
 
-/// Warm spans with less than this between them are written as one, in bytes.
+/// Gap below which two warm spans are written as one, in bytes.
 const WARM_GAP: u64 = 32 << 10;
 
-/// Appends to a new file through aligned buffers of a pool, some of them written behind the
-/// caller's back. It serves every I/O mode.
+/// Appends to a new file through aligned buffers of a pool, some of them written in the background.
+/// It supports every I/O mode.
 ///
 /// # Warm spans
-/// A direct stream may be given the same file once more, open through the page cache
-/// ([`Self::warm_through`]). What is warm ([`Self::append_warm`]), in whole blocks, is written
-/// through that one, with what little lies between; the rest goes past the page cache. No page is
-/// written both ways but the last, which may be written again. To the system they are one file:
-/// [`Self::sync`] makes durable what went either way.
+/// A direct stream may be given a second handle to the file, open through the page cache
+/// ([`Self::warm_through`]). Warm bytes ([`Self::append_warm`]) are written through it in whole
+/// blocks, with small gaps between them; the rest bypasses the page cache. No page is written both
+/// ways except the last, which may be written again. The system treats both handles as one file:
+/// [`Self::sync`] makes all bytes durable.
 ///
 /// # Invariants
 /// - Buffers reach the file in order, one at a time.
 /// - Direct writes are whole blocks at block boundaries. The last block is padded with zeros and
-///   the file then cut to its true length; when more is appended, that block is written once more.
-/// - The first failure latches: nothing is written after it, and every later call answers with it.
+///   the file then truncated to its true length; when more is appended, that block is written
+///   again.
+/// - The first failure latches: nothing is written after it, and every later call returns it.
 ///
 /// # Crash
-/// Nothing is durable before [`Self::sync`] has returned; the name never is through this. What was
-/// synced stays through a crash, but in direct mode zeros may stand behind it where the crash came
-/// between a padded write and the cut.
+/// Nothing is durable before [`Self::sync`] has returned; the name never is through this. Synced
+/// bytes survive a crash, but in direct mode zeros may follow them if the crash came between a
+/// padded write and the truncation.
 #[derive(Debug)]
 pub struct SequentialWriter {
     shared: Arc<Shared>,
     workers: Option<Arc<Workers>>,
-    /// What is collected, to be written at `offset`. `None` until there is something.
+    /// The collected bytes, to be written at `offset`. `None` until there are some.
     collected: Option<PooledBuffer>,
-    /// Where the collected bytes begin; aligned in direct mode.
+    /// Offset of the collected bytes; aligned in direct mode.
     offset: u64,
     /// The length as of the last flush, so that a second one does not write the last block again.
     flushed: u64,
     mode: IoMode,
-    /// What direct writes are aligned to, in bytes.
+    /// Alignment of direct writes, in bytes.
     alignment: usize,
-    /// How large a buffer is, in bytes.
+    /// Size of a buffer, in bytes.
     buffer_bytes: usize,
-    /// What it asks before each write, and with which priority.
+    /// Rate limiter that each write waits for, and the priority.
     pace: Option<(Arc<RateLimiter>, Priority)>,
-    /// What it asks how far it may go on before its writes are done.
+    /// Limits the number of writes in flight while users wait, if set.
     foreground: Option<Arc<Foreground>>,
     depth: usize,
-    /// Whether there is a way through the page cache.
+    /// Whether there is a handle through the page cache.
     warms: bool,
     /// The warm spans of the collected bytes, in order, by their offsets in the file.
     warm: Vec<Range<u64>>,
@@ -96,7 +97,7 @@ struct Shared {
 }
 
 impl Shared {
-    /// Queues a piece and answers the output if nobody has it.
+    /// Queues a piece, and returns the output if no drain has it.
     fn queue(&self, piece: Piece) -> Option<Output> {
         let mut state = self.state.lock();
         state.queue.push_back(piece);
@@ -116,14 +117,14 @@ struct State {
     writing: bool,
 }
 
-/// A buffer on its way to the file.
+/// A buffer to be written to the file.
 #[derive(Debug)]
 struct Piece {
     buffer: PooledBuffer,
     offset: u64,
-    /// The length to cut the file to afterwards: the buffer's end is padding.
+    /// Length to truncate the file to afterwards, because the buffer's end is padding.
     cut_to: Option<u64>,
-    /// What of it is warm, in order.
+    /// Its warm spans, in order.
     warm: Vec<Range<u64>>,
 }
 
@@ -132,7 +133,7 @@ impl Piece {
         self.offset + self.buffer.len() as u64
     }
 
-    /// What of it is written through the page cache, in whole blocks and in order.
+    /// Returns the parts to write through the page cache, in whole blocks and in order.
     fn warm_runs(&self, alignment: u64) -> Vec<Range<u64>> {
         let mut runs: Vec<Range<u64>> = Vec::new();
         for span in &self.warm {
@@ -146,19 +147,19 @@ impl Piece {
         runs
     }
 
-    /// The bytes of a part of it, by offsets in the file.
+    /// Returns the bytes of a range of offsets in the file.
     fn part(&self, range: Range<u64>) -> &[u8] {
         &self.buffer[(range.start - self.offset) as usize..(range.end - self.offset) as usize]
     }
 }
 
-/// The file, and how far it is reserved and on its way to the device.
+/// The file, and how far it is preallocated and written back.
 #[derive(Debug)]
 struct Output {
     file: Box<dyn WriteFile>,
     options: WriterOptions,
     reserved: u64,
-    /// False once the disk had no room to reserve.
+    /// False once the disk had no space to preallocate.
     reserving: bool,
     written_back: u64,
     /// The same file through the page cache, if warm spans are to stay there.
@@ -172,7 +173,7 @@ impl Output {
         self.write(piece)?;
         if let Some(length) = piece.cut_to {
             self.file.truncate(length)?;
-            // Cutting gives back what was reserved behind the end.
+            // Truncating frees the space preallocated behind the end.
             self.reserved = self.reserved.min(length);
         }
         self.start_writeback(end)
@@ -188,8 +189,8 @@ impl Output {
                 written = run.end;
                 let (start, length) = (run.start, run.end - run.start);
                 warm_file.write_all_at(piece.part(run), start, purpose)?;
-                // On its way at once: nobody writes to these pages again. If it is not, the sync
-                // sees to it.
+                // Writeback begins at once, because these pages are not written again. If it fails,
+                // the sync writes them.
                 let _ = warm_file.start_writeback(start, length);
             }
         }
@@ -214,8 +215,8 @@ impl Output {
 
     fn start_writeback(&mut self, end: u64) -> Result<()> {
         let step = self.options.bytes_per_sync;
-        // The last page is likely to be written again; starting it now would have the next write
-        // wait for it.
+        // The last page is likely to be written again; if its writeback were started now, the next
+        // write would wait for it.
         let end = align_down(end);
         let waiting = end.saturating_sub(self.written_back);
         if step == 0 || waiting < step || self.file.mode() == IoMode::Direct {
@@ -229,7 +230,7 @@ impl Output {
 
 impl SequentialWriter {
     /// Begins to write `file`, which is empty. Without `workers` the depth is 0; it is less than
-    /// asked where the pool has not enough buffers at this moment.
+    /// asked if the pool does not have enough buffers now.
     ///
     /// # Errors
     /// Of kind `OutOfMemory` if the pool has not even one buffer; it is not waited for.
@@ -241,8 +242,8 @@ impl SequentialWriter {
     ) -> Result<Self> {
         let workers = workers.filter(|_| options.depth > 0);
         let wanted = if workers.is_some() { options.depth + 1 } else { 1 };
-        // A padded tail block is carried over into the next buffer, so there must be room beside
-        // it.
+        // A padded tail block is carried over into the next buffer, so a buffer needs room for
+        // another block.
         let alignment = file.alignment();
         let bytes = options.buffer_bytes.max(2 * alignment).next_multiple_of(alignment);
         let free = take_buffers(pool, bytes, wanted, Operation::Write, file.path())?;
@@ -280,8 +281,8 @@ impl SequentialWriter {
         })
     }
 
-    /// Has warm spans stay in the page cache: `file` is the same file, open through it. It comes
-    /// before the first byte, and changes nothing for a stream that is not direct.
+    /// Keeps warm spans in the page cache: `file` is the same file, open through it. Must be called
+    /// before the first byte; has no effect on a stream that is not direct.
     pub fn warm_through(&mut self, file: Box<dyn WriteFile>) {
         if self.mode == IoMode::Direct
             && let Some(output) = &mut self.shared.state.lock().output
@@ -291,13 +292,13 @@ impl SequentialWriter {
         }
     }
 
-    /// Makes each write wait until a rate limiter lets it through.
+    /// Makes each write wait for a rate limiter.
     pub fn keep_to(&mut self, rate_limiter: Arc<RateLimiter>, priority: Priority) {
         self.pace = Some((rate_limiter, priority));
     }
 
-    /// Whenever users' reads are slowed down at the device, does not go on so far before its writes
-    /// are done: at the least the caller waits for each.
+    /// Reduces the writes in flight whenever users' reads are slowed down at the device: down to
+    /// none, when the caller waits for each write.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
         self.foreground = Some(foreground);
     }
@@ -321,7 +322,7 @@ impl SequentialWriter {
         Ok(())
     }
 
-    /// The same, of bytes that are to stay in the page cache, where there is a way through it.
+    /// Appends bytes that are to stay in the page cache, if there is a handle through it.
     ///
     /// # Errors
     /// As for [`Self::append`].
@@ -341,7 +342,7 @@ impl SequentialWriter {
         self.append(bytes)
     }
 
-    /// How many bytes were appended.
+    /// Returns the number of appended bytes.
     pub fn length(&self) -> u64 {
         self.offset + self.collected.as_ref().map_or(0, |buffer| buffer.len() as u64)
     }
@@ -377,7 +378,7 @@ impl SequentialWriter {
         self.with_output(|output| output.file.sync_data(output.options.purpose))
     }
 
-    /// Writes everything appended, gives back what was reserved behind the end, and answers the
+    /// Writes everything appended, frees the preallocated space behind the end, and returns the
     /// length in bytes. It does not sync: call [`Self::sync`] before.
     ///
     /// # Errors
@@ -398,7 +399,8 @@ impl SequentialWriter {
         }
     }
 
-    /// The buffer that collects, or an empty one; waits for one that is being written if need be.
+    /// Returns the collecting buffer, or an empty one; waits for one that is being written if need
+    /// be.
     fn take_collected(&mut self) -> Result<PooledBuffer> {
         if let Some(buffer) = self.collected.take() {
             return Ok(buffer);
@@ -416,8 +418,8 @@ impl SequentialWriter {
         }
     }
 
-    /// Hands over the last, partial buffer in direct mode: padded, the padding cut off again, and
-    /// the bytes of its last block kept, since more of that block may come.
+    /// Hands over the last, partial buffer in direct mode: padded, to be truncated again. The bytes
+    /// of its last block are kept, since more of that block may follow.
     fn hand_over_padded(&mut self, mut buffer: PooledBuffer) -> Result<()> {
         let whole = buffer.len() - buffer.len() % self.alignment;
         let tail = buffer[whole..].to_vec();
@@ -433,7 +435,7 @@ impl SequentialWriter {
         Ok(())
     }
 
-    /// Queues a buffer for the file and sees to it that somebody writes it.
+    /// Queues a buffer for the file and ensures that it is written.
     fn hand_over(&mut self, buffer: PooledBuffer, cut_to: Option<u64>) -> Result<()> {
         if let Some((rate_limiter, priority)) = &self.pace {
             rate_limiter.request(buffer.len() as u64, *priority);
@@ -441,7 +443,7 @@ impl SequentialWriter {
         let warm = std::mem::take(&mut self.warm);
         let piece = Piece { offset: self.offset, buffer, cut_to, warm };
         self.offset = piece.end();
-        // Where a drain is under way, it finds the piece before it ends.
+        // A running drain finds the piece before it ends.
         if let Some(output) = self.shared.queue(piece) {
             let drain = Drain { shared: Arc::clone(&self.shared), output: Some(output) };
             match &self.workers {
@@ -453,10 +455,10 @@ impl SequentialWriter {
         self.check()
     }
 
-    /// Waits until no more is queued and being written than users leave room for.
+    /// Waits until no more buffers are queued and being written than the limiter allows.
     fn give_way(&self) {
         let Some(foreground) = &self.foreground else { return };
-        // The buffer that collects counts as one.
+        // The collecting buffer counts as one.
         let behind = foreground.depth(self.depth + 1, 0, true) - 1;
         if behind < self.depth {
             let mut state = self.shared.state.lock();
@@ -478,7 +480,7 @@ impl SequentialWriter {
         }
     }
 
-    /// Does something to the file when all is written; a failure latches.
+    /// Runs a call on the file once everything is written; a failure latches.
     fn with_output(&self, call: impl FnOnce(&mut Output) -> Result<()>) -> Result<()> {
         let mut state = self.wait_until_written()?;
         let answer = state.output.as_mut().map_or(Ok(()), call);
@@ -496,14 +498,15 @@ impl Drop for SequentialWriter {
         while state.writing {
             state = self.shared.changed.wait(state);
         }
-        // A drain that has not ended yet may keep the rest of this for a moment; buffers and file
-        // go now.
+        // A drain that is about to end may keep the rest for a moment; buffers and file are
+        // released now.
         state.free.clear();
         state.output = None;
     }
 }
 
-/// Writes what is queued until nothing is. Only one exists at a time: whoever has the output.
+/// Writes the queued pieces until there are none. Only one drain exists at a time: the one that
+/// holds the output.
 struct Drain {
     shared: Arc<Shared>,
     /// `None` only inside drop.
@@ -526,8 +529,8 @@ impl Drain {
         }
     }
 
-    /// The next piece to write. When there is none the output is given back in the same step, so
-    /// that a piece queued after it starts a new drain.
+    /// Returns the next piece to write. If there is none, the output is returned in the same step,
+    /// so that a piece queued after it starts a new drain.
     fn next(&mut self) -> Option<Piece> {
         let mut state = self.shared.state.lock();
         if state.failure.is_some() {
@@ -547,7 +550,7 @@ impl Drain {
 
 impl Drop for Drain {
     fn drop(&mut self) {
-        // Still here only if writing panicked: whoever waits for the output must learn of it.
+        // Still set only if writing panicked: threads that wait for the output must get an error.
         let Some(output) = self.output.take() else { return };
         let failure = Error::panicked(Operation::Write, output.file.path(), None);
         let mut state = self.shared.state.lock();

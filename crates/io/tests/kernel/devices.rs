@@ -1,5 +1,5 @@
-//! The device behind a directory, where this machine has none such: on a directory that plays the
-//! kernel.
+//! The device behind a directory, with a directory that imitates the kernel's files, for devices
+//! that this machine lacks.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Figures of two snapshots of a directory that plays the kernel.
+//! Figures of two snapshots of a directory that imitates the kernel's files.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! This machine.
+//! Tests on this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! What is made of the kernel's files: from their texts, from a directory that plays `/proc` and
-//! `/sys`, and from those of this machine.
+//! Interpretation of the kernel's files: from texts, from a directory that imitates `/proc` and
+//! `/sys`, and from this machine.
 
 mod devices;
 mod figures;

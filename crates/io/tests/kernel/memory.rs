@@ -1,4 +1,4 @@
-//! How much memory a process may have, on machines that are played.
+//! The memory limit of a process, on imitated machines.
 
 use std::path::Path;
 

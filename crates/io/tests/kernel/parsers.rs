@@ -1,4 +1,4 @@
-//! The kernel's files as kernels of several ages write them.
+//! The kernel's files as written by kernels of different ages.
 
 use std::path::Path;
 

@@ -72,17 +72,17 @@ impl Catalog {
         Ok(Self { inner: Mutex::new(inner), published })
     }
 
-    /// Refuses all changes from now on: the directory may soon be another process's.
+    /// Rejects all changes from now on: another process may soon own the directory.
     pub(crate) fn close(&self) {
         self.lock().is_closed = true;
     }
 
-    /// Returns whether a change that failed may nevertheless be found by the next process.
+    /// Returns whether the next process may nevertheless find a failed change in the journal.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.lock().is_unsettled
     }
 
-    /// Returns the catalog as it is at this moment, without waiting for a change under way.
+    /// Returns the current catalog, without waiting for a change in progress.
     pub(crate) fn snapshot(&self) -> Arc<CatalogSnapshot> {
         self.published.load_full()
     }
@@ -270,7 +270,7 @@ impl Catalog {
     /// Records new partitions whose directories exist and are durable.
     ///
     /// # Errors
-    /// Not found, where the topic was deleted meanwhile; already exists, where somebody else
+    /// Not found, where the topic was deleted meanwhile; already exists, where another caller
     /// created them; those of the journal.
     pub(crate) fn create_partitions(
         &self,
@@ -366,7 +366,7 @@ fn create_partitions(
     })
 }
 
-/// Refuses a topic whose id or name is taken.
+/// Rejects a topic whose id or name is taken.
 fn check_new(topics: &BTreeMap<u32, TopicInfo>, id: TopicId, name: &str) -> Result<()> {
     let TopicId { stream, topic } = id;
     if let Some((id, _)) = topics.iter().find(|(_, topic)| topic.name == name) {

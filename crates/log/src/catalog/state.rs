@@ -1,4 +1,4 @@
-//! What the catalog holds, and the changes that lead there.
+//! The state of the catalog, and its changes.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -75,7 +75,7 @@ pub struct TopicInfo {
 /// A partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionInfo {
-    /// Its incarnation: another one after each purge.
+    /// Its incarnation, which each purge replaces.
     pub incarnation: u64,
     /// When it was created, in microseconds since 1970.
     pub created_us: u64,
@@ -154,8 +154,8 @@ impl State {
         found.ok_or_else(|| Error::not_found(format!("no {id}")))
     }
 
-    /// Follows one change. One that is about what is not there has no effect: it is about what a
-    /// later change deleted.
+    /// Applies one change. A change to something that does not exist has no effect: a later change
+    /// deleted it.
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::CreateStream { stream, name, created_us } => {

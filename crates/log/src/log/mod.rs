@@ -40,7 +40,8 @@ pub struct Log {
     report: OpenReport,
     is_closed: Mutex<bool>,
     /// Held while topics or partitions are created, changed or deleted, from the choice of an id to
-    /// the partitions that have it: an id is reused only when nothing of its last owner is left.
+    /// the creation of the partitions with it: an id is reused only when nothing of its previous
+    /// owner is left.
     changing: Mutex<()>,
     /// Held until the log is closed.
     lock: Mutex<Option<Box<dyn FileLock>>>,
@@ -86,7 +87,7 @@ impl Log {
             let end = if partition.failure().is_some() { u64::MAX } else { stats.end_offset };
             (stats.incarnation == incarnation).then_some(end)
         })?;
-        // Only now: if this open is interrupted, the next one must still compare with the last
+        // Recorded last: if this open is interrupted, the next one must still compare with the last
         // boot.
         env.opening.record(&**storage, &env.directory)?;
         let log = Self {
@@ -155,7 +156,7 @@ impl Log {
         (self.env.memory.used(), self.env.memory.limit())
     }
 
-    /// Does the pending work of the log's threads in the calling thread.
+    /// Runs the pending work of the log's threads in the calling thread.
     pub fn run_pending(&self) {
         self.env.scheduler.run_pending(&*self.env.clock);
         while self.offsets.write_pending() {}
@@ -166,7 +167,7 @@ impl Log {
         self.catalog.streams()
     }
 
-    /// Returns the catalog as it is at this moment, without waiting for a change under way.
+    /// Returns the current catalog, without waiting for a change in progress.
     pub fn catalog(&self) -> Arc<CatalogSnapshot> {
         self.catalog.snapshot()
     }
@@ -306,7 +307,7 @@ impl Log {
         if created.is_empty() {
             return Ok(created);
         }
-        // The names of all directories above are new with the first partition.
+        // The first partition also creates the names of all parent directories.
         let parent = layout::partitions_directory(&self.env.directory, id.stream, id.topic);
         let mut above = Some(parent.as_path());
         while let Some(directory) = above.filter(|above| above.starts_with(&self.env.directory)) {
@@ -514,7 +515,7 @@ impl Log {
     }
 }
 
-/// Creates a directory and those above it, durably.
+/// Creates a directory and its parents, durably.
 fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let is_missing = |path: &&Path| storage.identity(path).is_err_and(|error| error.is_not_found());
     let missing: Vec<&Path> = directory

@@ -96,7 +96,7 @@ pub(super) fn open_env(
     let last = LastOpening::read(&**storage, &directory)?;
     let is_same_boot = last.is_same_boot(&opening);
     let name = shared_name(storage.identity(&directory)?);
-    // Of a copy, it is the original's.
+    // In a copy of a log's directory, it belongs to the original.
     let left = last.shared_memory.filter(|left| left.ends_with(&name));
     if is_same_boot && left != opening.shared_memory {
         check_left_memory(left.as_deref(), id, &directory)?;
@@ -128,10 +128,10 @@ pub(super) fn open_env(
     })
 }
 
-/// Refuses to go on without batches that were acknowledged, and would be mixed up with later ones.
+/// Fails if acknowledged batches were left elsewhere: they would be mixed up with later ones.
 fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
     let Some(path) = left else { return Ok(()) };
-    // What cannot be opened is gone, as it is for a container that was restarted.
+    // A directory that cannot be opened no longer exists, as after a restart of a container.
     let Ok(left) = PosixSharedMemory::open(path) else { return Ok(()) };
     if Survivors::read(&left, log)?.has_batches() {
         return Err(Error::invalid(format!(

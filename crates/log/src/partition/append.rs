@@ -31,9 +31,9 @@ impl Partition {
     /// only persisted appends, once they are persisted.
     ///
     /// # Errors
-    /// Full, where there is no room at this moment: nothing was appended, and
-    /// [`Self::try_append_or`] notifies the caller when to try again. Invalid argument, for a batch
-    /// that is damaged or too large. No space or I/O, where an earlier persist failed.
+    /// Full, where there is no room now: nothing was appended, and [`Self::try_append_or`] notifies
+    /// the caller when to try again. Invalid argument, for a batch that is damaged or too large. No
+    /// space or I/O, where an earlier persist failed.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         self.try_append_verified(&self.verify(batch)?)
     }
@@ -67,7 +67,7 @@ impl Partition {
         Ok(Appended { base_offset: taken.base_offset, timestamp_us: taken.timestamp_us, ticket })
     }
 
-    /// Lets others give back memory, where memory is what an append lacks.
+    /// Makes other partitions release memory, if that is what an append lacks.
     fn make_room_soon(&self) {
         if !self.env.memory.is_tight() {
             return;
@@ -96,7 +96,7 @@ impl Partition {
 
     /// Tries to append a batch of [`Self::verify`]. Where there is no room, nothing is appended,
     /// and `wake` is called once there may be room. It may be called while the log holds locks, so
-    /// it must not call the log, only notify somebody who does.
+    /// it must not call the log, but only notify another thread that does.
     ///
     /// # Errors
     /// As [`Self::try_append`].

@@ -47,7 +47,7 @@ pub(super) enum What {
 }
 
 impl Command {
-    /// Creates a command that nobody waits for.
+    /// Creates a command without a waiter.
     pub(super) fn unattended(what: What) -> Self {
         Self { what, persist_failed: false, signal: Signal::new() }
     }
@@ -175,8 +175,8 @@ impl Partition {
         self.submit(What::DeleteSegments { count, below })
     }
 
-    /// Removes segments that are expired, or exceed the partition's size, as the topic's options
-    /// say.
+    /// Removes segments that are expired or exceed the partition's size, according to the topic's
+    /// options.
     pub fn retain(&self) -> Ticket {
         self.submit(What::Retain)
     }
@@ -281,8 +281,7 @@ impl Partition {
             }
             return Err(error);
         }
-        // A crash here is safe: the catalog no longer names the old directory, which is removed.
-        // Regions that cannot be removed go when the log is opened next.
+        // Regions that cannot be removed are removed when the log is opened next.
         let _ = self.remove_survivors(files);
         *files = Files::default();
         {
@@ -305,7 +304,8 @@ impl Partition {
         Ok(())
     }
 
-    /// Removes an incarnation's files. Files that cannot be removed go when the log is opened next.
+    /// Removes an incarnation's files. Files that cannot be removed are removed when the log is
+    /// opened next.
     fn remove_directory(&self, incarnation: u64) {
         layout::remove_incarnation(&*self.env.storage, &self.directory(incarnation));
     }
@@ -343,8 +343,8 @@ impl Partition {
         }
         self.forget_from(&snapshot, stay, offset);
         let removed = self.remove_from(files, &snapshot, stay, last.map(|last| (&**last, cut)));
-        // Some of the files are there and some are not: the next open finds a truncated partition,
-        // which must not have grown meanwhile.
+        // Only some of the files exist: the next open finds a truncated partition, which must not
+        // have grown meanwhile.
         removed.inspect_err(|error| self.owner.lock().fail(error))
     }
 

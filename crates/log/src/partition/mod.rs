@@ -103,7 +103,7 @@ struct Files {
     writer: Option<SegmentWriter>,
     /// Sealed segments that may be worth rewriting.
     padded: Vec<Arc<Segment>>,
-    /// The rewriting under way.
+    /// The rewriting in progress.
     rewriting: Option<Box<dense::Rewriting>>,
     /// Files that are no longer used and not yet removed.
     unused: Vec<PathBuf>,
@@ -147,7 +147,7 @@ enum Step {
     Command(Command),
     Space,
     Rewrite,
-    /// Gives back the memory and the preallocated space of an idle partition.
+    /// Releases the memory and the preallocated space of an idle partition.
     Release,
     Idle,
 }
@@ -307,7 +307,7 @@ impl Partition {
     /// Queues the partition if something is due.
     pub(crate) fn wake(&self) {
         if self.env.memory.is_refused() {
-            // The system may have memory again, which nobody announces.
+            // The system may have memory again, which it does not announce.
             self.env.room.changed();
         }
         let mut owner = self.owner.lock();
@@ -444,7 +444,7 @@ impl Partition {
         self.owner.lock().wants_space = wants_more;
     }
 
-    /// Gives back the chunks and the preallocated space of an idle partition: a thousand of them
+    /// Releases the chunks and the preallocated space of an idle partition: a thousand of them
     /// must not take what active ones need.
     fn release(&self, files: &mut Files) {
         let is_idle = {

@@ -95,7 +95,7 @@ impl Wanted {
         self.count == 0 || self.bytes == 0
     }
 
-    /// Notes that a batch, or part of one, was added.
+    /// Records that a batch, or part of one, was added.
     fn took(&mut self, first_offset: u64, count: u32, bytes: usize) {
         if self.polled.count == 0 {
             self.polled.first_offset = first_offset;
@@ -204,7 +204,7 @@ impl Partition {
         Ok(Some(wanted.polled))
     }
 
-    /// Reads batches from the segment of the wanted offset. What precedes an error is polled.
+    /// Reads batches from the segment of the wanted offset. Batches before an error are included.
     fn poll_segment(&self, snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> Result<()> {
         let offset = wanted.offset;
         let (segment, segment_end) = segment_of(snapshot, offset, end)?;

@@ -387,7 +387,7 @@ fn resume(
 }
 
 impl Partition {
-    /// Tries again to append the batches that a dead process left in shared memory.
+    /// Retries to append the batches that a dead process left in shared memory.
     pub(super) fn retry_survivors(&self) {
         let mut files = self.files.lock();
         let mut recovered = Recovered::default();

@@ -33,7 +33,8 @@ pub(crate) struct Cursors {
 }
 
 impl Cursors {
-    /// Keeps only as many cursors as leave most of the read-ahead memory to scans under way.
+    /// Creates a set that keeps only as many cursors as leave most of the read-ahead memory to
+    /// active scans.
     pub(crate) fn new(read_ahead_bytes_max: usize) -> Self {
         let kept_max = (read_ahead_bytes_max / BYTES_PER_CURSOR).min(KEPT_MAX);
         Self { kept_max, kept: Mutex::default() }

@@ -2,8 +2,7 @@
 //!
 //! # Order
 //!
-//! 1. The batches are copied into a new file under a temporary name, past the page cache, and
-//!    synced.
+//! 1. The batches are copied into a new file under a temporary name, with direct I/O, and synced.
 //! 2. The owner renames it to the name of the next generation and syncs the directory: from here on
 //!    it is the segment, and the old file is obsolete.
 //! 3. The new segment is published, log and index together. Readers that pinned the old one
@@ -142,7 +141,7 @@ impl Rewriting {
         Ok(true)
     }
 
-    /// Gives up, and removes the copy.
+    /// Abandons the rewriting, and removes the copy.
     pub(crate) fn abandon(self: Box<Self>, env: &Env) {
         let Self { rewritten, writer, .. } = *self;
         drop(writer);

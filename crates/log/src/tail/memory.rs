@@ -369,7 +369,7 @@ impl State {
     }
 }
 
-/// Takes back the memory of one chunk.
+/// Receives the memory of one chunk when it is released.
 struct Source {
     memory: Arc<TailMemory>,
     kind: MemoryKind,

@@ -29,7 +29,7 @@ pub(crate) fn automatic_limit(memory: Option<u64>) -> usize {
     limit as usize
 }
 
-/// Sizes the cache in a thread of its own until it is ended.
+/// Sizes the cache in a separate thread until it is ended.
 #[derive(Debug, Default)]
 pub(crate) struct Tuner {
     is_ended: Mutex<bool>,
@@ -37,7 +37,7 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
-    /// Decides again and again how much recent data is kept.
+    /// Repeatedly decides how much recent data is kept.
     pub(crate) fn work(&self, tails: &Arc<TailMemory>, memory: &Memory) {
         tails.set_target(FIRST_TARGET);
         let (mut sizing, mut decided, mut pause) = (Sizing::default(), Instant::now(), LOOK);

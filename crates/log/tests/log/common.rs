@@ -1,5 +1,5 @@
-//! What the tests of the log share: logs on a simulated disk, batches, and what a partition should
-//! have.
+//! Helpers of the log's tests: logs on a simulated disk, batches, and the expected contents of a
+//! partition.
 
 use std::collections::VecDeque;
 use std::path::Path;

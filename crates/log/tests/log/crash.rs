@@ -1,12 +1,12 @@
-//! What power cuts, the death of the process and failing calls leave of a log.
+//! The state of a log after power cuts, the death of the process and failing calls.
 //!
-//! Random work is done on several partitions at once: appends, purges, truncations, deleted
-//! segments, retention, flushes, offsets, reopening. Then everything that a crash before any call
-//! may leave is opened, and must be a state that the durability of its topic allows:
+//! Random work runs on several partitions at once: appends, purges, truncations, deleted segments,
+//! retention, flushes, offsets, reopening. Then every state that a crash before any call may leave
+//! is opened, and must be one that the durability of its topic allows:
 //!
-//! - What was acknowledged is there, as far as the topic promised; what was not may be.
-//! - Messages are there in order, without gap or duplicate.
-//! - Nothing that was purged, truncated or deleted before the crash is there.
+//! - Acknowledged messages exist, as far as the topic guarantees; others may exist.
+//! - Messages are in order, without gap or duplicate.
+//! - Nothing that was purged, truncated or deleted before the crash exists.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Damaged, cut, missing and copied files: clear errors, and other partitions go on.
+//! Damaged, truncated, missing and copied files: clear errors, and other partitions continue.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,6 +1,5 @@
-//! What is durable when a call returns, one guarantee at a time, with a power cut right after it;
-//! and recovery from a process that died before it synced, when the next process relies on its
-//! files.
+//! The durability guarantees of calls, one at a time, with a power cut right after each; and
+//! recovery from a process that died before it synced, when the next process relies on its files.
 
 use std::path::Path;
 use std::sync::Arc;

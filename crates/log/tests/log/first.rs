@@ -1,4 +1,4 @@
-//! The log as its users first see it: on a real disk, with its threads.
+//! The log as a new user sees it: on a real disk, with its threads.
 
 use crate::common::{Machine, batch, messages, read_all, topic};
 use tailwater_log::{

@@ -1,8 +1,8 @@
-//! A device that holds a write: what goes on beside it, and what must not be touched meanwhile.
+//! A device that delays a write: what continues meanwhile, and what must not be touched.
 //!
-//! The lessons of others' logs, each with its test: appends and polls go on; a buffer that the
-//! device has is never written again; what queues up behind a write goes with the next one; a flush
-//! sees what is pending, even where chunks were exchanged meanwhile; nothing overtakes.
+//! The lessons of other logs, each with its test: appends and polls continue; a buffer in flight is
+//! never written to; appends that queue up behind a write go with the next one; a flush covers what
+//! is pending, even if chunks were exchanged meanwhile; nothing overtakes.
 
 use std::io::IoSlice;
 use std::path::Path;

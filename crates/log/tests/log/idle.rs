@@ -1,4 +1,4 @@
-//! Partitions that nobody uses: they hold no memory of tails and no preallocated space.
+//! Idle partitions: they hold no memory of tails and no preallocated space.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Interleavings of a partition's commands, drawn by the model checker shuttle: each run decides
-//! anew at every lock, atomic and condition variable which thread goes on.
+//! Interleavings of a partition's commands, drawn by the model checker shuttle: each run chooses at
+//! every lock, atomic and condition variable which thread continues.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p tailwater-log --test log --target-dir target/shuttle`
 use std::sync::Arc;

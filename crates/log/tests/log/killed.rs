@@ -1,5 +1,5 @@
-//! A process that is killed while it appends, purges and removes segments: nothing is lost that was
-//! acknowledged, and nothing that was purged is there again.
+//! A process that is killed while it appends, purges and removes segments: nothing acknowledged is
+//! lost, and nothing purged reappears.
 
 use std::time::Duration;
 

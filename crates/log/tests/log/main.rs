@@ -1,4 +1,5 @@
-//! The message log: as its users see it, against models, in crashes, beside failures and damage.
+//! Tests of the message log: as seen by its users, against models, in crashes, and with failures
+//! and damage.
 
 mod common;
 

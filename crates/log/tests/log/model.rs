@@ -1,4 +1,4 @@
-//! A partition against a model, under random commands, on a simulated disk, in one thread.
+//! A partition compared with a model, under random commands, on a simulated disk, in one thread.
 
 use crate::common::{Machine, Model, batch, check, messages, topic};
 use tailwater_log::{Durability, ErrorKind, Log, PartialBlocks, Strategy, TopicId};

@@ -1,4 +1,4 @@
-//! Commands and partitions that meet: reused ids, rewriting, closing.
+//! Interactions of commands and partitions: reused ids, rewriting, closing.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, Weak};

@@ -1,5 +1,5 @@
-//! What becomes of a block that a group does not fill, byte by byte: the eight scenarios of the
-//! seed for carried blocks, and the same for padded ones.
+//! The handling of a block that a group does not fill, byte by byte: eight scenarios for carried
+//! blocks, and the same for padded ones.
 
 use std::sync::Arc;
 

@@ -1,10 +1,9 @@
 //! The power is cut while a process appends, purges and removes segments, on a real filesystem:
-//! what a topic of durability `disk` acknowledged is found.
+//! everything that a topic of durability `disk` acknowledged is found.
 //!
-//! The filesystem is on a disk that forgets what was not flushed
-//! (`tailwater_testkit::volatile_disk`), which needs root, FUSE, a loop device and the filesystem's
-//! tools; where they are missing the test says so. `TAILWATER_ROUNDS` is the number of disks for
-//! each filesystem.
+//! The filesystem is on a disk that loses unflushed writes (`tailwater_testkit::volatile_disk`),
+//! which needs root, FUSE, a loop device and the filesystem's tools; without them the test reports
+//! that. `TAILWATER_ROUNDS` is the number of disks for each filesystem.
 
 use tailwater_log::Durability;
 use tailwater_testkit::filesystem::say;

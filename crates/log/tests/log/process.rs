@@ -1,5 +1,5 @@
-//! Another process that appends to a log until it is killed or loses its disk, and one that looks
-//! at what is left. Both are this test program, told by an environment variable what to do.
+//! A process that appends to a log until it is killed or loses its disk, and one that reads the
+//! remaining state. Both are this test program, directed by an environment variable.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;

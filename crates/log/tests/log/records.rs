@@ -1,4 +1,4 @@
-//! The application's records after a power cut: beside the streams and topics that they belong to,
+//! The application's records after a power cut, with the streams and topics that they belong to,
 //! and the messages that were acknowledged meanwhile.
 
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
-//! How many consumers have stored offsets in a partition.
+//! Limits the number of consumers with stored offsets in a partition.
 //!
-//! A consumer is a name that a client makes up, and its offset is kept until somebody deletes it.
-//! So that clients cannot fill the memory with names, each partition has a bound; it does not
-//! count groups, which have a bound of their own.
+//! A client may use any name as a consumer, and its offset is kept until it is deleted. To keep
+//! clients from filling the memory with names, each partition has a limit. Groups are not counted;
+//! they have their own limit.
 
 use std::collections::HashMap;
 
@@ -11,24 +11,25 @@ use tailwater_log::{CatalogSnapshot, Consumer, Log, PartitionId, Ticket};
 
 use crate::status::Status;
 
-/// The bound, and the number of each partition's consumers.
+/// The limit, and the number of each partition's consumers.
 #[derive(Debug)]
 pub(crate) struct Consumers {
     /// Maximum number of consumers of one partition.
     consumers_max: usize,
-    /// Counted when a partition's first new consumer comes. Held while one is added or removed.
+    /// Counted when the first new consumer of a partition appears. Locked while a consumer is added
+    /// or removed.
     counts: Mutex<HashMap<PartitionId, Count>>,
 }
 
 #[derive(Debug)]
 struct Count {
-    /// Incarnation of the partition: a purge forgets its consumers.
+    /// Incarnation of the partition: a purge removes its consumers.
     incarnation: u64,
     consumers: usize,
 }
 
 impl Consumers {
-    /// A bound on the consumers of one partition.
+    /// Creates a limit on the consumers of one partition.
     pub(crate) fn new(consumers_max: usize) -> Self {
         Self { consumers_max, counts: Mutex::default() }
     }
@@ -79,7 +80,7 @@ impl Consumers {
         Ok(deleted)
     }
 
-    /// Forgets partitions that are not there any more.
+    /// Forgets partitions that no longer exist.
     pub(crate) fn retain(&self, catalog: &CatalogSnapshot) {
         let is_there = |id: &PartitionId| {
             catalog.topic(id.topic()).is_some_and(|it| it.partitions.contains_key(&id.partition))
@@ -87,7 +88,7 @@ impl Consumers {
         self.counts.lock().retain(|id, _| is_there(id));
     }
 
-    /// Returns a partition's count, counted anew for another incarnation.
+    /// Returns a partition's count, which is recounted for a new incarnation.
     fn count<'a>(
         counts: &'a mut HashMap<PartitionId, Count>,
         log: &Log,

@@ -1,4 +1,4 @@
-//! Consumer groups: reading, creating and deleting them, and being a member.
+//! Commands of consumer groups: reading, creating, deleting, and membership.
 
 use iggy_binary_protocol::requests::consumer_groups::{
     CreateConsumerGroupRequest, DeleteConsumerGroupRequest, GetConsumerGroupRequest,
@@ -18,7 +18,7 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Returns a group with its members; nothing where there is no such group.
+/// Returns a group with its members; an empty body if there is no such group.
 pub(super) fn get_group(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetConsumerGroupRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &get.stream_id, &get.topic_id)?;
@@ -77,8 +77,8 @@ pub(super) fn leave_group(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// Returns the partitions that the session may poll as a member of a group; nothing if it is no
-/// member, which includes a stream, topic or group that does not exist.
+/// Returns the partitions that the session may poll as a member of a group; an empty body if it is
+/// no member, or the stream, topic or group does not exist.
 pub(super) fn sync_group(state: &State, request: &Request<'_>) -> Outcome {
     let sync = SyncConsumerGroupRequest::decode_from(request.body)?;
     let Ok(topic) = resolve::topic(state, &sync.stream_id, &sync.topic_id) else {

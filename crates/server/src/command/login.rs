@@ -19,7 +19,7 @@ use crate::users::LoginError;
 /// Logs a client in, by password or token, and binds its session.
 ///
 /// # Errors
-/// The reason of the eviction that the client is sent; the connection may try again.
+/// The reason of the eviction that is sent to the client; the connection may try again.
 pub(crate) async fn login(
     state: &Arc<State>,
     session: &Arc<Session>,
@@ -29,7 +29,7 @@ pub(crate) async fn login(
     let malformed = |_| EvictionReason::MalformedLogin;
     let (version, prefix_bytes) = ClientVersionInfo::decode(body).map_err(malformed)?;
     if !is_protocol_compatible(version.protocol_version) {
-        // Everybody can have as many of these lines as they like.
+        // At debug level, because clients without a login can cause any number of these lines.
         state.metrics.refused("protocol_version");
         debug!(
             address = %session.address,
@@ -67,7 +67,7 @@ pub(crate) async fn login(
         debug!(address = %session.address, user, sdk, "login refused: another user has its client");
     })?;
     if before.is_some_and(|before| before.client != head.client || before.user != user) {
-        // What the session was a member of was somebody else's.
+        // The memberships belonged to another client.
         state.groups.leave_all(session.id);
     }
     info!(address = %session.address, session = session.id.0, user, sdk, "logged in");
@@ -81,7 +81,7 @@ pub(crate) async fn login(
     Ok(response.to_bytes().to_vec())
 }
 
-/// What a client logs in with.
+/// The credentials of a login.
 enum Credentials {
     Password(LoginRegisterRequest),
     Token(LoginRegisterWithPatRequest),

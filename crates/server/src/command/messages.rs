@@ -29,13 +29,13 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Longest time that a send waits for room before its client is told to repeat it. Clients give up
+/// Maximum time that a send waits for room before its client is asked to repeat it. Clients give up
 /// after 30 s.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time after which a send that waits for room gives way to others that wait for its memory.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Room that is reserved for a poll before it reads, in bytes: what the log returns at most, where
-/// no batch is larger.
+/// Room that is reserved for a poll before it reads, in bytes: the most that the log returns,
+/// unless a batch is larger.
 const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
 /// The partition in a reply to a group's member that must synchronize before it polls again.
 const SYNCHRONIZE: u32 = u32::MAX;
@@ -54,7 +54,7 @@ pub(crate) struct Balancer {
 }
 
 impl Balancer {
-    /// Returns which one of `count` partitions is next.
+    /// Returns the index of the next one of `count` partitions.
     fn next(&self, topic: TopicId, count: usize) -> usize {
         let turn = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed) % count.max(1);
         let counters = self.next.read().unwrap_or_else(PoisonError::into_inner);
@@ -66,7 +66,7 @@ impl Balancer {
         turn(counters.entry(topic).or_default())
     }
 
-    /// Forgets topics that are not there any more.
+    /// Forgets topics that no longer exist.
     pub(crate) fn retain(&self, catalog: &CatalogSnapshot) {
         let mut counters = self.next.write().unwrap_or_else(PoisonError::into_inner);
         counters.retain(|topic, _| catalog.topic(*topic).is_some());
@@ -94,7 +94,7 @@ pub(super) async fn send(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     Ok(response.to_bytes().to_vec())
 }
 
-/// Splits a body into what says where the batch goes, and the batch.
+/// Splits a body into the metadata with the batch's target, and the batch.
 fn split(body: &[u8]) -> Result<(&[u8], &[u8]), Status> {
     let (length, rest) = body.split_first_chunk::<4>().ok_or(Status::INVALID_COMMAND)?;
     let length = u32::from_le_bytes(*length) as usize;
@@ -121,9 +121,9 @@ fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<Parti
     Ok(topic.partition(*id))
 }
 
-/// Appends a batch, waits until it is acknowledged, and returns its first offset. Where there is no
-/// room, the reply waits, unless others wait for the memory that the batch takes: a partition that
-/// is stuck must not fill it.
+/// Appends a batch, waits until it is acknowledged, and returns its first offset. If there is no
+/// room, the reply waits, unless other requests need the memory that the batch takes: a stuck
+/// partition must not fill it.
 async fn append(partition: &Partition, batch: &[u8], memory: Option<&Room>) -> Result<u64, Status> {
     let batch = partition.verify(batch).map_err(|error| append_status(partition, &error))?;
     let wait = async {
@@ -204,7 +204,7 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
     }
 }
 
-/// What a poll read, and the memory that is reserved for it.
+/// The result of a poll's read, and the memory that is reserved for it.
 #[derive(Default)]
 struct Read {
     polled: Polled,
@@ -227,7 +227,7 @@ fn polled_body(partition: u32, read: Read) -> Body {
     Body { content: Content::Polled { header, polled }, room }
 }
 
-/// Returns where a poll begins.
+/// Returns the start of a poll.
 fn strategy(
     state: &State,
     id: PartitionId,
@@ -252,9 +252,9 @@ fn strategy(
 
 /// Reads messages, once there is room for them.
 ///
-/// There must be room before they are read, because a reply that waits for it would keep the
-/// messages in memory. How many bytes a poll reads is known only then: where a batch is larger
-/// than what was reserved, and there is no more room at once, it is read again.
+/// Room is reserved before they are read, because a reply that waits for room would keep the
+/// messages in memory. The size of a poll is known only afterwards: if a batch exceeds the reserved
+/// room, and no more room is free at once, it is read again later.
 async fn read(
     state: &State,
     id: PartitionId,
@@ -308,7 +308,7 @@ async fn read_once(
     })
 }
 
-/// Persists what a partition has.
+/// Persists the messages of a partition.
 pub(super) async fn flush(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     let flush = FlushUnsavedBufferRequest::decode_from(request.body)?;
     let id = resolve::partition(state, &flush.stream_id, &flush.topic_id, flush.partition_id)?;

@@ -1,9 +1,9 @@
 //! The commands of the protocol: one handler each.
 //!
-//! A handler takes the request's body and returns the reply's, or a status. What is answered from
-//! memory runs on the connection's task; what waits for a disk or hashes a password runs on a
-//! thread that may block. Every handler checks the user's permission itself, once it knows what
-//! the request is about.
+//! A handler takes the request's body and returns the reply's, or a status. Commands that need only
+//! memory run on the connection's task; those that wait for a disk or hash a password run on a
+//! thread that may block. Every handler checks the user's permission itself, once it knows the
+//! subject of the request.
 
 mod consumers;
 mod groups;
@@ -44,7 +44,7 @@ pub(crate) struct Request<'a> {
     pub(crate) user: u32,
     /// The body, without the header.
     pub(crate) body: &'a [u8],
-    /// The memory that the body takes; none where it is not counted.
+    /// The memory that the body takes; `None` if it is not counted.
     pub(crate) room: Option<&'a Room>,
 }
 
@@ -89,7 +89,7 @@ impl From<Vec<u8>> for Body {
 }
 
 impl Body {
-    /// Returns its bytes; none of a poll's, which is never remembered.
+    /// Returns its bytes; empty for a poll, which is never remembered.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.content {
             Content::Bytes(bytes) => bytes,
@@ -107,7 +107,7 @@ impl Content {
         }
     }
 
-    /// Returns whether it keeps memory of the log's tail from being used again.
+    /// Returns whether it pins memory of the log's tail.
     pub(crate) fn is_in_tail(&self) -> bool {
         match self {
             Self::Bytes(_) => false,
@@ -131,7 +131,7 @@ impl Content {
 
 /// Name and version of this server, as clients see it.
 const VERSION: &str = concat!("tailwater-", env!("CARGO_PKG_VERSION"));
-/// Room that is reserved before a reply is made that may be large, in bytes.
+/// Room that is reserved before a potentially large reply is built, in bytes.
 const BULKY_BYTES: usize = 1 << 20;
 
 /// A handler that is called with a request.
@@ -151,15 +151,15 @@ enum Command {
     Flush,
     /// Checks a password, and hashes another.
     ChangePassword,
-    /// Stores how far a consumer has come.
+    /// Stores a consumer's offset.
     StoreOffset,
-    /// Forgets how far a consumer has come.
+    /// Deletes a consumer's offset.
     DeleteOffset,
-    /// Only a cluster can answer it.
+    /// Supported only by a cluster.
     Cluster,
 }
 
-/// Returns how a command is executed; none for a code that is no command.
+/// Returns how a command is executed; `None` for a code that is no command.
 fn command(code: u32) -> Option<Command> {
     use Command::{Blocking, Quick};
 
@@ -217,8 +217,8 @@ fn command(code: u32) -> Option<Command> {
     })
 }
 
-/// Returns whether replies to a command may be large, so that there must be room before they are
-/// made. A poll sees to that itself.
+/// Returns whether replies to a command may be large, so that room must be reserved before they are
+/// built. A poll does that itself.
 fn is_bulky(code: u32) -> bool {
     matches!(
         code,
@@ -291,20 +291,20 @@ async fn complete(ticket: Ticket) -> Result<(), Error> {
     }
     let (sender, receiver) = tokio::sync::oneshot::channel();
     ticket.on_complete(move |outcome| {
-        // Who waits for it may be gone.
+        // The receiver may be gone.
         let _ = sender.send(outcome);
     });
     let ended = || Err(Error::new(ErrorKind::Closed, "the log was closed"));
     receiver.await.unwrap_or_else(|_| ended())
 }
 
-/// Returns a number as it goes into a reply.
+/// Returns a number as encoded in a reply.
 fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Returns the status of a change that the storage refused, and logs the error: a client is told
-/// no file names.
+/// Returns the status of a change that the storage refused, and logs the error: clients do not get
+/// file names.
 fn storage_status(error: &Error) -> Status {
     tracing::warn!(%error, "request failed");
     Status::from(error.clone())

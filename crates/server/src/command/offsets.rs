@@ -1,4 +1,4 @@
-//! How far consumers and groups have come.
+//! Commands of consumers' and groups' offsets.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Returns how far a consumer has come; nothing where it stored nothing.
+/// Returns a consumer's offset; an empty body if it stored none.
 pub(super) fn get(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetConsumerOffsetRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &get.stream_id, &get.topic_id)?;
@@ -35,7 +35,7 @@ pub(super) fn get(state: &State, request: &Request<'_>) -> Outcome {
     Ok(response.to_bytes().to_vec())
 }
 
-/// Returns whom a request is about; none for a group that does not exist.
+/// Returns the consumer that a request names; `None` for a group that does not exist.
 fn consumer(
     state: &State,
     topic: TopicId,
@@ -48,7 +48,7 @@ fn consumer(
     }
 }
 
-/// Stores how far a consumer has come.
+/// Stores a consumer's offset.
 pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     let store = StoreConsumerOffsetRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &store.stream_id, &store.topic_id)?;
@@ -76,7 +76,7 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     Ok(Vec::new())
 }
 
-/// Keeps how far a consumer has come; the ticket says when it is as durable as the topic asks.
+/// Stores a consumer's offset; the ticket completes when it is as durable as the topic requires.
 pub(super) fn keep(
     state: &State,
     id: PartitionId,
@@ -94,7 +94,7 @@ pub(super) fn keep(
     })
 }
 
-/// Forgets how far a consumer has come.
+/// Deletes a consumer's offset.
 pub(super) async fn delete(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     let delete = DeleteConsumerOffsetRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;

@@ -1,4 +1,4 @@
-//! Options of topics: what clients set with a topic, and how the log goes by it.
+//! Options of topics: what clients set with a topic, and how the log applies it.
 //!
 //! An option travels as a key with a typed value. A topic keeps the value of every option as it was
 //! resolved when the topic was created, with the keys that the client set itself.
@@ -34,9 +34,9 @@ const UINT64: u8 = 12;
 
 /// The value that means no bound and no expiry.
 const UNLIMITED: u64 = u64::MAX;
-/// Largest number of unpersisted messages that begins a persist.
+/// Upper bound of the option `messages_required_to_save`.
 const MESSAGES_REQUIRED_MAX: u32 = 16 << 20;
-/// Largest number of unpersisted bytes that begins a persist.
+/// Upper bound of the option `size_of_messages_required_to_save`, in bytes.
 const BYTES_REQUIRED_MAX: u64 = 1 << 30;
 
 /// An option of topics.
@@ -112,7 +112,7 @@ const KEYS: &[(Key, &str, u8, &str)] = &[
     ),
 ];
 
-/// An older name of the durability: a truth value, true for a power cut.
+/// An older option for the durability: a boolean, true for a power cut.
 const ENFORCE_FSYNC: &[u8] = b"enforce_fsync";
 
 /// Options that may be changed after the topic was created.
@@ -252,8 +252,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the options that the log goes by. The bound on a topic's size is shared equally by
-    /// its partitions.
+    /// Returns the options for the log. The bound on a topic's size is divided equally among its
+    /// partitions.
     pub(super) fn to_log(&self, config: &Config, partitions: usize) -> TopicOptions {
         let defaults = &config.topics;
         let bounded = |value: u64| (value != UNLIMITED && config.is_retention_on).then_some(value);
@@ -273,8 +273,8 @@ impl Settings {
         }
     }
 
-    /// Returns the settings that a topic keeps. A topic that the server did not create has those
-    /// that its options in the log say.
+    /// Returns the stored settings of a topic. Those of a topic that the server did not create are
+    /// derived from its options in the log.
     pub(super) fn of(options: &TopicOptions, defaults: &TopicDefaults) -> Self {
         serde_json::from_str(&options.attributes).unwrap_or_else(|_| Self {
             durability: options.durability,
@@ -320,8 +320,8 @@ impl Settings {
     }
 }
 
-/// Returns the options of a topic that is imported with so many partitions: those that the source
-/// says of it, and otherwise defaults.
+/// Returns the options of a topic that is imported with `partitions` partitions: those that the
+/// source reports, and otherwise defaults.
 pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOptions {
     let config = Config::default();
     let mut settings = Settings::defaults(&config.topics);
@@ -338,7 +338,7 @@ pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOpt
     settings.to_log(&config, partitions as usize)
 }
 
-/// Has topics go by the configuration where it has changed since they were created: whether
+/// Applies the configuration to topics where it has changed since they were created: whether
 /// messages are removed by age and size.
 ///
 /// # Errors
@@ -386,7 +386,7 @@ pub(super) fn describe(state: &State, request: &Request<'_>) -> Outcome {
     Ok(DescribeOptionsResponse { entries }.to_bytes().to_vec())
 }
 
-/// Refuses options of what has none: streams and users.
+/// Rejects options for streams and users, which have none.
 ///
 /// # Errors
 /// Unsupported key, where there is one.
@@ -407,7 +407,7 @@ fn non_zero(value: u64) -> Option<u64> {
     (value != 0).then_some(value)
 }
 
-/// A number, or text that `parse` understands.
+/// Returns a number, or the value of text by `parse`.
 fn number(
     entry: &WireUserHeaderEntry<'_>,
     parse: impl Fn(&str) -> Option<u64>,
@@ -475,7 +475,7 @@ fn size_bytes(text: &str) -> Option<u64> {
     from_bound(config::parse_bound(text, config::parse_size)?)
 }
 
-/// Returns a bound as it travels: 0 is the server's default.
+/// Decodes a bound on the wire: 0 is the server's default.
 fn from_bound(bound: Bound<u64>) -> Option<u64> {
     Some(match bound {
         Bound::Default => 0,

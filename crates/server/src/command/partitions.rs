@@ -50,7 +50,7 @@ pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome
     Ok(Vec::new())
 }
 
-/// Has groups and options follow a change of a topic's partitions. The caller holds the lock on
+/// Updates groups and options after a change of a topic's partitions. The caller holds the lock on
 /// changes.
 fn changed(state: &State, id: TopicId) -> Result<(), Status> {
     let catalog = state.log.catalog();
@@ -65,14 +65,15 @@ fn changed(state: &State, id: TopicId) -> Result<(), Status> {
     Ok(())
 }
 
-/// Deletes the oldest segments of a partition, none that a consumer or group has still to read.
+/// Deletes the oldest segments of a partition, except those that a consumer or group has still to
+/// read.
 pub(super) fn delete_segments(state: &State, request: &Request<'_>) -> Outcome {
     let delete = DeleteSegmentsRequest::decode_from(request.body)?;
     let id = resolve::partition(state, &delete.stream_id, &delete.topic_id, delete.partition_id)?;
     state.users.authorize(request.user, Action::DeleteSegments(id.topic()))?;
     let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
     let offsets = state.log.offsets(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
-    // The stored offset is the last one that its consumer is done with.
+    // The stored offset is the last one that its consumer has processed.
     let read = offsets.iter().map(|(_, offset)| offset.saturating_add(1)).min();
     let count = delete.segments_count as usize;
     let deleted = partition.delete_segments(count, read.unwrap_or(u64::MAX)).wait();

@@ -1,4 +1,4 @@
-//! Finding what a request names: by id or by name.
+//! Resolves the identifiers in requests: by id or by name.
 
 use iggy_binary_protocol::WireIdentifier;
 use tailwater_log::{CatalogSnapshot, Consumer, PartitionId, TopicId};
@@ -10,7 +10,7 @@ use crate::status::Status;
 /// Returns a stream's id.
 ///
 /// # Errors
-/// Not found, as Iggy has it for an id or a name.
+/// Not found, with Iggy's status for an id or a name.
 pub(crate) fn stream(state: &State, stream: &WireIdentifier) -> Result<u32, Status> {
     stream_in(&state.log.catalog(), stream)
 }
@@ -46,7 +46,7 @@ pub(crate) fn partition(
     Ok(id.partition(partition))
 }
 
-/// The same as [`stream`], in a catalog at hand.
+/// Resolves a stream as [`stream`] does, in a given catalog.
 pub(crate) fn stream_in(catalog: &CatalogSnapshot, stream: &WireIdentifier) -> Result<u32, Status> {
     match stream {
         WireIdentifier::Numeric(id) if catalog.streams().contains_key(id) => Ok(*id),
@@ -57,7 +57,7 @@ pub(crate) fn stream_in(catalog: &CatalogSnapshot, stream: &WireIdentifier) -> R
     }
 }
 
-/// The same as [`topic`], in a catalog at hand.
+/// Resolves a topic as [`topic`] does, in a given catalog.
 pub(crate) fn topic_in(
     catalog: &CatalogSnapshot,
     stream: &WireIdentifier,

@@ -16,7 +16,7 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Returns a stream with its topics; nothing where it does not exist.
+/// Returns a stream with its topics; an empty body if it does not exist.
 pub(super) fn get_stream(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetStreamRequest::decode_from(request.body)?;
     let catalog = state.log.catalog();
@@ -75,7 +75,7 @@ pub(super) fn create_stream(state: &State, request: &Request<'_>) -> Outcome {
     Ok(response.to_bytes().to_vec())
 }
 
-/// Gives a stream another name.
+/// Renames a stream.
 pub(super) fn update_stream(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdateStreamRequest::decode_from(request.body)?;
     let _changing = state.changing.lock();
@@ -95,7 +95,7 @@ pub(super) fn delete_stream(state: &State, request: &Request<'_>) -> Outcome {
     // Its id may be used again. A crash between the two changes leaves users with fewer rights.
     state.users.forget_stream(&state.log, id)?;
     state.log.delete_stream(id).map_err(|error| status(&error))?;
-    // Rights that were given meanwhile.
+    // Permissions that were granted meanwhile.
     state.users.forget_stream(&state.log, id)?;
     state.groups.stream_deleted(&state.log, id);
     state.forget_deleted();

@@ -31,15 +31,15 @@ const LEADER: u8 = 0;
 /// Its status.
 const HEALTHY: u8 = 0;
 
-/// What the processor usage of the process is measured against: the moment of the last request.
+/// Baseline of the process's processor usage: the last request.
 static PROBE: Mutex<Option<System>> = Mutex::new(None);
 
-/// Returns the client that asks.
+/// Returns the requesting client.
 pub(super) fn get_me(state: &State, request: &Request<'_>) -> Outcome {
     Ok(details(state, request.session).to_bytes().to_vec())
 }
 
-/// Returns a client; nothing where it is not connected.
+/// Returns a client; an empty body if it is not connected.
 pub(super) fn get_client(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetClientRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::GetClient)?;
@@ -190,8 +190,8 @@ impl Machine {
     }
 }
 
-/// Returns a zip file with what helps to diagnose a server: its statistics, configuration and
-/// streams. It has no messages and no secrets.
+/// Returns a zip file for diagnosis: the server's statistics, configuration and streams. It
+/// contains no messages and no secrets.
 pub(super) fn get_snapshot(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetSnapshotRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::GetSnapshot)?;

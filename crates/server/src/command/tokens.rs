@@ -1,4 +1,4 @@
-//! Commands 41-43: a user's own personal access tokens. They take no permission.
+//! Commands 41-43: a user's own personal access tokens. They require no permission.
 
 use iggy_binary_protocol::requests::personal_access_tokens::{
     CreatePersonalAccessTokenRequest, DeletePersonalAccessTokenRequest,

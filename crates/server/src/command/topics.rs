@@ -18,7 +18,7 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Returns a topic with its partitions; nothing where it does not exist.
+/// Returns a topic with its partitions; an empty body if it does not exist.
 pub(super) fn get_topic(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetTopicRequest::decode_from(request.body)?;
     let Ok(id) = resolve::topic(state, &get.stream_id, &get.topic_id) else {
@@ -43,7 +43,7 @@ pub(super) fn get_topics(state: &State, request: &Request<'_>) -> Outcome {
     Ok(response.to_bytes().to_vec())
 }
 
-/// Encodes a topic with its partitions; nothing where it does not exist.
+/// Encodes a topic with its partitions; an empty body if it does not exist.
 fn details(state: &State, id: TopicId) -> Outcome {
     let catalog = state.log.catalog();
     let Some(info) = catalog.topic(id) else { return Ok(Vec::new()) };
@@ -68,7 +68,7 @@ fn stats(state: &State, id: PartitionId) -> Option<PartitionStats> {
     state.log.partition(id).ok().map(|partition| partition.stats())
 }
 
-/// Returns the bytes of a partition, in segments and not yet there.
+/// Returns the bytes of a partition, including unpersisted ones.
 pub(super) fn size(stats: &PartitionStats) -> u64 {
     stats.bytes + stats.unpersisted_bytes
 }
@@ -85,7 +85,7 @@ pub(super) fn totals(state: &State, id: TopicId, info: &TopicInfo) -> (u64, u64)
     stats.fold((0, 0), |(bytes, count), stats| (bytes + size(&stats), count + messages(&stats)))
 }
 
-/// Returns what replies say of a topic.
+/// Returns a topic's header in replies.
 pub(super) fn header(state: &State, id: TopicId, info: &TopicInfo) -> Result<TopicHeader, Status> {
     let settings = Settings::of(&info.options, &state.config.topics);
     let (size_bytes, messages_count) = totals(state, id, info);
@@ -130,7 +130,7 @@ pub(super) fn create_topic(state: &State, request: &Request<'_>) -> Outcome {
     details(state, id)
 }
 
-/// Gives a topic another name and other options.
+/// Changes a topic's name and options.
 pub(super) fn update_topic(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdateTopicRequest::decode_from(request.body)?;
     let _changing = state.changing.lock();
@@ -156,7 +156,7 @@ pub(super) fn delete_topic(state: &State, request: &Request<'_>) -> Outcome {
     // Its id may be used again. A crash between the two changes leaves users with fewer rights.
     state.users.forget_topic(&state.log, id)?;
     state.log.delete_topic(id).map_err(|error| status(&error))?;
-    // Rights that were given meanwhile.
+    // Permissions that were granted meanwhile.
     state.users.forget_topic(&state.log, id)?;
     state.groups.topic_deleted(&state.log, id);
     state.forget_deleted();

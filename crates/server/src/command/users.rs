@@ -1,7 +1,7 @@
 //! Commands 31-37: users.
 //!
-//! Users may get themselves and change their own password; the rest takes a permission. As in Iggy,
-//! who may not read users is told of a user that it exists, by the refusal.
+//! Users may get themselves and change their own password; everything else requires a permission.
+//! As in Iggy, a refusal reveals that a user exists, even to those who may not read users.
 
 use std::sync::Arc;
 
@@ -88,7 +88,7 @@ pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// 36: replaces a user's permissions. They count from the next request of its sessions on.
+/// 36: replaces a user's permissions, from the next request of its sessions on.
 pub(crate) fn update_permissions(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdatePermissionsRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::UpdatePermissions)?;
@@ -109,7 +109,7 @@ pub(crate) async fn change_password(state: &Arc<State>, request: &Request<'_>) -
     let (current, new) = (&change.current_password, &change.new_password);
     let address = request.session.address.ip();
     let prepared = state.users.prepare_password(&target, current, new, address);
-    // Failed logins of its address may make it wait for long.
+    // After failed logins of its address the wait may be long.
     let prepared = timeout(state.config.limits.stall_timeout, prepared).await;
     let prepared = prepared.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
     let (state, by) = (Arc::clone(state), request.user);

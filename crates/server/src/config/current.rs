@@ -1,5 +1,5 @@
-//! `current_config.toml`: what a running server goes by, for people and for programs that look for
-//! its ports.
+//! `current_config.toml`: the configuration of a running server, for people and for programs that
+//! need its ports.
 //!
 //! The file is a configuration that can be loaded. It has no credentials, as no key has any.
 
@@ -21,7 +21,7 @@ const TEMPORARY_NAME: &str = "current_config.toml.tmp";
 /// Address of a transport that is off.
 const OFF: &str = "127.0.0.1:0";
 
-/// Writes the file, with the addresses that are listened on.
+/// Writes the file, with the addresses that the server listens on.
 ///
 /// # Errors
 /// Those of the system.
@@ -40,7 +40,7 @@ pub(crate) fn write_current(
     storage.sync_directory(&directory)
 }
 
-/// Removes the file, where it is there.
+/// Removes the file, if it exists.
 ///
 /// # Errors
 /// Those of the system.
@@ -242,7 +242,7 @@ fn io_mode(choice: IoModeChoice) -> &'static str {
     }
 }
 
-/// Returns the paths of a certificate and its key; empty where there are none.
+/// Returns the paths of a certificate and its key; empty if there are none.
 fn files(tls: Option<&Tls>) -> [Value; 2] {
     match tls {
         Some(Tls::Files { certificate, key }) => {

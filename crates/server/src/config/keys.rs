@@ -12,18 +12,18 @@ pub(super) struct Key {
 /// A section or key of Iggy's that is accepted without effect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ignored {
-    /// Its path; of a section, everything below it is accepted.
+    /// Its path; everything below a section is accepted.
     pub(super) path: &'static str,
     /// Why it has no effect.
     pub(super) reason: &'static str,
 }
 
-/// A key that Iggy's server had once, and that it refuses since it went elsewhere.
+/// A key of earlier versions of Iggy's server that is rejected because it was relocated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Relocated {
-    /// Its path; of a section, everything below it is refused.
+    /// Its path; everything below a section is rejected.
     pub(super) path: &'static str,
-    /// Where it went.
+    /// Where it was relocated to.
     pub(super) to: &'static str,
 }
 
@@ -137,7 +137,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     ignored("system.logging.rotation_check_interval", "sizes are checked at every write"),
 ];
 
-/// Switches of sections without effect that would promise something if they were on.
+/// Switches of sections without effect that must not be on, because they would promise something.
 pub(super) const REFUSED: &[(&str, &str)] = &[
     ("cluster.enabled", "this server is one node and cannot replicate"),
     ("system.encryption.enabled", "stored messages cannot be encrypted"),
@@ -162,7 +162,7 @@ pub(super) const RELOCATED: &[Relocated] = &[
 ];
 
 impl Relocated {
-    /// Returns a sentence that says where it went.
+    /// Returns a sentence with its new place.
     pub(super) fn message(self) -> String {
         match self.to {
             "" => "no longer exists: the feature that it configured was removed".to_owned(),
@@ -179,13 +179,13 @@ pub(super) const OTHER_VARIABLES: &[&str] = &[
     "IGGY_CONFIG_PATH",
     "IGGY_ROOT_USERNAME",
     "IGGY_ROOT_PASSWORD",
-    // Of `tailwater log import`.
+    // For `tailwater log import`.
     "IGGY_PASSWORD",
     "IGGY_CI_BUILD",
     "IGGY_SHARD_RUNTIME_CAPACITY",
 ];
 
-/// Beginnings of variables for other programs of Iggy's.
+/// Prefixes of variables for Iggy's other programs.
 pub(super) const OTHER_PREFIXES: &[&str] = &["IGGY_CONNECTORS_", "IGGY_MCP_", "IGGY_TEST_"];
 
 /// Returns the environment variable of a key.
@@ -193,7 +193,7 @@ pub(super) fn variable(path: &str) -> String {
     format!("IGGY_{}", path.replace('.', "_").to_uppercase())
 }
 
-/// Returns whether a path is another one, or below it.
+/// Returns whether a path equals a section, or is below it.
 pub(super) fn is_within(path: &str, section: &str) -> bool {
     path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
@@ -234,7 +234,7 @@ pub(super) fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option
     known.min_by_key(|candidate| distance(name, candidate))
 }
 
-/// Returns how many insertions, deletions and replacements make one name the other.
+/// Returns the edit distance of two names: insertions, deletions and replacements.
 fn distance(one: &str, other: &str) -> usize {
     let other: Vec<char> = other.chars().collect();
     let mut row: Vec<usize> = (0..=other.len()).collect();

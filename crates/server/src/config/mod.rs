@@ -1,9 +1,10 @@
 //! The configuration: Iggy's file format and names, its environment variables, and flags.
 //!
-//! Loading has two steps. [`sources`] collects texts by their keys: those of the file, over them
-//! the environment's, over them the flags'. It knows the keys from the table in [`keys`], and
-//! reports what is unknown, without effect or relocated. [`read`] then checks each text and builds
-//! the [`Config`]. [`current`] writes the configuration of a running server back to a file.
+//! Loading has two steps. [`sources`] collects texts by their keys: those of the file, overridden
+//! by the environment's, overridden by the flags'. It knows the keys from the table in [`keys`],
+//! and reports those that are unknown, without effect or relocated. [`read`] then checks each text
+//! and builds the [`Config`]. [`current`] writes the configuration of a running server back to a
+//! file.
 
 mod current;
 mod keys;
@@ -25,10 +26,10 @@ pub(crate) use current::{remove_current, write_current};
 pub(crate) use read::is_segment_size;
 pub(crate) use units::{Bound, parse_bound, parse_duration, parse_size};
 
-/// All that can be configured, with every value checked.
+/// The whole configuration, with every value checked.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// `[system] path`: the directory that everything is kept in.
+    /// `[system] path`: the directory of all data.
     pub path: PathBuf,
     /// `[system.runtime] path`: directory of `current_config.toml`, below `path` if it is relative.
     pub runtime_path: PathBuf,
@@ -38,8 +39,8 @@ pub struct Config {
     pub http: Option<Http>,
     /// Credentials of the user that is created with a new directory.
     pub root: Root,
-    /// `[heartbeat] interval`: a member of a group is evicted after 1.2 of these without a request;
-    /// none is evicted where it is off.
+    /// `[heartbeat] interval`: a member of a group is evicted after 1.2 intervals without a
+    /// request; `None` disables that.
     pub heartbeat_interval: Option<Duration>,
     /// `[personal_access_token] max_tokens_per_user`.
     pub tokens_per_user_max: u32,
@@ -51,7 +52,7 @@ pub struct Config {
     pub segment: Segment,
     /// `[system.memory]`: bounds on the log's memory.
     pub memory: Memory,
-    /// `[limits]`: what one client can take.
+    /// `[limits]`: bounds on what clients can use.
     pub limits: Limits,
     /// `[data_maintenance.messages] cleaner_enabled`.
     pub is_retention_on: bool,
@@ -105,7 +106,7 @@ pub enum Root {
     },
     /// `--with-default-root-credentials`: iggy, iggy.
     Default,
-    /// The name iggy, and a password that is made up and printed once.
+    /// The name iggy, and a generated password that is printed once.
     Random,
 }
 
@@ -126,19 +127,19 @@ pub struct TopicDefaults {
     pub durability: Durability,
     /// Whether stored offsets of consumers survive a power cut.
     pub are_offsets_durable: bool,
-    /// Number of unpersisted messages that begins a persist.
+    /// Number of unpersisted messages that triggers a persist.
     pub messages_required_to_save: u32,
-    /// Unpersisted bytes that begin a persist.
+    /// Unpersisted bytes that trigger a persist.
     pub size_of_messages_required_to_save: u64,
-    /// Longest time that a message stays unpersisted.
+    /// Maximum time that a message stays unpersisted.
     pub save_interval: Duration,
     /// Size at which a segment is sealed, in bytes.
     pub segment_bytes: u64,
-    /// Age at which messages are removed; none are without.
+    /// Age at which messages are removed; `None` keeps them.
     pub message_expiry: Option<Duration>,
-    /// Size of a topic from which on its oldest segments are removed, in bytes.
+    /// Size of a topic above which its oldest segments are removed, in bytes.
     pub topic_bytes_max: Option<u64>,
-    /// What happens to a block that a write does not fill.
+    /// Handling of a block that a write does not fill.
     pub partial_blocks: PartialBlocks,
 }
 
@@ -170,7 +171,7 @@ pub struct Memory {
     pub read_ahead_bytes_max: usize,
 }
 
-/// `[limits]`: what one client can take.
+/// `[limits]`: bounds on what clients can use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Largest frame, in bytes (`[message_bus] max_message_size`).
@@ -179,8 +180,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Time in which a connection must log in.
     pub unauthenticated_timeout: Duration,
-    /// Time in which a frame that has begun must be complete, and in which a reply must be taken; a
-    /// second more for each MiB.
+    /// Time in which a frame that has begun must be complete, and in which a reply must be taken;
+    /// plus a second for each MiB.
     pub stall_timeout: Duration,
     /// Bytes of one connection's request or reply, of which one is in memory at a time.
     pub connection_bytes_max: usize,
@@ -213,10 +214,10 @@ pub struct Logging {
     pub is_json: bool,
     /// `path`: directory of the files, below `[system] path` if it is relative.
     pub path: PathBuf,
-    /// `max_file_size`: size at which a new file is begun, in bytes; files grow without bound where
-    /// there is none.
+    /// `max_file_size`: size at which a new file is started, in bytes; `None` lets files grow
+    /// without bound.
     pub file_bytes_max: Option<u64>,
-    /// `max_total_size`: size of all files from which on the oldest ones are removed, in bytes.
+    /// `max_total_size`: total size above which the oldest files are removed, in bytes.
     pub total_bytes_max: Option<u64>,
     /// `retention`: age at which files are removed.
     pub retention: Option<Duration>,
@@ -237,7 +238,7 @@ pub struct Flags {
     pub has_default_root_credentials: bool,
 }
 
-/// Where a value comes from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ConfigSource {
     /// The built-in default.
@@ -251,7 +252,7 @@ pub enum ConfigSource {
 }
 
 impl ConfigSource {
-    /// Returns its weight: a source overrides those of a lower one.
+    /// Returns its precedence: a source overrides those of lower precedence.
     fn rank(&self) -> u8 {
         match self {
             Self::Default => 0,
@@ -273,14 +274,14 @@ impl fmt::Display for ConfigSource {
     }
 }
 
-/// A value that cannot be used, and its source.
+/// An invalid value, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The key, as `tcp.address`; none where no single key is wrong.
+    /// The key, such as `tcp.address`; `None` if no single key is wrong.
     pub key: Option<String>,
     /// Where the value comes from.
     pub source: ConfigSource,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
@@ -296,14 +297,13 @@ impl fmt::Display for ConfigError {
 impl std::error::Error for ConfigError {}
 
 impl Config {
-    /// Reads the configuration: defaults, over them the file, over it `environment`, over it
-    /// `flags`. Returns warnings, too: keys and variables that are unknown or have no effect, and
-    /// settings that are unsafe.
+    /// Reads the configuration: defaults, overridden by the file, by `environment`, and by `flags`.
+    /// Also returns warnings: keys and variables that are unknown or have no effect, and unsafe
+    /// settings.
     ///
     /// # Errors
-    /// A value that cannot be used; a key or variable that was relocated; a flag that sets an
-    /// unknown key; a file that cannot be read or is not TOML; only one of the root user's name
-    /// and password.
+    /// An invalid value; a key or variable that was relocated; a flag that sets an unknown key; a
+    /// file that cannot be read or is not TOML; only one of the root user's name and password.
     pub fn load(
         flags: &Flags,
         environment: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! From texts to a checked configuration.
+//! Builds a checked configuration from texts.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -76,7 +76,7 @@ fn tcp(values: &Values) -> Result<Option<Tcp>> {
     let address = values.address("tcp.address")?;
     let is_self_signed = values.boolean("tcp.tls.self_signed")?;
     let tls = match values.boolean("tcp.tls.enabled")? {
-        // As in Iggy, files that are there win over a certificate made at the start.
+        // As in Iggy, existing files take precedence over a generated certificate.
         true if is_self_signed && !PathBuf::from(values.get("tcp.tls.cert_file").text).exists() => {
             Some(Tls::SelfSigned)
         }
@@ -166,7 +166,7 @@ fn durability(values: &Values) -> Result<Durability> {
     let is_enforced = values.boolean(alias)?;
     let (rank, alias_rank) = (values.get(key).source.rank(), values.get(alias).source.rank());
     match (is_enforced, durability) {
-        // What a stronger source says counts.
+        // The source of higher precedence counts.
         _ if rank > alias_rank => Ok(durability),
         (false, Durability::Disk) if rank < alias_rank => Ok(Durability::default()),
         (true, other) if rank == alias_rank && other != Durability::Disk => {
@@ -207,7 +207,7 @@ fn limits(values: &Values) -> Result<Limits> {
         failed_logins_max: values.number("limits.failed_logins_max", 1)?,
         password_hashers: values.between("limits.password_hashers", 1..=256)?,
     };
-    // A frame that does not fit would be more than all connections together may have.
+    // A frame of the maximum size must fit into the bound of all connections.
     if limits.in_flight_bytes_max < frame_bytes_max.min(limits.connection_bytes_max) {
         let want = "message_bus.max_message_size or limits.connection_bytes_max at least";
         return Err(values.refuse("limits.in_flight_bytes_max", want));
@@ -282,8 +282,8 @@ fn root(
     Ok(Root::Given { name: root.0, password: root.1 })
 }
 
-/// Warns of what others than this machine's users can reach. Whether they can log in as iggy with
-/// the password iggy, only the directory says.
+/// Warns of everything that is reachable from other machines. Whether the credentials iggy/iggy
+/// work is known only from the directory.
 fn warn_of_exposure(config: &Config, warnings: &mut Vec<String>) {
     if let Some(Http { address, metrics_path: Some(path), .. }) = &config.http
         && !address.ip().is_loopback()
@@ -299,7 +299,7 @@ impl Values {
         ConfigError { key: Some(key.to_owned()), source: self.get(key).source, message }
     }
 
-    /// An error that says what is needed instead of the key's text.
+    /// Returns an error with what is needed instead of the key's text.
     fn refuse(&self, key: &str, want: &str) -> ConfigError {
         self.refuse_with(key, format!("'{}' cannot be used: {want}", self.get(key).text))
     }
@@ -340,7 +340,7 @@ impl Values {
         })
     }
 
-    /// A size in bytes of `least` at least.
+    /// Returns a size of at least `least` bytes.
     fn size(&self, key: &str, least: u64) -> Result<u64> {
         let bytes = parse_size(&self.get(key).text).filter(|bytes| *bytes >= least);
         bytes.ok_or_else(|| {
@@ -359,7 +359,7 @@ impl Values {
         duration.ok_or_else(|| self.refuse(key, "a duration above zero, as \"30s\" or \"1 m\""))
     }
 
-    /// A bound; none where there is none.
+    /// Returns a bound; `None` if there is none.
     fn bound<T>(&self, key: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
         let text = match parse_bound(&self.get(key).text, &parse) {
             Some(Bound::Default) => keys::default(key).to_owned(),

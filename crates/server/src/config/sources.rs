@@ -1,4 +1,4 @@
-//! Where values come from: the file, the environment and the flags, in the order of their weight.
+//! Collects values from the file, the environment and the flags, in order of precedence.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ pub(super) struct Given {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     given: BTreeMap<String, Given>,
-    /// Keys of the file that should have one value and have a table or an array.
+    /// Keys of the file that require a value but have a table or an array.
     shapes: BTreeMap<String, &'static str>,
 }
 
@@ -42,7 +42,7 @@ impl Values {
     }
 }
 
-/// What reading the sources found, until all of them are read.
+/// The values and findings while the sources are read.
 struct Collector {
     values: Values,
     warnings: Vec<String>,
@@ -124,8 +124,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Notes what is accepted without effect, down to its single values: a section may be off, and
-    /// may have keys that are refused.
+    /// Records keys that are accepted without effect, down to single values: a section may be off,
+    /// and may contain keys that are rejected.
     fn ignored(
         &mut self,
         path: &str,
@@ -200,8 +200,9 @@ impl Collector {
         Err(ConfigError { key: Some(path.to_owned()), source, message })
     }
 
-    /// Refuses what promises too much, and warns of what has no effect: once for each section, and
-    /// once for several keys of a section with one reason. A section that is off needs no warning.
+    /// Rejects switches that promise too much, and warns of keys without effect: once for each
+    /// section, and once for several keys of a section with the same reason. A section that is off
+    /// needs no warning.
     fn finish(mut self) -> Result<(Values, Vec<String>), ConfigError> {
         if let Some((path, shape)) = self.values.shapes.first_key_value() {
             let Given { source, .. } = self.values.get(path);
@@ -228,7 +229,7 @@ impl Collector {
             groups.entry((above, ignored.reason)).or_default().insert(section);
         }
         for ((above, reason), paths) in groups {
-            // Top-level sections are warned of one by one.
+            // Top-level sections get separate warnings.
             if above.is_empty() {
                 let each = paths.iter().map(|path| format!("{path} has no effect: {reason}"));
                 self.warnings.extend(each);
@@ -242,7 +243,7 @@ impl Collector {
     }
 }
 
-/// Returns the text of one value; none of tables and arrays.
+/// Returns the text of one value; `None` for tables and arrays.
 fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -254,8 +255,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the names that an unknown one may have been meant to be: sections for a section, keys
-/// for a key.
+/// Returns the names that an unknown name may be a misspelling of: sections for a section, keys for
+/// a key.
 fn names(path: &str, is_table: bool) -> impl Iterator<Item = String> {
     let depth = path.matches('.').count() + 1;
     keys::all_paths().map(move |known| {

@@ -1,4 +1,5 @@
-//! Loading: every source, their order, every error, and the file that a running server writes.
+//! Tests of loading: every source, their precedence, every error, and the file that a running
+//! server writes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
@@ -15,7 +16,7 @@ use super::{
     write_current,
 };
 
-/// The keys of Iggy's own default file, with its values; the file itself is not in this repository.
+/// The keys and values of Iggy's default file, which is not in this repository.
 const IGGYS: &str = r#"
 [consumer_group]
 rebalancing_timeout = "30s"
@@ -412,7 +413,7 @@ fn relocated_keys_and_variables_are_refused() {
             let error = Config::load(&settings(&[(&path, "1")]), &BTreeMap::new());
             assert_eq!(error.expect_err("relocated").key.as_deref(), Some(path.as_str()));
         }
-        // Where it is said to have gone, there must be a key.
+        // The place that it is said to have moved to must be a key.
         if !relocated.to.is_empty() {
             let path = format!("topic_defaults.{}", relocated.to);
             assert!(keys::find(&path).is_some(), "{path}");

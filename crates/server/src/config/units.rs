@@ -16,7 +16,7 @@ pub(crate) enum Bound<T> {
     At(T),
 }
 
-/// Parses a bound: a word for none or for the default, or what `parse` understands.
+/// Parses a bound: a word for none or for the default, or a value for `parse`.
 pub(crate) fn parse_bound<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Bound<T>> {
     match text.trim().to_ascii_lowercase().as_str() {
         "unlimited" | "none" | "disabled" | "never_expire" => Some(Bound::Unlimited),

@@ -1,4 +1,4 @@
-//! What a connection has read.
+//! The input buffer of a connection.
 
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes that one read asks for at least.
+/// Minimum number of bytes that one read requests.
 const READ_BYTES: usize = 16 << 10;
 /// Largest body whose memory an idle connection keeps, in bytes.
 const KEPT_BYTES: usize = 256 << 10;
@@ -15,8 +15,8 @@ const REUSED_BYTES: usize = 2 << 20;
 
 /// Bytes that were read and not taken yet.
 ///
-/// A body shares its memory with the buffer, which uses it again for the next body. An idle
-/// connection must not keep that of a large one: see [`Self::is_large`].
+/// A body shares its memory with the buffer, which reuses it for the next body. An idle connection
+/// must not keep the memory of a large one: see [`Self::is_large`].
 #[derive(Debug)]
 pub(super) struct Input {
     buffer: BytesMut,
@@ -32,7 +32,7 @@ impl Input {
         self.buffer.len()
     }
 
-    /// Reads what there is. Returns false at the end of the stream.
+    /// Reads available bytes. Returns false at the end of the stream.
     pub(super) async fn read<S>(&mut self, stream: &mut S) -> io::Result<bool>
     where
         S: AsyncRead + Unpin,
@@ -85,7 +85,7 @@ impl Input {
         self.is_large
     }
 
-    /// Gives back all memory but for the bytes that are there.
+    /// Releases all memory except for the unread bytes.
     pub(super) fn shrink(&mut self) {
         let mut small = BytesMut::with_capacity(READ_BYTES.max(self.buffer.len()));
         small.extend_from_slice(&self.buffer);
@@ -110,7 +110,7 @@ mod tests {
         input.take_header(rest);
     }
 
-    /// Returns the memory that the buffer has.
+    /// Returns the size of the buffer's memory.
     fn memory(input: &mut Input) -> usize {
         input.buffer.reserve(1);
         input.buffer.capacity()

@@ -1,17 +1,17 @@
 //! One client's connection: frames in, replies out.
 //!
 //! A connection's requests are executed one after the other, and each is answered before the next
-//! one is read. A client that does not read its replies therefore stops being read from, and
-//! nobody else waits for it.
+//! one is read. A client that does not read its replies is therefore no longer read from, and
+//! delays nobody else.
 //!
 //! # Limits
 //!
-//! - A connection must log in within a time, and until then send small frames only.
-//! - A frame that has begun must be complete within a time, and a reply be taken within it
-//!   ([`pace`]); the time is short while others wait for the memory that it holds.
+//! - A connection must log in within a time limit, and until then send only small frames.
+//! - A frame that has begun must be complete, and a reply be taken, within a time limit ([`pace`]),
+//!   which is short while others wait for the memory that the connection holds.
 //! - The requests and replies of all connections together have a bound ([`crate::in_flight`]): a
 //!   body is not read, and a poll not executed, before there is room for it.
-//! - A header that is not a request's ends the connection, because the next frame cannot be found.
+//! - An invalid header ends the connection, because the next frame cannot be located.
 //! - A shutdown, and the session's eviction, end the connection at every point but one: a request
 //!   that is being executed is finished, and its reply is given a moment to be taken.
 
@@ -49,7 +49,7 @@ use pace::Pace;
 const UNAUTHENTICATED_FRAME_BYTES: usize = 16 << 10;
 /// Number of evictions in a row, without a login in between, that end a connection.
 const EVICTIONS: u32 = 5;
-/// Time without a frame after which a connection gives back its memory.
+/// Time without a frame after which a connection releases its memory.
 const IDLE: Duration = Duration::from_secs(1);
 /// Time that a client has to take its last reply.
 const CLOSING: Duration = Duration::from_secs(1);
@@ -63,9 +63,9 @@ pub(crate) enum End {
     Shutdown,
     /// The session was evicted.
     Evicted(EvictionReason),
-    /// The client sent what is no frame.
+    /// The client sent an invalid frame.
     Garbage,
-    /// The client sent one request after another that ends a session.
+    /// The client sent repeated requests that each end the session.
     Refused,
     /// The client took too long.
     Slow(&'static str),
@@ -203,7 +203,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let login_by = self.login_by();
         let late = || End::Slow("logging in");
         if self.input.length() > 0 {
-            // There may be bytes at all times, and these count all the same.
+            // Bytes may always be available, so the end must be checked as well.
             if let Some(end) = now_or_never(&mut self.ended).await {
                 return Err(end);
             }
@@ -228,7 +228,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Returns by when the client must log in; none where it has.
+    /// Returns the deadline of the login; `None` after the login.
     fn login_by(&self) -> Option<Deadline> {
         self.session.binding().is_none().then_some(self.login_by)
     }
@@ -257,7 +257,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     /// Reads a body, once there is room for it.
     async fn read_body(&mut self, length: usize) -> Result<(BytesMut, Option<Room>), End> {
         const WHAT: &str = "sending a body";
-        // Who only announces a body gets no room for it.
+        // A client that only announces a body gets no room for it.
         self.fill(length.min(1), None, WHAT).await?;
         let room = unless(&mut self.ended, self.state.in_flight.request(length)).await?;
         self.fill(length, room.as_ref(), WHAT).await?;
@@ -316,7 +316,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     }
 
     async fn log_in(&mut self, head: &Head, body: &[u8]) -> Result<Answer, End> {
-        // Failed logins of its address may make it wait for long.
+        // After failed logins of its address the wait may be long.
         let stall = self.state.config.limits.stall_timeout;
         let end = self.login_by().unwrap_or_else(|| Deadline::now() + stall);
         let login = timeout_at(end, command::login(self.state, self.session, head, body));
@@ -330,7 +330,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Remembers a reply, unless it says that nothing was done and the request is to be repeated.
+    /// Remembers a reply, unless it reports that nothing was done and the request should be
+    /// repeated.
     fn remember(&self, head: &Head, stamp: Stamp, done: &Result<Body, Status>) {
         match done {
             Ok(body) => self.session.remember_reply(head, stamp, 0, body.bytes()),
@@ -344,7 +345,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let Body { content, mut room } = body;
         let length = content.length();
         if !room.as_mut().is_some_and(|room| room.resize(length)) {
-            // Given back first: who holds some while it waits for more could wait for itself.
+            // Released first: holding some room while waiting for more could deadlock.
             drop(room.take());
             room = unless(&mut self.ended, self.state.in_flight.reply(length)).await?;
         }
@@ -358,7 +359,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             biased;
             written = &mut write => written,
             end = &mut self.ended => {
-                // What was done is acknowledged, if the client takes it.
+                // The completed request is acknowledged, if the client takes the reply.
                 let _ = timeout(CLOSING, write).await;
                 return Err(end);
             }
@@ -367,7 +368,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(total)
     }
 
-    /// Tells the client that its session is over; it may log in again.
+    /// Notifies the client that its session has ended; it may log in again.
     async fn evict(&mut self, client: u128, reason: EvictionReason) -> Result<(), End> {
         self.state.metrics.refused("evicted");
         let pace = self.pace();
@@ -392,17 +393,17 @@ async fn write_eviction<S: AsyncWrite + Unpin>(
     let (id, address) = (session.id.0, session.address);
     match session.binding() {
         Some(_) => warn!(session = id, %address, ?reason, "evicted"),
-        // Everybody can have as many of these as they like.
+        // At debug level, because clients without a login can cause any number of these.
         None => debug!(session = id, %address, ?reason, "evicted"),
     }
     stream.write_all(&protocol::encode_eviction(client, reason)).await?;
     stream.flush().await
 }
 
-/// Completes when a connection is to end. Not polled after that.
+/// Completes when a connection should end. Not polled after that.
 type Ended<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
 
-/// Returns why the connection is to end, if it is.
+/// Returns why the connection should end, if it should.
 async fn now_or_never(ended: &mut Ended<'_>) -> Option<End> {
     std::future::poll_fn(|context| match ended.as_mut().poll(context) {
         Poll::Ready(end) => Poll::Ready(Some(end)),
@@ -411,7 +412,7 @@ async fn now_or_never(ended: &mut Ended<'_>) -> Option<End> {
     .await
 }
 
-/// Waits for something, unless the connection is to end before.
+/// Waits for a future, unless the connection should end before.
 async fn unless<T>(ended: &mut Ended<'_>, wanted: impl Future<Output = T>) -> Result<T, End> {
     tokio::select! {
         biased;
@@ -420,7 +421,7 @@ async fn unless<T>(ended: &mut Ended<'_>, wanted: impl Future<Output = T>) -> Re
     }
 }
 
-/// What a request is answered with.
+/// The answer to a request.
 enum Answer {
     Reply(Result<Body, Status>),
     Evict(EvictionReason),

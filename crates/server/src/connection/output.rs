@@ -1,8 +1,8 @@
-//! How a reply is written.
+//! Writes replies.
 //!
-//! The reply to a poll is written from where its batches are: in the log's tail, as a rule. While
-//! it is not written, that memory cannot be used for new messages. What a slow client has not taken
-//! after a while is therefore copied, and the tail is let go.
+//! The reply to a poll is written directly from its batches, usually in the log's tail. Until it is
+//! written, that memory cannot be used for new messages. So the part that a slow client has not
+//! taken after a while is copied, and the tail is released.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use crate::command::Content;
 use crate::protocol::ReplyStart;
 
-/// Slices that are written with one call.
+/// Maximum number of slices that are written with one call.
 const SLICES: usize = 64;
 /// Replies up to this size are written with one copy instead of several slices, in bytes.
 const COPIED_BYTES: usize = 8 << 10;
@@ -39,7 +39,7 @@ impl Frame {
         slices
     }
 
-    /// Copies all bytes but for the first ones.
+    /// Copies all bytes after the first `skipped`.
     fn copy_from(&self, mut skipped: usize) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(self.length().saturating_sub(skipped));
         let mut copy = |slice: &[u8]| {
@@ -75,7 +75,7 @@ where
             write_slices(stream, &mut [IoSlice::new(&rest)], moved).await?;
         }
     }
-    // A stream with a cipher holds back what it has not sent.
+    // An encrypted stream buffers what it has not sent.
     stream.flush().await
 }
 

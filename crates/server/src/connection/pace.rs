@@ -1,4 +1,4 @@
-//! How long a transfer may take.
+//! Time limits of a transfer.
 
 use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,25 +8,25 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::in_flight::Room;
 
-/// Slowest transfer that is waited for, in bytes a second.
+/// Slowest tolerated transfer, in bytes per second.
 const SLOWEST: u64 = 1 << 20;
-/// Longest time without progress of a transfer whose memory others wait for.
+/// Maximum time without progress of a transfer whose memory others wait for.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Time between looks at whether others wait.
+/// Interval between two checks of whether others wait.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// What bounds a transfer.
+/// The time limits of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Longest time that it may be behind the slowest pace.
+    /// Maximum time that it may be behind the slowest pace.
     pub(super) stall: Duration,
-    /// When it ends at the latest; none where only the pace counts.
+    /// Deadline; `None` if only the pace counts.
     pub(super) end: Option<Instant>,
 }
 
 impl Pace {
-    /// Runs a transfer to its end; returns none for one that takes too long. `moved` is the number
-    /// of bytes that it has moved so far, and `room` the memory that it holds.
+    /// Runs a transfer to its end; returns `None` if it takes too long. `moved` is the number of
+    /// bytes that it has moved so far, and `room` the memory that it holds.
     pub(super) async fn run<T>(
         self,
         room: Option<&Room>,

@@ -1,4 +1,5 @@
-//! Connections over pipes of a few bytes, which show at once what a client does not read.
+//! Tests of connections over pipes of a few bytes, which expose replies that the client does not
+//! read.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -32,10 +33,10 @@ use crate::users::ROOT;
 const CLIENT: u128 = 1;
 /// Bytes of a large message.
 const LARGE: usize = 900 << 10;
-/// Longest time that a test waits for what is to happen.
+/// Maximum time that a test waits for an event.
 const LONG: Duration = Duration::from_secs(20);
 
-/// A server that listens nowhere.
+/// Returns a server that listens nowhere.
 async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
     let defaults = [("tcp.enabled", "false"), ("http.enabled", "false")];
     let settings = defaults.iter().chain(settings);
@@ -50,7 +51,7 @@ async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
     Server::start(config).await.expect("it starts")
 }
 
-/// Serves a connection; one that is logged in where `is_bound` is true.
+/// Serves a connection, which is logged in if `is_bound` is true.
 fn connect<S>(state: &Arc<State>, stream: S, is_bound: bool) -> JoinHandle<End>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -122,13 +123,13 @@ async fn poll_without_reading(
     (client, served)
 }
 
-/// A reply must have room before it is read from a segment.
+/// Regression test: a reply must have room before it is read from a segment.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_that_wait_for_room_are_not_in_memory() {
     const READERS: u64 = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let topic = {
-        // Nothing of it is in the tail of the server, which opens it later.
+        // Nothing of it is in the tail of the server, which opens the log later.
         let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
         let topic = topic(&log);
         let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -171,7 +172,7 @@ async fn replies_that_wait_for_room_are_not_in_memory() {
     server.shutdown().await.expect("it ends");
 }
 
-/// A reply that is not taken must not keep the tail's memory.
+/// Regression test: a reply that is not taken must not pin the tail's memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_readers_let_the_tail_go() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -197,7 +198,7 @@ async fn slow_readers_let_the_tail_go() {
     server.shutdown().await.expect("it ends");
 }
 
-/// What a stream with a cipher holds back must be taken in time, too.
+/// Regression test: bytes buffered by an encrypted stream must also be taken in time.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_over_tls_are_taken_in_time() {
     let directory = tempfile::tempdir().expect("a directory");

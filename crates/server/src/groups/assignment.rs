@@ -1,4 +1,4 @@
-//! The choice of a member for each partition.
+//! Chooses a member for each partition.
 //!
 //! The result is balanced: each member has the same number of partitions, or one more. Among the
 //! balanced results it is one that moves the fewest partitions away from their owners.
@@ -18,10 +18,10 @@ pub(super) struct Held {
     pub(super) is_busy: bool,
 }
 
-/// Returns a member for each partition, in the order of `partitions`; nothing without members.
+/// Returns a member for each partition, in the order of `partitions`; empty without members.
 /// `members` are sorted.
 ///
-/// A member that has too many gives up first those that it is handing over already, then those
+/// A member that has too many gives up first those that it is already handing over, then those
 /// without messages in flight, then the last ones. A partition that its owner gives up goes to its
 /// target if that has room.
 pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionId> {
@@ -54,8 +54,8 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
     chosen.map(|member| members[member]).collect()
 }
 
-/// Returns how many partitions each member is to have. Those with the most keep the most, so that
-/// they give up the fewest.
+/// Returns the number of partitions of each member. Those with the most keep the most, so that the
+/// fewest are moved.
 fn quotas(partitions: &[Held], members: &[SessionId]) -> Vec<usize> {
     let mut owned = vec![0_usize; members.len()];
     let mut promised = vec![0_usize; members.len()];

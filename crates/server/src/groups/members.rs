@@ -1,9 +1,9 @@
-//! The members of one group, and who reads which partition.
+//! The members of one group, and the owner of each partition.
 //!
 //! # Invariants
 //!
 //! - While a group has members, each partition has one owner. Only its owner may commit it, and
-//!   only its owner may poll it, unless it is being handed over: then nobody polls it.
+//!   only its owner may poll it, unless it is being handed over: then no member may poll it.
 //! - The owners, with each handover counted as done, are balanced.
 //! - A partition is busy while its owner polls it, or has polled messages that it has not
 //!   committed. A busy partition moves to another owner only if its owner commits these messages
@@ -36,7 +36,7 @@ pub(super) struct Members {
     generation: u64,
     members: BTreeMap<SessionId, Member>,
     partitions: BTreeMap<u32, Partition>,
-    /// Handovers under way, by their partitions.
+    /// Handovers in progress, by their partitions.
     handovers: BTreeMap<u32, Handover>,
     /// Whether the group was deleted; joins are refused then.
     is_disbanded: bool,
@@ -46,11 +46,11 @@ pub(super) struct Members {
 struct Member {
     /// Number of the member within the group, as clients see it.
     id: u32,
-    /// The partition that was polled last, of polls that name none.
+    /// The partition of the last poll that named none.
     last_polled: u32,
-    /// Whether the client asks for its partitions, and polls these by their ids.
+    /// Whether the client requests its partitions, and polls them by their ids.
     has_synchronized: bool,
-    /// Whether the member may poll partitions that its client does not know of.
+    /// Whether the member may poll partitions that its client does not know about.
     has_news: bool,
 }
 
@@ -59,7 +59,7 @@ struct Partition {
     owner: Option<SessionId>,
     /// The generation in which the owner became the owner.
     since: u64,
-    /// Number of the owner's polls under way.
+    /// Number of the owner's polls in progress.
     polls: u32,
     /// The highest offset that this owner has polled.
     polled: Option<u64>,
@@ -79,7 +79,7 @@ struct Handover {
     since: Instant,
 }
 
-/// A poll under way.
+/// A poll in progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Begun {
     pub(super) partition: u32,
@@ -97,13 +97,13 @@ pub(super) enum Refusal {
 }
 
 impl Members {
-    /// No members, and these partitions.
+    /// Creates a group without members, with these partitions.
     pub(super) fn new(partitions: impl IntoIterator<Item = u32>) -> Self {
         let partitions = partitions.into_iter().map(|partition| (partition, Partition::default()));
         Self { partitions: partitions.collect(), ..Self::default() }
     }
 
-    /// Adds a member, or keeps it. Returns whether the group is still there.
+    /// Adds a member, or keeps it. Returns whether the group still exists.
     pub(super) fn join(&mut self, session: SessionId, now: Instant) -> bool {
         if self.is_disbanded || self.members.contains_key(&session) {
             return !self.is_disbanded;
@@ -146,20 +146,20 @@ impl Members {
         self.rebalance(now);
     }
 
-    /// Forgets what was polled and committed, because the partitions' offsets restart at 0.
+    /// Resets polled and committed offsets, because the partitions' offsets restart at 0.
     pub(super) fn purge(&mut self) {
         self.generation += 1;
         for partition in self.partitions.values_mut() {
             partition.polls = 0;
             partition.polled = None;
             partition.committed = None;
-            // Polls under way read messages that were removed; they must not count.
+            // Polls in progress read messages that were removed; they must not count.
             partition.since = self.generation;
         }
         self.complete_handovers(|_, partition| !partition.is_busy());
     }
 
-    /// Returns the generation and the partitions that a member may poll; none if it is no member.
+    /// Returns the generation and the partitions that a member may poll; `None` if it is no member.
     pub(super) fn synchronize(&mut self, session: SessionId) -> Option<(u64, Vec<u32>)> {
         let member = self.members.get_mut(&session)?;
         member.has_synchronized = true;
@@ -174,11 +174,11 @@ impl Members {
     }
 
     /// Begins a poll of a partition, or of the next one if none is named. Returns `None` if the
-    /// client must ask for its partitions first.
+    /// client must request its partitions first.
     ///
-    /// A refused poll tells a client that it lost the partition. A client that gained a partition
-    /// has its next poll refused once, so that it learns of the change without waiting for its
-    /// next heartbeat.
+    /// A refused poll notifies a client that it lost the partition. For a client that gained a
+    /// partition the next poll is refused once, so that it learns of the change before its next
+    /// heartbeat.
     pub(super) fn begin_poll(&mut self, session: SessionId, id: Option<u32>) -> Option<Begun> {
         let member = self.members.get_mut(&session)?;
         let id = match id {
@@ -217,7 +217,7 @@ impl Members {
         }
     }
 
-    /// Whether the member that began a poll still owns the partition.
+    /// Returns whether the member that began a poll still owns the partition.
     pub(super) fn is_current(&mut self, poll: Begun) -> bool {
         self.polled_partition(poll).is_some()
     }
@@ -228,7 +228,7 @@ impl Members {
             .filter(|partition| partition.owner.is_some() && partition.since == poll.since)
     }
 
-    /// Whether a member may commit a partition's offset, or delete it.
+    /// Returns whether a member may commit a partition's offset, or delete it.
     pub(super) fn may_commit(&self, session: SessionId, id: u32) -> Result<(), Refusal> {
         if !self.members.contains_key(&session) {
             return Err(Refusal::NoMember);
@@ -239,7 +239,7 @@ impl Members {
         }
     }
 
-    /// Notes the offset that a partition's owner committed; `None` if it deleted the offset.
+    /// Records the offset that a partition's owner committed; `None` if it deleted the offset.
     pub(super) fn committed(&mut self, id: u32, offset: Option<u64>) {
         if let Some(partition) = self.partitions.get_mut(&id) {
             partition.committed = offset;
@@ -285,7 +285,7 @@ impl Members {
         self.note_news(to);
     }
 
-    /// Notes that a member may poll another partition.
+    /// Records that a member may poll another partition.
     fn note_news(&mut self, session: Option<SessionId>) {
         if let Some(member) = session.and_then(|session| self.members.get_mut(&session)) {
             member.has_news = member.has_synchronized;
@@ -341,7 +341,7 @@ impl Members {
         self.handovers.keys()
     }
 
-    /// Returns who owns each partition, and who will once the handovers are complete.
+    /// Returns the owner of each partition, and its owner once the handovers are complete.
     #[cfg(test)]
     pub(super) fn owners(&self) -> BTreeMap<u32, (Option<SessionId>, Option<SessionId>)> {
         let target = |id: &u32| self.handovers.get(id).map(|handover| handover.to);

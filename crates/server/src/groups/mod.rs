@@ -8,8 +8,8 @@
 //! Taken in this order; polls and commits take only the second, for reading, and the last.
 //!
 //! 1. `changes`: held while a group is created or deleted, across the write to the catalog.
-//! 2. `topics`: which groups there are. Held only for a look-up or an update in memory.
-//! 3. `memberships`: which session is a member of which groups.
+//! 2. `topics`: the existing groups. Held only for a lookup or an update in memory.
+//! 3. `memberships`: the groups of each session.
 //! 4. A group's `members`.
 
 mod assignment;
@@ -40,7 +40,7 @@ use record::Record;
 pub(crate) struct Groups {
     /// Maximum number of groups of one topic.
     groups_max: usize,
-    /// Longest time that a handover waits for commits.
+    /// Maximum time that a handover waits for commits.
     rebalancing_timeout: Duration,
     changes: Mutex<()>,
     topics: RwLock<HashMap<TopicId, Topic>>,
@@ -56,7 +56,7 @@ struct Topic {
     groups: BTreeMap<u32, Arc<Group>>,
     /// Ids of the groups, by their names.
     ids: HashMap<String, u32>,
-    /// The id of the next group. No id is used twice, so that a group never finds the offsets of
+    /// The id of the next group. Ids are never reused, so that a group never finds the offsets of
     /// another one.
     next: u32,
 }
@@ -70,7 +70,7 @@ struct Group {
     members: Mutex<Members>,
 }
 
-/// What clients see of a group.
+/// A group as shown to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// Id of the group within its topic.
@@ -83,7 +83,7 @@ pub(crate) struct Summary {
     pub(crate) members: u32,
 }
 
-/// What clients see of a member.
+/// A member as shown to clients.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MemberSummary {
     /// Number of the member within its group.
@@ -93,8 +93,8 @@ pub(crate) struct MemberSummary {
 }
 
 impl Groups {
-    /// Reads the groups from the log's records, and forgets the offsets of groups whose deletion
-    /// was cut short.
+    /// Reads the groups from the log's records, and deletes the offsets of groups whose deletion
+    /// was interrupted.
     ///
     /// # Errors
     /// Corruption, of a record; those of the log.
@@ -166,8 +166,8 @@ impl Groups {
     /// Creates a group. It is durable when this returns.
     ///
     /// # Errors
-    /// Not found, for the topic; name already exists; cannot create, where the topic has as many
-    /// groups as it may; those of the log.
+    /// Not found, for the topic; name already exists; cannot create, if the topic has the maximum
+    /// number of groups; those of the log.
     pub(crate) fn create(&self, log: &Log, topic: TopicId, name: &str) -> Result<Summary, Status> {
         let _changes = self.changes.lock();
         let info = topic_info(log, topic).ok_or(Status::TOPIC_ID_NOT_FOUND)?;
@@ -218,11 +218,11 @@ impl Groups {
         if let Some(of_topic) = self.topics_mut().get_mut(&topic) {
             of_topic.remove(&group);
         }
-        // Without members nobody stores an offset, so none is stored after they are forgotten.
+        // Without members no offset is stored after they are deleted.
         self.disband(&group);
         let partitions = topic_info(log, topic).map(|info| info.partitions).unwrap_or_default();
         for partition in partitions.into_keys() {
-            // Fails where there is no offset, or no partition any more.
+            // Fails if there is no offset, or the partition no longer exists.
             let _ = log.delete_offset(topic.partition(partition), Consumer::Group(id), false);
         }
         Ok(())
@@ -240,7 +240,7 @@ impl Groups {
         }
     }
 
-    /// Makes a session a member; one that is a member stays one.
+    /// Makes a session a member, if it is not one already.
     ///
     /// # Errors
     /// Not found, for the group.
@@ -293,8 +293,8 @@ impl Groups {
         memberships.get(&session).into_iter().flat_map(|groups| groups.keys().copied()).collect()
     }
 
-    /// Returns the generation and the partitions that a member may poll; none if the session is no
-    /// member.
+    /// Returns the generation and the partitions that a member may poll; `None` if the session is
+    /// no member.
     pub(crate) fn synchronize(
         &self,
         session: SessionId,
@@ -307,10 +307,10 @@ impl Groups {
     }
 
     /// Begins a poll of a partition, or of the member's next one if none is named. Returns `None`
-    /// if the client is to ask for its partitions first: it is no member, the partition is not its
+    /// if the client must request its partitions first: it is no member, the partition is not its
     /// own, or its partitions have changed.
     ///
-    /// The partition may have been deleted by the time that it is read.
+    /// The partition may be deleted before it is read.
     pub(crate) fn begin_poll(
         &self,
         session: SessionId,
@@ -323,9 +323,9 @@ impl Groups {
         Some(Poll::new(group, begun))
     }
 
-    /// Changes a group's offset for a partition with `change`: it is stored, or with `None`
-    /// deleted. No other member owns the partition before `change` has returned, so `change` must
-    /// not wait for the disk.
+    /// Changes a group's offset for a partition with `change`, which stores it, or deletes it for
+    /// `None`. The partition keeps its owner until `change` has returned, so `change` must not wait
+    /// for the disk.
     ///
     /// # Errors
     /// Not found, for the group; member not found; partition not owned; those of `change`.
@@ -360,7 +360,7 @@ impl Groups {
         }
     }
 
-    /// Forgets how far the groups of a topic have come, after all its messages were removed.
+    /// Resets the offsets of the groups of a topic, after all its messages were removed.
     pub(crate) fn topic_purged(&self, topic: TopicId) {
         for group in self.groups_of(topic) {
             group.members.lock().purge();
@@ -388,7 +388,7 @@ impl Groups {
     }
 
     /// Forgets the groups of a topic that have no record, because the log removed it together with
-    /// the topic. A new topic may have the same id already, with groups of its own.
+    /// the topic. A new topic may already have the same id, with its own groups.
     fn forget_deleted(&self, log: &Log, topic: TopicId) {
         let records = log.records(&record::prefix(topic));
         let is_deleted = |group: &Arc<Group>| !records.contains_key(&record::key(topic, group.id));
@@ -457,7 +457,7 @@ fn read_topics(log: &Log) -> tailwater_log::Result<HashMap<TopicId, Topic>> {
         let Some(record) = record::decode(&key, &value)? else { continue };
         let (Record::Group { topic, .. } | Record::Next { topic, .. }) = record;
         let Some(info) = catalog.topic(topic) else {
-            // The server died after the topic's deletion had overtaken a group's creation.
+            // The server died after a topic was deleted while a group was being created in it.
             orphans.push((key, None));
             continue;
         };
@@ -475,7 +475,7 @@ fn read_topics(log: &Log) -> tailwater_log::Result<HashMap<TopicId, Topic>> {
     Ok(topics)
 }
 
-/// Forgets the offsets of groups that are not there.
+/// Deletes the offsets of groups that do not exist.
 fn forget_orphans(log: &Log, topics: &HashMap<TopicId, Topic>) -> tailwater_log::Result<()> {
     for partition in log.partitions() {
         let partition = partition.id();

@@ -1,4 +1,4 @@
-//! A poll of a group's member.
+//! A poll by a member of a group.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use super::Group;
 use super::members::Begun;
 use crate::status::Status;
 
-/// A poll under way. Its partition is not given to another member before it ends, nor before its
-/// messages are committed.
+/// A poll in progress. Its partition keeps its owner until the poll has ended and its messages are
+/// committed.
 ///
 /// Dropping it ends the poll without messages.
 #[derive(Debug)]
@@ -37,8 +37,8 @@ impl Poll {
     /// Ends the poll with messages up to `last_offset`, and commits them with `store`.
     ///
     /// # Errors
-    /// Partition not owned: it was given to another member during the poll, so that its messages
-    /// must not be returned. Those of `store`: the messages count as polled.
+    /// Partition not owned: it was reassigned during the poll, so that its messages must not be
+    /// returned. Those of `store`: the messages count as polled.
     pub(crate) fn committed<T>(
         mut self,
         last_offset: u64,

@@ -61,7 +61,7 @@ pub(super) fn value(name: &str) -> Result<String, Error> {
     value.map_err(|error| Error::new(ErrorKind::Internal, format!("group '{name}': {error}")))
 }
 
-/// Decodes a record whose key begins with `stream/`; none if it is no record of groups.
+/// Decodes a record whose key begins with `stream/`; `None` if it is no record of groups.
 ///
 /// # Errors
 /// Corruption, with the key.

@@ -1,9 +1,9 @@
 //! Metrics and health over HTTP.
 //!
-//! Iggy's own HTTP interface is not offered: its paths are answered with 501. A connection serves
-//! one request, and has little time and memory. Only so many are served at once; a new one takes
-//! the place of the oldest that has asked for nothing yet. What a request asks for is rendered on a
-//! thread that may block, because it visits every partition.
+//! Iggy's own HTTP interface is not supported: its paths are answered with 501. A connection serves
+//! one request, and has little time and memory. The number of connections is limited; a new one
+//! replaces the oldest that has not yet sent a request. The response is rendered on a thread that
+//! may block, because it visits every partition.
 
 #[cfg(test)]
 mod tests;
@@ -32,7 +32,7 @@ use crate::listener;
 use crate::metrics;
 use crate::state::State;
 
-/// Connections that are served at a time.
+/// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 64;
 /// Bytes of a request's line and headers.
 const HEADER_BYTES: usize = 16 << 10;
@@ -40,7 +40,7 @@ const HEADER_BYTES: usize = 16 << 10;
 const HEADERS: usize = 64;
 /// Time in which a request's headers must arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
-/// Time that a connection has in all.
+/// Maximum duration of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
 /// Number of failed partitions that `/health` lists.
 const FAILURES: usize = 100;
@@ -81,7 +81,7 @@ pub(crate) async fn serve(
         places.0.push(Place { task, has_asked });
     })
     .await;
-    // Nobody waits for a scrape; dropping the set ends what is under way.
+    // Scrapes are not waited for; dropping the set ends those in progress.
     drop(connections);
 }
 
@@ -96,8 +96,8 @@ struct Place {
 }
 
 impl Places {
-    /// Makes room for another connection: where all places are taken, the oldest connection ends
-    /// that has asked for nothing yet. Returns whether there is room.
+    /// Makes room for another connection: if all places are taken, the oldest connection without a
+    /// request is ended. Returns whether there is room.
     fn make_room(&mut self) -> bool {
         self.0.retain(|place| !place.task.is_finished());
         if self.0.len() < CONNECTIONS {
@@ -131,7 +131,7 @@ where
     }
 }
 
-/// Answers a request. Its body is not read.
+/// Handles a request. Its body is not read.
 async fn answer(
     state: Arc<State>,
     request: Request<Incoming>,
@@ -163,7 +163,7 @@ async fn answer(
     }))
 }
 
-/// Answers whether all partitions take appends, and which do not.
+/// Returns whether all partitions accept appends, and lists those that do not.
 fn health(state: &State) -> Response<String> {
     let partitions = state.log.partitions();
     let failures: Vec<_> = partitions
@@ -178,7 +178,7 @@ fn health(state: &State) -> Response<String> {
                 "stream": id.stream,
                 "topic": id.topic,
                 "partition": id.partition,
-                // Not its text: that has paths, and no login is needed here.
+                // Without its text, which contains paths: no login is needed here.
                 "error": format!("{:?}", error.kind()),
             })
         })

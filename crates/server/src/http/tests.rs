@@ -1,4 +1,4 @@
-//! HTTP as a client sees it, from a server that runs.
+//! Tests of HTTP with a client and a running server.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -119,7 +119,7 @@ async fn health_names_no_files() {
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1);
     let partition = log.partition(topic.expect("a topic").partition(0)).expect("a partition");
-    // What comes last says that what is before it was whole.
+    // The last batch proves that those before it were complete.
     for _ in 0..5 {
         let mut batch = tailwater_format::message::batch::Builder::new(0);
         batch.push(1, 0, b"payload", b"").expect("a message");
@@ -138,8 +138,8 @@ async fn health_names_no_files() {
     server.shutdown().await.expect_err("it ends with the damage");
 }
 
-/// Changes a byte of the first batch of every segment below a directory. Without an index it is
-/// found when the log is opened.
+/// Changes a byte of the first batch of every segment below a directory. Without an index the
+/// damage is found when the log is opened.
 fn damage(directory: &Path) {
     use std::io::{Seek, SeekFrom, Write};
 

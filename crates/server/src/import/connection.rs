@@ -1,4 +1,4 @@
-//! A connection to a server: one request in flight, and only commands that read.
+//! A connection to a server: one request in flight, and only reading commands.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -27,14 +27,14 @@ use super::{Source, numeric};
 use crate::command::POLL_HEADER_BYTES;
 use crate::status::Status;
 
-/// Time that a reply may take, as clients have it.
+/// Time limit of a reply, as in clients.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Largest reply that is taken, in bytes.
+/// Maximum length of a reply, in bytes.
 const REPLY_BYTES_MAX: usize = 1 << 30;
 /// The consumer that polls; it stores no offset.
 const CONSUMER: u32 = 1;
 
-/// Why a server did not answer as it should.
+/// Why a request to a server failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -42,7 +42,7 @@ pub enum ClientError {
     Connection {
         /// The server's address.
         address: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// It refused a request.
@@ -52,11 +52,11 @@ pub enum ClientError {
         /// Iggy's error code.
         status: u32,
     },
-    /// It ended the session instead of answering.
+    /// It ended the session.
     Evicted(&'static str),
-    /// It answered something else than the protocol has.
+    /// Its reply violates the protocol.
     Protocol(String),
-    /// It has no such thing.
+    /// The requested object does not exist there.
     Missing(String),
 }
 
@@ -187,7 +187,7 @@ impl Connection {
         if reply.command != Command::Reply || !(HEADER_SIZE..=REPLY_BYTES_MAX).contains(&size) {
             return Err(ClientError::Protocol(format!("{command}: no reply of {size} bytes")));
         }
-        // The buffer grows with what arrives, not with what the header says.
+        // The buffer grows with the received bytes, not with the length in the header.
         let mut body = Vec::new();
         let length = size - HEADER_SIZE;
         Read::by_ref(&mut self.stream)
@@ -219,7 +219,7 @@ impl Connection {
         Ok(response.map_err(|error| decoding("topic list", &error))?.topics)
     }
 
-    /// Returns the ids of a topic's partitions; none where the topic was deleted meanwhile.
+    /// Returns the ids of a topic's partitions; empty if the topic was deleted meanwhile.
     pub(super) fn partitions(&mut self, stream: u32, topic: u32) -> Result<Vec<u32>> {
         let request = GetTopicRequest { stream_id: numeric(stream), topic_id: numeric(topic) };
         let body = self.read("topic", codes::GET_TOPIC_CODE, &request)?;
@@ -231,7 +231,7 @@ impl Connection {
         Ok(response.partitions.iter().map(|partition| partition.id).collect())
     }
 
-    /// Polls a partition from an offset on, and returns batches, one behind the other.
+    /// Polls a partition from an offset on, and returns concatenated batches.
     pub(super) fn poll(
         &mut self,
         topic: TopicId,

@@ -1,12 +1,12 @@
-//! Filling a log from a server that runs: Iggy's, or another one with its protocol.
+//! Fills a log from a running server: Iggy's, or another one with its protocol.
 //!
 //! # Where an import goes on
 //!
 //! Offsets of a partition have no gap on either side, so a partition of the log that begins at the
-//! source's offset `B` and has `N` messages goes on at `B + N`. `B` is a record in the log, which
-//! is durable before the first message is appended. Where the source removed messages in the
-//! meantime, it has none at `B + N`; then `B` is moved up before the next append. A crash at any
-//! moment leaves a log that goes on where its messages end.
+//! source's offset `B` and has `N` messages continues at `B + N`. `B` is a record in the log, which
+//! is durable before the first message is appended. If the source has removed messages in the
+//! meantime, it has none at `B + N`; then `B` is increased before the next append. A crash at any
+//! moment leaves a log that continues where its messages end.
 
 mod connection;
 
@@ -30,12 +30,13 @@ use crate::command::imported_options;
 /// Number of messages of the first poll of a partition, and the most of any.
 const MESSAGES: u32 = 1000;
 const MESSAGES_MAX: u32 = 100_000;
-/// Bytes of a reply above which the next poll asks for fewer messages, and below which for more.
+/// Size of a reply above which the next poll requests fewer messages, and below which more, in
+/// bytes.
 const REPLY_BYTES: std::ops::Range<usize> = (1 << 20)..(16 << 20);
-/// The file that every log has.
+/// A file that exists in every log.
 const IDENTITY: &str = "TAILWATER-LOG";
 
-/// The server that messages come from.
+/// The server to import from.
 #[derive(Clone)]
 pub struct Source {
     /// Its address, as `127.0.0.1:8090`.
@@ -52,7 +53,7 @@ impl fmt::Debug for Source {
     }
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Imported {
     /// Partitions that were read.
@@ -65,19 +66,19 @@ pub struct Imported {
     pub missed: u64,
 }
 
-/// Why an import ended early. What was imported before stays, and another import goes on there.
+/// Why an import ended early. Imported messages stay, and another import continues after them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The source refused something, or cannot be reached.
+    /// The source refused a request, or cannot be reached.
     Source(ClientError),
-    /// The log refused something.
+    /// An error of the log.
     Log(tailwater_log::Error),
     /// The directory holds files of another program, or cannot be read.
     Directory(String),
     /// The log has another stream or topic with this id, or messages that were not imported.
     Conflict(String),
-    /// The source sent what is damaged.
+    /// The source sent damaged data.
     Damaged(String),
 }
 
@@ -149,7 +150,7 @@ pub fn import(
     Ok(import.imported)
 }
 
-/// Refuses a directory with files, unless a log is among them. It is not written to.
+/// Rejects a directory with files, unless it contains a log. Nothing is written to it.
 fn refuse_other_files(directory: &Path) -> Result<(), ImportError> {
     let entries = match PosixStorage::new().list(directory) {
         Ok(entries) => entries,
@@ -266,8 +267,8 @@ impl Import<'_> {
     }
 }
 
-/// Checks the batches of a reply, and returns them as producers make them, from an offset on;
-/// none where there is no message.
+/// Checks the batches of a reply, and returns them as a producer would make them, from an offset
+/// on; `None` if there is no message.
 fn batches(
     partition: &Arc<Partition>,
     reply: &[u8],
@@ -312,7 +313,7 @@ fn batches(
     Ok((batches.messages > 0).then_some(batches))
 }
 
-/// What a poll brought.
+/// The result of a poll.
 struct Batches {
     /// Offset of the first message.
     first: u64,
@@ -320,8 +321,8 @@ struct Batches {
     batches: Vec<Vec<u8>>,
 }
 
-/// Decodes the batch at the start of `bytes`, and checks its messages' checksums. A server that
-/// cuts a batch may leave the batch's own checksum as it was.
+/// Decodes the batch at the start of `bytes`, and verifies its messages' checksums. A server that
+/// returns part of a batch may leave the batch's own checksum unchanged.
 fn decode(bytes: &[u8]) -> Result<Batch<'_>, tailwater_format::Error> {
     if let Ok(batch) = Batch::decode_verified(bytes) {
         return Ok(batch);
@@ -333,7 +334,7 @@ fn decode(bytes: &[u8]) -> Result<Batch<'_>, tailwater_format::Error> {
     Ok(batch)
 }
 
-/// The identifier of a stream or topic by its number.
+/// Returns the identifier of a stream or topic by its number.
 fn numeric(id: u32) -> WireIdentifier {
     WireIdentifier::numeric(id)
 }

@@ -1,8 +1,8 @@
 //! Counters of requests and connections.
 //!
-//! Recording a request that succeeded takes no lock and allocates nothing: each command has
-//! counters of its own, which are added to without order. A reader sees each counter as it is at
-//! one moment, and may see a request in one counter that is not in another yet.
+//! Recording a successful request takes no lock and allocates nothing: each command has its own
+//! relaxed counters. A reader sees each counter at one moment, and may see a request in one counter
+//! before another.
 
 mod text;
 
@@ -19,9 +19,9 @@ pub(crate) use text::render;
 #[cfg(test)]
 pub(crate) use text::tests::parse;
 
-/// Number of codes that may have counters of their own: all of the protocol's are below.
+/// Number of codes with their own counters: all of the protocol's are below.
 const CODES: usize = 1024;
-/// Counters of requests whose code is no command's.
+/// Index of the counters of unknown codes.
 const OTHER: usize = 0;
 /// Name of those in the text.
 const OTHER_NAME: &str = "unknown";
@@ -86,7 +86,7 @@ fn bucket_end_us(bucket: usize) -> Option<u64> {
 }
 
 impl Metrics {
-    /// Counters at zero.
+    /// Creates counters that are zero.
     pub(crate) fn new() -> Self {
         let mut places = Box::new([0; CODES]);
         let mut commands = vec![Command::new(OTHER_NAME)];
@@ -159,7 +159,7 @@ mod tests {
         assert_eq!(bucket(0), 0);
         for index in 0..BUCKETS - 1 {
             let end = bucket_end_us(index).expect("a bound");
-            // Nothing fits between 1 and 1.5 microseconds.
+            // There is no integer between 1 and 1.5 microseconds.
             if index > 0 {
                 assert!(bucket(end - 1) <= index, "{index}");
             }

@@ -75,14 +75,14 @@ fn requests(text: &mut Text, metrics: &Metrics) {
     let count = |command: &Command| -> u64 {
         command.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum()
     };
-    // Commands that nobody used would only make the answer long.
+    // Unused commands are omitted.
     let used: Vec<(&Command, u64)> = metrics
         .commands
         .iter()
         .map(|command| (command, count(command)))
         .filter(|(_, count)| *count > 0)
         .collect();
-    /// A metric's name and meaning, and how it is read.
+    /// A metric's name, meaning and accessor.
     type Counter = (&'static str, &'static str, fn(&Command) -> u64);
     let counters: [Counter; 3] = [
         (

@@ -1,4 +1,5 @@
-//! Starting and ending: what a start leaves where it fails, and who may read what it writes.
+//! Tests of starting and ending: the leftovers of a failed start, and the permissions of written
+//! files.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -20,7 +21,7 @@ fn config(path: &Path, settings: &[(&str, &str)]) -> Config {
     Config::load(&flags, &BTreeMap::new()).expect("it loads").0
 }
 
-/// A start that failed must not create the root user: its password would be known to nobody.
+/// Regression test: a failed start must not create the root user, whose password would be lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_fails_makes_up_no_password() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -63,7 +64,7 @@ async fn the_file_with_the_addresses_is_there_while_they_are_true() {
     server.shutdown().await.expect("it ends");
     assert!(!file.exists(), "it names addresses that nobody listens on");
 
-    // What a server left that was killed goes, even where the start fails after that.
+    // The leftovers of a killed server are removed, even if the start fails after that.
     let server = Server::start(config(&path, &[])).await.expect("it starts");
     drop(server);
     assert!(file.exists());
@@ -89,7 +90,7 @@ async fn credentials_that_everybody_knows_are_reported_where_everybody_can_use_t
     first.root = crate::config::Root::Default;
     for (config, is_exposed) in [
         (first, true),
-        // The directory has them still, whatever is configured.
+        // The directory still has them, whatever is configured.
         (config(&path, &[("tcp.address", "0.0.0.0:0")]), true),
         (config(&path, &[]), false),
         (config(&directory.path().join("other"), &[("tcp.address", "0.0.0.0:0")]), false),

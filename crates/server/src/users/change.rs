@@ -1,4 +1,4 @@
-//! Changes of users: the one path by which they and their tokens are written.
+//! Changes of users: the only code that writes users and their tokens.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub(crate) struct NewUser<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Updated {
     pub(crate) user: u32,
-    /// Whether the user was active before and is not any more: its sessions are to end.
+    /// Whether the user has just been deactivated: its sessions must end.
     pub(crate) was_deactivated: bool,
 }
 
@@ -96,7 +96,7 @@ impl Users {
         self.edit_locked(log, edit)
     }
 
-    /// The same for a caller that has the lock on the ids.
+    /// Makes a change for a caller that holds the lock on the ids.
     fn edit_locked<T>(
         &self,
         log: &Log,
@@ -119,7 +119,7 @@ impl Users {
     /// # Errors
     /// Invalid name or password; a name that is taken; those of the log.
     pub(crate) fn create(&self, log: &Log, new: NewUser<'_>) -> Result<Arc<User>, Status> {
-        // Also before the password is hashed, so that a wrong call costs nothing.
+        // Checked before the password is hashed as well, so that an invalid call costs nothing.
         check_name(&self.directory.load(), new.name, None)?;
         let hash = self.hash(new.password)?.blocking_recv().map_err(|_| Status::IO_ERROR)?;
         let credential = Arc::new(Credential::new(hash.map_err(no_random)?));
@@ -160,11 +160,11 @@ impl Users {
         Ok(id)
     }
 
-    /// Gives a user another name, and activates or deactivates it.
+    /// Renames a user, and activates or deactivates it.
     ///
     /// # Errors
-    /// Not found; invalid name; a name that is taken; invalid status, for a root user that would be
-    /// inactive: nobody could activate it again; those of the log.
+    /// Not found; invalid name; a name that is taken; invalid status, for deactivating the root
+    /// user, which could never be activated again; those of the log.
     pub(crate) fn update(
         &self,
         log: &Log,
@@ -186,7 +186,7 @@ impl Users {
             new.name = name.map_or_else(|| Arc::clone(&old.name), Arc::from);
             new.is_active = is_active;
             if was_deactivated {
-                // Logins in flight fail, and what is known of the password is forgotten.
+                // Logins in progress fail, and the cached password is forgotten.
                 new.credential = Arc::new(Credential::new(old.credential.hash.clone()));
             }
             edit.keep_user(new)?;
@@ -244,8 +244,8 @@ impl Users {
         })
     }
 
-    /// Checks a user's current password, and hashes another. Waits for the pool, and where logins
-    /// from the address failed, for its turn; a wrong password counts as a failed login.
+    /// Checks a user's current password, and hashes a new one. Waits for the pool, and after failed
+    /// logins from the address, for its turn; a wrong password counts as a failed login.
     ///
     /// # Errors
     /// Not found; invalid credentials, for the current password; invalid password, for the new one.
@@ -268,8 +268,8 @@ impl Users {
         Ok(NewPassword { user: user.id, replaced: Arc::clone(&user.credential), credential })
     }
 
-    /// Gives a user the password that was prepared, and returns the user's id. Its sessions and
-    /// tokens stay as they are.
+    /// Sets a user's prepared password, and returns the user's id. Its sessions and tokens stay
+    /// valid.
     ///
     /// # Errors
     /// Not found; invalid credentials, where the password was changed meanwhile; those of the log.
@@ -300,7 +300,7 @@ impl Users {
     }
 }
 
-/// A password that is being hashed. There is no answer where hashing panicked.
+/// A password that is being hashed. The channel is closed without a value if hashing panicked.
 type Hashing = oneshot::Receiver<Result<PasswordHash, getrandom::Error>>;
 
 #[cold]

@@ -1,7 +1,7 @@
 //! The threads that hash passwords.
 //!
-//! A hash takes milliseconds of processor time and megabytes of memory, so only a few run at a
-//! time; the others wait in order. Work whose requester has gone is skipped.
+//! A hash takes milliseconds of processor time and megabytes of memory, so only a few run
+//! concurrently; the others wait in order. Work whose requester is gone is skipped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -16,7 +16,7 @@ use super::password::Workspace;
 
 type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
 
-/// A pool of threads. Dropping it drops the work that has not begun, and joins them.
+/// A pool of threads. Dropping it drops pending work, and joins the threads.
 pub(super) struct Hashers {
     shared: Arc<Shared>,
     /// Joined when dropped.
@@ -26,7 +26,7 @@ pub(super) struct Hashers {
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// Work was queued, or the queue closed.
+    /// Notified when work was queued, or the queue closed.
     changed: Condvar,
 }
 
@@ -37,7 +37,7 @@ struct Queue {
 }
 
 impl Hashers {
-    /// Starts `count` threads, but one at least.
+    /// Starts `count` threads, at least one.
     ///
     /// # Errors
     /// Those of the system.
@@ -50,7 +50,7 @@ impl Hashers {
         Ok(hashers)
     }
 
-    /// Queues work. The receiver gets its result, or an error where the pool was dropped; work is
+    /// Queues work. The receiver gets its result, or an error if the pool was dropped; work is
     /// skipped if the receiver is dropped before it begins.
     pub(super) fn run<T: Send + 'static>(
         &self,
@@ -59,7 +59,7 @@ impl Hashers {
         let (sender, receiver) = oneshot::channel();
         let job = move |workspace: &mut Workspace| {
             if !sender.is_closed() {
-                // Whoever asked may have gone meanwhile.
+                // The receiver may have been dropped meanwhile.
                 let _ = sender.send(work(workspace));
             }
         };
@@ -77,7 +77,7 @@ impl Shared {
         }
     }
 
-    /// Waits for work; `None` once the queue is closed. Memory is given back before waiting.
+    /// Waits for work; `None` once the queue is closed. Memory is released before waiting.
     fn next(&self, workspace: &mut Workspace) -> Option<Job> {
         let mut queue = self.queue.lock();
         loop {

@@ -1,25 +1,25 @@
-//! Users: passwords, tokens and what each user may do.
+//! Users: passwords, tokens and permissions.
 //!
 //! Users and their personal access tokens are records of the log ([`record`]). In memory they are
 //! an immutable snapshot that each change replaces, so that permission checks take no lock.
 //!
 //! # Invariants
 //!
-//! - The records are changed first, then the memory, under one lock: nothing is ever seen that a
-//!   restart could take back. A crash in between is safe: the change was not acknowledged.
+//! - The records are changed first, then the memory, under one lock: no state is visible that a
+//!   restart could undo. A crash in between is safe: the change was not acknowledged.
 //! - The user with id 0 is the root user. It is created with the directory, is never deleted or
 //!   deactivated, and keeps all permissions.
-//! - An id is not given to another user while the process runs, so a session of a user that was
-//!   deleted never becomes one of a later user.
+//! - An id is not reused while the process runs, so a session of a deleted user never becomes one
+//!   of a later user.
 //! - Passwords and tokens are compared only as hashes, in constant time.
 //! - Permissions on a stream or topic end with it: its id may be used again.
 //!
 //! # What a login costs
 //!
-//! A password is checked on a bounded pool ([`hashers`]) with Argon2id ([`password`]). Once it was
-//! right, the same password is known by a fast hash that is in memory only, and needs no Argon2. A
+//! A password is checked on a bounded pool ([`hashers`]) with Argon2id ([`password`]). After a
+//! correct login, the password is cached as a fast hash in memory only, and needs no Argon2. A
 //! login of a user that does not exist costs as much as one with a wrong password. Failed logins
-//! slow the address down that they are from ([`throttle`]).
+//! slow down their address ([`throttle`]).
 
 mod change;
 mod hashers;
@@ -60,7 +60,7 @@ pub(crate) const ROOT: u32 = 0;
 pub(crate) const NAME_BYTES: std::ops::RangeInclusive<usize> = 3..=50;
 /// Bytes of a password: Iggy's.
 pub(crate) const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 3..=100;
-/// Longest token that is looked up, in bytes.
+/// Maximum length of a token that is looked up, in bytes.
 const TOKEN_BYTES_MAX: usize = 100;
 
 const DEFAULT_ROOT_NAME: &str = "iggy";
@@ -75,7 +75,7 @@ pub(crate) struct User {
     pub(crate) is_active: bool,
     /// Microseconds since 1970.
     pub(crate) created_us: u64,
-    /// `None` where none were ever given.
+    /// `None` if none were ever granted.
     pub(crate) permissions: Option<Permissions>,
     credential: Arc<Credential>,
 }
@@ -150,7 +150,7 @@ impl Directory {
     }
 }
 
-/// What is configured of users.
+/// The configuration of users.
 struct Settings<'a> {
     root: &'a Root,
     tokens_per_user_max: u32,
@@ -172,7 +172,7 @@ impl<'a> From<&'a Config> for Settings<'a> {
 /// Why a login is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginError {
-    /// No such user, a wrong password, or a user that is not active: they are not to be told apart.
+    /// No such user, a wrong password, or an inactive user, which must be indistinguishable.
     InvalidCredentials,
     /// No such token.
     InvalidToken,
@@ -185,11 +185,11 @@ pub(crate) enum LoginError {
 /// All users, their tokens and their permissions. Safe to use from any thread.
 pub(crate) struct Users {
     directory: ArcSwap<Directory>,
-    /// Held while users or tokens are changed: ids that are not to be used again.
+    /// Ids that must not be reused. Held while users or tokens are changed.
     retired: Mutex<BTreeSet<u32>>,
     hashers: Hashers,
     fingerprints: Fingerprints,
-    /// What the passwords of users that do not exist are checked against.
+    /// The credential that passwords of nonexistent users are checked against.
     nobody: Arc<Credential>,
     throttle: Throttle,
     tokens_per_user_max: usize,
@@ -197,8 +197,8 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// Reads the users from the log's records, and creates the root user in a new directory.
-    /// Returns its password, too, where it was made up: it is kept nowhere else. Where there are
+    /// Reads the users from the log's records, and creates the root user in a new directory. Also
+    /// returns its password if that was generated, because it is stored nowhere else. If there are
     /// users, the configured credentials have no effect.
     ///
     /// # Errors
@@ -267,8 +267,7 @@ impl Users {
         Ok(made_up)
     }
 
-    /// Returns whether the root user has the name and password that everybody knows. Takes
-    /// milliseconds.
+    /// Returns whether the root user has the well-known name and password. Takes milliseconds.
     pub(crate) fn has_default_root(&self) -> bool {
         let directory = self.directory.load();
         directory.users.get(&ROOT).is_some_and(|root| {
@@ -303,8 +302,8 @@ impl Users {
         self.directory.load().users.values().cloned().collect()
     }
 
-    /// Logs a user in from an address, and returns its id. Waits for the pool, and where logins
-    /// from the address failed, for its turn.
+    /// Logs a user in from an address, and returns its id. Waits for the pool, and after failed
+    /// logins from the address, for its turn.
     ///
     /// # Errors
     /// Invalid credentials.
@@ -357,12 +356,12 @@ impl Users {
         let check = move |workspace: &mut Workspace| {
             credential.verify(password.expose_secret(), fingerprint, workspace)
         };
-        // There is no answer where hashing panicked.
+        // There is no result if hashing panicked.
         self.hashers.run(check).await.unwrap_or(false)
     }
 
-    /// Logs a user in with a personal access token, and returns the user's id. Waits for its turn
-    /// where logins from the address failed.
+    /// Logs a user in with a personal access token, and returns the user's id. After failed logins
+    /// from the address, waits for its turn.
     ///
     /// # Errors
     /// Invalid or expired token; inactive.

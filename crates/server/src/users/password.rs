@@ -1,10 +1,10 @@
-//! Passwords: how they are hashed, checked and made up.
+//! Hashing, checking and generating passwords.
 //!
-//! A password is kept as its Argon2id hash, together with the cost that it was made with, so that
-//! hashes of any cost can be checked. A credential also remembers a fast keyed hash of the password
-//! that it was checked with successfully. It is in memory only, and its key is random and dies with
-//! the process: a client that reconnects costs no Argon2, and neither disk nor a later process
-//! holds anything that would be fast to guess against.
+//! A password is stored as its Argon2id hash, together with the cost parameters, so that hashes of
+//! any cost can be checked. A credential also remembers a fast keyed hash of the password after a
+//! successful check. It is in memory only, and its random key is lost with the process: a client
+//! that reconnects costs no Argon2, and neither the disk nor a later process contains anything that
+//! is fast to guess against.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -15,12 +15,12 @@ use subtle::ConstantTimeEq as _;
 
 use super::hex;
 
-// The cost of a new hash: as much as lets 10,000 clients log in within their timeout of 30 s when
-// each is another user, the server has just started, and there are two processors. A check takes
+// The cost of a new hash is chosen so that 10,000 clients can log in within their timeout of 30 s
+// if each is another user, the server has just started, and there are two processors. A check takes
 // 2.6 ms on each of two (AMD EPYC), and all of them 17 s. With Apache Iggy's cost (19 MiB, two
-// passes) a check takes 25 ms: what a leaked hash costs to guess is ten times as much there. The
-// figures are printed by `cargo test -p tailwater-server --lib -- --ignored --nocapture
-// --test-threads 1 cost_of_a_check users_that_reconnect`.
+// passes) a check takes 25 ms: guessing a leaked hash is ten times as expensive there. The figures
+// are printed by `cargo test -p tailwater-server --lib -- --ignored --nocapture --test-threads 1
+// cost_of_a_check users_that_reconnect`.
 
 /// Memory of a new hash, in KiB.
 const MEMORY_KIB: u32 = 6 * 1024;
@@ -33,14 +33,14 @@ const SALT_BYTES: usize = 16;
 /// Bytes of a new hash.
 const HASH_BYTES: usize = 32;
 
-/// Characters of a password that is made up.
+/// Length of a generated password, in characters.
 const RANDOM_PASSWORD_CHARACTERS: usize = 32;
 
-/// What hashing needs memory for; kept between hashes.
+/// The memory for hashing, which is reused between hashes.
 #[derive(Default)]
 pub(super) struct Workspace(Vec<Block>);
 
-/// An Argon2id hash, version 19, and what it was made with.
+/// An Argon2id hash, version 19, and its parameters.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct PasswordHash {
     memory_kib: u32,
@@ -73,7 +73,7 @@ impl PasswordHash {
         Ok(made)
     }
 
-    /// Returns a hash that no password has, but that costs as much to check as a new one.
+    /// Returns a hash that no password matches, but that costs as much to check as a new one.
     ///
     /// # Errors
     /// Where the system has no random bytes.
@@ -119,7 +119,7 @@ impl fmt::Debug for PasswordHash {
     }
 }
 
-/// Makes fast keyed hashes of passwords. Its key is random and never leaves the process.
+/// Computes fast keyed hashes of passwords. The key is random and never leaves the process.
 pub(super) struct Fingerprints {
     key: [u8; blake3::KEY_LEN],
 }
@@ -153,20 +153,20 @@ impl Credential {
         Self { hash, verified: OnceLock::new() }
     }
 
-    /// Returns whether a password with this fast hash is known to be right; if not, it may still
+    /// Returns whether a password with this fast hash is known to be correct; if not, it may still
     /// be.
     pub(super) fn is_known(&self, fingerprint: &blake3::Hash) -> bool {
         self.verified.get().is_some_and(|known| known == fingerprint)
     }
 
-    /// Checks a password by its hash, and remembers its fast hash where it is right.
+    /// Checks a password by its hash, and remembers its fast hash if it is correct.
     pub(super) fn verify(
         &self,
         password: &str,
         fingerprint: blake3::Hash,
         workspace: &mut Workspace,
     ) -> bool {
-        // Of clients that connect at once the first finds out for all.
+        // Of clients that connect concurrently the first does the check for all.
         if self.is_known(&fingerprint) {
             return true;
         }
@@ -179,7 +179,7 @@ impl Credential {
     }
 }
 
-/// A password that was made up, to be shown once.
+/// A generated password, to be shown once.
 #[derive(PartialEq, Eq)]
 pub(crate) struct RandomPassword(String);
 

@@ -1,13 +1,14 @@
-//! What users may do: Iggy's three levels of permissions, and the rule of each action.
+//! Permissions of users: Iggy's three levels, and the rule of each action.
 //!
-//! A permission is held globally, on a stream or on a topic. Managing implies reading, and what is
-//! held on a stream holds on its topics:
+//! A permission is held globally, on a stream or on a topic. Managing implies reading, and a
+//! permission on a stream applies to its topics:
 //!
 //! - `manage_streams`, `read_streams`, `manage_topics` or `read_topics` is enough to read a topic
 //!   and to poll its messages;
 //! - `manage_streams` or `manage_topics` is enough to change a topic and to send messages to it.
 //!
-//! A permission to poll or send implies nothing else. Groups take what reading their topic takes.
+//! A permission to poll or send implies nothing else. Groups require the permission to read their
+//! topic.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ use iggy_binary_protocol::primitives::permissions::{
 use serde::{Deserialize, Serialize};
 use tailwater_log::TopicId;
 
-/// What a user asks to do, and to what.
+/// A requested action and its object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Action {
     GetStats,
@@ -53,18 +54,18 @@ pub(crate) enum Action {
     DeleteGroup(TopicId),
     JoinGroup(TopicId),
     LeaveGroup(TopicId),
-    /// Another user; users may get themselves without asking.
+    /// Another user; users may get themselves without a permission.
     GetUser,
     GetUsers,
     CreateUser,
     DeleteUser,
     UpdateUser,
     UpdatePermissions,
-    /// Of another user; users may change their own without asking.
+    /// Of another user; users may change their own without a permission.
     ChangePassword,
 }
 
-/// Declares the permissions of one level, which a type of the protocol has with other fields.
+/// Declares the permissions of one level, which a protocol type has together with other fields.
 macro_rules! flags {
     (
         $(#[$attribute:meta])*
@@ -92,7 +93,7 @@ macro_rules! flags {
         }
 
         impl From<bool> for $name {
-            /// All of them, or none.
+            /// Returns all of them, or none.
             fn from(are_given: bool) -> Self {
                 Self { $($flag: are_given),* }
             }
@@ -111,7 +112,7 @@ macro_rules! flags {
                 $(self.$flag |= other.$flag;)*
             }
 
-            /// Whether it has all those of another.
+            /// Returns whether it has all those of another.
             fn has(self, other: Self) -> bool {
                 true $(&& (self.$flag || !other.$flag))*
             }
@@ -168,7 +169,7 @@ impl Permissions {
         Self { global: GlobalFlags::from(true), streams: BTreeMap::new() }
     }
 
-    /// Returns whether they are enough for an action.
+    /// Returns whether they permit an action.
     pub(super) fn allow(&self, action: Action) -> bool {
         let global = &self.global;
         match action {
@@ -280,7 +281,7 @@ impl Permissions {
 }
 
 impl From<&WirePermissions> for Permissions {
-    /// Of a stream or topic that is there twice, the last counts.
+    /// If a stream or topic is repeated, the last counts.
     fn from(wire: &WirePermissions) -> Self {
         let topic = |wire: &WireTopicPermissions| (wire.topic_id, TopicFlags::from_wire(wire));
         let stream = |wire: &WireStreamPermissions| {

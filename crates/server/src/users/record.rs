@@ -36,7 +36,7 @@ struct UserRecord {
 struct TokenRecord {
     /// BLAKE3 of the token, in hexadecimal.
     hash: String,
-    /// Microseconds since 1970; never where it is absent.
+    /// Microseconds since 1970; absent for never.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     expires_us: Option<u64>,
 }

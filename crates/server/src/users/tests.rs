@@ -1,4 +1,4 @@
-//! Users, as the server keeps them: logins, changes, tokens, restarts.
+//! Tests of users: logins, changes, tokens, restarts.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -203,8 +203,8 @@ fn clients_that_reconnect_at_once_all_log_in() {
     });
 }
 
-/// Prints how long clients wait that reconnect at once to a server that has just started, each as
-/// another user: run it alone, with `--ignored --nocapture`.
+/// Prints how long clients wait that reconnect simultaneously to a server that has just started,
+/// each as another user: run it alone, with `--ignored --nocapture`.
 #[test]
 #[ignore = "prints a measurement and asserts no time; run it alone, with --ignored --nocapture"]
 fn users_that_reconnect_at_once_all_log_in() {
@@ -345,7 +345,7 @@ fn the_root_user_is_protected() {
         assert_eq!(deleted, Err(Status::CANNOT_DELETE_USER));
         let changed = fixture.users.set_permissions(&fixture.log, &root, None);
         assert_eq!(changed, Err(Status::CANNOT_CHANGE_PERMISSIONS));
-        // Nobody could activate it again.
+        // It could never be activated again.
         let deactivated = fixture.users.update(&fixture.log, &root, None, Some(false));
         assert_eq!(deactivated, Err(Status::INVALID_USER_STATUS));
         let updated = fixture.users.update(&fixture.log, &root, None, Some(true));
@@ -373,7 +373,7 @@ fn a_changed_password_counts_at_once() {
     assert_eq!(missing, Err(Status::RESOURCE_NOT_FOUND));
 }
 
-/// Changing a password must not be a way to guess it without the delay of a login.
+/// Regression test: changing a password must not allow guessing it without the delay of a login.
 #[test]
 fn wrong_passwords_are_delayed_as_failed_logins_are() {
     let directory = tempfile::tempdir().unwrap();
@@ -519,7 +519,7 @@ fn a_user_has_so_many_tokens_and_one_of_a_name() {
         assert_eq!(beyond, Err(Status::PERSONAL_ACCESS_TOKENS_LIMIT_REACHED));
     }
     create(ROOT, "one", None).unwrap();
-    // One that has expired makes room, and its name is free.
+    // An expired token makes room, and its name is free.
     fixture.advance_us(10);
     let secret = create(alice, "two", Some(10)).unwrap();
     assert_eq!(fixture.login_with(&secret), Ok(alice));

@@ -1,12 +1,13 @@
-//! Logins that fail, and how they slow down those that follow.
+//! Limits failed logins by delaying later ones.
 //!
 //! An address may have as many attempts in flight as it has failures left in the current minute,
-//! and one at least. Once it has none left, its attempts run one after another, and each waits a
-//! second after the last failure. An attempt that succeeds delays nobody, so one client with a
-//! wrong password slows its neighbours behind the same address down, but does not lock them out.
+//! but at least one. Once it has none left, its attempts run one after another, and each waits
+//! until a second after the last failure. An attempt that succeeds delays nobody, so one client
+//! with a wrong password slows down its neighbours behind the same address, but does not lock them
+//! out.
 //!
 //! Addresses share a fixed number of slots, so memory is bounded and nothing needs to be evicted.
-//! Which addresses share one is random for each process.
+//! The assignment of addresses to slots is random for each process.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -32,11 +33,11 @@ pub(super) struct Throttle {
     slots: Box<[Slot]>,
 }
 
-/// What is known of the addresses that share it.
+/// The state of the addresses that share it.
 #[derive(Default)]
 struct Slot {
     attempts: Mutex<Attempts>,
-    /// An attempt that waits may start.
+    /// Notified when a waiting attempt may start.
     freed: Notify,
 }
 
@@ -47,12 +48,13 @@ struct Attempts {
     failures: u32,
     /// End of the window that began with the first failure.
     window_end: Option<Instant>,
-    /// When the next attempt may go on; only beyond the limit.
+    /// Time when the next attempt may start; only beyond the limit.
     next: Option<Instant>,
 }
 
 impl Throttle {
-    /// One that delays the attempts of an address after `failures_max` failures in a minute.
+    /// Creates a throttle that delays the attempts of an address after `failures_max` failures in a
+    /// minute.
     pub(super) fn new(failures_max: u32) -> Self {
         Self::with_times(failures_max, WINDOW, DELAY)
     }
@@ -62,12 +64,12 @@ impl Throttle {
         Self { failures_max, window, delay, hasher: RandomState::new(), slots }
     }
 
-    /// Waits until the address may attempt to log in. The attempt is over when what this returns is
+    /// Waits until the address may attempt to log in. The attempt ends when the returned value is
     /// dropped.
     pub(super) async fn begin(&self, address: IpAddr) -> Attempt<'_> {
         let slot = self.slot(address);
         loop {
-            // Wanted before looking, so that an attempt that ends in between is not missed.
+            // Registered before the check, so that the end of an attempt in between is not missed.
             let freed = slot.freed.notified();
             let started = slot.attempts.lock().start(self.failures_max, Instant::now());
             if let Some(started) = started {
@@ -110,9 +112,9 @@ impl Throttle {
     }
 }
 
-/// An attempt that may go on.
+/// An attempt that may start.
 struct Started {
-    /// When; at once where it is `None`.
+    /// Its start time; `None` for at once.
     moment: Option<Instant>,
     /// Whether another may start.
     has_room: bool,

@@ -1,7 +1,7 @@
 //! Personal access tokens: secrets that log a user in until they expire or are deleted.
 //!
-//! A token is 32 random bytes, shown once; only its hash is kept. It is random enough that a fast
-//! hash does.
+//! A token is 32 random bytes, shown once; only its hash is stored. It is random enough for a fast
+//! hash to suffice.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -17,15 +17,14 @@ const NAME_BYTES: RangeInclusive<usize> = 3..=30;
 const SECRET_BYTES: usize = 32;
 
 impl Users {
-    /// Returns a user's tokens, by their names; also those that have expired and were not removed
-    /// yet.
+    /// Returns a user's tokens, by their names, including expired ones that are not removed yet.
     pub(crate) fn tokens(&self, user: u32) -> Vec<Arc<Token>> {
         self.directory.load().tokens_of(user).cloned().collect()
     }
 
-    /// Creates a token, and returns its secret, which is not stored. The token expires so many
-    /// microseconds after it was created; never without. Tokens of the user that have expired are
-    /// removed.
+    /// Creates a token, and returns its secret, which is not stored. The token expires
+    /// `expires_after_us` microseconds after its creation; `None` for never. Expired tokens of the
+    /// user are removed.
     ///
     /// # Errors
     /// Unauthenticated, for a user that was deleted or deactivated; too many tokens; invalid name;
@@ -68,7 +67,7 @@ impl Users {
         Ok(secret)
     }
 
-    /// Deletes a token. Sessions that logged in with it stay.
+    /// Deletes a token. Sessions that logged in with it stay logged in.
     ///
     /// # Errors
     /// Not found; those of the log.
@@ -82,7 +81,7 @@ impl Users {
     }
 
     /// Removes the tokens that have expired at `now_us`, in microseconds since 1970. Returns their
-    /// number. Called once in a while; expired tokens log nobody in before that either.
+    /// number. Called periodically; expired tokens are invalid even before that.
     ///
     /// # Errors
     /// Those of the log.

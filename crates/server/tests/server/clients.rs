@@ -1,4 +1,4 @@
-//! Iggy's client as its examples use it: a producer and a consumer of the high-level interface.
+//! Iggy's client used as in its examples: a producer and a consumer of the high-level interface.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Consumer groups as clients see them.
+//! Consumer groups as seen by clients.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

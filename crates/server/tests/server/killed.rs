@@ -1,5 +1,5 @@
-//! A server that is killed under load from real clients: what it acknowledged is there afterwards,
-//! in order and once; groups go on where they committed; what was purged stays gone.
+//! A server that is killed under load from real clients: acknowledged messages exist afterwards, in
+//! order and once; groups continue where they committed; purged messages stay removed.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The server as Apache Iggy's Rust client sees it, and as clients see it that misbehave.
+//! The server as seen by Apache Iggy's Rust client, and by misbehaving clients.
 
 mod bodies;
 mod clients;

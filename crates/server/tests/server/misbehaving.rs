@@ -1,4 +1,4 @@
-//! Clients that send garbage, are slow, or take too much: others are served all the while.
+//! Clients that send garbage, are slow, or use too much: others are served meanwhile.
 
 use std::time::Duration;
 

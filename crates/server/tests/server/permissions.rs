@@ -1,4 +1,4 @@
-//! Users: for each command, one without its permission is refused; and what each permission opens.
+//! Users: each command is refused without its permission; and what each permission allows.
 
 use std::collections::BTreeMap;
 

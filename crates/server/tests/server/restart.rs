@@ -1,4 +1,4 @@
-//! What a restart leaves as it was.
+//! State that survives a restart.
 
 use iggy::prelude::*;
 

@@ -1,4 +1,4 @@
-//! The server as Apache Iggy's Python client sees it: the wheel `apache-iggy`, which `ci/gate.sh`
+//! The server as seen by Apache Iggy's Python client: the wheel `apache-iggy`, which `ci/gate.sh`
 //! installs into `target/python`.
 
 use std::path::Path;

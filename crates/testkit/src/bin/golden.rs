@@ -1,7 +1,7 @@
 //! Golden databases on the command line.
 //!
 //! `golden` lists them, `golden NAME DIRECTORY` unpacks one into a new directory, and `golden NAME`
-//! prints what RocksDB read back from it, in the lines of `tailwater db dump --all --hex`.
+//! prints what RocksDB read from it, in the format of `tailwater db dump --all --hex`.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;

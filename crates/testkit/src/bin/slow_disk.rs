@@ -1,8 +1,8 @@
-//! A disk that is slow to flush, on the command line: for measurements of synced writes.
+//! A disk with slow flushes, on the command line: for measurements of synced writes.
 //!
-//! `slow_disk FILESYSTEM MILLISECONDS` mounts a disk of 1 GiB with an `ext4`, `xfs` or `btrfs` on
-//! it whose flushes take so long, prints where, and unmounts it at the end of its standard input.
-//! It needs what [`tailwater_testkit::volatile_disk`] needs.
+//! `slow_disk FILESYSTEM MILLISECONDS` mounts a disk of 1 GiB with an `ext4`, `xfs` or `btrfs`
+//! filesystem, whose flushes take this long, prints its path, and unmounts it at the end of its
+//! standard input. It has the requirements of [`tailwater_testkit::volatile_disk`].
 
 use std::process::ExitCode;
 

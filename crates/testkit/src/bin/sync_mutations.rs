@@ -1,13 +1,13 @@
 //! Removes each sync call of the engine and of the message log, one at a time, lets commands of the
-//! message log overtake each other, and shows that a test notices.
+//! message log overtake each other, and verifies that a test detects it.
 //!
-//! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files into
-//! `target/sync_mutations`, and there makes each call in [`CRATES`] of something whose name begins
-//! with `sync` one that an environment variable turns into a success that does nothing. So one
-//! build serves all. For each call it runs its crate's tests without it, of which one must fail,
-//! and prints a line; it ends with 1 if any call was not missed. [`OVERTAKINGS`] are mutations of
-//! the order of commands, which it treats in the same way. With arguments it takes only the
-//! mutations in files whose path contains one of them. `TAILWATER_SEED` is handed on to the tests.
+//! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files to
+//! `target/sync_mutations`, and changes each call in [`CRATES`] of a function whose name begins
+//! with `sync` so that an environment variable turns it into a success without effect. So one build
+//! serves all. For each call it runs its crate's tests without it, of which one must fail, and
+//! prints a line; it exits with 1 if any removal was not detected. [`OVERTAKINGS`] are mutations of
+//! the order of commands, which are treated in the same way. With arguments it runs only the
+//! mutations in files whose path contains one of them. `TAILWATER_SEED` is passed to the tests.
 
 use std::io;
 use std::process::ExitCode;
@@ -18,9 +18,9 @@ use tailwater_testkit::mutation::{Workshop, reason};
 /// A crate whose calls are removed.
 struct Crate {
     package: &'static str,
-    /// Where the calls are.
+    /// Directory of the calls.
     sources: &'static str,
-    /// The tests of which one must fail, as arguments, the quickest first.
+    /// The tests of which one must fail, as arguments, the fastest first.
     tests: &'static [[&'static str; 3]],
 }
 
@@ -37,7 +37,7 @@ const CRATES: [Crate; 2] = [
             ["directories", "--", "random::"],
             ["crash", "--", "faults::"],
             ["crash", "--", "threads::"],
-            // Of a sync that is only measured.
+            // For a sync that is only measured.
             ["writing", "--", "direct_logs::"],
         ],
     },
@@ -47,10 +47,10 @@ const CRATES: [Crate; 2] = [
         tests: &[["log", "--", "durable::"], ["log", "--", "crash::"]],
     },
 ];
-/// A change to the message log in which a command overtakes what it must wait for.
+/// A mutation of the message log in which a command overtakes one that it must wait for.
 struct Overtaking {
     what: &'static str,
-    /// The file, from the log's sources on.
+    /// The file, relative to the log's sources.
     file: &'static str,
     /// Texts that are in the file once, and their replacements, in which `{on}` stands for the
     /// condition that the mutation is on.
@@ -76,7 +76,7 @@ const HELD: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "held::"];
 const CRASHES: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "crash::"];
 const MODEL: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "model::"];
 
-/// What overtakes what.
+/// The mutations of the order of commands.
 const OVERTAKINGS: [Overtaking; 4] = [
     Overtaking {
         what: "an append overtakes a purge that is queued before it",
@@ -123,7 +123,7 @@ const FIRST_OVERTAKING: usize = 10_000;
 /// The environment variable that names the call to leave out.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
-/// Calls without which nothing is lost: the file, the call, and why.
+/// Calls whose removal loses nothing: the file, the call, and why.
 const NOT_MISSED: [(&str, &str, &str); 5] = [
     (
         "segment/writer.rs",
@@ -157,16 +157,16 @@ const NOT_MISSED: [(&str, &str, &str); 5] = [
 /// A call in a source file.
 #[derive(Debug)]
 struct Call {
-    /// The crate, by its place in [`CRATES`].
+    /// Index of the crate in [`CRATES`].
     of: usize,
-    /// The file, from the crate's sources on, and the line.
+    /// The file, relative to the crate's sources, and the line.
     place: String,
     /// The call itself.
     text: String,
 }
 
 impl Call {
-    /// Its file and line, from the repository's root on.
+    /// Returns its file and line, relative to the repository.
     fn path(&self) -> String {
         format!("{}{}", CRATES[self.of].sources, self.place)
     }
@@ -260,7 +260,8 @@ fn main() -> io::Result<ExitCode> {
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A source file of the log with its overtakings. Originals that are not there once are problems.
+/// Returns a source file of the log with its overtakings inserted. Originals that do not occur
+/// exactly once are reported in `problems`.
 fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
     let mut changed = text.to_owned();
     for (index, overtaking) in OVERTAKINGS.iter().enumerate() {
@@ -280,8 +281,8 @@ fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
     changed
 }
 
-/// A source file with every call of something whose name begins with `sync` in a condition, but for
-/// its tests.
+/// Returns a source file in which every call of a function whose name begins with `sync` is
+/// conditional, except in its tests.
 fn make_removable(text: &str, of: usize, file: &str, calls: &mut Vec<Call>) -> String {
     let mut changed = String::with_capacity(text.len());
     let mut copied = 0;
@@ -319,8 +320,8 @@ fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || letter == '_'
 }
 
-/// Where the expression begins that ends with the name at `name`: with what its method is called
-/// on.
+/// Returns the start of the expression that ends with the name at `name`, including the receiver of
+/// the method call.
 fn receiver_start(text: &str, name: usize) -> usize {
     let mut start = name;
     let mut depth = 0;
@@ -339,7 +340,7 @@ fn receiver_start(text: &str, name: usize) -> usize {
     start
 }
 
-/// Where the parenthesis that opens at `open` has been closed.
+/// Returns the end of the parenthesis that opens at `open`.
 fn matching_end(text: &str, open: usize) -> usize {
     let mut depth = 0;
     for (at, letter) in text[open..].char_indices() {
@@ -355,7 +356,7 @@ fn matching_end(text: &str, open: usize) -> usize {
     text.len()
 }
 
-/// The first test that fails without a call, with what it says.
+/// Returns the first test that fails without a call, with its message.
 fn first_failure(
     workshop: &Workshop,
     of: usize,

@@ -1,33 +1,33 @@
-//! The files around databases: what steps do to them, and what stands there.
+//! The files around databases: the operations of steps, and their results.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a name stands for.
+/// What a name refers to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// A file, with its bytes.
     File(Vec<u8>),
     /// A directory.
     Directory,
-    /// A symbolic link, with where it leads.
+    /// A symbolic link, with its target.
     Link(PathBuf),
 }
 
-/// A filesystem as the steps of scenarios see it. All paths are absolute but where links lead.
-/// Whatever fails panics.
+/// A filesystem for the steps of scenarios. All paths are absolute, except targets of links. Every
+/// failure panics.
 pub trait Files {
-    /// The directory of the scenario.
+    /// Returns the directory of the scenario.
     fn root(&self) -> PathBuf;
-    /// Makes relative paths of the engine begin in this directory.
+    /// Sets the directory where the engine's relative paths begin.
     fn enter(&mut self, directory: &Path);
-    /// Everything below the root, by path, without what links lead to.
+    /// Returns everything below the root, by path, without following links.
     fn tree(&self) -> BTreeMap<PathBuf, Node>;
-    /// Writes a file, over what it was.
+    /// Writes a file, replacing its contents.
     fn write(&mut self, path: &Path, bytes: &[u8]);
-    /// Makes a directory and those above it.
+    /// Creates a directory and its parents.
     fn make_directory(&mut self, path: &Path);
-    /// Makes a symbolic link.
+    /// Creates a symbolic link.
     fn link(&mut self, target: &Path, path: &Path);
     /// Gives a file a second name.
     fn hard_link(&mut self, existing: &Path, path: &Path);
@@ -45,7 +45,7 @@ pub struct RealFiles {
 }
 
 impl RealFiles {
-    /// The files in `directory`, from which everything is removed first.
+    /// Creates files in `directory`, which is emptied first.
     ///
     /// # Panics
     /// If that cannot be done.
@@ -58,7 +58,7 @@ impl RealFiles {
         new
     }
 
-    /// Where relative paths begin.
+    /// Returns the directory where relative paths begin.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

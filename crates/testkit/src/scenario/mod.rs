@@ -1,13 +1,13 @@
 //! The scenarios of `docs/directories.md`: the tables there are the tests.
 //!
-//! That document describes the steps that a scenario consists of. Here they are read
-//! ([`all`]) and carried out ([`Runner`]) on a [`Target`]: an engine, with a filesystem for its
-//! databases. The engine's tests have the library on a simulated disk and on a real filesystem, the
-//! program's tests have the program, and [`RocksDb`] is the real RocksDB, for its own column.
+//! That document describes the steps of scenarios. Here they are parsed ([`all`]) and executed
+//! ([`Runner`]) on a [`Target`]: an engine, with a filesystem for its databases. The engine's tests
+//! use the library on a simulated disk and on a real filesystem, the program's tests use the
+//! program, and [`RocksDb`] is the real RocksDB, for its own column.
 //!
-//! Beside what a row says, the runner checks of every opening or destruction by Tailwater that
-//! fails, and of every opening for reading only, that all files are afterwards as they were before,
-//! but for the LOG and the LOCK.
+//! In addition to the expectations of a row, the runner checks that every failed opening or
+//! destruction by Tailwater, and every opening for reading only, leaves all files unchanged, except
+//! for the LOG and the LOCK.
 
 mod files;
 mod parse;
@@ -26,19 +26,19 @@ const DOCUMENT: &str = include_str!("../../../../docs/directories.md");
 /// A row of a table.
 #[derive(Debug, Clone)]
 pub struct Scenario {
-    /// The heading above its table, and what is special about it, in words.
+    /// The heading above its table, and a description.
     pub name: String,
     /// The line of the document.
     pub line: usize,
-    /// How it is made. Each of these steps has to succeed, with either engine.
+    /// Steps that set it up. Each of them must succeed, with either engine.
     pub made_by: Vec<Step>,
-    /// What is done then with Tailwater, and what has to come of it.
+    /// Steps with Tailwater, and their expected results.
     pub tailwater: Vec<Step>,
-    /// The same with RocksDB; nothing where that cannot be run.
+    /// Steps with RocksDB; empty if they cannot be run.
     pub rocksdb: Vec<Step>,
 }
 
-/// Which steps are carried out after those that make the scenario.
+/// The steps that are executed after those that set the scenario up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     /// Those of Tailwater.
@@ -48,7 +48,7 @@ pub enum Column {
 }
 
 impl Scenario {
-    /// The steps of a column.
+    /// Returns the steps of a column.
     pub fn steps(&self, column: Column) -> &[Step] {
         match column {
             Column::Tailwater => &self.tailwater,
@@ -56,17 +56,17 @@ impl Scenario {
         }
     }
 
-    /// Whether RocksDB has to do some of the steps, whatever the column.
+    /// Returns whether RocksDB must execute some of the steps, whatever the column.
     pub fn needs_rocksdb(&self, column: Column) -> bool {
         let mut steps = self.made_by.iter().chain(self.steps(column));
         steps.any(|step| step.engine == Engine::RocksDb)
     }
 }
 
-/// All scenarios of the document, in its order.
+/// Returns all scenarios of the document, in its order.
 ///
 /// # Panics
-/// If the document has a row or step that is none: the message says which and why.
+/// If the document has an invalid row or step: the message says which and why.
 pub fn all() -> Vec<Scenario> {
     parse::document(DOCUMENT).unwrap_or_else(|error| panic!("docs/directories.md: {error}"))
 }
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    /// An engine that refuses everything, or nothing, must not pass.
+    /// An engine that rejects everything, or nothing, must not pass.
     #[test]
     fn the_scenarios_expect_successes_and_failures() {
         let (mut data, mut failures) = (0, 0);

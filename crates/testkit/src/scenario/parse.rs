@@ -1,12 +1,12 @@
-//! Reading the tables.
+//! Parses the tables.
 
 use super::step::{Action, Contents, Engine, Expected, Step, Work};
 use super::{Column, Scenario};
 
-/// The headings of the columns that make a table one of scenarios.
+/// The column headings of a table of scenarios.
 const HEADINGS: [&str; 4] = ["scenario", "made by", "Tailwater", "RocksDB 11"];
 
-/// The scenarios of a document.
+/// Returns the scenarios of a document.
 pub(super) fn document(text: &str) -> Result<Vec<Scenario>, String> {
     let mut scenarios = Vec::new();
     let mut in_table = false;
@@ -48,14 +48,14 @@ fn row(heading: &str, cells: &[&str], line: usize) -> Result<Scenario, String> {
     Ok(scenario)
 }
 
-/// The steps in the code of a cell; the words around it are for people.
+/// Returns the steps in the code of a cell; the words around it are for people.
 fn steps(cell: &str) -> Result<Vec<Step>, String> {
     let code = cell.split('`').skip(1).step_by(2);
     let texts = code.flat_map(|code| code.split(';')).map(str::trim).filter(|it| !it.is_empty());
     texts.map(|text| step(text).map_err(|error| format!("'{text}': {error}"))).collect()
 }
 
-/// A word of a step; what stands in quotation marks is one word.
+/// A word of a step; text in quotation marks is one word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Plain(String),
@@ -83,7 +83,7 @@ fn words(text: &str) -> Vec<Word> {
     words.collect()
 }
 
-/// One step.
+/// Parses one step.
 fn step(text: &str) -> Result<Step, String> {
     let words = words(text);
     let mut words = words.as_slice();

@@ -10,26 +10,26 @@ use super::step::Work;
 use crate::dump::Entry;
 use crate::oracle::{Oracle, Script};
 
-/// What is an option of a column family; all others are of the database.
+/// Options of column families; all others are of the database.
 const FAMILY_OPTIONS: [&str; 3] = ["cf_paths", "enable_blob_files", "merge_operator"];
 
-/// The real RocksDB, which is told to do the steps of scenarios.
+/// The real RocksDB, which executes the steps of scenarios.
 ///
-/// As Tailwater's program does, it takes what an OPTIONS file says of the directory of the logs,
-/// and puts what is given over it.
+/// Like Tailwater's program, it takes the directory of the logs from an OPTIONS file, and applies
+/// the given options over it.
 #[derive(Debug)]
 pub struct RocksDb {
     part: String,
-    /// The process, and where it was started.
+    /// The process, and the directory where it was started.
     running: Option<(Oracle, PathBuf)>,
     directory: PathBuf,
 }
 
-/// RocksDB, for scenarios that are carried out one after the other.
+/// RocksDB, for scenarios that are executed one after the other.
 pub type SharedRocksDb = Rc<RefCell<RocksDb>>;
 
 impl RocksDb {
-    /// RocksDB; `None`, after saying that `part` is left out, where it cannot be had.
+    /// Starts RocksDB; `None`, after reporting that `part` is skipped, if it is not available.
     pub fn start(part: &str) -> Option<SharedRocksDb> {
         let directory = PathBuf::from(".");
         let running = Some((Oracle::start(part)?, directory.clone()));
@@ -37,7 +37,7 @@ impl RocksDb {
         Some(Rc::new(RefCell::new(new)))
     }
 
-    /// Makes relative paths begin in this directory.
+    /// Sets the directory where relative paths begin.
     pub fn enter(&mut self, directory: &Path) {
         self.directory = directory.to_owned();
     }
@@ -45,7 +45,7 @@ impl RocksDb {
     /// As [`Target::work`].
     ///
     /// # Errors
-    /// What RocksDB says.
+    /// RocksDB's error.
     pub fn work(&mut self, job: &Job<'_>) -> Result<Answer, String> {
         let families = self.families(job)?;
         let script = |open: &str| {
@@ -91,7 +91,7 @@ impl RocksDb {
         self.directory.join(job.path)
     }
 
-    /// The column families of a database, which all have to be named when it is opened.
+    /// Returns the column families of a database, which must all be named when it is opened.
     fn families(&mut self, job: &Job<'_>) -> Result<Vec<String>, String> {
         if !self.home(job).join("CURRENT").exists() {
             return Ok(vec!["default".to_owned()]);
@@ -103,7 +103,7 @@ impl RocksDb {
         Ok(names.split(' ').map(str::to_owned).collect())
     }
 
-    /// The process, in the directory in which relative paths begin.
+    /// Returns the process, in the directory in which relative paths begin.
     fn oracle(&mut self) -> &mut Oracle {
         let is_there = self.running.as_ref().is_some_and(|(_, started)| *started == self.directory);
         if !is_there {
@@ -133,7 +133,8 @@ impl RocksDb {
     }
 }
 
-/// The description of a database: its options, those of its column families, and directories.
+/// Returns the description of a database: its options, those of its column families, and
+/// directories.
 fn described(job: &Job<'_>, families: &[String], home: &Path) -> Script {
     let given = job.options.split(';').filter_map(|option| option.split_once('='));
     let given: Vec<(&str, &str)> = given.collect();
@@ -169,7 +170,7 @@ fn described(job: &Job<'_>, families: &[String], home: &Path) -> Script {
     script
 }
 
-/// What the newest OPTIONS file says of where the logs are.
+/// Returns the directory of the logs in the newest OPTIONS file.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 fn recorded_log_directory(home: &Path) -> Option<String> {
     let entries = std::fs::read_dir(home).ok()?;
@@ -187,7 +188,7 @@ fn put(script: &mut Script, entries: &[(String, String)]) {
     }
 }
 
-/// An entry as scenarios name it.
+/// Returns an entry in the notation of scenarios.
 fn entry(entry: &Entry) -> (String, String) {
     let key = String::from_utf8_lossy(&entry.key).into_owned();
     let value = String::from_utf8_lossy(&entry.value).into_owned();
@@ -205,7 +206,7 @@ pub struct RocksDbTarget {
 }
 
 impl RocksDbTarget {
-    /// RocksDB in a directory, from which everything is removed first.
+    /// Creates a target in a directory, which is emptied first.
     pub fn new(rocksdb: &SharedRocksDb, directory: &Path) -> Self {
         Self { files: RealFiles::new(directory), rocksdb: Rc::clone(rocksdb) }
     }

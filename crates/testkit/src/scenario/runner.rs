@@ -1,4 +1,4 @@
-//! Carrying out scenarios.
+//! Executes scenarios.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,48 +11,48 @@ use super::step::{Action, Contents, Engine, Step, Work};
 use super::{Column, Scenario};
 use crate::golden;
 
-/// What a file holds that is no database's.
+/// Contents of a file that belongs to no database.
 const STRAY: &[u8] = b"not a database's\n";
 
-/// Something to be done to a database.
+/// Work on a database.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The database's path, as a user would give it: relative to the working directory or not.
     pub path: &'a str,
-    /// The options that are given over those of its OPTIONS file: `name=value;name=value`.
+    /// Options that override those of its OPTIONS file: `name=value;name=value`.
     pub options: &'a str,
-    /// What is to be done. The paths in it are as that of the database.
+    /// The operation. Its paths are like that of the database.
     pub work: &'a Work,
 }
 
-/// What came of it.
+/// The result of a job.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// What the database holds, if the work was to open it or to look.
+    /// The contents of the database, if the work was to open or read it.
     pub contents: Contents,
-    /// What the engine warned of.
+    /// The engine's warnings.
     pub warnings: String,
 }
 
 /// An engine, and the files that it works on.
 pub trait Target {
-    /// The files.
+    /// Returns the files.
     fn files(&mut self) -> &mut dyn Files;
 
-    /// Does something to a database and closes it.
+    /// Executes a job on a database and closes it.
     ///
     /// # Errors
-    /// What the engine says.
+    /// The engine's error.
     fn work(&mut self, job: &Job<'_>) -> Result<Answer, String>;
 
-    /// Whether it is Tailwater, which claims directories, and of which a step that fails leaves all
-    /// files as they were.
+    /// Returns whether it is Tailwater, which claims directories, and whose failed steps leave all
+    /// files unchanged.
     fn is_tailwater(&self) -> bool {
         true
     }
 }
 
-/// A scenario that is being carried out.
+/// A scenario that is being executed.
 pub struct Runner<'a> {
     target: &'a mut dyn Target,
     rocksdb: Option<SharedRocksDb>,
@@ -60,14 +60,14 @@ pub struct Runner<'a> {
     directory: PathBuf,
     /// The options that are given for each path.
     given: BTreeMap<String, String>,
-    /// Everything that stood there when the scenario had been made.
+    /// All files at the time when the scenario had been set up.
     made: BTreeMap<PathBuf, Node>,
     /// The name of the file that a step removed or changed last.
     file: String,
 }
 
-/// Carries out all scenarios that there are steps of in a column, each on a target of its own.
-/// `TAILWATER_SCENARIO` names a part of the names of those that are wanted.
+/// Executes all scenarios that have steps in a column, each on a new target. `TAILWATER_SCENARIO`
+/// selects those whose names contain it.
 ///
 /// # Panics
 /// If a scenario does not end as the document says: the message lists all that do not.
@@ -104,7 +104,7 @@ pub fn run_all(
 }
 
 impl<'a> Runner<'a> {
-    /// A runner on the files of a target, of which there are none yet.
+    /// Creates a runner on the files of a target, which has none yet.
     pub fn new(target: &'a mut dyn Target, rocksdb: Option<SharedRocksDb>) -> Self {
         let root = target.files().root();
         let directory = root.clone();
@@ -121,10 +121,10 @@ impl<'a> Runner<'a> {
         new
     }
 
-    /// Carries out a scenario.
+    /// Executes a scenario.
     ///
     /// # Errors
-    /// The step that did not end as it should, and how it ended.
+    /// The step that had an unexpected result, and the result.
     pub fn run(mut self, scenario: &Scenario, column: Column) -> Result<(), String> {
         for step in &scenario.made_by {
             self.step(step).map_err(|error| format!("cannot be made: `{}` {error}", step.text))?;
@@ -190,7 +190,8 @@ impl<'a> Runner<'a> {
         self.directory = directory;
     }
 
-    /// A path or options as the engine gets them: absolute paths begin at the scenario's directory.
+    /// Returns a path or options in the form for the engine: absolute paths begin at the scenario's
+    /// directory.
     fn mapped(&self, text: &str) -> String {
         let root = self.root.to_string_lossy();
         let root = root.trim_end_matches('/');
@@ -206,7 +207,7 @@ impl<'a> Runner<'a> {
         mapped
     }
 
-    /// The absolute path of a path or pattern, without `.` and `..`.
+    /// Returns the absolute path of a path or pattern, without `.` and `..`.
     fn resolve(&self, path: &str) -> PathBuf {
         let mut resolved = PathBuf::new();
         for component in self.directory.join(self.mapped(path)).components() {
@@ -223,13 +224,13 @@ impl<'a> Runner<'a> {
         self.file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     }
 
-    /// What matches a pattern now.
+    /// Returns the current files that match a pattern.
     fn matches(&mut self, pattern: &str) -> BTreeMap<PathBuf, Node> {
         let pattern = self.resolve(pattern);
         matching(&self.target.files().tree(), &pattern)
     }
 
-    /// Copies a file or directory; files get inodes of their own, or share them.
+    /// Copies a file or directory; files get new inodes, or share them.
     fn copy(&mut self, from: &str, to: &str, has_own_files: bool) -> Result<(), String> {
         let (from, to) = (self.resolve(from), self.resolve(to));
         let tree = self.target.files().tree();
@@ -281,7 +282,7 @@ impl<'a> Runner<'a> {
             for path in matches.keys() {
                 self.note(path);
                 let tree = self.target.files().tree();
-                // What is in a directory comes after it.
+                // The contents of a directory follow it.
                 for (inner, node) in tree.iter().rev().filter(|(it, _)| it.starts_with(path)) {
                     self.target.files().remove(inner, node);
                 }
@@ -338,7 +339,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// The names of all files, for messages.
+    /// Returns the names of all files, for messages.
     fn names(&mut self) -> String {
         let tree = self.target.files().tree();
         let paths = tree.keys().map(|path| path.strip_prefix(&self.root).unwrap_or(path));
@@ -359,7 +360,7 @@ impl<'a> Runner<'a> {
         let may_change = match work {
             Work::Look => false,
             Work::Open | Work::Adopt | Work::Put(_) | Work::Destroy => answer.is_ok(),
-            // They may fail when the database has been opened.
+            // They may fail after the database was opened.
             _ => true,
         };
         if !may_change && engine == Engine::Own && self.target.is_tailwater() {
@@ -403,7 +404,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// What of a tree matches a pattern, whose `*` stands for any part of a name.
+/// Returns the part of a tree that matches a pattern, in which `*` stands for any part of a name.
 fn matching(tree: &BTreeMap<PathBuf, Node>, pattern: &Path) -> BTreeMap<PathBuf, Node> {
     let matches = |path: &Path| {
         let (mut names, mut patterns) = (path.components(), pattern.components());
@@ -433,7 +434,8 @@ fn name_matches(name: &str, pattern: &str) -> bool {
     }
 }
 
-/// Whether two trees hold the same, but for files that say what an engine did and that it is open.
+/// Checks that two trees are equal, except for files that only record an engine's actions and that
+/// it is open.
 fn unchanged(
     before: &BTreeMap<PathBuf, Node>,
     after: &BTreeMap<PathBuf, Node>,

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-/// What a database holds: keys with their values. A key of a column family other than the default
-/// one is `FAMILY:KEY`.
+/// The contents of a database: keys with their values. A key of a column family other than the
+/// default one is `FAMILY:KEY`.
 pub type Contents = BTreeMap<String, String>;
 
-/// Who carries out a step.
+/// The engine that executes a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// Whoever the scenarios are run with.
+    /// The engine that the scenarios are run with.
     Own,
     /// RocksDB.
     RocksDb,
@@ -18,92 +18,92 @@ pub enum Engine {
 /// One step of a scenario.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// As it is written.
+    /// Its text.
     pub text: String,
-    /// Who carries it out.
+    /// The engine that executes it.
     pub engine: Engine,
-    /// Whether it may fail where nothing is expected of it.
+    /// Whether it may fail if there are no expectations.
     pub may_fail: bool,
-    /// What is to be done.
+    /// The action.
     pub action: Action,
-    /// What must come of it.
+    /// The expected result.
     pub expected: Expected,
 }
 
-/// What must come of a step.
+/// The expected result of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// It must fail, with all of these words in its message; none if it must succeed.
+    /// Words that must all be in the message of its failure; empty if it must succeed.
     pub fails: Vec<String>,
-    /// It must find exactly this.
+    /// The exact contents that it must find.
     pub contents: Option<Contents>,
-    /// It must warn of something, with all of these words.
+    /// Words that must all be in its warnings.
     pub warns: Vec<String>,
 }
 
-/// What a step does. Paths are as they are written: relative to the working directory, or absolute
-/// with the directory of the scenario as their root.
+/// The action of a step. Paths are as written: relative to the working directory, or absolute with
+/// the directory of the scenario as their root.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Makes a directory.
+    /// Creates a directory.
     MakeDirectory(String),
-    /// Makes files with a few bytes that are no database's.
+    /// Creates files with a few bytes that belong to no database.
     Write(Vec<String>),
-    /// Copies a file, or a directory with all that is in it.
+    /// Copies a file, or a directory with its contents.
     Copy(String, String),
-    /// Renames a file or a directory; a `*` in both names stands for the same.
+    /// Renames a file or a directory; a `*` in both names stands for the same text.
     Rename(String, String),
-    /// Removes files and directories, which must be there.
+    /// Removes existing files and directories.
     Remove(Vec<String>),
     /// Cuts the second half of a file off.
     Cut(String),
-    /// Makes a symbolic link: where it leads, and its path.
+    /// Creates a symbolic link: its target, and its path.
     Link(String, String),
-    /// Copies a directory, but not the files in it, which get second names.
+    /// Copies a directory, with hard links to its files.
     HardLink(String, String),
-    /// Makes relative paths begin elsewhere.
+    /// Changes the directory where relative paths begin.
     Enter(String),
-    /// Puts the files of a golden database into a directory.
+    /// Unpacks a golden database into a directory.
     Unpack(String, String),
-    /// Files that match must be there.
+    /// Matching files must exist.
     There(Vec<String>),
-    /// None that matches may be there.
+    /// No matching files may exist.
     Gone(Vec<String>),
-    /// Those that matched when the scenario had been made must be there, with the same bytes.
+    /// Files that matched when the scenario had been set up must exist, with the same bytes.
     Kept(Vec<String>),
-    /// Gives the options for all further openings by that path.
+    /// Sets the options for all further openings by this path.
     With(String, Vec<(String, String)>),
-    /// Does something to the database at a path.
+    /// Runs an operation on the database at a path.
     Database(String, Work),
 }
 
-/// What can be done to a database. Each opens it, and closes it at the end.
+/// An operation on a database. Each opens it, and closes it at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
-    /// Puts entries into its log. Where there is no database, one is made.
+    /// Puts entries into its log. If there is no database, one is created.
     Put(Vec<(String, String)>),
-    /// Writes what is in memory and logs into tables.
+    /// Flushes memtables and logs to tables.
     Flush,
     /// Merges all tables.
     Compact,
-    /// Makes a column family.
+    /// Creates a column family.
     CreateFamily(String),
     /// Drops a column family.
     DropFamily(String),
-    /// Takes in a copy of a table that was made outside.
+    /// Ingests a copy of a table that was built outside.
     Ingest(String),
-    /// Takes in a table that was made outside, and its file with it.
+    /// Ingests a table that was built outside, and moves its file.
     Move(String),
-    /// Makes a checkpoint.
+    /// Creates a checkpoint.
     Checkpoint(String),
     /// Removes the database.
     Destroy,
-    /// Opens it for writing, and answers what it holds.
+    /// Opens it for writing, and returns its contents.
     Open,
-    /// The same, and makes the directories that another database has claimed its own.
+    /// Opens it for writing, and takes over directories that another database has claimed.
     Adopt,
-    /// Opens it for reading, and answers what it holds.
+    /// Opens it for reading, and returns its contents.
     Look,
-    /// Makes a table outside any database; the path is the file's.
+    /// Builds a table outside any database; the path is the file's.
     External(Vec<(String, String)>),
 }

@@ -6,20 +6,20 @@ use std::time::Duration;
 
 use crate::filesystem::run;
 
-/// How often unmounting is tried while something is still in use, and how long it pauses between:
-/// a process that ended may have requests to the system under way, which hold its files open.
+/// Number of attempts to unmount a busy filesystem, and the pause between them: a process that
+/// ended may have system calls in progress, which hold its files open.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A loop device that stands on a file, detached when this goes.
+/// A loop device backed by a file, detached when this is dropped.
 #[derive(Debug)]
 pub(super) struct LoopDevice {
     path: PathBuf,
 }
 
 impl LoopDevice {
-    /// Takes a free one, with direct I/O to the file: that hands on a request as one, and the file
-    /// keeps writes out of the page cache in either mode.
+    /// Attaches a free one, with direct I/O to the file: a request is then forwarded as one. The
+    /// file bypasses the page cache for writes in either mode.
     pub(super) fn new(file: &Path) -> Result<Self, String> {
         let arguments = ["--find", "--show", "--direct-io=on"];
         let path = run(Command::new("losetup").args(arguments).arg(file))?;
@@ -33,28 +33,28 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // Whoever still has it open keeps it until then.
+        // The detachment takes effect when the last user closes it.
         let _ = Command::new("losetup").arg("--detach").arg(&self.path).output();
     }
 }
 
-/// A filesystem on a loop device of its own, unmounted when this goes, from whoever uses it, too.
+/// A filesystem on its own loop device, unmounted when this is dropped, even while it is in use.
 #[derive(Debug)]
 pub(super) struct Attached {
     target: PathBuf,
     mounted: bool,
-    // Goes after the filesystem is unmounted.
+    // Dropped after the filesystem is unmounted.
     _device: LoopDevice,
 }
 
 impl Attached {
-    /// Mounts what is on the device, in an existing directory.
+    /// Mounts the device in an existing directory.
     pub(super) fn new(device: LoopDevice, target: &Path) -> Result<Self, String> {
         run(Command::new("mount").arg(device.path()).arg(target))?;
         Ok(Self { target: target.to_owned(), mounted: true, _device: device })
     }
 
-    /// Unmounts it, and waits until nobody uses it any more.
+    /// Unmounts it, and waits until it is no longer in use.
     pub(super) fn end(mut self) -> Result<(), String> {
         unmount(&self.target)?;
         self.mounted = false;
@@ -70,7 +70,7 @@ impl Drop for Attached {
     }
 }
 
-/// Unmounts what nobody uses, or will not use soon.
+/// Unmounts a filesystem that is not in use, or will soon not be.
 pub(super) fn unmount(target: &Path) -> Result<(), String> {
     let mut result = Ok(());
     for _ in 0..ATTEMPTS {

@@ -1,5 +1,5 @@
-//! What a disk holds: the newest bytes, and behind each sector that was written since the last
-//! flush what a power cut may bring back.
+//! The contents of a disk: the newest bytes, and for each sector written since the last flush the
+//! older states that a power cut may restore.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -7,31 +7,31 @@ use std::ops::Range;
 
 use fastrand::Rng;
 
-/// The newest bytes of all sectors, and the older ones that are not given up yet.
+/// The newest bytes of all sectors, and the older ones that may still be restored.
 #[derive(Debug)]
 pub(super) struct Contents {
     bytes: Vec<u8>,
-    /// Bytes of a sector, which a power cut leaves whole.
+    /// Size of a sector, which a power cut never tears, in bytes.
     sector: usize,
     /// The number of the next write.
     next: u64,
-    /// What sectors held before, the oldest first. That one is durable.
+    /// Earlier states of sectors, the oldest first, which is durable.
     older: BTreeMap<usize, Vec<Older>>,
 }
 
-/// What a sector held until a write replaced it.
+/// The state of a sector until a write replaced it.
 #[derive(Debug)]
 struct Older {
     replaced_by: u64,
     bytes: Box<[u8]>,
 }
 
-/// What a power cut did to the sectors that had been written since the last flush.
+/// The effect of a power cut on the sectors that were written since the last flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
-    /// How many there were.
+    /// Number of these sectors.
     pub pending: usize,
-    /// How many of them lost their newest bytes.
+    /// Number of them that lost their newest bytes.
     pub lost: usize,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Loss {
 }
 
 impl Contents {
-    /// Zeros. `size` is a multiple of `sector`.
+    /// Creates contents that are all zero. `size` is a multiple of `sector`.
     pub(super) fn new(size: usize, sector: usize) -> Self {
         Self { bytes: vec![0; size], sector, next: 0, older: BTreeMap::new() }
     }
@@ -51,7 +51,7 @@ impl Contents {
         self.bytes.len()
     }
 
-    /// The newest bytes from `offset`, fewer than `length` at the end, `None` past it.
+    /// Returns the newest bytes from `offset`, fewer than `length` at the end, `None` past it.
     pub(super) fn read(&self, offset: u64, length: usize) -> Option<&[u8]> {
         let rest = self.bytes.get(usize::try_from(offset).ok()?..)?;
         Some(&rest[..length.min(rest.len())])
@@ -74,7 +74,7 @@ impl Contents {
     }
 
     fn write_sector(&mut self, sector: usize, place: Range<usize>, data: &[u8], number: u64) {
-        // Losing what changes nothing changes nothing.
+        // A write that changes nothing needs no record.
         if self.bytes[place.clone()] == *data {
             return;
         }
@@ -83,7 +83,8 @@ impl Contents {
         self.bytes[place].copy_from_slice(data);
     }
 
-    /// What [`Contents::settle`] is told, once a flush that begins here has ended.
+    /// Returns the mark for [`Contents::settle`], to be passed when a flush that begins now has
+    /// ended.
     pub(super) fn mark(&self) -> u64 {
         self.next
     }
@@ -96,9 +97,9 @@ impl Contents {
         });
     }
 
-    /// Goes back, for each sector that was written since the last flush, to one of the states that
-    /// it had since: in one of four cuts all keep the newest one, in one all lose everything, and
-    /// otherwise each has its own luck.
+    /// Reverts each sector that was written since the last flush to one of its states since then:
+    /// in one of four cuts all keep the newest one, in one all lose everything, and otherwise each
+    /// is decided independently.
     pub(super) fn lose(&mut self, rng: &mut Rng) -> Loss {
         let older = std::mem::take(&mut self.older);
         let mut loss = Loss { pending: older.len(), lost: 0 };
@@ -137,7 +138,7 @@ mod tests {
         vec![byte; SECTOR]
     }
 
-    /// The first byte of each sector, all bytes of which are equal.
+    /// Returns the first byte of each sector, all bytes of which are equal.
     fn sectors(contents: &Contents) -> Vec<u8> {
         let whole = contents.read(0, contents.size()).expect("all of it");
         let sectors = whole.chunks(SECTOR).map(|sector| {

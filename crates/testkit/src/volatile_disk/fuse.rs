@@ -1,7 +1,7 @@
-//! The disk as the one file of a FUSE filesystem, which a loop device can stand on.
+//! The disk as the only file of a FUSE filesystem, for use by a loop device.
 //!
-//! The file is opened past the page cache, so that whatever the loop device writes is here when it
-//! hears that it is written, and a flush of the loop device is a sync of the file.
+//! The file is opened with direct I/O, so that a write of the loop device has arrived here when it
+//! completes, and a flush of the loop device is a sync of the file.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -103,14 +103,14 @@ impl Filesystem for OneFile {
         reply: ReplyWrite,
     ) {
         match self.0.write(offset, data) {
-            // The kernel asks for less than 4 GiB at a time.
+            // The kernel writes less than 4 GiB at a time.
             Ok(()) => reply.written(data.len() as u32),
             Err(Refused::PastTheEnd) => reply.error(Errno::EFBIG),
             Err(Refused::NoPower) => reply.error(Errno::EIO),
         }
     }
 
-    /// Somebody closes the file, which makes nothing durable.
+    /// Called when the file is closed, which makes nothing durable.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }

@@ -1,4 +1,4 @@
-//! A disk and its power: what requests do while it is on, and that they fail once it is off.
+//! A disk and its power: requests succeed while it is on, and fail once it is off.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -7,11 +7,11 @@ use fastrand::Rng;
 
 use super::contents::{Contents, Loss};
 
-/// What is shared by those who serve requests and whoever cuts the power.
+/// The state shared by the threads that serve requests and the one that cuts the power.
 #[derive(Debug)]
 pub(super) struct Powered {
     state: Mutex<State>,
-    /// Wakes flushes that are under way when the power goes.
+    /// Wakes flushes in progress when the power is cut.
     gone: Condvar,
     flush_delay: Duration,
     size: u64,
@@ -21,11 +21,11 @@ pub(super) struct Powered {
 struct State {
     contents: Contents,
     rng: Rng,
-    /// How many writes and flushes come before the power goes by itself.
+    /// Number of writes and flushes before the power is cut automatically.
     left: Option<u64>,
-    /// How many writes and flushes there were.
+    /// Number of writes and flushes so far.
     requests: u64,
-    /// What the last cut did, until the power is back.
+    /// Effect of the last cut, until the power is restored.
     loss: Option<Loss>,
 }
 
@@ -44,7 +44,7 @@ impl Powered {
         Self { state: Mutex::new(state), gone: Condvar::new(), flush_delay, size }
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub(super) fn size(&self) -> u64 {
         self.size
     }
@@ -61,7 +61,7 @@ impl Powered {
         state.contents.write(offset, data).ok_or(Refused::PastTheEnd)
     }
 
-    /// Makes durable what was written before. What is written while it lasts may miss it.
+    /// Makes earlier writes durable. Writes during the flush may not be included.
     pub(super) fn flush(&self) -> Result<(), Refused> {
         let mut state = self.lock();
         self.begin(&mut state)?;
@@ -70,14 +70,15 @@ impl Powered {
             let has_power = |state: &mut State| state.loss.is_none();
             let waited = self.gone.wait_timeout_while(state, self.flush_delay, has_power);
             state = waited.expect("no panic while it is held").0;
-            // A crash here loses everything that the flush was for: nobody was told that it ended.
+            // A power cut here loses everything that the flush was for: it was not reported as
+            // complete.
             state.needs_power()?;
         }
         state.contents.settle(mark);
         Ok(())
     }
 
-    /// Counts a write or flush, before which the power may go.
+    /// Counts a write or flush, before which the power may be cut.
     fn begin(&self, state: &mut State) -> Result<(), Refused> {
         state.needs_power()?;
         state.requests += 1;
@@ -89,7 +90,7 @@ impl Powered {
         state.needs_power()
     }
 
-    /// From here on every request fails. What a disk without power is told to do, it does not do.
+    /// Cuts the power: from now on every request fails without effect.
     pub(super) fn cut(&self) {
         let mut state = self.lock();
         if state.loss.is_none() {
@@ -103,12 +104,12 @@ impl Powered {
         self.gone.notify_all();
     }
 
-    /// Cuts the power before the write or flush that comes after so many others.
+    /// Cuts the power before the write or flush that follows the next `requests` ones.
     pub(super) fn cut_after(&self, requests: u64) {
         self.lock().left = Some(requests);
     }
 
-    /// The power is back, if it was gone, and stays.
+    /// Restores the power, if it was cut.
     pub(super) fn restore(&self) {
         let mut state = self.lock();
         state.left = None;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::outcome::{Failure, Result};
 
-/// How much is read at once, in bytes.
+/// Size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
 
 /// The path that stands for standard input.
@@ -15,11 +15,11 @@ const STANDARD_INPUT: &str = "-";
 /// Text that is read line by line and may have any length.
 pub(super) struct Lines<R> {
     reader: R,
-    /// What people call it.
+    /// Its name in messages.
     name: String,
-    /// How many lines were read.
+    /// Number of lines read.
     number: u64,
-    /// How many bytes were read.
+    /// Number of bytes read.
     bytes: u64,
 }
 
@@ -40,23 +40,22 @@ pub(super) fn open(path: &Path) -> Result<Lines<Box<dyn BufRead>>> {
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of `reader`, which people call `name`.
+    /// Creates the lines of `reader`, whose name in messages is `name`.
     pub(super) fn new(reader: R, name: impl Into<String>) -> Self {
         Self { reader, name: name.into(), number: 0, bytes: 0 }
     }
 
-    /// How many lines were read: the number of the last.
+    /// Returns the number of lines read, which is the number of the last.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// How many bytes were read, line ends included.
+    /// Returns the number of bytes read, including line ends.
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// Puts the next line without its end in the place of what `line` held, and answers whether
-    /// there was one.
+    /// Replaces `line` by the next line without its end, and returns whether there was one.
     ///
     /// # Errors
     /// Input, for a file that cannot be read.
@@ -74,7 +73,7 @@ impl<R: BufRead> Lines<R> {
         Ok(true)
     }
 
-    /// Says that a line is not what it should be.
+    /// Returns the error for a malformed line.
     pub(super) fn malformed(&self, line: u64, reason: &str) -> Failure {
         Failure::Input(format!("{} line {line}: {reason}", self.name))
     }

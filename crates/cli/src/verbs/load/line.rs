@@ -2,13 +2,13 @@
 
 use crate::text::unescape;
 
-/// What reads a field: escaped text or hex.
+/// Decodes a field: escaped text or hex.
 pub(super) type Decode = fn(&[u8]) -> Result<Vec<u8>, &'static str>;
 
-/// What one line says.
+/// The contents of one line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The column family, where the line names one.
+    /// The column family, if the line names one.
     pub(super) family: Option<String>,
     pub(super) key: Vec<u8>,
     pub(super) value: Vec<u8>,
@@ -19,7 +19,7 @@ impl Entry {
     /// between. `decode` reads key and value; a column family is escaped text in either form.
     ///
     /// # Errors
-    /// What is wrong with the line.
+    /// A description of the problem.
     pub(super) fn parse(line: &[u8], decode: Decode) -> Result<Self, String> {
         let mut fields = line.split(|&byte| byte == b'\t');
         let fields = [fields.next(), fields.next(), fields.next(), fields.next()];

@@ -13,15 +13,15 @@ use crate::outcome::{Failure, Result};
 use crate::progress::Progress;
 use crate::writing::WritableDatabase;
 
-/// A batch that has grown to so many bytes is written, whatever is in it.
+/// Size at which a batch is written, whatever it contains, in bytes.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// How much was loaded.
+/// The amount that was loaded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Loaded {
     /// Packages or lines.
     pub(super) items: u64,
-    /// Keys that were given values.
+    /// Keys with values.
     pub(super) entries: u64,
     /// Batches.
     pub(super) batches: u64,
@@ -30,12 +30,12 @@ pub(super) struct Loaded {
 /// Writes batches of packages or lines.
 pub(super) struct Loader<'a> {
     database: &'a WritableDatabase,
-    /// The ids of the column families that were asked for so far.
+    /// Ids of the column families used so far.
     families: BTreeMap<String, u32>,
     batch: WriteBatch,
-    /// How many packages or lines are in the batch.
+    /// Number of packages or lines in the batch.
     waiting: u64,
-    /// How many there may be.
+    /// Maximum number of packages or lines in a batch.
     batch_items: u64,
     options: WriteOptions,
     acknowledgements: Option<Acknowledgements>,
@@ -44,13 +44,13 @@ pub(super) struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    /// A loader into a database, as the command line says.
+    /// Creates a loader into a database, as the command line says.
     pub(super) fn new(
         database: &'a WritableDatabase,
         acknowledgements: Option<Acknowledgements>,
         arguments: &LoadArguments,
     ) -> Self {
-        // What is acknowledged survives a crash.
+        // Acknowledged batches must survive a crash.
         let sync = arguments.sync || acknowledgements.is_some();
         Self {
             database,
@@ -65,7 +65,7 @@ impl<'a> Loader<'a> {
         }
     }
 
-    /// The id of a column family, which is made if it is not there.
+    /// Returns the id of a column family, which is created if it does not exist.
     pub(super) fn family(&mut self, name: &str) -> Result<u32> {
         if let Some(id) = self.families.get(name) {
             return Ok(*id);
@@ -75,7 +75,7 @@ impl<'a> Loader<'a> {
         Ok(id)
     }
 
-    /// Adds an entry of the present package or line.
+    /// Adds an entry of the current package or line.
     ///
     /// # Errors
     /// Refused, for keys and values longer than a batch can hold.
@@ -84,7 +84,7 @@ impl<'a> Loader<'a> {
         self.batch.put(family, key, value).map_err(refused)
     }
 
-    /// Says that the present package or line is whole, and writes the batch if it is full.
+    /// Completes the current package or line, and writes the batch if it is full.
     ///
     /// # Errors
     /// Those of writing and of acknowledging.
@@ -94,8 +94,8 @@ impl<'a> Loader<'a> {
         if is_full { self.write() } else { Ok(()) }
     }
 
-    /// Ends after what was read was read to its end or up to a failure. Packages and lines that
-    /// stand before a place which is not what it should be are written still.
+    /// Ends loading after the input ended or failed. Packages and lines before malformed input are
+    /// still written.
     pub(super) fn finish(mut self, read: Result<()>) -> (Result<()>, Loaded) {
         let answer = match read {
             Ok(()) | Err(Failure::Input(_)) => self.write().and(read),
@@ -122,19 +122,19 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// A file that says how much is loaded, for whoever has to go on from there.
+/// A file that records how much is loaded, so that loading can be resumed.
 pub(super) struct Acknowledgements {
     file: File,
     path: PathBuf,
 }
 
 impl Acknowledgements {
-    /// Opens the file, behind what it holds already.
+    /// Opens the file for appending.
     ///
     /// # Errors
-    /// Refused, for a file that cannot be opened or made.
+    /// Refused, for a file that cannot be opened or created.
     pub(super) fn open(path: PathBuf) -> Result<Self> {
-        // It is no file of a database's.
+        // This is not a database file.
         match File::options().append(true).create(true).open(&path) {
             Ok(file) => Ok(Self { file, path }),
             Err(error) => Err(Failure::Refused(format!("cannot open {}: {error}", path.display()))),

@@ -29,7 +29,7 @@ use line::{Decode, Entry};
 use loader::{Acknowledgements, Loaded, Loader};
 use package::Stanza;
 
-/// The column family that says by which packages one is needed.
+/// The column family that maps each package to its dependents.
 const DEPENDS: &str = "depends";
 
 pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outcome> {
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outc
     Ok(outcome)
 }
 
-/// Loads the packages of an index, and what they depend on.
+/// Loads the packages of an index, and their dependencies.
 fn load_packages(
     lines: &mut Lines<impl BufRead>,
     column_family: &str,
@@ -99,7 +99,7 @@ fn load_lines(
     Ok(())
 }
 
-/// Says what was loaded, and how fast.
+/// Reports the amount loaded, and the rate.
 fn report(
     format: LoadFormat,
     loaded: &Loaded,
@@ -119,7 +119,7 @@ fn report(
             "elapsed_us": elapsed_us,
         }));
     }
-    // A clock may stand still for a short file.
+    // The clock may not advance during a short file.
     let elapsed_s = elapsed_us.max(1) as f64 / 1e6;
     output.line(format_args!(
         "loaded {} ({} in {}) in {elapsed_s:.3} s: {:.0} {}/s, {:.1} MB/s",
@@ -140,7 +140,7 @@ fn format_name(format: LoadFormat) -> &'static str {
     }
 }
 
-/// What is counted, in the singular and in the plural.
+/// Returns the noun for what is counted, in the singular and the plural.
 fn item_names(format: LoadFormat) -> (&'static str, &'static str) {
     match format {
         LoadFormat::Packages => ("package", "packages"),

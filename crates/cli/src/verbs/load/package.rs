@@ -9,8 +9,8 @@
 //! ```
 //!
 //! A field begins with its name, in letters of either case, and a colon; a line that begins with a
-//! space or tab goes on with the field before. `Depends` has entries with commas between, an entry
-//! alternatives with `|` between, and an alternative begins with the name of a package. Source:
+//! space or tab continues the previous field. `Depends` has entries separated by commas, an entry
+//! alternatives separated by `|`, and an alternative begins with the name of a package. Source:
 //! Debian Policy, 5.1 (control files) and 7.1 (relationship fields).
 
 use std::io::BufRead;
@@ -19,7 +19,7 @@ use super::input::Lines;
 use crate::outcome::Result;
 use crate::text::excerpt;
 
-/// A stanza, as it stands in the index.
+/// A stanza, as in the index.
 #[derive(Debug, Default)]
 pub(super) struct Stanza {
     /// Its lines, each with its end.
@@ -30,7 +30,7 @@ pub(super) struct Stanza {
     last: Vec<u8>,
 }
 
-/// What a stanza says of a package.
+/// The package that a stanza describes.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Package<'a> {
     pub(super) name: &'a [u8],
@@ -38,20 +38,20 @@ pub(super) struct Package<'a> {
     depends: &'a [u8],
 }
 
-/// Why a stanza is none of a package.
+/// Why a stanza does not describe a package.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
-    /// How many lines of the stanza stand before.
+    /// Number of preceding lines of the stanza.
     pub(super) line: u64,
     pub(super) reason: String,
 }
 
 /// A field of a stanza.
 struct Field<'a> {
-    /// How many lines of the stanza stand before.
+    /// Number of preceding lines of the stanza.
     line: u64,
     name: &'a [u8],
-    /// What stands behind the colon, lines that go on included, without spaces around it.
+    /// The text after the colon, including continuation lines, without surrounding spaces.
     value: &'a [u8],
 }
 
@@ -62,7 +62,7 @@ struct Fields<'a> {
 }
 
 impl Stanza {
-    /// Reads the next stanza in the place of this one, and answers whether there was one.
+    /// Replaces this stanza by the next, and returns whether there was one.
     ///
     /// # Errors
     /// Those of reading.
@@ -82,21 +82,21 @@ impl Stanza {
         Ok(!self.text.is_empty())
     }
 
-    /// Its bytes: all its lines, each with its end.
+    /// Returns all its lines, each with its end.
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// The number of its first line, counted from 1.
+    /// Returns the number of its first line, counted from 1.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
 
-    /// What it says of its package.
+    /// Parses the package that it describes.
     ///
     /// # Errors
-    /// A problem, for a line that is no field, and where the name or version is not there, is
-    /// empty or stands there twice.
+    /// A problem, for a line that is no field, and if the name or version is missing, empty or
+    /// repeated.
     pub(super) fn package(&self) -> std::result::Result<Package<'_>, Problem> {
         let (mut name, mut version, mut depends) = (None, None, None);
         for field in (Fields { rest: &self.text, line: 0 }) {
@@ -161,18 +161,19 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// The length of the first line of a text, with its end.
+/// Returns the length of the first line of a text, with its end.
 fn line_length(text: &[u8]) -> usize {
     text.iter().position(|&byte| byte == b'\n').map_or(text.len(), |end| end + 1)
 }
 
 impl<'a> Package<'a> {
-    /// What its stanza is kept under.
+    /// Returns the key of its stanza.
     pub(super) fn key(&self) -> Vec<u8> {
         [self.name, b"/", self.version].concat()
     }
 
-    /// The names of the packages that it needs, the first alternative of each entry of `Depends`.
+    /// Returns the names of the packages that it depends on: the first alternative of each entry of
+    /// `Depends`.
     pub(super) fn dependencies(&self) -> impl Iterator<Item = &'a [u8]> {
         let names = self.depends.split(|&byte| byte == b',').map(|entry| {
             let first = entry.split(|&byte| byte == b'|').next().unwrap_or_default();
@@ -182,7 +183,7 @@ impl<'a> Package<'a> {
         names.filter(|name| !name.is_empty())
     }
 
-    /// What one of the packages that it needs is kept under.
+    /// Returns the key of one of its dependencies.
     pub(super) fn dependency_key(&self, dependency: &[u8]) -> Vec<u8> {
         [dependency, b"<-", self.name].concat()
     }

@@ -9,7 +9,7 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::text::counted;
 
-/// The variable with the password, where no flag has it.
+/// The variable with the password, if no flag has it.
 const PASSWORD: &str = "IGGY_PASSWORD";
 
 pub(crate) fn run(arguments: &LogImportArguments, output: &mut Output) -> Result<Outcome> {

@@ -1,9 +1,10 @@
 //! Log lines: to standard error, and to files of bounded size.
 //!
-//! Lines are written by a thread of its own, so that a slow disk or terminal delays no client. The
-//! queue to it is bounded: lines that find it full are dropped, and the next one says how many.
+//! Lines are written by a separate thread, so that a slow disk or terminal delays no client. The
+//! queue to it is bounded: lines that find it full are dropped, and the next line reports their
+//! number.
 //!
-//! A file has the time at which it was begun in its name. A start continues the newest file.
+//! A file's name contains the time of its creation. A start continues the newest file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,16 +23,16 @@ use tracing_subscriber::fmt::MakeWriter;
 use crate::outcome::{Failure, Result};
 use crate::output::say;
 
-/// Lines that may wait to be written.
+/// Maximum number of lines in the queue.
 const QUEUE: usize = 8192;
-/// Longest time that the end of the process waits for lines to be written.
+/// Maximum time that the process waits at its end for lines to be written.
 const FINISH: Duration = Duration::from_secs(3);
-/// Time between looks at whether they are.
+/// Interval between two checks of whether they are.
 const PAUSE: Duration = Duration::from_millis(1);
 const PREFIX: &str = "tailwater-";
 const SUFFIX: &str = ".log";
 
-/// What the thread is sent.
+/// A message to the thread.
 enum Message {
     Line(Vec<u8>),
     Finish,
@@ -43,10 +44,10 @@ pub(super) struct Logging {
     thread: Thread,
 }
 
-/// Returns which lines are written: what `RUST_LOG` says, or else the configuration.
+/// Returns the filter of lines: `RUST_LOG`, or else the configuration.
 ///
 /// # Errors
-/// A level that cannot be used.
+/// An invalid level.
 pub(super) fn filter(config: &Config) -> Result<EnvFilter> {
     EnvFilter::try_from_default_env().or_else(|_| {
         let level = &config.logging.level;
@@ -57,7 +58,7 @@ pub(super) fn filter(config: &Config) -> Result<EnvFilter> {
 }
 
 impl Logging {
-    /// Has the lines of this process written as the configuration says.
+    /// Starts writing the lines of this process, as configured.
     pub(super) fn start(config: &Config, filter: EnvFilter) -> Result<Self> {
         let files = match config.logging.has_file {
             true => Some(Files::open(config)?),
@@ -78,14 +79,14 @@ impl Logging {
         Ok(Self { queue, thread })
     }
 
-    /// Writes what waits, and ends the thread. A thread that cannot write within a while, because
-    /// nobody reads standard error, is left behind.
+    /// Writes the queued lines, and ends the thread. A thread that is blocked for a while, because
+    /// standard error is not read, is abandoned.
     pub(super) fn finish(self) {
         let deadline = Instant::now() + FINISH;
         let mut message = Some(Message::Finish);
         while !self.thread.is_finished() {
             if let Some(unsent) = message.take() {
-                // Only a thread that is gone takes nothing for ever.
+                // Only a thread that has ended never takes messages.
                 message = match self.queue.try_send(unsent) {
                     Err(TrySendError::Full(unsent)) => Some(unsent),
                     _ => None,
@@ -100,7 +101,7 @@ impl Logging {
     }
 }
 
-/// Where lines are queued.
+/// The queue of lines.
 #[derive(Clone)]
 struct Queue {
     queue: SyncSender<Message>,
@@ -145,7 +146,7 @@ fn write_lines(lines: &Receiver<Message>, mut files: Option<Files>, dropped: &At
     }
 }
 
-/// Files of lines.
+/// The log files.
 #[derive(Debug)]
 struct Files {
     directory: PathBuf,
@@ -178,7 +179,7 @@ impl Files {
         })
     }
 
-    /// Writes a line; first begins another file if it would not fit.
+    /// Writes a line; first starts a new file if it would not fit.
     fn write(&mut self, line: &[u8], now_us: u64) -> io::Result<()> {
         let length = line.len() as u64;
         if self.bytes > 0 && self.file_bytes_max.is_some_and(|max| self.bytes + length > max) {
@@ -191,15 +192,15 @@ impl Files {
         Ok(())
     }
 
-    /// Removes old files: those that expired, and the oldest ones while all are too large. The
-    /// newest file stays.
+    /// Removes old files: those that have expired, and the oldest ones while the total is too
+    /// large. The newest file stays.
     fn prune(&self, now_us: u64) -> io::Result<()> {
         let files = list(&self.directory)?;
         let mut total: u64 = files.iter().map(|(.., bytes)| bytes).sum();
-        // A file's lines are older than the file behind it.
+        // A file's lines are older than the next file.
         for ((_, name, bytes), (end_us, ..)) in files.iter().zip(files.iter().skip(1)) {
             let is_old = self.retention_us.is_some_and(|age| now_us.saturating_sub(*end_us) > age);
-            // Room for the newest file to grow.
+            // Reserve for the growth of the newest file.
             let room = self.file_bytes_max.unwrap_or(0);
             let is_much = self.total_bytes_max.is_some_and(|max| total + room > max);
             if !is_old && !is_much {
@@ -216,7 +217,7 @@ fn name(begun_us: u64) -> String {
     format!("{PREFIX}{begun_us:020}{SUFFIX}")
 }
 
-/// Lists the files: when each was begun, its name and its bytes, the oldest first.
+/// Lists the files: the time of creation, name and size of each, the oldest first.
 fn list(directory: &Path) -> io::Result<Vec<(u64, String, u64)>> {
     let mut files = Vec::new();
     for entry in directory.read_dir()? {
@@ -284,7 +285,7 @@ mod tests {
         }
         let begun: Vec<u64> =
             list(directory.path()).expect("a list").iter().map(|(begun, ..)| *begun).collect();
-        // The file of time 1 ended at 20; that of time 20 ended only now.
+        // The file of time 1 ended at 20; that of time 20 has only just ended.
         assert_eq!(begun, [20, 5000]);
     }
 }

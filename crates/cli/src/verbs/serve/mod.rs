@@ -1,4 +1,4 @@
-//! `tailwater serve`: starts the server, and ends it when a signal says so.
+//! `tailwater serve`: starts the server, and stops it on a signal.
 //!
 //! The first SIGTERM, SIGINT or SIGHUP shuts down: connections end, everything is persisted. The
 //! second ends the process at once, without waiting for requests in progress; acknowledged messages
@@ -21,7 +21,7 @@ use crate::outcome::{Failure, Result};
 use crate::output::complain;
 use logging::Logging;
 
-/// Files that are open beside connections, as a rule.
+/// Typical number of open files besides connections.
 const OTHER_FILES: usize = 512;
 /// Exit code of a process that a second signal ended.
 const CUT_SHORT: i32 = 1;
@@ -80,8 +80,8 @@ fn serve(arguments: &ServeArguments) -> Result<()> {
     })
 }
 
-/// Shows the password that was made up for a new directory. It is kept nowhere else: not in log
-/// files either.
+/// Prints the generated password of a new directory. It is stored nowhere else, not even in log
+/// files.
 fn show_password(password: &str, config: &Config) -> Result<()> {
     let shown = writeln!(stderr().lock(), "The new user iggy has the password {password}");
     shown.map_err(|error| {
@@ -93,15 +93,15 @@ fn show_password(password: &str, config: &Config) -> Result<()> {
     })
 }
 
-/// Lets the process have as many files open as it may: each connection is one.
+/// Raises the limit on open files to the maximum: each connection is one.
 fn raise_open_files_max() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // Where the system refuses, the limit stays, and a warning says so.
+    // If the system refuses, the limit stays, and a warning reports it.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Has the first signal notify, and the second end the process.
+/// Installs the handlers: the first signal notifies, the second ends the process.
 fn listen_to_signals() -> Result<Arc<Notify>> {
     let stop = Arc::new(Notify::new());
     let notify = Arc::clone(&stop);
@@ -111,7 +111,7 @@ fn listen_to_signals() -> Result<Arc<Notify>> {
             info!("shutting down; another signal ends the server at once");
             notify.notify_one();
         } else {
-            // Without a word: standard error may take nothing any more.
+            // Silently: standard error may be blocked.
             std::process::exit(CUT_SHORT);
         }
     })
@@ -119,7 +119,7 @@ fn listen_to_signals() -> Result<Arc<Notify>> {
     Ok(stop)
 }
 
-/// Logs where and how the server works.
+/// Logs the server's addresses and settings.
 fn started(server: &Server, config: &Config) {
     let connections_max = config.limits.connections_max;
     let open_files_max = tailwater_io::open_files_max();

@@ -10,7 +10,7 @@ use crate::output::{Output, complain};
 use crate::progress::Progress;
 use crate::text::{hex, push_hex};
 
-/// How many bytes stand on a line of a dump.
+/// Number of bytes on a line of a dump.
 const DUMP_WIDTH: usize = 32;
 
 /// A data block that is shown.
@@ -21,7 +21,7 @@ struct Shown<'a> {
     report: BlockReport,
 }
 
-/// Shows what was asked for of the data blocks, which are read only then.
+/// Shows the requested parts of the data blocks, which are read only if needed.
 pub(super) fn show(
     name: &str,
     table: &TableFile,
@@ -69,7 +69,7 @@ pub(super) fn show(
 }
 
 impl Shown<'_> {
-    /// Says what is wrong with the block, unless its own line does.
+    /// Reports problems of the block, unless its own line does.
     fn check(&self, has_line: bool) -> Outcome {
         let report = &self.report;
         if !report.checksum_holds() && !has_line {
@@ -133,7 +133,7 @@ impl Shown<'_> {
     /// Prints the entries, up to the first that does not decode.
     fn entries(&self, output: &mut Output) -> Result<Outcome> {
         let Ok(contents) = &self.report.contents else { return Ok(Outcome::Damage) };
-        // What stops the printing is no error of the table's.
+        // An error of printing is no error of the table.
         let mut failure = None;
         let walked = contents.for_each(&mut |entry| {
             if failure.is_none() {

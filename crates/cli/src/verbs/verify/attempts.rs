@@ -17,7 +17,7 @@ use crate::live::{Stamp, is_open_elsewhere, stamp};
 use crate::outcome::Outcome;
 use crate::progress::Progress;
 
-/// How often a database that is being written is verified anew at most.
+/// Maximum number of verifications of a database that is being written.
 const ATTEMPTS: usize = 3;
 
 type Stamps = BTreeMap<PathBuf, FileMetadata>;
@@ -27,14 +27,14 @@ struct Attempt {
     report: Report,
     /// The files after it.
     stamps: Stamps,
-    /// The files that were changed, came or went during it.
+    /// The files that were changed, created or removed during it.
     changed: BTreeSet<PathBuf>,
     /// Whether another process had the database open.
     was_open: bool,
 }
 
-/// Verifies, and again while what is found may be what another process is writing. Where that does
-/// not end, what is certain counts, and that the rest is being written.
+/// Verifies, and repeats that while the findings may be temporary. If that does not end, the
+/// certain findings count, and the rest is reported as being written.
 pub(super) fn settled(directory: &Path, options: &OpenOptions) -> (Report, Outcome) {
     let mut last = Attempt::make(directory, options);
     let mut outcome = last.outcome(None);
@@ -72,12 +72,12 @@ impl Attempt {
         Self { report, stamps, changed, was_open }
     }
 
-    /// Whether something that looks wrong may be what another process is writing.
+    /// Returns whether some finding may be a concurrent write of another process.
     fn is_doubtful(&self, previous: Option<&Self>) -> bool {
         self.report.findings.iter().any(|finding| self.may_be_passing(finding, previous))
     }
 
-    /// The worst of what was found.
+    /// Returns the worst outcome of the findings.
     fn outcome(&self, previous: Option<&Self>) -> Outcome {
         let outcome = |finding: &Finding| match finding.severity {
             _ if self.may_be_passing(finding, previous) => Outcome::BeingWritten,
@@ -89,7 +89,7 @@ impl Attempt {
         self.report.findings.iter().map(outcome).fold(Outcome::Well, Outcome::and)
     }
 
-    /// Whether a finding may be of what another process is writing.
+    /// Returns whether a finding may be a concurrent write of another process.
     fn may_be_passing(&self, finding: &Finding, previous: Option<&Self>) -> bool {
         if !matches!(finding.severity, Severity::TornTail | Severity::Damage) {
             return false;
@@ -102,13 +102,13 @@ impl Attempt {
         let is_same = !self.changed.contains(&finding.path)
             && stamp(self) == stamp(previous)
             && previous.report.findings.contains(finding);
-        // A file that is not there may be one that the MANIFEST no longer names.
+        // A missing file may be one that the MANIFEST no longer names.
         let is_there = stamp(self).is_some();
         !is_same || !(is_there || (self.changed.is_empty() && self.stamps == previous.stamps))
     }
 }
 
-/// The files of all directories that a database has.
+/// Returns the files of all directories that a database has.
 fn stamps(storage: &dyn Storage, directory: &Path, options: &OpenOptions) -> Stamps {
     let database = options.database();
     let families = options.column_families().map(|name| &options.column_family(name).cf_paths);

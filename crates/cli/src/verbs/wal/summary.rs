@@ -8,24 +8,24 @@ use crate::outcome::{Outcome, Result};
 use crate::output::Output;
 use crate::text::counted;
 
-/// What was seen of a log so far.
+/// A summary of a log so far.
 #[derive(Default)]
 pub(super) struct Summary {
-    /// How many whole batches recovery takes.
+    /// Number of whole batches that recovery accepts.
     batches: u64,
-    /// How many operations those have.
+    /// Number of operations in them.
     operations: u64,
-    /// The lowest and the highest sequence number of those.
+    /// Lowest and highest sequence number in them.
     sequences: Option<(u64, u64)>,
-    /// How many groups of batches end with padding, as those do that go past the page cache.
+    /// Number of groups of batches that end with padding, as those written with direct I/O do.
     padded_groups: u64,
-    /// How many bytes of padding there are.
+    /// Number of bytes of padding.
     padding_bytes: u64,
-    /// How many bytes were made ready and never written.
+    /// Number of bytes that were allocated and never written.
     unwritten_bytes: u64,
-    /// Where recovery stops reading the log before its end.
+    /// Where recovery stops reading the log before its end, if it does.
     end: Option<End>,
-    /// How bad it is.
+    /// The worst outcome so far.
     outcome: Option<Outcome>,
 }
 
@@ -34,9 +34,9 @@ struct End {
     verdict: Verdict,
     offset: u64,
     reason: String,
-    /// How many whole batches stand behind it.
+    /// Number of whole batches after it.
     batches_behind: u64,
-    /// Whether what stands behind it is left from an earlier use of the file.
+    /// Whether the bytes after it are left over from an earlier use of the file.
     is_stale_behind: bool,
 }
 
@@ -46,7 +46,7 @@ impl Summary {
         if let Some(end) = &mut self.end {
             end.batches_behind += 1;
             if end.is_stale_behind {
-                // So that was not the end.
+                // So the end was wrong.
                 self.note(Outcome::Damage);
             }
             return;
@@ -60,7 +60,7 @@ impl Summary {
         }
     }
 
-    /// Counts bytes that hold nothing.
+    /// Counts bytes without content.
     pub(super) fn count_empty(&mut self, irregularity: &Irregularity) {
         match irregularity.kind {
             IrregularityKind::Padding => {
@@ -72,12 +72,12 @@ impl Summary {
         }
     }
 
-    /// Notes how bad something is.
+    /// Records an outcome.
     pub(super) fn note(&mut self, outcome: Outcome) {
         self.outcome = self.outcome.max(Some(outcome));
     }
 
-    /// Notes what ends the log for recovery, if nothing did before.
+    /// Records what ends the log for recovery, unless something did before.
     pub(super) fn end_by(
         &mut self,
         verdict: Verdict,
@@ -91,17 +91,17 @@ impl Summary {
         }
     }
 
-    /// Whether the log ended before what an earlier use of its file left behind.
+    /// Returns whether the log ended before leftovers of an earlier use of its file.
     pub(super) fn is_stale_behind(&self) -> bool {
         self.end.as_ref().is_some_and(|end| end.is_stale_behind)
     }
 
-    /// How bad the worst was that was noted.
+    /// Returns the worst outcome recorded.
     pub(super) fn outcome(&self) -> Outcome {
         self.outcome.unwrap_or(Outcome::Well)
     }
 
-    /// Prints it, behind the last line of its log.
+    /// Prints it, after the last line of its log.
     pub(super) fn print(
         &self,
         name: &str,
@@ -164,7 +164,7 @@ fn mode_name(mode: RecoveryMode) -> &'static str {
     }
 }
 
-/// A verdict as JSON has it.
+/// Returns the name of a verdict in JSON.
 pub(super) fn verdict_name(verdict: Verdict) -> &'static str {
     match verdict {
         Verdict::Continue => "continue",

@@ -1,4 +1,4 @@
-//! What the tests are made in: both engines, places for databases, and chance.
+//! The environment of the tests: both engines, directories for databases, and random numbers.
 
 use fastrand::Rng;
 use tailwater::verify::{self, Severity};

@@ -1,4 +1,4 @@
-//! What a database must hold, and random steps that lead it on.
+//! The expected contents of a database, and random steps that change it.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! A database's options, as both are told them.
+//! A database's options, in the form for both engines.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! One thing that is done to a database, by ours or by RocksDB.
+//! One operation on a database, by Tailwater or by RocksDB.
 
 use tailwater::options::{self, ColumnFamilyOptions, DbOptions};
 use tailwater::{Db, Result, WriteBatch, WriteOptions};

@@ -1,4 +1,4 @@
-//! The files of a simulated disk, as the steps of scenarios see them.
+//! The files of a simulated disk, for the steps of scenarios.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Which chapter of the list an option stands in.
+//! The chapter of the list that each option is in.
 
 /// A chapter: its title, what it is about, and what the names of its options contain. An option
 /// stands in the first chapter that has it.

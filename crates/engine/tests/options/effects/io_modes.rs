@@ -1,4 +1,4 @@
-//! How bytes move, by their purpose: which files are opened past the page cache, and which are not.
+//! I/O modes by purpose: which files are opened for direct I/O, and which are not.
 
 use std::collections::BTreeSet;
 use std::path::Path;

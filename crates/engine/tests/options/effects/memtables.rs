@@ -1,4 +1,4 @@
-//! Options of memtables, of what writes may do, and of stalls.
+//! Options of memtables, writes and stalls.
 
 use tailwater::{ErrorKind, StallCause, StallState, WriteOptions};
 

@@ -1,7 +1,7 @@
-//! For each option that is honoured, what would be otherwise if it were ignored.
+//! Tests of each honoured option that fail if it is ignored.
 //!
-//! Each test opens databases on a simulated disk, with the option and without it, and looks at what
-//! can be seen from outside: files and what is in them, calls to the disk, properties, errors.
+//! Each test opens databases on a simulated disk, with the option and without it, and compares what
+//! is visible from outside: files and their contents, calls to the disk, properties, errors.
 
 /// Declares tests, each with the options that it shows. `SHOWN` lists them.
 macro_rules! effects {

@@ -1,4 +1,4 @@
-//! Options of how tables are read.
+//! Options of reading tables.
 
 use std::sync::Arc;
 

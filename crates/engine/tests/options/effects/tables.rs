@@ -1,4 +1,4 @@
-//! Options of the tables that are written.
+//! Options of writing tables.
 
 use tailwater_format::checksum::ChecksumType;
 

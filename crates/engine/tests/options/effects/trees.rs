@@ -1,4 +1,4 @@
-//! Options of compactions and of the tree that comes of them.
+//! Options of compactions and of the resulting tree.
 
 use std::sync::Arc;
 

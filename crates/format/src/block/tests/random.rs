@@ -1,4 +1,4 @@
-//! Seeks in random blocks of every form, held against scans.
+//! Compares seeks in random blocks of every form with scans.
 
 use super::{Check, DataWalk, IndexWalk, Order, RandomMoves, SeekAgainstScan, random, targets};
 use crate::block::golden::{entries, index_entries};
@@ -10,13 +10,13 @@ use crate::comparator::Comparator;
 use crate::key::{self, MAX_SEQUENCE, pack_trailer};
 use crate::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 
-/// One of them.
+/// Returns one of the choices.
 fn one<T: Copy>(random: &mut fastrand::Rng, choices: &[T]) -> T {
     choices[random.usize(..choices.len())]
 }
 
-/// Internal keys in order, that begin each other, of bytes that trailers have too, in many
-/// versions.
+/// Returns sorted internal keys, many of them prefixes of others, made of bytes that also occur in
+/// trailers, in many versions.
 fn random_keys(random: &mut fastrand::Rng, order: &Order) -> Vec<Vec<u8>> {
     let mut keys = Vec::new();
     for _ in 0..random.usize(1..40) {
@@ -37,7 +37,7 @@ fn random_keys(random: &mut fastrand::Rng, order: &Order) -> Vec<Vec<u8>> {
     keys
 }
 
-/// Holds the gets of keys around those of a block against a scan.
+/// Compares gets of keys around those of a block with a scan.
 fn check_gets(cursor: &mut Cursor, block: &[u8], keys: &[Vec<u8>], order: &Order) {
     let layout = Layout::parse(block).unwrap();
     for sought in targets(keys.iter().map(Vec::as_slice)) {
@@ -48,7 +48,7 @@ fn check_gets(cursor: &mut Cursor, block: &[u8], keys: &[Vec<u8>], order: &Order
         let first = keys.iter().find(|key| order.compare(key, &sought).is_ge());
         let found = cursor.valid().then(|| cursor.key()).filter(has);
         assert_eq!(found, first.map(Vec::as_slice).filter(has), "got {}", sought.escape_ascii());
-        // A get that comes to the end goes on with the next block.
+        // A get that reaches the end continues with the next block.
         let last = key::user_key(keys.last().unwrap());
         assert!(cursor.valid() || order.comparator.compare(last, user_key).is_le());
     }

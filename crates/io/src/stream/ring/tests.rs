@@ -1,4 +1,4 @@
-//! Rings that the kernel stops looking at. Where there is no io_uring, there is nothing to test.
+//! Tests of rings that the kernel stops serving. They are skipped where there is no io_uring.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -14,7 +14,7 @@ use crate::stream::requests::Plan;
 
 const REQUEST: usize = 4096;
 
-/// A pipe as a file: a request for its bytes ends when somebody has written some.
+/// A pipe as a file: a request for its bytes ends when something is written to it.
 #[derive(Debug)]
 struct Pipe(OwnedFd);
 
@@ -41,7 +41,7 @@ impl ReadFile for Pipe {
     }
 }
 
-/// A ring, a source of eight requests, the pipe's other end, and buffers.
+/// Returns a ring, a source of eight requests, the pipe's other end, and buffers.
 fn set_up() -> Option<(RingRequests, Arc<Source>, OwnedFd, BufferPool)> {
     let ring = RingRequests::new()?;
     let (reading, writing) = io::pipe().unwrap();
@@ -51,7 +51,7 @@ fn set_up() -> Option<(RingRequests, Arc<Source>, OwnedFd, BufferPool)> {
     Some((ring, Arc::new(source), writing, BufferPool::new(16 * REQUEST)))
 }
 
-/// Has all calls on a ring fail from now on. What the kernel has taken goes on.
+/// Makes all calls on a ring fail from now on. Requests that the kernel has taken continue.
 fn break_ring(ring: &RingRequests) {
     let null = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap();
     // SAFETY: the descriptor is the ring's, which keeps it open and closes it.
@@ -59,7 +59,7 @@ fn break_ring(ring: &RingRequests) {
     rustix::io::dup2(&null, &mut descriptor).unwrap();
 }
 
-/// A ring that kept failing was called again and again, forever.
+/// Regression test: a ring that kept failing was called again and again, forever.
 #[test]
 fn requests_that_a_failing_ring_does_not_take_are_made_by_plain_reads() {
     let Some((mut ring, source, writing, pool)) = set_up() else { return };

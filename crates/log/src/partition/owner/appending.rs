@@ -127,7 +127,7 @@ impl Owner {
         if env.memory.is_tight() {
             self.chunk_bytes = CHUNK_MIN;
         }
-        // Before anything changes: there may be no memory.
+        // Allocated before anything changes, because it may fail.
         let buffer = env.memory.allocate(self.kind, wanted.max(self.chunk_bytes))?;
         if self.active.is_some() {
             self.chunk_bytes = (self.chunk_bytes * 2).min(CHUNK_MAX);

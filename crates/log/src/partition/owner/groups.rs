@@ -9,7 +9,7 @@ use crate::options::PartialBlocks;
 use crate::tail::{Chunk, SegmentStart};
 use crate::{Error, ErrorKind};
 
-/// Size at which a group takes no further chunk, in bytes.
+/// Size at which no further chunk is added to a group, in bytes.
 const GROUP_BYTES: usize = 4 << 20;
 
 /// The contents of one write to a segment.
@@ -165,7 +165,7 @@ impl Owner {
         }
     }
 
-    /// Notes that a group was persisted. Returns the signals to complete.
+    /// Records that a group was persisted. Returns the signals to complete.
     pub(in crate::partition) fn persisted(&mut self, env: &Env, group: &Group) -> Completions {
         let mut completions = Completions::new();
         while let Some(batch) = self.pending.front() {
@@ -208,13 +208,14 @@ impl Owner {
             self.health = Health::Good;
         }
         if self.pending.is_empty() && env.memory.is_tight() {
-            // Others need the memory of this chunk; the next append takes another one.
+            // Other partitions need the memory of this chunk; the next append allocates another
+            // one.
             self.close_chunk(env);
         }
         completions
     }
 
-    /// Notes that a group could not be persisted. Returns the signals to complete.
+    /// Records that a group could not be persisted. Returns the signals to complete.
     pub(in crate::partition) fn not_persisted(&mut self, env: &Env, error: &Error) -> Completions {
         if error.kind() != ErrorKind::NoSpace {
             self.fail(error);

@@ -289,7 +289,7 @@ impl Owner {
         self.carried = carried;
     }
 
-    /// Notes that the segment of the next batch exists and is empty.
+    /// Records that the segment of the next batch exists and is empty.
     pub(super) fn begun_segment(&mut self, segment: SegmentStart) {
         self.persisted_end = Place { segment, position: 0 };
         self.written_end = self.persisted_end;
@@ -342,7 +342,7 @@ impl Owner {
             || self.unpersisted_bytes >= options.size_of_messages_required_to_save;
         self.acknowledges_persisted()
             || (is_much && self.has_whole_block(env.block))
-            // Others need the memory of what is not persisted.
+            // Other partitions need the memory of the unpersisted batches.
             || env.memory.is_tight()
             || now_ns.saturating_sub(since_ns) / 1000 >= options.save_interval_us
     }
@@ -373,8 +373,8 @@ impl Owner {
         (holds && is_well).then(|| self.last_append_ns.saturating_add(IDLE_NS))
     }
 
-    /// Gives back the chunks of an idle partition; they are evicted from the cache. Returns whether
-    /// the partition is idle still.
+    /// Releases the chunks of an idle partition; they are evicted from the cache. Returns whether
+    /// the partition is still idle.
     pub(super) fn release_memory(&mut self, env: &Env) -> bool {
         if !self.pending.is_empty() {
             return false;

@@ -1,4 +1,4 @@
-//! The choice of owners, against all choices there are.
+//! Compares the choice of owners with all possible choices.
 
 use tailwater_testkit::seed;
 

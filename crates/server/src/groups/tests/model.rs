@@ -1,4 +1,4 @@
-//! Random clients of one group, and what they must never see.
+//! Random clients of one group, checked against a model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -22,7 +22,7 @@ struct Client {
 struct OpenPoll {
     session: SessionId,
     begun: Begun,
-    /// Whether the partition was taken away legitimately while the poll was under way.
+    /// Whether the partition was legitimately reassigned during the poll.
     is_void: bool,
 }
 
@@ -34,11 +34,11 @@ struct Model {
     sessions: u32,
     partitions: Vec<u32>,
     polls: Vec<OpenPoll>,
-    /// The offset of each partition's last message that was polled and not committed, and who
-    /// polled it.
+    /// The offset of each partition's last message that was polled and not committed, and its
+    /// reader.
     uncommitted: BTreeMap<u32, (SessionId, u64)>,
     next_offset: u64,
-    /// Since when nobody may poll a partition.
+    /// Time since which a partition cannot be polled.
     unpollable: BTreeMap<u32, Instant>,
     generation: u64,
     views: BTreeMap<SessionId, BTreeSet<u32>>,
@@ -115,8 +115,8 @@ impl Model {
         self.clients.insert(session, Client { generation, partitions });
     }
 
-    /// Polls as a client does: a partition that it knows of, and after a refusal one of those that
-    /// it is told.
+    /// Polls as a client does: a partition that it knows, and after a refusal one of those that it
+    /// is then given.
     fn begin_poll(&mut self, session: SessionId, rng: &mut fastrand::Rng) {
         if self.clients[&session].partitions.is_empty() {
             self.synchronize(session);
@@ -172,7 +172,7 @@ impl Model {
         let Some(id) = rng.choice(&self.partitions).copied() else { return };
         let may = self.members.may_commit(session, id).is_ok();
         let Some((by, last)) = self.uncommitted.get(&id).copied() else { return };
-        // Who has polled messages may commit them, and nobody else may.
+        // Only the member that has polled messages may commit them.
         assert_eq!(may, by == session, "commit of {id} by {session:?}: {}", self.context);
         if may {
             let offset = if rng.bool() { last } else { last.saturating_sub(1) };
@@ -266,7 +266,7 @@ impl Model {
         self.views = views;
     }
 
-    /// Lets clients finish what they do; then there is nothing to hand over.
+    /// Lets clients finish their polls; then there is nothing to hand over.
     fn quiesce(&mut self, rng: &mut fastrand::Rng) {
         while !self.polls.is_empty() {
             self.end_poll(rng);

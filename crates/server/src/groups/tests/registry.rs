@@ -1,4 +1,4 @@
-//! Groups and their log: what is durable, and what is removed with what.
+//! Tests of groups and their log: durability, and removal together with their topic.
 
 use std::path::Path;
 use std::time::{Duration, Instant};

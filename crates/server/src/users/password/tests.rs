@@ -1,4 +1,4 @@
-//! Hashes of passwords, and what one check costs.
+//! Tests of password hashes, and the cost of a check.
 
 use std::time::Instant;
 
@@ -89,7 +89,7 @@ fn passwords_that_are_made_up_differ() {
     }
 }
 
-/// Prints what a check costs while two processors do nothing else: run it alone, with `--ignored
+/// Prints the cost of a check while two other processors are idle: run it alone, with `--ignored
 /// --nocapture`.
 #[test]
 #[ignore = "prints a measurement and asserts no time; run it alone, with --ignored --nocapture"]

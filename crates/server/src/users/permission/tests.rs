@@ -1,4 +1,4 @@
-//! Every action against every permission.
+//! Tests every action with every permission.
 
 use fastrand::Rng;
 use iggy_binary_protocol::primitives::permissions::WirePermissions;
@@ -11,7 +11,7 @@ use super::{Action, GlobalFlags, Permissions, StreamFlags, StreamPermissions, To
 const STREAM: u32 = 1;
 const TOPIC: TopicId = TopicId { stream: STREAM, topic: 2 };
 
-/// Actions, and the permissions of each level that are enough for them alone.
+/// Actions, and the permissions of each level that suffice for them.
 struct Row {
     actions: &'static [Action],
     global: &'static [&'static str],
@@ -149,7 +149,7 @@ fn on_topic(topic: TopicId, flags: TopicFlags) -> Permissions {
     permissions
 }
 
-/// Whether a row grants what a user with these permissions asks for.
+/// Returns whether a row permits its actions to a user with these permissions.
 fn is_granted(row: &Row, permissions: &Permissions) -> bool {
     let global = GlobalFlags::EACH.iter().filter(|(_, flag)| permissions.global.has(*flag));
     let own = permissions.streams.get(&STREAM).cloned().unwrap_or_default();
@@ -225,7 +225,7 @@ fn permissions_survive_the_wire_and_a_record() {
     }
 }
 
-/// Few permissions, so that what one of them grants is not hidden by another.
+/// Returns few permissions, so that the effect of one is not hidden by another.
 fn random(rng: &mut Rng) -> Permissions {
     let mut permissions = Permissions::default();
     for _ in 0..rng.usize(0..4) {

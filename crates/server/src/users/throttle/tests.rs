@@ -1,4 +1,4 @@
-//! Failed logins of an address.
+//! Tests of failed logins of an address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn throttle(failures_max: u32) -> Throttle {
     Throttle::with_times(failures_max, Duration::from_secs(60), DELAY)
 }
 
-/// An address that shares no slot with [`ADDRESS`].
+/// Returns an address that shares no slot with [`ADDRESS`].
 fn other_address(throttle: &Throttle) -> IpAddr {
     let others = (1..).map(|number| IpAddr::V4(Ipv4Addr::from_bits(number)));
     let mut apart =
@@ -77,10 +77,10 @@ async fn attempts_that_succeed_delay_nobody() {
 async fn attempts_that_are_given_up_make_room() {
     let throttle = throttle(1);
     throttle.begin(ADDRESS).await.fail();
-    // Given up during its delay.
+    // Cancelled during its delay.
     assert!(timeout(DELAY / 5, throttle.begin(ADDRESS)).await.is_err());
     let running = timeout(DELAY * 2, throttle.begin(ADDRESS)).await.expect("nobody is in flight");
-    // Given up in the queue.
+    // Cancelled in the queue.
     assert!(timeout(SOON, throttle.begin(ADDRESS)).await.is_err());
     drop(running);
     timeout(SOON, throttle.begin(ADDRESS)).await.expect("nobody is in flight");

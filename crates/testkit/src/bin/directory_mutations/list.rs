@@ -1,18 +1,19 @@
-//! What is left out: the checks of whose files are where, of which some test must miss each.
+//! The mutations: checks of the ownership of files that are removed or weakened, each of which some
+//! test must detect.
 
-/// Something that is left out.
+/// A mutation.
 pub(crate) struct Mutation {
-    /// What the engine does then.
+    /// What the engine then does.
     pub(crate) what: &'static str,
     /// The source file.
     pub(crate) file: &'static str,
-    /// What stands there once.
+    /// The original text, which occurs once.
     pub(crate) original: &'static str,
-    /// What stands there instead; `{on}` is whether the mutation is on.
+    /// The replacement, in which `{on}` is the condition that the mutation is on.
     pub(crate) changed: &'static str,
 }
 
-/// Every check that protects files, each left out or turned into one that tells less.
+/// Every check that protects files, each removed or weakened.
 pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "opens directories of another database",

@@ -1,12 +1,12 @@
-//! Takes each check of whose files are where out of the engine, one at a time, and shows that a
-//! test of directories notices.
+//! Removes each check of the ownership of files from the engine, one at a time, and verifies that a
+//! test of directories detects it.
 //!
-//! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files into
-//! `target/directory_mutations`, and there puts the mutations of [`MUTATIONS`] into the sources,
-//! each of which an environment variable switches on. So one build serves all. For each it runs the
+//! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files to
+//! `target/directory_mutations`, and inserts the mutations of [`MUTATIONS`] into the sources, each
+//! switched on by an environment variable. So one build serves all. For each mutation it runs the
 //! tests of `--test directories`, of which the random one or that of the scenarios must fail, and
-//! prints a line; it ends with 1 if any was not missed. With arguments it takes only the mutations
-//! whose description contains one of them. `TAILWATER_SEED` goes on to the tests.
+//! prints a line; it exits with 1 if any mutation was not detected. With arguments it runs only the
+//! mutations whose description contains one of them. `TAILWATER_SEED` is passed to the tests.
 
 use std::io;
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ mod list;
 
 use list::{MUTATIONS, Mutation};
 
-/// The tests, the quickest first.
+/// The tests, the fastest first.
 const TESTS: [&str; 4] = ["claims::", "in_use::", "scenarios::", "random::"];
 /// The environment variable that names the mutation that is on.
 const SWITCH: &str = "TAILWATER_MUTATION";
@@ -69,8 +69,8 @@ fn main() -> io::Result<ExitCode> {
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Puts all mutations of a source file into its text. Returns the new text, and the mutations whose
-/// original is not in the text exactly once.
+/// Inserts all mutations of a source file into its text. Returns the new text, and the mutations
+/// whose original is not in the text exactly once.
 fn mutated(file: &str, text: &str) -> (String, Vec<String>) {
     let (mut changed, mut problems) = (text.to_owned(), Vec::new());
     let own = MUTATIONS.iter().enumerate().filter(|(_, mutation)| mutation.file == file);
@@ -88,7 +88,7 @@ fn mutated(file: &str, text: &str) -> (String, Vec<String>) {
     (changed, problems)
 }
 
-/// The first test that fails, with what it says.
+/// Returns the first failing test, with its message.
 fn first_failure(
     workshop: &Workshop,
     mutation: Option<usize>,
@@ -101,7 +101,7 @@ fn first_failure(
     Ok(None)
 }
 
-/// What a test says, if it fails.
+/// Returns a test's message, if it fails.
 fn failure(workshop: &Workshop, mutation: Option<usize>, test: &str) -> io::Result<Option<String>> {
     let arguments = ["-p", "tailwater", "--test", "directories", "--", test];
     let tested = workshop.test(mutation, &arguments)?;
@@ -115,7 +115,8 @@ mod tests {
 
     use super::*;
 
-    /// The list went out of date unnoticed when sources changed, until somebody ran the campaign.
+    /// Regression test: changes of the sources outdated the list unnoticed until the campaign was
+    /// run.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "reads source files, outside any storage")]
     fn every_mutation_fits_the_sources() {

@@ -1,4 +1,4 @@
-//! What the program is told.
+//! The arguments of the program.
 
 use std::path::PathBuf;
 
@@ -6,34 +6,34 @@ const USAGE: &str = "usage: stress_turn DIRECTORY --reference FILE [--seed N] [-
     [--options TEXT] [--expected FILE] [--max-key N] [--entity-one-in N] [--threads N]
     [--keeps-sequence] [--settled] [--no-delete-range] [--any-keys]";
 
-/// What the program is told.
+/// The arguments of the program.
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
     /// The database.
     pub(crate) directory: PathBuf,
-    /// Where what it holds is kept for the runs of one turn.
+    /// Reference file with its contents, for the runs of one turn.
     pub(crate) reference: PathBuf,
-    /// What random choices begin with.
+    /// Seed of the random choices.
     pub(crate) seed: u64,
-    /// How long to work.
+    /// Duration of the work.
     pub(crate) milliseconds: u64,
     /// An option string over the OPTIONS file.
     pub(crate) options: Option<String>,
     /// The state that `db_stress` keeps of its keys.
     pub(crate) expected: Option<PathBuf>,
-    /// How many keys `db_stress` uses of each column family.
+    /// Number of keys that `db_stress` uses in each column family.
     pub(crate) max_key: u64,
     /// `use_put_entity_one_in` of `db_stress`.
     pub(crate) entity_one_in: u32,
-    /// How many threads work.
+    /// Number of threads.
     pub(crate) threads: u64,
-    /// Nothing is written, so that the database keeps its last sequence number.
+    /// Whether to write nothing, so that the database keeps its last sequence number.
     pub(crate) keeps_sequence: bool,
-    /// The contents are the same at every moment, as every kill may find them.
+    /// Whether the contents must stay the same at every moment, so that any kill finds them.
     pub(crate) settled: bool,
-    /// No range tombstones are written.
+    /// Whether to write no range tombstones.
     pub(crate) no_delete_range: bool,
-    /// The keys are not those of `db_stress` by number, so any may be overwritten.
+    /// Whether the keys are not those of `db_stress` by number, so that any may be overwritten.
     pub(crate) any_keys: bool,
 }
 

@@ -1,5 +1,5 @@
-//! What a database holds: every key of every column family with its value, but for the extra keys
-//! and the extra column family that the work leaves behind when it is killed.
+//! The contents of a database: every key of every column family with its value, except for the
+//! extra keys and the extra column family that the work leaves behind when it is killed.
 #![expect(clippy::disallowed_methods, reason = "the reference file is no database's")]
 
 use std::collections::BTreeMap;
@@ -14,10 +14,10 @@ use tailwater_testkit::dump::{self, Entry};
 use crate::text;
 use crate::work::{EXTRA_FAMILY, EXTRA_KEYS};
 
-/// How many differences are told.
+/// Maximum number of differences that are reported.
 const TOLD: usize = 10;
 
-/// What a database holds: by column family, its entries in the order of their keys.
+/// The contents of a database: by column family, its entries in the order of their keys.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     families: BTreeMap<String, Vec<Pair>>,
@@ -27,7 +27,7 @@ pub(crate) struct Contents {
 pub(crate) type Pair = (Box<[u8]>, Box<[u8]>);
 
 impl Contents {
-    /// Reads everything, forward.
+    /// Reads the whole database forward.
     pub(crate) fn read(db: &Db) -> Result<Self, String> {
         let mut contents = Self::default();
         for family in db.column_families() {
@@ -39,7 +39,7 @@ impl Contents {
         Ok(contents)
     }
 
-    /// What a reference file holds, if it is there.
+    /// Reads a reference file, if it exists.
     pub(crate) fn load(path: &Path) -> Result<Option<Self>, String> {
         let bytes = match fs::read(path) {
             Ok(bytes) => bytes,
@@ -54,7 +54,7 @@ impl Contents {
         Ok(Some(contents))
     }
 
-    /// Makes a reference file.
+    /// Writes a reference file.
     pub(crate) fn save(&self, path: &Path) -> Result<(), String> {
         let entries = self.families.iter().flat_map(|(family, pairs)| {
             pairs.iter().map(|(key, value)| Entry {
@@ -64,14 +64,14 @@ impl Contents {
             })
         });
         let bytes = dump::bytes(&entries.collect::<Vec<_>>());
-        // A run that is killed here leaves no reference that is not complete.
+        // A kill here leaves no incomplete reference file.
         let unfinished = path.with_extension("new");
         fs::write(&unfinished, bytes)
             .and_then(|()| fs::rename(&unfinished, path))
             .map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Says where it differs from what it must be, if it does.
+    /// Describes the differences from the reference, if there are any.
     pub(crate) fn compare(&self, reference: &Self) -> Result<(), String> {
         let mut differences = Vec::new();
         let names = self.families.keys().chain(reference.families.keys());
@@ -86,17 +86,17 @@ impl Contents {
         Err(format!("the contents changed in {count} places:\n    {}", told.join("\n    ")))
     }
 
-    /// The entries of a column family.
+    /// Returns the entries of a column family.
     pub(crate) fn family(&self, name: &str) -> &[Pair] {
         self.families.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// How many keys there are.
+    /// Returns the number of keys.
     pub(crate) fn len(&self) -> usize {
         self.families.values().map(Vec::len).sum()
     }
 
-    /// A number that differs where the contents do.
+    /// Returns a digest of the contents.
     pub(crate) fn digest(&self) -> String {
         let mut hasher = DefaultHasher::new();
         self.families.iter().filter(|(_, pairs)| !pairs.is_empty()).for_each(|it| {
@@ -125,7 +125,7 @@ fn read_family(db: &Db, family: &ColumnFamily) -> Result<Vec<Pair>, String> {
     Ok(pairs)
 }
 
-/// The places where two lists of entries differ, which are in the order of their keys.
+/// Collects the differences of two lists of entries, which are in the order of their keys.
 fn differ(family: &str, found: &[Pair], wanted: &[Pair], differences: &mut Vec<String>) {
     let wanted: BTreeMap<_, _> = wanted.iter().map(|(key, value)| (key, value)).collect();
     let mut missing = wanted.clone();

@@ -1,14 +1,14 @@
-//! What `db_stress` expects: its keys by their numbers, the values it gives them, and the file in
-//! which it keeps what it knows of each key.
+//! The expected state of `db_stress`: its keys by their numbers, the values it gives them, and the
+//! file in which it keeps the state of each key.
 //!
 //! The file is an array of 32-bit little-endian words, one for each key of each column family, the
 //! families in the order of their ids:
 //!
 //! ```text
 //! bits 0-14     number of the value
-//! bit 15        whether a write is under way
-//! bits 16-29    how often the key was deleted
-//! bit 30        whether a deletion is under way
+//! bit 15        whether a write is in progress
+//! bits 16-29    number of deletions of the key
+//! bit 30        whether a deletion is in progress
 //! bit 31        whether the key is deleted
 //! ```
 //!
@@ -27,13 +27,13 @@ use crate::arguments::Arguments;
 use crate::contents::Contents;
 use crate::work::EXTRA_FAMILY;
 
-/// How many keys share the leading part of a key: `key_window_scale_factor` times 100.
+/// Number of keys that share the leading part of a key: `key_window_scale_factor` times 100.
 const WINDOW: u64 = 1000;
-/// Of those, how many have one, two and three parts: `key_len_percent_dist`.
+/// Number of those that have one, two and three parts: `key_len_percent_dist`.
 const WEIGHTS: [u64; 3] = [10, 300, 690];
 /// `value_size_mult`.
 const SIZE_STEP: usize = 32;
-/// `seed`, which the keys that are never overwritten are drawn with.
+/// `seed`, which draws the keys that are never overwritten.
 const SEED: u64 = 2_341_234;
 /// `nooverwritepercent`.
 const NO_OVERWRITE_PERCENT: u64 = 1;
@@ -43,7 +43,7 @@ const WRITE_UNDER_WAY: u32 = 1 << 15;
 const DELETION_UNDER_WAY: u32 = 1 << 30;
 const DELETED: u32 = 1 << 31;
 
-/// What may be done to which keys.
+/// The operations that are allowed on each key.
 #[derive(Debug)]
 pub(crate) struct Keys {
     /// The keys that are put once and then deleted by a single deletion.
@@ -52,7 +52,7 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// The keys of a database.
+    /// Returns the keys of a database.
     pub(crate) fn new(arguments: &Arguments) -> Self {
         let numbers = match arguments.any_keys {
             true => Vec::new(),
@@ -62,12 +62,13 @@ impl Keys {
         Self { put_once, entity_one_in: arguments.entity_one_in }
     }
 
-    /// Whether a key may be written over without being deleted before.
+    /// Returns whether a key may be overwritten without being deleted before.
     pub(crate) fn may_overwrite(&self, key: &[u8]) -> bool {
         !self.put_once.contains(key)
     }
 
-    /// The entity that a key has whose value as one is `value`; `None`, if it has a plain value.
+    /// Returns the entity of a key whose value as an entity is `value`; `None` if it has a plain
+    /// value.
     pub(crate) fn entity(&self, value: &[u8]) -> Option<Vec<u8>> {
         let number = value.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
         if self.entity_one_in == 0 || number % self.entity_one_in != 0 {
@@ -84,8 +85,8 @@ impl Keys {
     }
 }
 
-/// Compares what a database holds with the state that `db_stress` keeps. Returns how many keys it
-/// compared.
+/// Compares the contents of a database with the state that `db_stress` keeps. Returns the number of
+/// keys compared.
 pub(crate) fn check(
     contents: &Contents,
     db: &Db,
@@ -96,7 +97,7 @@ pub(crate) fn check(
     let (words, _) = bytes.as_chunks::<4>();
     let max_key = usize::try_from(arguments.max_key).map_err(|error| error.to_string())?;
     let mut families = db.column_families();
-    // A run that was killed may have left it.
+    // A killed run may have left it.
     families.retain(|family| family.name() != EXTRA_FAMILY);
     if words.len() != max_key * families.len() {
         let (words, families) = (words.len(), families.len());
@@ -131,7 +132,7 @@ fn check_family(contents: &Contents, name: &str, words: &[[u8; 4]]) -> Result<()
     }
 }
 
-/// Whether a key may have this value, or none, in this state.
+/// Checks whether a key may have this value, or none, in this state.
 fn check_value(word: u32, value: Option<&[u8]>) -> Result<(), String> {
     let (before, after) = (word & VALUE_MASK, (word + 1) & VALUE_MASK);
     let is_deleted = word & DELETED != 0;
@@ -145,7 +146,7 @@ fn check_value(word: u32, value: Option<&[u8]>) -> Result<(), String> {
     }
 }
 
-/// The value of that number.
+/// Returns the value of that number.
 fn value_of(number: u32) -> Vec<u8> {
     let length = (number as usize % 3 + 1) * SIZE_STEP;
     let mut value = number.to_le_bytes().to_vec();
@@ -153,10 +154,10 @@ fn value_of(number: u32) -> Vec<u8> {
     value
 }
 
-/// The key of that number: the keys of ascending numbers ascend.
+/// Returns the key of that number: the keys of ascending numbers ascend.
 ///
-/// It has as many parts of eight bytes as the place in its window wants, each a big-endian number,
-/// of which all but the last stand at their bound; some end in a few letters.
+/// Its number of parts of eight bytes depends on its place in its window. Each part is a big-endian
+/// number, and all but the last are at their bound; some keys end in a few letters.
 fn key(number: u64) -> Vec<u8> {
     let (window, mut offset) = (number / WINDOW, number % WINDOW);
     let mut key = Vec::new();
@@ -174,7 +175,7 @@ fn key(number: u64) -> Vec<u8> {
     key
 }
 
-/// The numbers of the keys that are never overwritten: the first of a shuffle.
+/// Returns the numbers of the keys that are never overwritten: the first of a shuffle.
 fn put_once(max_key: u64) -> Vec<u64> {
     let mut numbers: Vec<u64> = (0..max_key).collect();
     let mut random = MersenneTwister::new(SEED);
@@ -233,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_generator_is_that_of_the_cpp_library() {
-        // The standard says what the ten thousandth number is.
+        // The C++ standard states the ten thousandth number.
         let mut random = MersenneTwister::new(5489);
         let last = (0..10_000).map(|_| random.next()).last();
         assert_eq!(last, Some(9_981_545_732_273_789_042));

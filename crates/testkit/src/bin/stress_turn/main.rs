@@ -1,23 +1,23 @@
-//! The engine's turn on a database that `db_stress`, the stress tool of RocksDB, writes, too.
+//! The engine's turn on a database that `db_stress`, RocksDB's stress tool, also writes.
 //!
 //! `ci/stress/run.py` alternates both on one directory. This program opens the directory with the
-//! options of its OPTIONS file, compares what is there with what must be there, does work that
+//! options of its OPTIONS file, compares its contents with the expected ones, does work that
 //! changes files but no key's value, and compares again:
 //!
-//! 1. It opens the database for reading and reads everything. The first run of a turn writes what
-//!    it found into the reference file; later runs of the turn, which begin where a run was killed,
-//!    must find the same. With `--expected` it also holds that against the state that `db_stress`
-//!    keeps of its keys.
-//! 2. Until its time is up, it opens the database for writing, in every round with other options,
-//!    works ([`work`]) and closes it.
-//! 3. It opens the database for reading once more and reads everything.
+//! 1. It opens the database for reading and reads everything. The first run of a turn writes the
+//!    contents to the reference file; later runs of the turn, which follow a kill, must find the
+//!    same contents. With `--expected` it also compares them with the state that `db_stress` keeps
+//!    of its keys.
+//! 2. Until its time is up, it opens the database for writing, in every round with different
+//!    options, works ([`work`]) and closes it.
+//! 3. It opens the database for reading again and reads everything.
 //!
-//! It may be killed at any moment. With `--settled` the contents then are what they were; without,
-//! there may be extra keys, behind all others, and an extra column family, which only the next run
+//! It may be killed at any moment. With `--settled` the contents then are unchanged; without, there
+//! may be extra keys, after all others, and an extra column family, which only the next run
 //! removes.
 //!
-//! It prints what it does, a line for each step, and ends with 0; with 1 after a line that begins
-//! with `FAILED:`, if anything was wrong; and with 2, if it was not called as it must be.
+//! It prints its actions, a line for each step, and exits with 0; with 1 after a line that begins
+//! with `FAILED:`, if anything was wrong; and with 2 for a usage error.
 
 mod arguments;
 mod contents;
@@ -39,7 +39,7 @@ use expected::Keys;
 use unblocking::while_unblocked;
 use work::Work;
 
-/// How long a round works before the database is reopened, at most.
+/// Maximum duration of a round before the database is reopened.
 const ROUND_MS: u64 = 2500;
 
 fn main() -> ExitCode {
@@ -90,9 +90,9 @@ fn take_turn(arguments: &Arguments) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the database for reading and compares what it holds with the reference file, which is
-/// made if it is not there, and with what `db_stress` expects. Returns it and its last sequence
-/// number.
+/// Opens the database for reading and compares its contents with the reference file, which is
+/// created if it does not exist, and with the expected state of `db_stress`. Returns the contents
+/// and its last sequence number.
 fn look(arguments: &Arguments, options: &OpenOptions) -> Result<(Contents, u64), String> {
     let db = Db::open_read_only(&arguments.directory, options).map_err(text("reading"))?;
     report_opening(&db)?;
@@ -142,8 +142,8 @@ fn round(
     Ok(())
 }
 
-/// Prints what was left out when a database was opened. It may be only a record that the end of the
-/// last log or of the MANIFEST cuts short: no kill leaves more.
+/// Prints what opening a database left out. That may only be a record that is truncated at the end
+/// of the last log or of the MANIFEST: no kill leaves more.
 fn report_opening(db: &Db) -> Result<(), String> {
     for left_out in db.left_out() {
         println!("left out: {left_out:?}");
@@ -154,12 +154,12 @@ fn report_opening(db: &Db) -> Result<(), String> {
     Ok(())
 }
 
-/// An error as a sentence that says what was being done.
+/// Returns a function that prefixes an error with the operation.
 fn text(doing: &str) -> impl Fn(tailwater::Error) -> String {
     move |error| format!("{doing}: {error}")
 }
 
-/// A path beside the database's directory.
+/// Returns a path next to the database's directory.
 fn beside(directory: &Path, what: &str) -> std::path::PathBuf {
     let mut name = directory.file_name().unwrap_or_default().to_owned();
     name.push(".");

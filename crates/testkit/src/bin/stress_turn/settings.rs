@@ -1,5 +1,5 @@
-//! What the database is opened with: the options of its OPTIONS file, and in later rounds some
-//! others over them, none of which changes what a key has.
+//! The options that the database is opened with: those of its OPTIONS file, with overrides in later
+//! rounds, none of which changes the value of a key.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
 use crate::text;
 use crate::work::EXTRA_FAMILY;
 
-/// Options of the database, of which a round draws one of each line. What is empty leaves the
-/// option as it is.
+/// Options of the database, of which a round draws one from each line. An empty one leaves the
+/// option unchanged.
 const OF_DATABASE: [&[&str]; 17] = [
     &["", "max_open_files=-1", "max_open_files=50"],
     &["", "max_background_jobs=1", "max_background_jobs=4"],
@@ -33,7 +33,7 @@ const OF_DATABASE: [&[&str]; 17] = [
     &["", "wal_preallocation_block_size=0", "wal_preallocation_block_size=65536"],
 ];
 
-/// The same of all column families.
+/// Options of all column families.
 const OF_FAMILY: [&[&str]; 12] = [
     &["", "write_buffer_size=65536", "write_buffer_size=1000000"],
     &["", "level0_file_num_compaction_trigger=1", "level0_file_num_compaction_trigger=3"],
@@ -58,7 +58,7 @@ const OF_FAMILY: [&[&str]; 12] = [
     &["", "paranoid_file_checks=true"],
 ];
 
-/// The same of tables.
+/// Options of tables.
 const OF_TABLE: [&[&str]; 9] = [
     &["format_version=5", "format_version=6", "format_version=7"],
     &["", "block_size=1000", "block_size=16384"],
@@ -93,7 +93,8 @@ const WHILE_OPEN: [(&str, &[&str]); 7] = [
 ];
 
 /// The merge operator of `db_stress` for databases with entities: the newest operand replaces the
-/// value or entity. It would make entities of some operands, but `db_stress` merges none of those.
+/// value or entity. It would convert some operands to entities, but `db_stress` merges none of
+/// those.
 struct NewestOperand;
 
 impl CustomMergeOperator for NewestOperand {
@@ -110,13 +111,13 @@ impl CustomMergeOperator for NewestOperand {
     }
 }
 
-/// The options that the OPTIONS file of a database says, with `given` over them.
+/// Returns the options of a database's OPTIONS file, overridden by `given`.
 pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<OpenOptions, String> {
     let mut options = OpenOptions::load(directory).map_err(text("reading the options"))?;
     options.add_merge_operator(MergeOperator::Custom(Arc::new(NewestOperand)));
     let mut names = Db::list_column_families(directory, &options)
         .map_err(text("reading the names of the column families"))?;
-    // A run that was killed may have left it, and the first round drops it.
+    // A killed run may have left it, and the first round drops it.
     names.retain(|name| name != EXTRA_FAMILY);
     options.retain_column_families(&names);
     options.set_database(DbOptions {
@@ -126,7 +127,7 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
         ..options.database().clone()
     });
     // db_stress changes block_size to any number while blocks are aligned. RocksDB records that,
-    // and then refuses to open the database with these options, as Tailwater does.
+    // and then, like Tailwater, refuses to open the database with these options.
     for name in &names {
         let mut family = options.column_family(name).clone();
         let table = &mut family.table_factory;
@@ -141,14 +142,15 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
     Ok(options)
 }
 
-/// Whether blocks are aligned in a column family, which rules out compression and most block sizes.
+/// Returns whether blocks are aligned in a column family, which rules out compression and most
+/// block sizes.
 fn aligns_blocks(options: &OpenOptions) -> bool {
     let mut families = options.column_families().map(|name| options.column_family(name));
     families.any(|family| family.table_factory.block_align)
 }
 
-/// Others, with what they have over the database's own. They align no blocks, since they may
-/// compress them.
+/// Returns different options, with their overrides as text. They do not align blocks, since they
+/// may compress them.
 pub(crate) fn other(own: &OpenOptions, rng: &mut Rng) -> Result<(OpenOptions, String), String> {
     let tables = choose(&OF_TABLE, rng);
     let text = format!(
@@ -161,7 +163,7 @@ pub(crate) fn other(own: &OpenOptions, rng: &mut Rng) -> Result<(OpenOptions, St
     Ok((options, text))
 }
 
-/// A change of an option of a column family while the database is open with `options`.
+/// Returns a change of an option of a column family while the database is open with `options`.
 pub(crate) fn change(options: &OpenOptions, rng: &mut Rng) -> (&'static str, &'static str) {
     let is_of_blocks = |name| matches!(name, "compression" | "block_based_table_factory");
     loop {
@@ -172,7 +174,7 @@ pub(crate) fn change(options: &OpenOptions, rng: &mut Rng) -> (&'static str, &'s
     }
 }
 
-/// One choice of each line.
+/// Returns a random choice from each line.
 fn choose(lines: &[&[&str]], rng: &mut Rng) -> String {
     let choices = lines.iter().map(|choices| choices[rng.usize(..choices.len())]);
     choices.filter(|choice| !choice.is_empty()).collect::<Vec<_>>().join(";")

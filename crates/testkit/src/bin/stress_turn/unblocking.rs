@@ -1,12 +1,12 @@
-//! Compactions of databases that take no writes until somebody asks for one: those of universal and
-//! FIFO compaction.
+//! Manual compactions of databases whose writes stop until one is requested: those with universal
+//! and FIFO compaction.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use tailwater::{CompactRangeOptions, Db, StallState};
 
-/// How often the thread looks whether writes are stopped, in milliseconds.
+/// Interval at which the thread checks whether writes are stopped, in milliseconds.
 const INTERVAL_MS: u64 = 20;
 
 /// Ends the thread when the work ends, or panics.
@@ -18,7 +18,7 @@ impl Drop for End<'_> {
     }
 }
 
-/// Does `work` while a thread compacts all column families whenever writes are stopped.
+/// Runs `work` while a thread compacts all column families whenever writes are stopped.
 pub(crate) fn while_unblocked<T>(
     db: &Db,
     work: impl FnOnce() -> Result<T, String>,
@@ -38,9 +38,9 @@ pub(crate) fn while_unblocked<T>(
     })
 }
 
-/// Compacts what can be compacted, all column families at once: one may be dropped meanwhile, or
-/// compactions paused, or its flush may wait for the writes that another's compaction lets go on.
-/// Where it fails otherwise, the writes fail that wait for it.
+/// Compacts all column families concurrently, since the flush of one may wait for writes that
+/// another's compaction resumes. Failures are only printed, since a family may be dropped or
+/// compactions be paused meanwhile; after any other failure the waiting writes fail.
 fn compact_all(db: &Db) {
     std::thread::scope(|scope| {
         for family in db.column_families() {

@@ -1,8 +1,8 @@
-//! Work on a database that changes its files and the value of no key.
+//! Work on a database that changes its files, but not the value of any key.
 //!
-//! Several threads work at the same time. All of them write and read; the first also flushes,
-//! compacts, changes options, makes checkpoints and column families, and ingests tables. As no key
-//! changes, every read at every moment has one right answer.
+//! Several threads work concurrently. All of them write and read; the first also flushes, compacts,
+//! changes options, creates checkpoints and column families, and ingests tables. As no key changes,
+//! every read has exactly one correct result.
 
 mod reading;
 mod upkeep;
@@ -20,12 +20,12 @@ use crate::contents::Contents;
 use crate::expected::Keys;
 use crate::text;
 
-/// The column family that the work makes and drops.
+/// The column family that the work creates and drops.
 pub(crate) const EXTRA_FAMILY: &str = "tailwater";
-/// What the keys begin with that the work puts and deletes: no key of `db_stress` comes behind.
+/// Prefix of the keys that the work puts and deletes: all keys of `db_stress` sort before them.
 ///
-/// db_stress's compaction filter takes any key but one that begins with a digit for a key's number,
-/// without a look at its bounds.
+/// db_stress's compaction filter takes any key that does not begin with a digit for a key's number,
+/// without checking its bounds.
 pub(crate) const EXTRA_KEYS: [u8; 16] = {
     let mut keys = [0xff; 16];
     keys[0] = b'9';
@@ -39,14 +39,14 @@ pub(crate) struct Work<'a> {
     arguments: &'a Arguments,
     keys: &'a Keys,
     reference: &'a Contents,
-    /// Whether writes may leave the log out. Not where logs are recycled: what lies between two
-    /// logged records must be logged, too, or their sequence numbers do not follow.
+    /// Whether writes may skip the log. They may not if logs are recycled: everything between two
+    /// logged records must also be logged, or their sequence numbers are not consecutive.
     may_skip_log: bool,
     has_failed: AtomicBool,
     counts: Counts,
 }
 
-/// How often what was done.
+/// Number of operations of each kind.
 #[derive(Debug, Default)]
 struct Counts {
     rewritten: AtomicU64,
@@ -87,7 +87,7 @@ fn count(counter: &AtomicU64, by: usize) {
 }
 
 impl<'a> Work<'a> {
-    /// Work on a database that is open.
+    /// Creates the work for an open database.
     pub(crate) fn new(
         db: &'a Db,
         options: &'a OpenOptions,
@@ -101,7 +101,7 @@ impl<'a> Work<'a> {
         Self { db, options, arguments, keys, reference, may_skip_log, has_failed, counts }
     }
 
-    /// Works until the deadline. Returns what it did, as text.
+    /// Works until the deadline. Returns a summary.
     pub(crate) fn run(self, deadline: Instant, rng: &mut Rng) -> Result<String, String> {
         let threads = self.arguments.threads.max(1);
         let seeds: Vec<u64> = (0..threads).map(|_| rng.u64(..)).collect();
@@ -144,8 +144,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// Deletes the extra keys and drops the extra column family, where a round or a run that was killed
-/// left any.
+/// Deletes the extra keys and drops the extra column family, if a killed round or run left any.
 pub(crate) fn remove_extras(db: &Db) -> Result<(), String> {
     let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
     for family in db.column_families() {

@@ -1,4 +1,4 @@
-//! Reads, each of which is compared with what the keys had when the turn began.
+//! Reads, each of which is compared with the contents at the beginning of the turn.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, ReadOptions};
@@ -7,18 +7,18 @@ use super::{EXTRA_FAMILY, EXTRA_KEYS, Work, count};
 use crate::contents::Pair;
 use crate::text;
 
-/// How many keys a read asks for, at most.
+/// Maximum number of keys of a read.
 const KEYS: usize = 100;
 
 impl Work<'_> {
-    /// The column families that are `db_stress`'s.
+    /// Returns the column families of `db_stress`.
     pub(super) fn families(&self) -> Vec<ColumnFamily> {
         let mut families = self.db.column_families();
         families.retain(|family| family.name() != EXTRA_FAMILY);
         families
     }
 
-    /// Reads something.
+    /// Makes a random read.
     pub(super) fn read(&self, rng: &mut Rng) -> Result<(), String> {
         let families = self.families();
         let family = &families[rng.usize(..families.len())];
@@ -44,7 +44,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Gets keys, and for each one that is not there.
+    /// Gets keys, and for each one a missing key.
     fn get(
         &self,
         family: &ColumnFamily,
@@ -76,7 +76,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Goes over a range, forward or backward.
+    /// Scans a range, forward or backward.
     fn scan(
         &self,
         family: &ColumnFamily,

@@ -1,4 +1,4 @@
-//! What is done to a database as a whole: flushes, compactions, other options, checkpoints, column
+//! Operations on a database as a whole: flushes, compactions, option changes, checkpoints, column
 //! families and ingestion.
 
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use crate::contents::Contents;
 use crate::unblocking::while_unblocked;
 use crate::{beside, settings, text};
 
-/// How long compactions are paused, at most.
+/// Maximum duration of a pause of compactions.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Work<'_> {
-    /// Does one thing of its kind.
+    /// Runs a random operation of this kind.
     pub(super) fn upkeep(&self, rng: &mut Rng) -> Result<(), String> {
         let families = self.families();
         let family = &families[rng.usize(..families.len())];
@@ -72,8 +72,8 @@ impl Work<'_> {
         self.db.set_options(family, &[change]).map_err(text(&doing))
     }
 
-    /// Flushes while compactions are paused: for no longer than a while, since the flush may wait
-    /// for a write that waits for a compaction.
+    /// Flushes while compactions are paused. The pause is limited, since the flush may wait for a
+    /// write that waits for a compaction.
     fn pause_compactions(&self, family: &ColumnFamily) -> Result<(), String> {
         let doing = text("flushing while compactions are paused");
         self.db.pause_compactions().map_err(&doing)?;
@@ -89,7 +89,7 @@ impl Work<'_> {
         flushed?.map_err(&doing)
     }
 
-    /// Makes a checkpoint, which must hold the same, and be a database that can be written to.
+    /// Creates a checkpoint, which must have the same contents and be writable.
     fn checkpoint(&self) -> Result<(), String> {
         let directory = beside(&self.arguments.directory, "checkpoint");
         let options = self.options;
@@ -115,7 +115,7 @@ impl Work<'_> {
         Db::destroy(&directory, &own).map_err(text("removing the checkpoint"))
     }
 
-    /// Makes a column family, writes to it and drops it.
+    /// Creates a column family, writes to it and drops it.
     fn make_family(&self, rng: &mut Rng) -> Result<(), String> {
         let doing = text("making a column family and dropping it");
         let options = self.options.column_family("default");
@@ -131,7 +131,7 @@ impl Work<'_> {
         self.db.drop_column_family(&family).map_err(&doing)
     }
 
-    /// Takes in a table with some keys and the values that they have.
+    /// Ingests a table with some keys and their current values.
     fn ingest(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         let pairs = self.reference.family(family.name());
         if pairs.is_empty() {

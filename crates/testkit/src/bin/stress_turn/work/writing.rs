@@ -1,4 +1,4 @@
-//! Writes after which every key has what it had.
+//! Writes that leave every key's value unchanged.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, WriteBatch};
@@ -7,11 +7,11 @@ use super::{EXTRA_KEYS, Work, count};
 use crate::contents::Pair;
 use crate::text;
 
-/// How many keys a batch writes, at most.
+/// Maximum number of keys of a batch.
 const BATCH: usize = 60;
 
 impl Work<'_> {
-    /// Writes something.
+    /// Makes a random write.
     pub(super) fn write(&self, thread: u8, rng: &mut Rng) -> Result<(), String> {
         let families = self.families();
         let family = &families[rng.usize(..families.len())];
@@ -22,7 +22,7 @@ impl Work<'_> {
         }
     }
 
-    /// Gives some keys the value that they have.
+    /// Rewrites some keys with their current values.
     fn rewrite(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         let pairs = self.reference.family(family.name());
         if pairs.is_empty() {
@@ -41,9 +41,10 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Keys that db_stress puts once and deletes by single deletions are deleted by one here, too,
-    /// before they are put again. An ordinary deletion below the put would not do: a compaction may
-    /// drop it because of the put, and the next single deletion then leaves what is deeper.
+    /// Keys that db_stress puts once and deletes by single deletions are also deleted by one here
+    /// before they are put again. An ordinary deletion below the put is not sufficient: a
+    /// compaction may drop it because of the put, and the next single deletion then exposes older
+    /// entries.
     fn rewrite_pair(
         &self,
         family: &ColumnFamily,
@@ -68,7 +69,7 @@ impl Work<'_> {
         }
     }
 
-    /// Puts keys behind all others and deletes them: in the same batch, or later.
+    /// Puts keys after all others and deletes them, in the same batch or later.
     fn write_extra_keys(
         &self,
         family: &ColumnFamily,
@@ -97,7 +98,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Deletes a range between two keys, which is empty.
+    /// Deletes an empty range between two keys.
     fn delete_nothing(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         let pairs = self.reference.family(family.name());
         let Some(last) = pairs.len().checked_sub(1).filter(|last| *last > 0) else { return Ok(()) };

@@ -5,12 +5,14 @@
 //! 1. The picker looks at a version and answers what to compact, or nothing. It changes nothing.
 //! 2. The inputs are marked, so that no other compaction takes them.
 //! 3. A job merges them, without what nobody can see any more, into new tables, which it syncs.
-//! 4. The MANIFEST gets one edit: the inputs out, the outputs in.
-//! 5. Readers get the new version. The inputs go when nobody reads them.
+//! 4. The outputs are opened, which only this compaction knows of.
+//! 5. The compaction waits for its turn to change the versions. The MANIFEST gets one edit: the
+//!    inputs out, the outputs in.
+//! 6. Readers get the new version. The inputs go when nobody reads them.
 //!
 //! # A crash
 //!
-//! Before the end of step 4 the outputs are left over, which the next open removes, and the inputs
+//! Before the end of step 5 the outputs are left over, which the next open removes, and the inputs
 //! count. After it the inputs are left over.
 
 mod filter;

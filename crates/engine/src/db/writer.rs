@@ -28,7 +28,7 @@ use crate::options::DbOptions;
 use crate::panics;
 use crate::recovery::OpenOptions;
 use crate::stats::{Activity, InfoLog, Statistics};
-use crate::version::{FileNumbers, VersionSet};
+use crate::version::{FileMetadata, FileNumbers, Installation, VersionSet, Versions, Written};
 use crate::wal::LogSet;
 use crate::write::queue::{Leadership, Queue};
 use crate::write::{FamilyLook, StallCause, StallController, StallState, WriteOptions};
@@ -163,7 +163,7 @@ pub(crate) struct Writer {
     /// Logs up to this number are being let go of, by flushing what they hold.
     pub(crate) flushing_logs_through: AtomicU64,
     pub(crate) logs: Mutex<LogSet>,
-    pub(crate) versions: Mutex<VersionSet>,
+    pub(crate) versions: Versions,
     /// How old the oldest snapshot was when compactions were last looked for on its account.
     pub(crate) oldest_looked_at: AtomicU64,
     /// Which column family may compact next, counted up.
@@ -195,7 +195,7 @@ impl Writer {
         self.logs.lock()
     }
 
-    /// The versions.
+    /// Locks the versions. The lock is never held across a call to storage.
     pub(crate) fn versions(&self) -> MutexGuard<'_, VersionSet> {
         self.versions.lock()
     }
@@ -484,24 +484,27 @@ impl Writer {
         self.update_stall(&families.iter().collect::<Vec<_>>());
     }
 
-    /// Applies edits to the versions, all or none, and makes them durable; refuses writes where
-    /// that fails.
-    pub(crate) fn apply(&self, versions: &mut VersionSet, edits: Vec<VersionEdit>) -> Result<()> {
-        self.apply_at(versions, edits, self.published())
+    /// Makes edits durable, all or none, which are to be installed then; refuses writes where that
+    /// fails. `new_tables` are the tables that the edits add, as far as they are known.
+    pub(crate) fn write_edits<'v>(
+        &self,
+        installation: Installation<'v>,
+        edits: Vec<VersionEdit>,
+        new_tables: &[Arc<FileMetadata>],
+    ) -> Result<Written<'v>> {
+        self.write_edits_at(installation, edits, new_tables, self.published())
     }
 
-    /// As [`Writer::apply`], with edits that use sequence numbers up to `last_sequence`.
-    pub(crate) fn apply_at(
+    /// As [`Writer::write_edits`], with edits that use sequence numbers up to `last_sequence`.
+    pub(crate) fn write_edits_at<'v>(
         &self,
-        versions: &mut VersionSet,
+        installation: Installation<'v>,
         edits: Vec<VersionEdit>,
+        new_tables: &[Arc<FileMetadata>],
         last_sequence: Sequence,
-    ) -> Result<()> {
-        let applied = versions.apply(edits, last_sequence);
-        if let (Err(error), Some(_)) = (&applied, versions.failure()) {
-            self.latch(FailedPart::Manifest, error);
-        }
-        applied
+    ) -> Result<Written<'v>> {
+        let failed = |error: &Error| self.latch(FailedPart::Manifest, error);
+        installation.write(edits, new_tables, last_sequence, failed)
     }
 
     /// Decides anew whether writes are stalled, after the memtables or tables of column families

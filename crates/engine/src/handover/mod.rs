@@ -25,7 +25,6 @@ mod heat;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tailwater_format::version_edit::NewFile;
 use tailwater_io::Purpose;
 
 use crate::cache::{Key, Priority};
@@ -253,8 +252,8 @@ impl Takeover {
     }
 
     /// Takes what was kept aside into the memory of the block cache, before the table is installed:
-    /// a copy, which is not for those who hold the versions' lock, nor, since it takes one that
-    /// users' reads take, for a thread of low weight.
+    /// a copy, which is not for whoever has the turn to change the versions, nor, since it takes a
+    /// lock that users' reads take, for a thread of low weight.
     pub(crate) fn take_in(&mut self) {
         let Some(cache) = &self.handover.cache else { return };
         let taken_in = &mut self.taken_in;
@@ -286,13 +285,17 @@ impl Takeover {
     }
 }
 
-/// The numbers of new tables: those that take over what users read come first.
-pub(crate) fn by_warmth(added: &[NewFile], takeovers: &[(u64, Takeover)]) -> Vec<u64> {
+/// New tables in the order in which they are opened: those that take over what users read come
+/// first.
+pub(crate) fn by_warmth(
+    added: &[Arc<FileMetadata>],
+    takeovers: &[(u64, Takeover)],
+) -> Vec<Arc<FileMetadata>> {
     let warm = takeovers.iter().filter(|(_, takeover)| !takeover.warm.is_empty());
     let warm: HashSet<u64> = warm.map(|(number, _)| *number).collect();
-    let mut numbers: Vec<u64> = added.iter().map(|file| file.number).collect();
-    numbers.sort_by_key(|number| !warm.contains(number));
-    numbers
+    let mut files = added.to_vec();
+    files.sort_by_key(|file| !warm.contains(&file.number()));
+    files
 }
 
 /// Has the blocks of tables that are about to be replaced make room in the block cache for what

@@ -17,8 +17,10 @@
 //! 5. With several column families, the logs that are complete are synced, as before the edit of a
 //!    flush: a file must not outlive what was logged before it, or its column family seems to have
 //!    more than there are logs for.
-//! 6. Each gets the deepest level where nothing is in its way, and a sequence number if it hides
-//!    anything ([`place`]). What tables hold was looked up before ([`overlap`]): it stays true.
+//! 6. The turn to change the versions, in which no compaction begins. Each file gets the deepest
+//!    level where nothing is in its way, and a sequence number if it hides anything ([`place`]).
+//!    What tables hold was looked up before ([`overlap`]): it stays true. Then the files are
+//!    opened.
 //! 7. One group of edits makes them part of the database, those of several column families
 //!    together. The sequence numbers are published, then readers get the new versions: a read takes
 //!    its version first, and so sees all the files of a column family or none. No snapshot is taken

@@ -10,7 +10,7 @@
 //! ([`relieve`]), and keeps fewer open from then on; one more again, now and then,
 //! while that is not needed.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -117,12 +117,15 @@ impl OpenTables {
     }
 
     /// Keeps so many open from now on, and closes those that are too many. `files` are all that
-    /// there are.
+    /// versions have.
     pub(crate) fn change(&self, shares: OpenShares, files: &[Arc<FileMetadata>]) {
         {
             let mut hand = self.hand.lock();
             let opened = files.iter().filter(|file| file.table.load_arc().is_some());
-            hand.open = opened.map(Arc::downgrade).collect();
+            let listed: HashSet<_> = files.iter().map(Arc::as_ptr).collect();
+            // New tables that no version has yet are known here alone.
+            hand.open.retain(|file| file.strong_count() > 0 && !listed.contains(&file.as_ptr()));
+            hand.open.extend(opened.map(Arc::downgrade));
             self.set_bound(shares);
             hand.close_beyond(self.capacity(), None);
             self.track_reads(hand.open.len());

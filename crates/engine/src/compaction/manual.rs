@@ -95,7 +95,7 @@ impl Writer {
                 older_than,
                 asked_at,
             };
-            let mut versions = self.versions();
+            let mut versions = self.versions.lock_to_claim();
             let picked = self.with_context(&versions, family, |context| {
                 match picker::pick_range(context, range) {
                     ManualPick::Nothing => Step::Done,

@@ -5,12 +5,14 @@
 //! 1. The picker selects what to compact from a version, or nothing. It changes nothing.
 //! 2. The inputs are claimed, so that no other compaction takes them.
 //! 3. A job merges them, without records that no reader can see, into new tables, which it syncs.
-//! 4. One edit of the MANIFEST replaces the inputs with the outputs.
-//! 5. Readers get the new version. The inputs are deleted when no reader uses them.
+//! 4. The outputs are opened. No other thread knows of them yet.
+//! 5. The compaction waits for its turn to install. One edit of the MANIFEST replaces the inputs
+//!    with the outputs.
+//! 6. Readers get the new version. The inputs are deleted when no reader uses them.
 //!
 //! # A crash
 //!
-//! Before the end of step 4 the outputs are obsolete, and the next open removes them. After it the
+//! Before the end of step 5 the outputs are obsolete, and the next open removes them. After it the
 //! inputs are obsolete.
 
 mod filter;

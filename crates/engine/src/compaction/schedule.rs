@@ -2,7 +2,9 @@
 //!
 //! Inputs are claimed under the lock of the versions, by the same hand that looked at them, so that
 //! no two compactions take one table or write to one place. A claim ends when its compaction is
-//! installed or given up.
+//! installed or given up; until then the lock may come and go. No call to storage is made under it:
+//! outputs are opened before the turn to install them, and the MANIFEST is written in that turn
+//! ([`crate::version::Versions`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -176,7 +178,7 @@ impl Writer {
         let families = self.shared.family_set();
         let count = families.iter().count();
         let first = self.next_compacted.fetch_add(1, Ordering::Relaxed);
-        let mut versions = self.versions();
+        let mut versions = self.versions.lock_to_claim();
         for turn in 0..count {
             let Some(family) = families.iter().nth((first + turn) % count.max(1)) else { continue };
             if !family.compacts_by_itself() {
@@ -248,7 +250,7 @@ impl Writer {
         if claim.compaction.is_move {
             let outputs = moved(&claim.compaction);
             let bytes = outputs.iter().map(|output| output.size).sum();
-            self.install_compaction(claim, edit(claim, outputs, Vec::new()), Vec::new())?;
+            self.install_compaction(claim, outputs, Vec::new(), Vec::new())?;
             let levels = &claim.family.statistics().levels;
             levels.record_move(claim.compaction.output_level, bytes);
             return Ok(());
@@ -271,7 +273,7 @@ impl Writer {
             }
         };
         let Outcome { outputs, takeovers, blob_garbage, statistics } = outcome;
-        self.install_compaction(claim, edit(claim, outputs, blob_garbage), takeovers)?;
+        self.install_compaction(claim, outputs, blob_garbage, takeovers)?;
         let micros = (self.clock.monotonic_ns() - begun_ns) / 1000;
         self.count_compaction(claim, &statistics, micros);
         Ok(())
@@ -352,13 +354,20 @@ impl Writer {
     fn install_compaction(
         &self,
         claim: &Claim<'_>,
-        edit: VersionEdit,
+        outputs: Vec<NewFile>,
+        blob_garbage: Vec<BlobFileGarbage>,
         mut takeovers: Vec<(u64, Takeover)>,
     ) -> Result<()> {
         let Claim { family, compaction, .. } = claim;
-        let outputs = edit.new_files.clone();
+        let edit = edit(claim, outputs.clone(), blob_garbage);
         takeovers.iter_mut().for_each(|(_, takeover)| takeover.take_in());
-        let install = || self.install_outputs(claim, edit, takeovers);
+        let files = new_tables(compaction, &outputs);
+        let opened = self.open_new_tables(family, &handover::by_warmth(&files, &takeovers));
+        if let Err(error) = opened {
+            self.remove_outputs(claim, &files);
+            return Err(error);
+        }
+        let install = || self.install_outputs(claim, edit, files, takeovers);
         let fills_cache = self.halfway("a compaction", install)?;
         if fills_cache {
             compaction.files().for_each(|file| handover::forget(file));
@@ -371,47 +380,47 @@ impl Writer {
         Ok(())
     }
 
-    /// Tells the MANIFEST, and lets readers see the outputs. Answers whether they fill the cache.
+    /// Tells the MANIFEST, and lets readers see the outputs. Returns whether they fill the cache.
     fn install_outputs(
         &self,
         claim: &Claim<'_>,
         edit: VersionEdit,
+        outputs: Vec<Arc<FileMetadata>>,
         takeovers: Vec<(u64, Takeover)>,
     ) -> Result<bool> {
         let Claim { family, compaction, .. } = claim;
-        let outputs = edit.new_files.clone();
-        let mut versions = self.versions();
+        let installation = self.versions.begin_installation();
         if family.is_dropped() || self.background.is_closing() {
-            drop(versions);
+            drop(installation);
             self.remove_outputs(claim, &outputs);
             let message = "the column family or the database is gone";
             return Err(Error::new(ErrorKind::Cancelled, message));
         }
-        self.apply(&mut versions, vec![edit])?;
-        if let (Some(state), Some(cursor)) = (versions.compactions(family.id()), &claim.cursor) {
-            state.cursors.set(cursor);
-        }
-        let Some(known) = versions.families().get(&family.id()) else {
-            return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
-        };
-        let opened_first = handover::by_warmth(&outputs, &takeovers);
-        self.open_new_tables(family, &known.version, &opened_first);
+        let written = self.write_edits(installation, vec![edit], &outputs)?;
         let fills_cache = handover::fill_cache(&takeovers);
         handover::make_room(compaction.files(), &takeovers);
-        handover::install(&known.version, takeovers);
-        family.install(Arc::clone(&known.version), &[]);
+        if let Some(version) = written.version(family.id()) {
+            handover::install(version, takeovers);
+        }
+        let mut installed = written.install();
+        if let (Some(state), Some(cursor)) = (installed.compactions(family.id()), &claim.cursor) {
+            state.cursors.set(cursor);
+        }
+        match installed.families().get(&family.id()) {
+            Some(known) => family.install(Arc::clone(&known.version), &[]),
+            None => return Err(Error::new(ErrorKind::Io, "a column family lost its version")),
+        }
         Ok(fills_cache)
     }
 
-    /// Removes outputs that no version will have.
-    fn remove_outputs(&self, claim: &Claim<'_>, outputs: &[NewFile]) {
+    /// Removes outputs that no version will have. What stays is removed by the next open.
+    fn remove_outputs(&self, claim: &Claim<'_>, outputs: &[Arc<FileMetadata>]) {
         if claim.compaction.is_move {
             return;
         }
         let tables = &claim.settings.readers.tables;
         for output in outputs {
-            // What stays is removed by the next open.
-            let _ = self.storage.remove(&tables.path(&FileMetadata::new(output.clone())));
+            let _ = self.remove_new_table(tables, output);
         }
     }
 
@@ -492,6 +501,16 @@ fn edit(
         compact_cursors: claim.cursor.clone().into_iter().collect(),
         ..VersionEdit::default()
     }
+}
+
+/// The outputs of a compaction as versions are to have them. Those of a move are its inputs, in the
+/// order of [`moved`].
+fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetadata>> {
+    if !compaction.is_move {
+        return outputs.iter().map(|output| Arc::new(FileMetadata::new(output.clone()))).collect();
+    }
+    let moved = compaction.files().zip(outputs);
+    moved.map(|(from, output)| Arc::new(FileMetadata::moved(from, output.clone()))).collect()
 }
 
 /// The tables of a move, in the output level.

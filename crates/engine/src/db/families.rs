@@ -68,8 +68,8 @@ impl Writer {
         let version = Arc::new(Version::with_levels(options.num_levels as usize));
         let memtable = MemTable::new(comparator.clone());
         memtable.set_earliest_log_number(log_number);
-        let mut versions = self.versions();
-        let id = versions.next_family_id();
+        let installation = self.versions.begin_installation();
+        let id = installation.versions().next_family_id();
         let edit = VersionEdit {
             column_family: id,
             column_family_add: Some(name.to_owned()),
@@ -77,7 +77,7 @@ impl Writer {
             log_number: Some(log_number),
             ..VersionEdit::default()
         };
-        self.apply(&mut versions, vec![edit])?;
+        let written = self.write_edits(installation, vec![edit], &[])?;
         let added = FamilyVersion {
             name: name.to_owned(),
             comparator,
@@ -85,9 +85,9 @@ impl Writer {
             level_count: options.num_levels as usize,
             version: Arc::clone(&version),
             compactions: Default::default(),
+            next_epoch: 1,
         };
-        versions.add_family(id, added);
-        drop(versions);
+        written.install().add_family(id, added);
         let (opening, name) = (self.shared.opening, name.to_owned());
         let memtable = Arc::new(memtable);
         let family = ColumnFamily::new(opening, id, name, options, readers, memtable, version);
@@ -137,12 +137,12 @@ impl Writer {
             min_log_number_to_keep: Some(self.oldest_needed_log_without(family)),
             ..VersionEdit::default()
         };
-        self.halfway("dropping a column family", || {
-            let mut versions = self.versions();
-            self.apply(&mut versions, vec![edit]).map(|()| {
-                family.set_dropped();
-                self.shared.families.store(Some(Arc::new(families.without(family.id()))));
-            })
+        self.halfway("dropping a column family", || -> Result<()> {
+            let installation = self.versions.begin_installation();
+            let _installed = self.write_edits(installation, vec![edit], &[])?.install();
+            family.set_dropped();
+            self.shared.families.store(Some(Arc::new(families.without(family.id()))));
+            Ok(())
         })?;
         self.retire_tables(family);
         let names: Vec<String> =

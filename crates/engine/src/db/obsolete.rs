@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
+use crate::Result;
 use crate::background::Cleaning;
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, Writer};
 use crate::epoch::{self, heavy};
-use crate::table::BlockCache;
+use crate::table::{BlockCache, TableCache};
 use crate::version::FileMetadata;
 
 /// Rest after a removal, as a multiple of its duration.
@@ -91,6 +92,14 @@ impl Writer {
         });
         self.obsolete().extend(retired);
         self.background.clean_soon();
+    }
+
+    /// Removes a new table that no version will have. If that fails, the next open removes it.
+    pub(crate) fn remove_new_table(&self, tables: &TableCache, file: &FileMetadata) -> Result<()> {
+        if let Some(block_cache) = &tables.context().block_cache {
+            block_cache.erase_file(file.identity().cache_id);
+        }
+        Ok(self.storage.remove(&tables.path(file))?)
     }
 
     /// Schedules the removal of a dropped column family's tables, for when nobody reads them.

@@ -47,7 +47,7 @@ impl Writer {
             return Err(error.while_doing("writes can only go on after reopening the database"));
         }
         if self.versions().failure().is_some() {
-            self.versions().start_over()?;
+            self.versions.start_over()?;
         }
         let resumed = match part {
             FailedPart::Log => self.leave_failed_log(error),

@@ -28,7 +28,7 @@ use crate::options::DbOptions;
 use crate::panics;
 use crate::recovery::OpenOptions;
 use crate::stats::{Activity, InfoLog, Statistics};
-use crate::version::{FileNumbers, VersionSet};
+use crate::version::{FileMetadata, FileNumbers, Installation, VersionSet, Versions, Written};
 use crate::wal::LogSet;
 use crate::write::queue::{Leadership, Queue};
 use crate::write::{FamilyLook, StallCause, StallController, StallState, WriteOptions};
@@ -161,7 +161,7 @@ pub(crate) struct Writer {
     /// Logs up to this number are being released by flushing what they hold.
     pub(crate) flushing_logs_through: AtomicU64,
     pub(crate) logs: Mutex<LogSet>,
-    pub(crate) versions: Mutex<VersionSet>,
+    pub(crate) versions: Versions,
     /// The oldest snapshot when compactions were last considered because of it.
     pub(crate) oldest_looked_at: AtomicU64,
     /// Round-robin counter of the column family that may compact next.
@@ -193,7 +193,7 @@ impl Writer {
         self.logs.lock()
     }
 
-    /// Locks the versions.
+    /// Locks the versions. The lock is never held across I/O.
     pub(crate) fn versions(&self) -> MutexGuard<'_, VersionSet> {
         self.versions.lock()
     }
@@ -479,24 +479,27 @@ impl Writer {
         self.update_stall(&families.iter().collect::<Vec<_>>());
     }
 
-    /// Applies edits to the versions atomically, and makes them durable; refuses writes if that
-    /// fails.
-    pub(crate) fn apply(&self, versions: &mut VersionSet, edits: Vec<VersionEdit>) -> Result<()> {
-        self.apply_at(versions, edits, self.published())
+    /// Makes edits durable atomically, to be installed afterwards; refuses writes if that fails.
+    /// `new_tables` are the tables that the edits add, as far as they are open.
+    pub(crate) fn write_edits<'v>(
+        &self,
+        installation: Installation<'v>,
+        edits: Vec<VersionEdit>,
+        new_tables: &[Arc<FileMetadata>],
+    ) -> Result<Written<'v>> {
+        self.write_edits_at(installation, edits, new_tables, self.published())
     }
 
-    /// Like [`Writer::apply`], with edits that use sequence numbers up to `last_sequence`.
-    pub(crate) fn apply_at(
+    /// Like [`Writer::write_edits`], with edits that use sequence numbers up to `last_sequence`.
+    pub(crate) fn write_edits_at<'v>(
         &self,
-        versions: &mut VersionSet,
+        installation: Installation<'v>,
         edits: Vec<VersionEdit>,
+        new_tables: &[Arc<FileMetadata>],
         last_sequence: Sequence,
-    ) -> Result<()> {
-        let applied = versions.apply(edits, last_sequence);
-        if let (Err(error), Some(_)) = (&applied, versions.failure()) {
-            self.latch(FailedPart::Manifest, error);
-        }
-        applied
+    ) -> Result<Written<'v>> {
+        let failed = |error: &Error| self.latch(FailedPart::Manifest, error);
+        installation.write(edits, new_tables, last_sequence, failed)
     }
 
     /// Recomputes whether writes are stalled, after the memtables or tables of column families have

@@ -29,6 +29,8 @@ struct Flushed<'a> {
     memtables: &'a [SealedMemTable],
     /// `None` where nothing was left to keep.
     table: Option<FlushedTable>,
+    /// The table as versions are to have it, once it is open.
+    file: Option<Arc<FileMetadata>>,
 }
 
 /// Which logs are needed when a flush is installed.
@@ -227,7 +229,7 @@ impl Writer {
         let mut flushed: Vec<Flushed<'a>> = Vec::new();
         for &Due { family, ref memtables } in due.iter().filter(|due| !due.memtables.is_empty()) {
             match self.write_table(family, memtables, Work::Flush) {
-                Ok(table) => flushed.push(Flushed { family, memtables, table }),
+                Ok(table) => flushed.push(Flushed { family, memtables, table, file: None }),
                 Err(error) => {
                     self.remove_tables(flushed);
                     return Err(error);
@@ -239,19 +241,19 @@ impl Writer {
 
     /// Removes tables that nothing refers to. One that stays is removed by the next open.
     fn remove_tables(&self, flushed: Vec<Flushed<'_>>) {
-        for Flushed { family, table, .. } in flushed {
-            if let Some(FlushedTable { file, .. }) = table {
-                let path = family.readers().tables.path(&FileMetadata::new(file));
-                if let Err(error) = self.storage.remove(&path) {
-                    self.info_log.warn(format_args!("a table that is not needed stays: {error}"));
-                }
+        for Flushed { family, table, file, .. } in flushed {
+            let written = || table.map(|table| Arc::new(FileMetadata::new(table.file)));
+            let Some(file) = file.or_else(written) else { continue };
+            if let Err(error) = self.remove_new_table(&family.readers().tables, &file) {
+                self.info_log.warn(format_args!("a table that is not needed stays: {error}"));
             }
         }
     }
 
-    /// Steps 3 to 5.
+    /// Steps 3 to 6.
     fn install(&self, mut flushed: Vec<Flushed<'_>>, logs: Logs) -> Result<()> {
-        if let Err(error) = self.sync_closed_logs().and_then(|()| self.record_logs()) {
+        let synced = self.sync_closed_logs().and_then(|()| self.record_logs());
+        if let Err(error) = synced.and_then(|()| self.open_tables(&mut flushed)) {
             // No MANIFEST names them yet, and another try writes them anew.
             self.remove_tables(flushed);
             return Err(error);
@@ -265,33 +267,51 @@ impl Writer {
         self.halfway("a flush", || self.install_tables(flushed, logs, min_log_number))
     }
 
-    /// Steps 4 and 5.
+    /// Step 4: the tables get their epoch numbers and are opened.
+    fn open_tables(&self, flushed: &mut [Flushed<'_>]) -> Result<()> {
+        for Flushed { family, table, file, .. } in flushed {
+            let Some(table) = table else { continue };
+            let epoch_number = self.versions().take_epochs(family.id(), 1);
+            // A column family that was dropped meanwhile needs its table no more.
+            let Some(epoch_number) = epoch_number else { continue };
+            let added = NewFile { epoch_number, ..table.file.clone() };
+            let added = Arc::clone(file.insert(Arc::new(FileMetadata::new(added))));
+            self.open_new_tables(family, &[added])?;
+        }
+        Ok(())
+    }
+
+    /// Steps 5 and 6.
     fn install_tables(
         &self,
         mut flushed: Vec<Flushed<'_>>,
         logs: Logs,
         min_log_number: u64,
     ) -> Result<()> {
-        let mut versions = self.versions();
+        let installation = self.versions.begin_installation();
         // A column family that was dropped meanwhile needs its table no more.
         let dropped: Vec<Flushed<'_>> =
             flushed.extract_if(.., |flushed| flushed.family.is_dropped()).collect();
-        self.remove_tables(dropped);
         let mut edits: Vec<VersionEdit> =
-            flushed.iter().map(|it| edit(it, &versions, min_log_number)).collect();
+            flushed.iter().map(|it| edit(it, min_log_number)).collect();
         if let Logs::From(number) = logs {
-            leave_logs(&mut edits, &versions, number);
+            leave_logs(&mut edits, &installation.versions(), number);
         }
-        self.apply(&mut versions, edits)?;
-        for Flushed { family, memtables, table } in flushed {
-            match versions.families().get(&family.id()) {
-                Some(known) => {
-                    if let Some(FlushedTable { file: NewFile { number, .. }, takeover }) = table {
-                        self.open_new_tables(family, &known.version, &[number]);
-                        handover::install(&known.version, takeover.map(|it| (number, it)));
-                    }
-                    family.install(Arc::clone(&known.version), memtables);
-                }
+        let files: Vec<_> = flushed.iter().filter_map(|it| it.file.clone()).collect();
+        let written = self.write_edits(installation, edits, &files);
+        // No edit names them, whatever came of the others.
+        self.remove_tables(dropped);
+        let written = written?;
+        for Flushed { family, table, .. } in &mut flushed {
+            if let (Some(table), Some(version)) = (table, written.version(family.id())) {
+                let takeover = table.takeover.take();
+                handover::install(version, takeover.map(|it| (table.file.number, it)));
+            }
+        }
+        let installed = written.install();
+        for Flushed { family, memtables, .. } in flushed {
+            match installed.families().get(&family.id()) {
+                Some(known) => family.install(Arc::clone(&known.version), memtables),
                 None => return Err(Error::new(ErrorKind::Io, "a column family lost its version")),
             }
         }
@@ -336,7 +356,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Step 6: lets go of the logs that the MANIFEST says hold nothing that is not in tables. None
+    /// Step 7: lets go of the logs that the MANIFEST says hold nothing that is not in tables. None
     /// that it calls needed goes: replay would take that for a loss.
     pub(crate) fn release_logs(&self) {
         let oldest = self.versions().min_log_number();
@@ -364,13 +384,10 @@ impl Flushed<'_> {
 }
 
 /// What the MANIFEST is told of a flush.
-fn edit(flushed: &Flushed<'_>, versions: &VersionSet, min_log_number: u64) -> VersionEdit {
-    let id = flushed.family.id();
-    let epoch_number = versions.families().get(&id).map_or(1, |family| family.next_epoch());
-    let new_file = |table: &FlushedTable| NewFile { epoch_number, ..table.file.clone() };
-    let new_files = flushed.table.as_ref().map(new_file);
+fn edit(flushed: &Flushed<'_>, min_log_number: u64) -> VersionEdit {
+    let new_files = flushed.file.as_ref().map(|file| file.added().clone());
     VersionEdit {
-        column_family: id,
+        column_family: flushed.family.id(),
         log_number: flushed.memtables.last().map(|sealed| sealed.next_log_number),
         min_log_number_to_keep: Some(min_log_number),
         new_files: new_files.into_iter().collect(),

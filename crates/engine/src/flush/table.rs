@@ -1,6 +1,5 @@
 //! From memtables to a table on the device.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use crate::sequence_times::SequenceTimes;
 use crate::stats::{Histogram, LevelFigures, Work};
 use crate::table::NewFiles;
 use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
-use crate::version::Version;
+use crate::version::FileMetadata;
 use crate::{Error, ErrorKind, Result};
 
 /// A table that memtables became, on the device.
@@ -236,24 +235,32 @@ impl Writer {
         }
     }
 
-    /// Opens tables of a version that are new in it, by their numbers, so that no read has to: the
-    /// first of them, where there are more than can be kept open. What cannot be opened is told by
-    /// the read that needs it.
-    pub(crate) fn open_new_tables(&self, family: &ColumnFamily, version: &Version, new: &[u64]) {
+    /// Opens tables that a version is about to have, so that no read has to: the first of them,
+    /// where there are more than can be kept open. What cannot be opened is told by the read that
+    /// needs it. Call it without the lock on the versions, and before the turn to change them where
+    /// that is possible.
+    ///
+    /// # Errors
+    /// Panicked, by code of the user's: then no version may get the tables.
+    pub(crate) fn open_new_tables(
+        &self,
+        family: &ColumnFamily,
+        new: &[Arc<FileMetadata>],
+    ) -> Result<()> {
         let readers = family.readers();
         let tables = &readers.tables;
-        let new = &new[..new.len().min(tables.new_tables_max())];
-        let places: HashMap<u64, usize> = new.iter().copied().zip(0..).collect();
-        let mut files: Vec<_> = version
-            .files()
-            .filter_map(|(_, file)| Some((*places.get(&file.number())?, file)))
-            .collect();
-        files.sort_unstable_by_key(|(place, _)| *place);
-        for (_, file) in files {
-            if let Err(error) = tables.open(file, Purpose::FlushWrite) {
-                self.info_log.error(format_args!("a new table cannot be opened: {error}"));
+        let what = format!("opening a table of '{}'", family.name());
+        for file in new.iter().take(tables.new_tables_max()) {
+            let open = || tables.open(file, Purpose::FlushWrite).map(drop);
+            match panics::catch(&what, open) {
+                Err(error) if error.kind() == ErrorKind::Panicked => return Err(error),
+                Err(error) => {
+                    self.info_log.error(format_args!("a new table cannot be opened: {error}"));
+                }
+                Ok(()) => {}
             }
         }
+        Ok(())
     }
 }
 

@@ -25,7 +25,6 @@ mod heat;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use tailwater_format::version_edit::NewFile;
 use tailwater_io::Purpose;
 
 use crate::cache::{Key, Priority};
@@ -252,8 +251,8 @@ impl Takeover {
     }
 
     /// Copies the staged blocks into the memory of the block cache, before the table is installed.
-    /// Not to be called under the version lock, because it copies, nor from a low-priority thread,
-    /// because it takes a lock that users' reads take.
+    /// Not to be called during an installation's turn, because it copies, nor from a low-priority
+    /// thread, because it takes a lock that users' reads take.
     pub(crate) fn take_in(&mut self) {
         let Some(cache) = &self.handover.cache else { return };
         let taken_in = &mut self.taken_in;
@@ -286,13 +285,16 @@ impl Takeover {
     }
 }
 
-/// Returns the numbers of new tables, those with warm blocks first.
-pub(crate) fn by_warmth(added: &[NewFile], takeovers: &[(u64, Takeover)]) -> Vec<u64> {
+/// Returns new tables in the order in which they are opened: those with warm blocks first.
+pub(crate) fn by_warmth(
+    added: &[Arc<FileMetadata>],
+    takeovers: &[(u64, Takeover)],
+) -> Vec<Arc<FileMetadata>> {
     let warm = takeovers.iter().filter(|(_, takeover)| !takeover.warm.is_empty());
     let warm: HashSet<u64> = warm.map(|(number, _)| *number).collect();
-    let mut numbers: Vec<u64> = added.iter().map(|file| file.number).collect();
-    numbers.sort_by_key(|number| !warm.contains(number));
-    numbers
+    let mut files = added.to_vec();
+    files.sort_by_key(|file| !warm.contains(&file.number()));
+    files
 }
 
 /// If the block cache is full, marks the blocks of tables that are about to be replaced as first to

@@ -18,7 +18,7 @@ use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, Writer};
 use crate::panics;
 use crate::stats::{Histogram, Ingestion};
-use crate::version::{Version, VersionSet};
+use crate::version::{FileMetadata, Version, VersionSet};
 use crate::write::queue::Leadership;
 use crate::{Error, ErrorKind, Result};
 
@@ -223,7 +223,9 @@ impl Writer {
 
     /// Steps 6 and 7. The caller must lead the write queue.
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
-        let mut versions = self.versions();
+        let mut installation = self.versions.begin_installation();
+        // Where files go depends on what runs, and must be so still when they are there.
+        installation.hold_claims();
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
         let snapshots = self.shared.snapshots.hold_still();
         let is_watched = must_hide && !snapshots.is_empty();
@@ -232,37 +234,44 @@ impl Writer {
         // taken until the numbers are published.
         let snapshots = (must_hide && !is_watched).then_some(snapshots);
         for job in jobs.iter_mut() {
-            let Some(known) = versions.families().get(&job.family.id()) else {
+            let known =
+                installation.versions().families().get(&job.family.id()).map(|known| {
+                    (Arc::clone(&known.version), known.compactions.running().to_vec())
+                });
+            let Some((version, running)) = known else {
                 return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
             };
             let is_watched = is_watched && job.options.snapshot_consistency;
-            self.find_places(job, &known.version, known.compactions.running(), is_watched)?;
+            self.find_places(job, &version, &running, is_watched)?;
         }
         let last = jobs.iter().flat_map(|job| &job.places).map(|place| place.sequence).max();
         let last = last.unwrap_or(0).max(self.published());
         if last > MAX_SEQUENCE {
             return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
         }
-        let edits: Vec<VersionEdit> = jobs.iter().map(|job| self.edit(job, &versions)).collect();
-        let numbers = |edit: &VersionEdit| edit.new_files.iter().map(|file| file.number).collect();
-        let added: Vec<Vec<u64>> = edits.iter().map(numbers).collect();
+        let edits: Vec<VersionEdit> =
+            jobs.iter().map(|job| self.edit(job, &mut installation.versions())).collect();
+        let mut added: Vec<Arc<FileMetadata>> = Vec::new();
+        for (job, edit) in jobs.iter().zip(&edits) {
+            let new = |file: &NewFile| Arc::new(FileMetadata::new(file.clone()));
+            let files: Vec<_> = edit.new_files.iter().map(new).collect();
+            // Opened during the turn, because the level of a table decides how it is opened. Writes
+            // are blocked in any case.
+            self.open_new_tables(&job.family, &files)?;
+            added.extend(files);
+        }
         // A crash here is safe: the files are obsolete, and nothing else was changed.
         self.halfway(INGESTION, || {
-            self.apply_at(&mut versions, edits, last)?;
-            let installed =
-                |job: &Job| Some(Arc::clone(&versions.families().get(&job.family.id())?.version));
-            let installed: Vec<_> = jobs.iter().map(installed).collect();
-            for ((job, version), added) in jobs.iter().zip(&installed).zip(&added) {
-                if let Some(version) = version {
-                    self.open_new_tables(&job.family, version, added);
-                }
-            }
+            let written = self.write_edits_at(installation, edits, &added, last)?;
             let snapshots = snapshots.unwrap_or_else(|| self.shared.snapshots.hold_still());
+            let installed = written.install();
+            let version =
+                |job: &Job| Some(Arc::clone(&installed.families().get(&job.family.id())?.version));
             // A read takes its version first and then the sequence number, so with a new version it
             // has a new number. A snapshot takes its number first, and would see the files appear.
             self.shared.published.store(last, Ordering::Release);
-            for (job, version) in jobs.iter().zip(installed) {
-                version.into_iter().for_each(|version| job.family.install(version, &[]));
+            for job in &*jobs {
+                version(job).into_iter().for_each(|version| job.family.install(version, &[]));
             }
             drop(snapshots);
             Ok(())
@@ -270,10 +279,10 @@ impl Writer {
     }
 
     /// Returns the version edit that adds a job's files.
-    fn edit(&self, job: &Job, versions: &VersionSet) -> VersionEdit {
+    fn edit(&self, job: &Job, versions: &mut VersionSet) -> VersionEdit {
         let column_family = job.family.id();
         let now_s = self.clock.wall_us() / 1_000_000;
-        let next_epoch = versions.families().get(&column_family).map_or(1, |it| it.next_epoch());
+        let next_epoch = versions.take_epochs(column_family, job.files.len()).unwrap_or(1);
         let files = job.files.iter().zip(&job.arrivals).zip(&job.places).zip(next_epoch..);
         let new_files = files.map(|(((file, arrival), place), epoch_number)| NewFile {
             epoch_number,

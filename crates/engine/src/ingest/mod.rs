@@ -17,9 +17,10 @@
 //! 5. With several column families, closed logs are synced, as before the edit of a flush: a file
 //!    must not survive a crash that loses records logged before it, since its column family would
 //!    then be ahead of the logs.
-//! 6. Each file gets the deepest possible level, and a sequence number if it hides anything
-//!    ([`place`]). Overlaps with tables were looked up before ([`overlap`]), and stay valid since
-//!    tables are immutable.
+//! 6. The ingestion waits for its turn to install, in which no compaction is claimed. Each file
+//!    gets the deepest possible level, and a sequence number if it hides anything ([`place`]).
+//!    Overlaps with tables were looked up before ([`overlap`]), and stay valid since tables are
+//!    immutable. Then the files are opened.
 //! 7. One atomic group of edits adds the files of all column families. The sequence numbers are
 //!    published, then readers get the new versions: a read takes its version first, and so sees all
 //!    the files of a column family or none. No snapshot is taken in between, since it would see

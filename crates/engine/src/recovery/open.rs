@@ -53,7 +53,7 @@ use crate::options::{ColumnFamilyOptions, DbOptions, check_column_family, check_
 use crate::stats::{Activity, InfoLog, Work};
 use crate::table::table_buffers;
 use crate::version::manifest::{self, Manifest};
-use crate::version::{FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning};
+use crate::version::{FamilyVersion, FileNumbers, ManifestLimits, VersionSetBeginning, Versions};
 use crate::wal::replay::LeftOut;
 use crate::wal::{LiveLog, LogSet};
 use crate::write::StallController;
@@ -256,9 +256,7 @@ impl LogsReplayed {
         factory.report_open_files_to(&info_log, needed.tables.len());
         directories.lock_outside(&*storage, &mut locks)?;
         directories.claim(&*storage, identity.durable_id(&database), &needed)?;
-        let mut versions = VersionSet::new(VersionSetBeginning {
-            storage: Arc::clone(&storage),
-            directory: directory.clone(),
+        let beginning = VersionSetBeginning {
             numbers: numbers.clone(),
             database_id: database.write_dbid_to_manifest.then(|| identity.database_id.clone()),
             max_column_family: manifest.max_column_family,
@@ -266,7 +264,8 @@ impl LogsReplayed {
             min_log_number: manifest.min_log_number_to_keep,
             families: family_versions(&families, &self.log_numbers, self.cursors),
             limits: manifest_limits(&database),
-        });
+        };
+        let versions = Versions::new(Arc::clone(&storage), directory.clone(), beginning);
         versions.start_over()?;
         let damaged: Vec<u64> = self
             .logs
@@ -359,7 +358,7 @@ impl LogsReplayed {
             has_unlogged: AtomicBool::new(false),
             flushing_logs_through: AtomicU64::new(0),
             logs: Mutex::new(logs),
-            versions: Mutex::new(versions),
+            versions,
             oldest_looked_at: AtomicU64::new(0),
             next_compacted: AtomicUsize::new(0),
             flushing: Mutex::new(()),
@@ -390,7 +389,7 @@ impl Writer {
     /// Keeps what the logs held in memtables and logs.
     fn keep_recovered(&self, oldest_log: u64) -> Result<()> {
         // The edit records which logs exist.
-        self.versions().apply(vec![VersionEdit::default()], self.published())?;
+        self.apply_recovered(vec![VersionEdit::default()])?;
         for family in self.shared.family_set().iter() {
             family.active().set_earliest_log_number(oldest_log);
         }
@@ -409,7 +408,7 @@ impl Writer {
             tables += usize::from(table.is_some());
             edits.push(self.recovered_edit(family, table, number));
         }
-        self.versions().apply(edits, self.published())?;
+        self.apply_recovered(edits)?;
         for family in families.iter() {
             let version = self
                 .versions()
@@ -425,15 +424,19 @@ impl Writer {
         Ok(())
     }
 
+    fn apply_recovered(&self, edits: Vec<VersionEdit>) -> Result<()> {
+        let installation = self.versions.begin_installation();
+        drop(installation.write(edits, &[], self.published(), |_| ())?.install());
+        Ok(())
+    }
+
     fn recovered_edit(
         &self,
         family: &ColumnFamily,
         table: Option<NewFile>,
         number: u64,
     ) -> VersionEdit {
-        let versions = self.versions();
-        let epoch_number =
-            versions.families().get(&family.id()).map_or(1, FamilyVersion::next_epoch);
+        let epoch_number = self.versions().take_epochs(family.id(), 1).unwrap_or(1);
         VersionEdit {
             column_family: family.id(),
             log_number: Some(number),
@@ -448,7 +451,7 @@ impl Writer {
         let families = self.shared.family_set();
         let needed = Needed {
             oldest_log: self.logs().oldest_number(),
-            manifest: self.versions().manifest_number(),
+            manifest: self.versions.manifest_number(),
             ..needed_files(families.iter())
         };
         for path in directories.left_over(&needed) {
@@ -574,6 +577,7 @@ fn family_versions(
             level_count: family.options().num_levels as usize,
             version: Arc::clone(family.super_version().version()),
             compactions: CompactionState::new(cursors),
+            next_epoch: FamilyVersion::epoch_after(family.super_version().version()),
         };
         (family.id(), version)
     });

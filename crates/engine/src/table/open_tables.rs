@@ -9,7 +9,7 @@
 //! when the process runs out of descriptors, every database in it closes some of its tables
 //! ([`relieve`]) and lowers its bound, which then recovers slowly.
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -116,12 +116,15 @@ impl OpenTables {
         }
     }
 
-    /// Changes the bound, and closes tables above it. `files` are all tables of the database.
+    /// Changes the bound, and closes tables above it. `files` are all tables of versions.
     pub(crate) fn change(&self, shares: OpenShares, files: &[Arc<FileMetadata>]) {
         {
             let mut hand = self.hand.lock();
             let opened = files.iter().filter(|file| file.table.load_arc().is_some());
-            hand.open = opened.map(Arc::downgrade).collect();
+            let listed: HashSet<_> = files.iter().map(Arc::as_ptr).collect();
+            // New tables that no version has yet are known here alone.
+            hand.open.retain(|file| file.strong_count() > 0 && !listed.contains(&file.as_ptr()));
+            hand.open.extend(opened.map(Arc::downgrade));
             self.set_bound(shares);
             hand.close_beyond(self.capacity(), None);
             self.track_reads(hand.open.len());

@@ -22,17 +22,26 @@ pub(crate) struct VersionBuilder {
     blob_files: BTreeMap<u64, BlobFileMetadata>,
     /// Tables that were taken out of a level: those that come into another stay open.
     taken_out: BTreeMap<u64, Arc<FileMetadata>>,
+    /// Tables that are known before an edit adds them, by number: they may be open.
+    new_tables: BTreeMap<u64, Arc<FileMetadata>>,
 }
 
 impl VersionBuilder {
-    /// Begins with what `version` consists of.
-    pub(crate) fn from_version(version: &Version) -> Self {
+    /// Begins with what `version` consists of. A table that an edit adds is the one in
+    /// `new_tables`, if there is one of which the same is said.
+    pub(crate) fn from_version(version: &Version, new_tables: &[Arc<FileMetadata>]) -> Self {
         let mut levels: Vec<BTreeMap<u64, Arc<FileMetadata>>> = Vec::new();
         for level in &version.levels {
             let files = level.files().iter();
             levels.push(files.map(|file| (file.number(), Arc::clone(file))).collect());
         }
-        Self { levels, blob_files: version.blob_files.clone(), taken_out: BTreeMap::new() }
+        let new_tables = new_tables.iter().map(|file| (file.number(), Arc::clone(file)));
+        Self {
+            levels,
+            blob_files: version.blob_files.clone(),
+            taken_out: BTreeMap::new(),
+            new_tables: new_tables.collect(),
+        }
     }
 
     /// Every table with its level, by number within a level: what there is, whatever its order.
@@ -79,11 +88,13 @@ impl VersionBuilder {
                 self.levels.resize_with(level + 1, BTreeMap::new);
             }
             let number = added.number;
-            let file = match self.taken_out.remove(&number) {
-                Some(file) => FileMetadata::moved(&file, added),
-                None => FileMetadata::new(added),
+            let known = self.new_tables.remove(&number).filter(|known| *known.added() == added);
+            let file = match (known, self.taken_out.remove(&number)) {
+                (Some(known), _) => known,
+                (None, Some(file)) => Arc::new(FileMetadata::moved(&file, added)),
+                (None, None) => Arc::new(FileMetadata::new(added)),
             };
-            self.levels[level].insert(number, Arc::new(file));
+            self.levels[level].insert(number, file);
         }
         edit.blob_file_additions.iter().try_for_each(|added| self.add_blob_file(added))?;
         edit.blob_file_garbage.iter().try_for_each(|garbage| self.add_garbage(garbage))

@@ -2,23 +2,25 @@
 //!
 //! A [`Version`] never changes. The MANIFEST is a log of edits; a [`VersionBuilder`] applies them
 //! to one version to make the next, and refuses edits that do not fit. Readers keep the version
-//! they began with.
+//! they began with. [`Versions`] has the order in which edits are written and take effect.
 
 mod blob_file;
 mod builder;
 mod file;
+mod installation;
 mod level;
 pub(crate) mod manifest;
+mod manifest_writer;
 mod set;
+mod turns;
 
 pub(crate) use blob_file::BlobFileMetadata;
 pub(crate) use builder::VersionBuilder;
 pub(crate) use file::{FileMetadata, FileStatistics};
+pub(crate) use installation::{Installation, Versions, Written};
 pub(crate) use level::Level;
-pub(crate) use set::{
-    FamilyVersion, FileNumbers, ManifestLimits, VersionSet, VersionSetBeginning, set_current,
-    write_manifest, write_whole,
-};
+pub(crate) use manifest_writer::{ManifestLimits, set_current, write_manifest, write_whole};
+pub(crate) use set::{FamilyVersion, FileNumbers, VersionSet, VersionSetBeginning};
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

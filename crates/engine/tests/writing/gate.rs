@@ -6,7 +6,9 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use tailwater::OpenOptions;
 use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::posix::PosixStorage;
-use tailwater_io::{Create, IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
+use tailwater_io::{
+    Create, Error, IoMode, Operation, Purpose, ReadFile, Result, Storage, WriteFile,
+};
 
 use crate::fuse::{Fuse, Object};
 
@@ -19,6 +21,8 @@ pub(crate) enum Call {
     WriteDurably,
     /// A write of a block to a log.
     WriteLog,
+    /// A sync of a MANIFEST.
+    SyncManifest,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +31,8 @@ struct State {
     awaited: Option<(Call, usize)>,
     is_reached: bool,
     is_open: bool,
+    /// Whether the stopped call fails when it goes on, where the gate can fail it.
+    fails: bool,
 }
 
 /// Files with a gate.
@@ -84,22 +90,39 @@ impl Gate {
         self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner).is_open = true;
         self.barrier.changed.notify_all();
     }
+
+    /// Lets a sync of a MANIFEST go on and fail.
+    pub(crate) fn open_to_fail(&self) {
+        self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner).fails = true;
+        self.open();
+    }
+}
+
+/// Opens a gate in any case, also where an assertion failed: threads wait at it.
+pub(crate) struct Opening<'g>(pub(crate) &'g Gate);
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        self.0.open();
+    }
 }
 
 impl Barrier {
-    fn pass(&self, call: Call) {
+    /// Waits where the call is stopped. Returns whether it is to fail.
+    fn pass(&self, call: Call) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut state.awaited {
             Some((awaited, 0)) if *awaited == call => state.awaited = None,
             Some((awaited, passes)) if *awaited == call => {
                 *passes -= 1;
-                return;
+                return false;
             }
-            _ => return,
+            _ => return false,
         }
         state.is_reached = true;
         self.changed.notify_all();
-        drop(self.changed.wait_while(state, |state| !state.is_open));
+        let opened = self.changed.wait_while(state, |state| !state.is_open);
+        opened.unwrap_or_else(PoisonError::into_inner).fails
     }
 }
 
@@ -145,7 +168,7 @@ struct GatedFile {
 
 impl WriteFile for GatedFile {
     tailwater_testkit::forward_write_file!(
-        file: sync_data, sync_all, truncate, allocate, start_writeback, length, path, mode,
+        file: sync_all, truncate, allocate, start_writeback, length, path, mode,
         alignment,
     );
 
@@ -155,6 +178,14 @@ impl WriteFile for GatedFile {
         }
         self.barrier.fuse.burn(Object::Storage);
         self.file.write_at(bytes, offset, purpose)
+    }
+
+    fn sync_data(&mut self, purpose: Purpose) -> Result<()> {
+        if purpose == Purpose::Manifest && self.barrier.pass(Call::SyncManifest) {
+            let cause = std::io::Error::other("a sync that the gate failed");
+            return Err(Error::new(Operation::Sync, self.path(), cause));
+        }
+        self.file.sync_data(purpose)
     }
 
     fn write_durably_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<()> {

@@ -9,7 +9,7 @@ use tailwater::{Db, ErrorKind};
 use tailwater_io::sim::{DeviceTimes, Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
-use crate::gate::{Call, Gate};
+use crate::gate::{Call, Gate, Opening};
 use crate::support::{default_family, findings, get, logs, names, property, simulated, synced};
 
 const PATH: &str = "/db";
@@ -33,15 +33,6 @@ fn put(db: &Db, key: &str) -> tailwater::Result<()> {
 
 fn log_writes(disk: &SimStorage) -> u64 {
     disk.statistics().snapshot(Purpose::Wal).writes.count
-}
-
-/// Opens a gate in any case, also where an assertion failed: threads wait at it.
-struct Opening<'g>(&'g Gate);
-
-impl Drop for Opening<'_> {
-    fn drop(&mut self) {
-        self.0.open();
-    }
 }
 
 /// Waits until something more of the logs is on the disk.

@@ -21,6 +21,7 @@ mod gate;
 mod groups_in_flight;
 mod ingestion;
 mod ingestion_beside;
+mod installations;
 mod logs;
 mod opening;
 mod owners;

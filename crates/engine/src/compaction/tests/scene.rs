@@ -223,7 +223,7 @@ impl Scene {
     }
 
     fn apply(&mut self, edit: VersionEdit) {
-        let mut builder = VersionBuilder::from_version(&self.version);
+        let mut builder = VersionBuilder::from_version(&self.version, &[]);
         builder.apply(&edit).unwrap();
         self.version = Arc::new(builder.finish(&Comparator::Bytewise, LEVELS).unwrap());
     }

@@ -58,7 +58,7 @@ impl World {
             edit.new_files.push(NewFile { level, number, ..new_file(&bounds) });
         }
         let comparator = Comparator::Bytewise;
-        let mut builder = VersionBuilder::from_version(&Version::default());
+        let mut builder = VersionBuilder::from_version(&Version::default(), &[]);
         builder.apply(&edit).expect("tables");
         let version = builder.finish(&comparator, LEVELS).expect("a version");
         let running: Vec<_> = self.running.iter().map(|text| compaction(text)).collect();

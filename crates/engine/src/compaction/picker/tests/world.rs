@@ -68,7 +68,7 @@ impl World {
 
     /// Changes the version.
     pub(super) fn apply(&mut self, edit: &VersionEdit) {
-        let mut builder = VersionBuilder::from_version(&self.version);
+        let mut builder = VersionBuilder::from_version(&self.version, &[]);
         builder.apply(edit).unwrap_or_else(|problem| panic!("{problem}"));
         let levels = usize::try_from(self.options.num_levels).unwrap();
         let version = builder.finish(&self.comparator, levels);

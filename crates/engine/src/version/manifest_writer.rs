@@ -1,0 +1,242 @@
+//! The MANIFEST that is being written, and CURRENT, which names it.
+//!
+//! A new MANIFEST is written whole and synced before CURRENT names it. CURRENT is written aside,
+//! synced and renamed, and the directory is synced, so that at every moment it names a MANIFEST
+//! that is whole.
+//!
+//! After a failed write or sync nothing is known of the end of the file. The caller writes nothing
+//! more to it then: only [`ManifestWriter::start_over`] helps, which writes a new one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_format::file_name::{self, FileKind};
+use tailwater_format::log::Writer;
+use tailwater_format::version_edit::VersionEdit;
+use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
+
+use crate::{Error, ErrorKind, Result};
+
+/// How long a MANIFEST may become before it is written anew.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ManifestLimits {
+    /// In bytes.
+    pub(crate) max_bytes: u64,
+    /// How much longer than it was when it was new, in percent.
+    pub(crate) max_growth_percent: u64,
+}
+
+/// The MANIFEST that is being written.
+pub(crate) struct ManifestFile {
+    number: u64,
+    path: PathBuf,
+    file: Box<dyn WriteFile>,
+    encoder: Writer,
+    buffer: Vec<u8>,
+    written: u64,
+    /// How long it was when it was new, in bytes.
+    first_bytes: u64,
+    /// How long it must be at least for another to take its place, in bytes.
+    rolled_from: u64,
+}
+
+/// A MANIFEST that is to be written.
+pub(super) struct NewManifest {
+    pub(super) number: u64,
+    /// That of the file which becomes CURRENT.
+    pub(super) temporary: u64,
+    /// They lead from nothing to what is in memory.
+    pub(super) edits: Vec<VersionEdit>,
+}
+
+/// Writes MANIFESTs, one after the other.
+pub(super) struct ManifestWriter {
+    storage: Arc<dyn Storage>,
+    directory: PathBuf,
+    current: Option<ManifestFile>,
+}
+
+impl ManifestWriter {
+    /// One that has no MANIFEST yet.
+    pub(super) fn new(storage: Arc<dyn Storage>, directory: PathBuf) -> Self {
+        Self { storage, directory, current: None }
+    }
+
+    /// The number of the MANIFEST that is written; 0 before there is one.
+    pub(super) fn number(&self) -> u64 {
+        self.current.as_ref().map_or(0, |manifest| manifest.number)
+    }
+
+    /// Whether another MANIFEST is to take the place of this one.
+    pub(super) fn is_long(&self, limits: ManifestLimits) -> bool {
+        self.current.as_ref().is_none_or(|manifest| {
+            let bound = limits.bound(manifest.first_bytes);
+            manifest.written >= bound.max(manifest.rolled_from)
+        })
+    }
+
+    /// Appends edits, and puts them on the device.
+    pub(super) fn append(&mut self, edits: &[VersionEdit]) -> Result<()> {
+        let Some(manifest) = &mut self.current else {
+            return Err(Error::new(ErrorKind::Io, "there is no MANIFEST to write to"));
+        };
+        for edit in edits {
+            manifest.add(edit)?;
+        }
+        // A crash here is safe: replay takes what is not whole for the end.
+        manifest.write_out()?;
+        manifest.file.sync_data(Purpose::Manifest)?;
+        Ok(())
+    }
+
+    /// Rolls the MANIFEST, unless there is no descriptor left for that: the old one goes on then.
+    pub(super) fn roll_if_possible(&mut self, new: &NewManifest) -> Result<()> {
+        match self.prepare(new) {
+            Ok((manifest, aside)) => self.complete_roll(manifest, &aside),
+            Err(error) => match &mut self.current {
+                Some(manifest) if error.is_out_of_descriptors() => {
+                    // Not again for every edit: it writes everything anew.
+                    manifest.rolled_from = manifest.written + manifest.written / 8;
+                    Ok(())
+                }
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Writes a new MANIFEST, after a failure or at the start, and makes CURRENT name it.
+    pub(super) fn start_over(&mut self, new: &NewManifest) -> Result<()> {
+        let (manifest, aside) = self.prepare(new)?;
+        self.complete_roll(manifest, &aside)
+    }
+
+    /// Writes a new MANIFEST, and aside what CURRENT is to be. Returns both; if it fails, the old
+    /// MANIFEST is as it was.
+    fn prepare(&self, new: &NewManifest) -> Result<(ManifestFile, PathBuf)> {
+        let NewManifest { number, temporary, ref edits } = *new;
+        let (storage, directory) = (&*self.storage, &self.directory);
+        let written = write_manifest(storage, directory, number, edits);
+        let prepared = written.and_then(|manifest| {
+            let aside = write_current_aside(storage, directory, number, temporary)?;
+            Ok((manifest, aside))
+        });
+        if prepared.is_err() {
+            // The next open removes what stays.
+            for kind in [FileKind::Manifest(number), FileKind::Temporary(temporary)] {
+                let _ = storage.remove(&directory.join(kind.to_string()));
+            }
+        }
+        prepared
+    }
+
+    fn complete_roll(&mut self, manifest: ManifestFile, aside: &Path) -> Result<()> {
+        // A crash here is safe: CURRENT still names the old MANIFEST.
+        replace_current(&*self.storage, &self.directory, aside)?;
+        if let Some(old) = self.current.replace(manifest) {
+            // It stays where it is if that fails: nothing refers to it.
+            let _ = self.storage.remove(&old.path);
+        }
+        Ok(())
+    }
+}
+
+impl ManifestLimits {
+    /// How long a MANIFEST may become that had so many bytes when it was new.
+    fn bound(self, first_bytes: u64) -> u64 {
+        let growth = first_bytes.saturating_mul(self.max_growth_percent) / 100;
+        self.max_bytes.max(first_bytes.saturating_add(growth))
+    }
+}
+
+/// Writes a MANIFEST of these edits, and puts it and its name on the device.
+pub(crate) fn write_manifest(
+    storage: &dyn Storage,
+    directory: &Path,
+    number: u64,
+    edits: &[VersionEdit],
+) -> Result<ManifestFile> {
+    let path = directory.join(FileKind::Manifest(number).to_string());
+    // One that is there is what an opening left that did not come to name it in CURRENT.
+    let file = storage.create(&path, Create::Truncate, IoMode::Buffered, Purpose::Manifest)?;
+    let mut manifest = ManifestFile {
+        number,
+        path,
+        file,
+        encoder: Writer::new(number, false),
+        buffer: Vec::new(),
+        written: 0,
+        first_bytes: 0,
+        rolled_from: 0,
+    };
+    for edit in edits {
+        manifest.add(edit)?;
+    }
+    manifest.write_out()?;
+    manifest.first_bytes = manifest.written;
+    manifest.file.sync_data(Purpose::Manifest)?;
+    // CURRENT must not be on the device before the file that it names.
+    storage.sync_directory(directory)?;
+    Ok(manifest)
+}
+
+/// Makes CURRENT name a MANIFEST that is whole and on the device.
+pub(crate) fn set_current(
+    storage: &dyn Storage,
+    directory: &Path,
+    manifest: u64,
+    temporary: u64,
+) -> Result<()> {
+    let aside = write_current_aside(storage, directory, manifest, temporary)?;
+    // A crash here is safe: the old CURRENT is still there.
+    replace_current(storage, directory, &aside)
+}
+
+/// Writes what CURRENT is to be into a temporary file, and returns its path.
+fn write_current_aside(
+    storage: &dyn Storage,
+    directory: &Path,
+    manifest: u64,
+    temporary: u64,
+) -> Result<PathBuf> {
+    let aside = directory.join(FileKind::Temporary(temporary).to_string());
+    let contents = file_name::format_current(manifest);
+    write_whole(storage, &aside, contents.as_bytes(), Purpose::Manifest)?;
+    Ok(aside)
+}
+
+fn replace_current(storage: &dyn Storage, directory: &Path, aside: &Path) -> Result<()> {
+    storage.rename(aside, &directory.join(FileKind::Current.to_string()))?;
+    // A crash here may leave the old or the new CURRENT; each names a MANIFEST that is whole.
+    storage.sync_directory(directory)?;
+    Ok(())
+}
+
+/// Writes a small file and puts it on the device; its name is not synced.
+pub(crate) fn write_whole(
+    storage: &dyn Storage,
+    path: &Path,
+    contents: &[u8],
+    purpose: Purpose,
+) -> Result<()> {
+    let mut file = storage.create(path, Create::Truncate, IoMode::Buffered, purpose)?;
+    file.write_all_at(contents, 0, purpose)?;
+    file.sync_all(purpose)?;
+    Ok(())
+}
+
+impl ManifestFile {
+    fn add(&mut self, edit: &VersionEdit) -> Result<()> {
+        let mut record = Vec::new();
+        let encoded = edit.encode(&mut record);
+        encoded
+            .and_then(|()| self.encoder.add_record(&record, &mut self.buffer))
+            .map_err(|error| Error::decoding(&self.path, self.written, error))
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        self.file.write_all_at(&self.buffer, self.written, Purpose::Manifest)?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}

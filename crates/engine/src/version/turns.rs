@@ -1,0 +1,110 @@
+//! A value that its users have one after the other, in the order in which they come.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::MutexGuard;
+
+use tailwater_io::sync::{Condvar, Mutex};
+
+/// A value with a queue of its users. Whoever has it may wait for the device meanwhile: no other
+/// lock is held by those who wait for their turn, unless they took it themselves.
+#[derive(Debug)]
+pub(super) struct Turns<T> {
+    tickets: Mutex<Tickets>,
+    passed: Condvar,
+    /// Held by whose turn it is.
+    value: Mutex<T>,
+}
+
+#[derive(Debug, Default)]
+struct Tickets {
+    /// That of whoever comes next.
+    next: u64,
+    /// That of whose turn it is.
+    current: u64,
+}
+
+/// The turn of one user. Dropping it passes the turn on, also where a panic unwinds.
+#[derive(Debug)]
+pub(super) struct Turn<'t, T> {
+    turns: &'t Turns<T>,
+    value: MutexGuard<'t, T>,
+}
+
+impl<T> Turns<T> {
+    /// A value that nobody waits for.
+    pub(super) fn new(value: T) -> Self {
+        Self { tickets: Mutex::default(), passed: Condvar::new(), value: Mutex::new(value) }
+    }
+
+    /// Waits for those who came before.
+    pub(super) fn wait(&self) -> Turn<'_, T> {
+        let mut tickets = self.tickets.lock();
+        let ticket = tickets.next;
+        tickets.next += 1;
+        while tickets.current != ticket {
+            tickets = self.passed.wait(tickets);
+        }
+        drop(tickets);
+        Turn { turns: self, value: self.value.lock() }
+    }
+}
+
+impl<T> Deref for Turn<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for Turn<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
+
+impl<T> Drop for Turn<'_, T> {
+    fn drop(&mut self) {
+        self.turns.tickets.lock().current += 1;
+        self.turns.passed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn turns_come_in_the_order_in_which_they_were_asked_for() {
+        let turns = Turns::new(Vec::new());
+        thread::scope(|scope| {
+            let first = turns.wait();
+            for number in 1..=5_u64 {
+                let others = &turns;
+                scope.spawn(move || others.wait().push(number));
+                while turns.tickets.lock().next <= number {
+                    thread::yield_now();
+                }
+            }
+            assert!(first.is_empty());
+        });
+        assert_eq!(*turns.wait(), [1, 2, 3, 4, 5]);
+    }
+
+    #[test]
+    fn a_panic_passes_the_turn_on() {
+        let turns = Turns::new(0);
+        let panicked = thread::scope(|scope| {
+            let user = scope.spawn(|| {
+                let _turn = turns.wait();
+                panic!("while it has its turn");
+            });
+            user.join()
+        });
+        assert!(panicked.is_err());
+        *turns.wait() += 1;
+        assert_eq!(*turns.wait(), 1);
+    }
+}

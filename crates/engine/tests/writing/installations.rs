@@ -1,0 +1,263 @@
+//! Installations wait for the device without the version lock: reads, writes and other work go on
+//! while a new table is opened or the MANIFEST is synced. Edits reach the MANIFEST one after the
+//! other.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use tailwater::{ColumnFamily, CompactRangeOptions, Db, ErrorKind, IngestOptions, Result};
+use tailwater_io::sim::SimStorage;
+use tailwater_io::{Purpose, Storage};
+
+use crate::gate::{Call, Gate, Opening};
+use crate::support::{findings, get_from, make_file, names, property, simulated, synced, told};
+
+const PATH: &str = "/db";
+
+/// Number and length of the pauses in which a test waits for what must happen beside a blocked
+/// call.
+const PAUSES: usize = 1000;
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A database on a simulated disk with a gate, whose background work has its own threads.
+struct Scene {
+    disk: SimStorage,
+    gate: Arc<Gate>,
+    db: Db,
+    first: ColumnFamily,
+    second: ColumnFamily,
+}
+
+impl Scene {
+    /// Two column families. The first has two tables in level 0 that a compaction merges.
+    fn new() -> Self {
+        let disk = SimStorage::new(1);
+        let gate = Gate::over(Arc::new(disk.clone()));
+        let mut options = gate.options("disable_auto_compactions=true;num_levels=2");
+        options.set_clock(disk.clock());
+        let db = Db::open(Path::new(PATH), &options).expect("a database");
+        let first = db.column_family("default").expect("the default column family");
+        let second = db.create_column_family("second", &first.options()).expect("a column family");
+        let scene = Self { disk, gate, db, first, second };
+        for value in ["old", "new"] {
+            ["a", "z"].iter().for_each(|key| scene.put(&scene.first, key, value));
+            scene.db.flush(&scene.first).expect("a flush");
+        }
+        scene
+    }
+
+    fn put(&self, family: &ColumnFamily, key: &str, value: &str) {
+        self.db.put(family, key.as_bytes(), value.as_bytes(), &synced()).expect("a put");
+    }
+
+    fn get(&self, family: &ColumnFamily, key: &str) -> Option<String> {
+        get_from(&self.db, family, key)
+    }
+
+    fn compact(&self, family: &ColumnFamily) -> Result<()> {
+        self.db.compact_range(family, None, None, &CompactRangeOptions::default())
+    }
+
+    /// Number of tables that flushes and installations created or opened.
+    fn opens(&self) -> u64 {
+        self.disk.statistics().snapshot(Purpose::FlushWrite).opens
+    }
+
+    fn manifest_writes(&self) -> u64 {
+        self.disk.statistics().snapshot(Purpose::Manifest).writes.count
+    }
+
+    /// Writes to both column families, and reads what it wrote and what was there.
+    fn use_both(&self, value: &str) {
+        for family in [&self.first, &self.second] {
+            self.put(family, "m", value);
+            assert_eq!(self.get(family, "m").as_deref(), Some(value));
+        }
+        assert_eq!(self.get(&self.first, "a").as_deref(), Some("new"));
+    }
+
+    /// Closes the database and checks what is on the disk against what it must hold.
+    fn check_reopened(self, expected: &[(&str, &str, Option<&str>)]) {
+        let Self { disk, db, first, second, .. } = self;
+        drop((first, second));
+        db.close().expect("closing");
+        drop(db);
+        let options = simulated(&disk, "disable_auto_compactions=true");
+        assert_eq!(findings(Path::new(PATH), &options), []);
+        let db = Db::open(Path::new(PATH), &options).expect("the database again");
+        for &(family, key, value) in expected {
+            let family = db.column_family(family).expect("a column family");
+            assert_eq!(get_from(&db, &family, key).as_deref(), value, "{key}");
+        }
+    }
+}
+
+/// Waits until something happens, and fails where it does not while a call is blocked.
+fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+    for _ in 0..PAUSES {
+        if is_so() {
+            return;
+        }
+        thread::sleep(PAUSE);
+    }
+    panic!("{what}: not while the call is blocked");
+}
+
+/// A compaction opened its outputs under the version lock, so a flush of another column family
+/// waited for that, and writers waited for the flush.
+#[test]
+fn a_flush_completes_while_a_compaction_opens_its_outputs() {
+    let scene = Scene::new();
+    scene.gate.stop(Call::Open(Purpose::FlushWrite), 0);
+    thread::scope(|scope| {
+        let opening = Opening(&scene.gate);
+        let compaction = scope.spawn(|| scene.compact(&scene.first));
+        scene.gate.wait();
+        scene.use_both("1");
+        let flush = scope.spawn(|| scene.db.flush(&scene.second));
+        wait_for("a flush", || flush.is_finished());
+        flush.join().expect("a thread").expect("a flush");
+        scene.use_both("2");
+        assert!(!compaction.is_finished());
+        drop(opening);
+        compaction.join().expect("a thread").expect("a compaction");
+    });
+    assert_eq!(scene.db.live_files().iter().filter(|file| file.level == 0).count(), 1);
+    scene.check_reopened(&[
+        ("default", "a", Some("new")),
+        ("default", "m", Some("2")),
+        ("second", "m", Some("2")),
+    ]);
+}
+
+/// An installation synced the MANIFEST under the version lock, so a flush waited for that before
+/// it opened its table.
+#[test]
+fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
+    let scene = Scene::new();
+    scene.gate.stop(Call::SyncManifest, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&scene.gate);
+        let compaction = scope.spawn(|| scene.compact(&scene.first));
+        scene.gate.wait();
+        scene.use_both("1");
+        let (opens, written) = (scene.opens(), scene.manifest_writes());
+        let flush = scope.spawn(|| scene.db.flush(&scene.second));
+        wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
+        // The memtable is sealed now, and its table is not installed.
+        scene.use_both("2");
+        assert_eq!(property(&scene.db, "rocksdb.num-files-at-level0"), "2");
+        // Who would overtake the installation before it has done so by the last of them.
+        for _ in 0..20 {
+            assert!(!flush.is_finished() && !compaction.is_finished());
+            thread::sleep(PAUSE);
+        }
+        assert_eq!(scene.manifest_writes(), written, "edits are written in their order");
+        drop(opening);
+        compaction.join().expect("a thread").expect("a compaction");
+        flush.join().expect("a thread").expect("a flush");
+        assert!(scene.manifest_writes() > written);
+    });
+    scene.check_reopened(&[
+        ("default", "a", Some("new")),
+        ("default", "m", Some("2")),
+        ("second", "m", Some("2")),
+    ]);
+}
+
+/// Where a sync of the MANIFEST fails, those who wait for their turn write nothing behind it.
+#[test]
+fn those_who_wait_for_a_manifest_that_fails_are_refused() {
+    let scene = Scene::new();
+    scene.put(&scene.second, "m", "1");
+    scene.gate.stop(Call::SyncManifest, 0);
+    thread::scope(|scope| {
+        let _opening = Opening(&scene.gate);
+        let compaction = scope.spawn(|| scene.compact(&scene.first));
+        scene.gate.wait();
+        let (opens, written) = (scene.opens(), scene.manifest_writes());
+        let flush = scope.spawn(|| scene.db.flush(&scene.second));
+        wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
+        scene.gate.open_to_fail();
+        let (kind, text) = told(compaction.join().expect("a thread"));
+        assert!(kind == ErrorKind::Io && text.contains("the gate failed"), "{text}");
+        let (kind, text) = told(flush.join().expect("a thread"));
+        assert!(kind == ErrorKind::Io && text.contains("the gate failed"), "{text}");
+        assert_eq!(scene.manifest_writes(), written, "nothing is behind the failed sync");
+    });
+    let refused = scene.db.put(&scene.first, b"b", b"1", &synced());
+    assert!(told(refused).1.contains("writes are refused"));
+    let manifests = || {
+        let mut names = names(&scene.disk, Path::new(PATH));
+        names.retain(|name| name.starts_with("MANIFEST"));
+        names
+    };
+    let before = manifests();
+    assert_eq!(scene.get(&scene.first, "a").as_deref(), Some("new"));
+    scene.db.resume().expect("a new MANIFEST");
+    assert!(manifests() != before, "{before:?}");
+    scene.use_both("2");
+    scene.compact(&scene.first).expect("a compaction");
+    scene.check_reopened(&[("default", "a", Some("new")), ("second", "m", Some("2"))]);
+}
+
+/// A column family is dropped while its compaction opens outputs, which no version ever has then.
+#[test]
+fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
+    let scene = Scene::new();
+    for value in ["old", "new"] {
+        ["a", "z"].iter().for_each(|key| scene.put(&scene.second, key, value));
+        scene.db.flush(&scene.second).expect("a flush");
+    }
+    scene.gate.stop(Call::Open(Purpose::FlushWrite), 0);
+    thread::scope(|scope| {
+        let opening = Opening(&scene.gate);
+        let compaction = scope.spawn(|| scene.compact(&scene.second));
+        scene.gate.wait();
+        let dropping = scope.spawn(|| scene.db.drop_column_family(&scene.second));
+        wait_for("a column family's end", || dropping.is_finished());
+        dropping.join().expect("a thread").expect("a column family that is dropped");
+        drop(opening);
+        let (kind, text) = told(compaction.join().expect("a thread"));
+        assert_eq!(kind, ErrorKind::Cancelled, "{text}");
+    });
+    let live: Vec<u64> = scene.db.live_files().iter().map(|file| file.number).collect();
+    let Scene { disk, db, first, second, .. } = scene;
+    drop((first, second));
+    db.close().expect("closing");
+    let tables = names(&disk, Path::new(PATH)).into_iter().filter(|name| name.ends_with(".sst"));
+    assert_eq!(tables.count(), live.len(), "only those of the first column family");
+}
+
+/// What was decided of where an ingested file goes holds until the file is there: no compaction
+/// begins meanwhile that would write to the same keys of the same level.
+#[test]
+fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
+    let scene = Scene::new();
+    // Between the keys of the tables in level 0, so that it goes to level 1.
+    let file = Path::new("/file");
+    make_file(&scene.gate.options(""), file, &["m"], "ingested");
+    let due = [("level0_file_num_compaction_trigger", "1"), ("disable_auto_compactions", "false")];
+    scene.gate.stop(Call::SyncManifest, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&scene.gate);
+        let ingestion = scope.spawn(|| {
+            scene.db.ingest_external_file(&scene.first, &[file], &IngestOptions::default())
+        });
+        scene.gate.wait();
+        // The tables in level 0 are due now, and reach over the file's key.
+        let changing = scope.spawn(|| scene.db.set_options(&scene.first, &due));
+        // Who would not wait has claimed them by the last of them.
+        (0..20).for_each(|_| thread::sleep(PAUSE));
+        drop(opening);
+        let ingested = ingestion.join().expect("a thread").expect("an ingestion");
+        assert_eq!(ingested[0].level, 1);
+        changing.join().expect("a thread").expect("other options");
+    });
+    let level_0 = || property(&scene.db, "rocksdb.num-files-at-level0");
+    wait_for("a compaction of level 0", || level_0() == "0");
+    assert_eq!(scene.get(&scene.first, "m").as_deref(), Some("ingested"));
+    scene.check_reopened(&[("default", "a", Some("new")), ("default", "m", Some("ingested"))]);
+}

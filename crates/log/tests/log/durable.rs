@@ -344,6 +344,31 @@ fn a_truncation_to_the_first_offset_is_durable_where_the_name_stays() {
     after_power_cuts(&machine.storage, |left| assert_holds(&left.open(), topic, 0..0, "truncated"));
 }
 
+/// The dense copy of a sealed segment has its name durably before the segment itself is removed.
+#[test]
+fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
+    let machine = Machine::new(12, false);
+    let log = machine.open();
+    let topic = create_topic(&log, Durability::Disk);
+    let partition = log.partition(topic.partition(0)).expect("a partition");
+    // A batch takes a block of 4 KiB: the 17th seals a segment of 64 KiB, which is then rewritten.
+    append(&log, &partition, 0..16);
+    machine.storage.start_recording();
+    append(&log, &partition, 16..17);
+    let mut replay = machine.storage.replay();
+    for call in machine.storage.calls().iter().map(|call| call.number) {
+        replay.advance_to(call);
+        // One in eight loses the rename and keeps the removal, if nothing orders the two.
+        for seed in 0..8 * IMAGES {
+            let left = self::machine(replay.crash_image(seed), 2).open();
+            let partition = left.partition(topic.partition(0)).expect("a partition");
+            let found = read_all(&partition);
+            let expected: Vec<(u64, u64)> = (0..16).map(|number| (number, number)).collect();
+            assert!(found.starts_with(&expected), "call {call}, seed {seed}: {found:?}");
+        }
+    }
+}
+
 /// After a power cut, an interrupted opening does not make the next one think that the machine
 /// never died.
 #[test]

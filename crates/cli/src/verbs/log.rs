@@ -26,7 +26,7 @@ pub(crate) fn start(verb: &LogVerb) -> ExitCode {
         LogVerb::Compact(arguments) => (arguments.json, false),
         LogVerb::Import(arguments) => (arguments.json, false),
         LogVerb::Bench(arguments) => {
-            return match tailwater_bench::log::run(arguments) {
+            return match tailwater_latency::log::run(arguments) {
                 Ok(report) => crate::answer(Output::new(false, false), |output| {
                     output.write(report.as_bytes())?;
                     Ok(Outcome::Well)

@@ -17,7 +17,6 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::blocks::Blocks;
 use super::flight::{Flushes, Lane, LogFlight};
-use super::log_set::LiveLog;
 use super::space::{Ended, LogSpace, Room};
 use crate::{Error, Result};
 
@@ -335,11 +334,6 @@ impl LogFile {
         let length = self.length();
         let room = self.direct.as_ref().and_then(|direct| direct.room.as_ref());
         Ended { length, is_used_up: room.is_some_and(|room| room.is_used_up(length)) }
-    }
-
-    /// Returns the log's entry in the list of live logs.
-    pub(super) fn as_live(&self) -> LiveLog {
-        LiveLog { number: self.number, bytes: 0, is_padded: self.is_direct() }
     }
 
     /// Whether the log holds no operations, so that no memtable depends on it.

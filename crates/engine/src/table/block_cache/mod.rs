@@ -1,14 +1,14 @@
 //! The block cache of tables.
 
+mod sizing;
+
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
-use std::time::Instant;
 
 use tailwater_io::kernel::{Memory, System};
-use tailwater_io::sync::{Condvar, Mutex};
-use tailwater_io::thread::{self, Thread};
 
-use crate::cache::{self, AutoSizes, Cache, Slabs};
+use self::sizing::Tuner;
+use crate::cache::{AutoSizes, Cache, Slabs};
 use crate::table::{Block, BlockBytes};
 
 /// Memory limit per shard of a self-sizing cache, in bytes.
@@ -92,7 +92,7 @@ impl BlockCache {
 
     /// Returns its sizing decisions, if it sizes itself.
     pub fn auto_sizes(&self) -> Option<AutoSizes> {
-        Some(self.tuner.as_ref()?.shared.sizing.lock().sizes())
+        Some(self.tuner.as_ref()?.sizes())
     }
 
     /// Copies the bytes of a block that is about to be cached into the cache's memory, or to the
@@ -170,81 +170,12 @@ impl BlockCache {
 /// Initial capacity of a self-sizing cache, in bytes.
 const FIRST_CAPACITY: usize = 32 << 20;
 
-/// The thread that sizes a cache.
-#[derive(Debug)]
-struct Tuner {
-    shared: Arc<Shared>,
-    /// Joined on drop; `None` if the system could not start it.
-    _thread: Option<Thread>,
-}
-
-#[derive(Debug, Default)]
-struct Shared {
-    sizing: Mutex<cache::Sizing>,
-    ended: Mutex<bool>,
-    wake: Condvar,
-}
-
 impl Drop for BlockCache {
     fn drop(&mut self) {
         debug_assert!(
             std::thread::panicking() || *self.aside.get_mut() == 0,
             "reserved bytes of staged blocks were not released"
         );
-    }
-}
-
-impl Tuner {
-    fn start(cache: Weak<BlockCache>, memory: Memory) -> Self {
-        let shared = Arc::<Shared>::default();
-        let of_thread = Arc::clone(&shared);
-        let body = move || of_thread.run(&cache, &memory);
-        Self { shared, _thread: thread::spawn("block cache", body).ok() }
-    }
-}
-
-impl Drop for Tuner {
-    fn drop(&mut self) {
-        *self.shared.ended.lock() = true;
-        self.shared.wake.notify_all();
-    }
-}
-
-impl Shared {
-    /// Resizes the cache periodically until it is dropped.
-    fn run(&self, cache: &Weak<BlockCache>, memory: &Memory) {
-        let (mut looked, mut wait, mut gave_back) = (Instant::now(), cache::LOOK, false);
-        loop {
-            let ended = self.ended.lock();
-            if *ended || *self.wake.wait_timeout(ended, wait) {
-                return;
-            }
-            let Some(cache) = cache.upgrade() else { continue };
-            let elapsed = looked.elapsed();
-            looked = Instant::now();
-            let Some(left) = memory.left() else { continue };
-            let (capacity, usage) = (cache.capacity(), cache.usage());
-            let mut sizing = self.sizing.lock();
-            let next = sizing.next(capacity, usage, left, cache.blocks.ghosts(), elapsed);
-            wait = sizing.pause();
-            drop(sizing);
-            let gives_back = next < capacity && next < usage;
-            if gives_back {
-                cache.blocks.give_back(next, Block::address);
-            } else if next != capacity {
-                cache.set_capacity(next);
-            }
-            if gives_back || gave_back {
-                cache.blocks.collect();
-                cache.slabs.release();
-                // The freed entries went back to the allocator, not to the system.
-                if cache.trims_allocator() {
-                    tailwater_io::release_free_memory();
-                }
-            }
-            // Blocks that were being read are freed later.
-            gave_back = gives_back || (gave_back && cache.blocks.unlinked_usage() > 0);
-        }
     }
 }
 

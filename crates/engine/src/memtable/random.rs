@@ -1,37 +1,22 @@
-//! Per-thread data: a number that spreads threads over shards, and a source of random bits.
+//! A source of random bits for each thread.
 
 use std::cell::Cell;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
-static NEXT_THREAD: AtomicUsize = AtomicUsize::new(1);
+use tailwater_io::thread;
 
 thread_local! {
     /// 0 before the first use.
-    static NUMBER: Cell<usize> = const { Cell::new(0) };
     static RANDOM: Cell<u64> = const { Cell::new(0) };
-}
-
-/// Returns the calling thread's number: threads that start in succession have neighbouring ones.
-#[inline]
-pub(super) fn number() -> usize {
-    NUMBER.with(|number| match number.get() {
-        0 => {
-            let new = NEXT_THREAD.fetch_add(1, Ordering::Relaxed);
-            number.set(new);
-            new
-        }
-        known => known,
-    })
 }
 
 /// Returns 64 random bits, good enough to balance a list.
 #[inline]
-pub(super) fn random() -> u64 {
+pub(super) fn bits() -> u64 {
     // SplitMix64 of a counter: Steele, Lea, Flood, "Fast splittable pseudorandom number
     // generators", 2014.
     RANDOM.with(|state| {
         let counter = match state.get() {
-            0 => (number() as u64) << 32,
+            0 => (thread::ordinal() as u64) << 32,
             counter => counter,
         }
         .wrapping_add(0x9e37_79b9_7f4a_7c15);

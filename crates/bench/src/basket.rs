@@ -68,14 +68,14 @@ struct Round<'a> {
 }
 
 /// An engine's database and its directory, which is removed after the database is closed.
-struct Place {
+struct OpenDatabase {
     subject: Box<dyn Subject>,
     _directory: Temporary,
 }
 
 impl Round<'_> {
     fn run(&self, chosen: &[Workload], report: &mut Report) -> Result<(), Failure> {
-        let mut places: Vec<Option<Place>> = self.engines.iter().map(|_| None).collect();
+        let mut places: Vec<Option<OpenDatabase>> = self.engines.iter().map(|_| None).collect();
         for workload in self.needed(chosen) {
             for turn in 0..self.engines.len() {
                 // Each engine goes first in turn.
@@ -104,15 +104,20 @@ impl Round<'_> {
         Workload::ALL.into_iter().filter(is_needed).collect()
     }
 
-    fn create(&self, engine: &dyn Engine) -> Result<Place, Failure> {
+    fn create(&self, engine: &dyn Engine) -> Result<OpenDatabase, Failure> {
         let directory = self.arguments.subjects.new_directory()?;
         let subject = engine
             .create(directory.path(), &self.arguments.subjects.options())
             .map_err(|error| format!("{}: {error}", engine.name()))?;
-        Ok(Place { subject, _directory: directory })
+        Ok(OpenDatabase { subject, _directory: directory })
     }
 
-    fn measure(&self, place: &Place, workload: Workload, index: usize) -> Result<f64, Failure> {
+    fn measure(
+        &self,
+        place: &OpenDatabase,
+        workload: Workload,
+        index: usize,
+    ) -> Result<f64, Failure> {
         let name = self.engines[index].name();
         let amount = Amount {
             entries: self.arguments.num,

@@ -28,7 +28,7 @@ use crate::{Error, ErrorKind, Result};
 
 /// The placement of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct Placement {
     pub(super) level: usize,
     /// 0 if it hides nothing.
     pub(super) sequence: Sequence,
@@ -69,7 +69,7 @@ impl Surroundings<'_> {
         &self,
         files: &[ExternalFile],
         mut overlaps: impl FnMut(usize, &ExternalFile, &Arc<FileMetadata>) -> Result<bool>,
-    ) -> Result<Vec<Place>> {
+    ) -> Result<Vec<Placement>> {
         let overlap_each_other = self.overlap_each_other(files);
         if overlap_each_other && !self.options.allow_global_seqno {
             let message = "files that overlap each other need sequence numbers, which \
@@ -79,7 +79,7 @@ impl Surroundings<'_> {
         let numbers_all = self.is_watched || overlap_each_other;
         let mut rules = BatchRules { numbers_all, below: self.levels };
         let mut last_sequence = self.last_sequence;
-        let mut places: Vec<Place> = Vec::new();
+        let mut places: Vec<Placement> = Vec::new();
         let mut batch = 0;
         for (at, file) in files.iter().enumerate() {
             let of_batch = files.get(batch..at).unwrap_or_default();
@@ -102,7 +102,7 @@ impl Surroundings<'_> {
         rules: BatchRules,
         last_sequence: Sequence,
         overlaps: impl FnMut(&Arc<FileMetadata>) -> Result<bool>,
-    ) -> Result<Place> {
+    ) -> Result<Placement> {
         let only_level_0 = rules.below == 0 || self.style == CompactionStyle::Fifo;
         let (level, hides) = match only_level_0 {
             true => (0, true),
@@ -118,7 +118,7 @@ impl Surroundings<'_> {
             let message = format!("the file fits in level {level}, not in the last");
             return Err(Error::new(ErrorKind::Busy, message).in_file(&file.path));
         }
-        Ok(Place { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })
+        Ok(Placement { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })
     }
 
     /// Returns the deepest level above `below` to which a file can go, and whether it hides records

@@ -59,10 +59,10 @@ pub struct DbIterator {
     manner: Manner,
     view: View,
     direction: Direction,
-    place: Place,
-    /// The current user key, unless `place` is [`Place::OnRecord`].
+    place: EntryLocation,
+    /// The current user key, unless `place` is [`EntryLocation::OnRecord`].
     key: Vec<u8>,
-    /// The current value, if `place` is [`Place::Copied`].
+    /// The current value, if `place` is [`EntryLocation::Copied`].
     value: Vec<u8>,
     operands: Operands,
     /// The user key that was written with the value going backward, or with an unread blob, where
@@ -110,7 +110,7 @@ pub(crate) struct View {
 
 /// The location of the current key and value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum EntryLocation {
     /// There is no position.
     Nowhere,
     /// In the current record of the merged sources.
@@ -167,7 +167,7 @@ impl DbIterator {
             manner,
             view,
             direction: Direction::Forward,
-            place: Place::Nowhere,
+            place: EntryLocation::Nowhere,
             key: Vec::new(),
             value: Vec::new(),
             operands: Operands::default(),
@@ -183,7 +183,7 @@ impl DbIterator {
     /// Whether it is positioned on a key.
     #[inline]
     pub fn valid(&self) -> bool {
-        self.place != Place::Nowhere
+        self.place != EntryLocation::Nowhere
     }
 
     /// Returns the current key; empty without a position.
@@ -198,9 +198,9 @@ impl DbIterator {
     #[inline]
     fn unpinned_key(&self) -> &[u8] {
         match self.place {
-            Place::OnRecord => key::user_key(self.merged.key()),
-            Place::Copied | Place::Unread => &self.key,
-            Place::Nowhere => &[],
+            EntryLocation::OnRecord => key::user_key(self.merged.key()),
+            EntryLocation::Copied | EntryLocation::Unread => &self.key,
+            EntryLocation::Nowhere => &[],
         }
     }
 
@@ -209,9 +209,9 @@ impl DbIterator {
     #[inline]
     pub fn value(&self) -> &[u8] {
         match self.place {
-            Place::OnRecord => self.merged.value(),
-            Place::Copied => &self.value,
-            Place::Unread | Place::Nowhere => &[],
+            EntryLocation::OnRecord => self.merged.value(),
+            EntryLocation::Copied => &self.value,
+            EntryLocation::Unread | EntryLocation::Nowhere => &[],
         }
     }
 
@@ -375,12 +375,12 @@ impl DbIterator {
     /// # Errors
     /// Those of reading a blob file; the iterator then has no position.
     pub fn prepare_value(&mut self) -> Result<()> {
-        if self.place != Place::Unread {
+        if self.place != EntryLocation::Unread {
             return Ok(());
         }
-        self.place = Place::Nowhere;
+        self.place = EntryLocation::Nowhere;
         self.value = self.source.read_blob(&self.base_key, &self.value)?;
-        self.place = Place::Copied;
+        self.place = EntryLocation::Copied;
         Ok(())
     }
 
@@ -397,7 +397,7 @@ impl DbIterator {
         place: impl FnOnce(&mut MergingIterator, &[u8]) -> Result<()>,
     ) -> Result<()> {
         self.direction = direction;
-        self.place = Place::Nowhere;
+        self.place = EntryLocation::Nowhere;
         let moved = place(&mut self.merged, &self.target).and_then(|()| match direction {
             Direction::Forward => self.find_forward(false),
             Direction::Backward => self.find_backward(),
@@ -408,7 +408,7 @@ impl DbIterator {
     #[inline]
     fn settle(&mut self, moved: Result<()>) -> Result<()> {
         if moved.is_err() {
-            self.place = Place::Nowhere;
+            self.place = EntryLocation::Nowhere;
         }
         if self.pinned.is_some() {
             self.pin_key();

@@ -134,7 +134,7 @@ impl LogSet {
             LogSpace::new(storage, directory, numbers, block, durability, clock)
         });
         let suited = SuitedMode::new(options.mode);
-        let place = Place { storage: &*storage, options: &options, space: space.as_ref() };
+        let place = LogSite { storage: &*storage, options: &options, space: space.as_ref() };
         let current =
             place.begin(number, None, predecessor, suited.is_direct(), Ended::default())?;
         let mut live: VecDeque<LiveLog> = older.into_iter().collect();
@@ -435,8 +435,8 @@ impl LogSet {
         self.removable(recyclable.into_iter().chain(held))
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { storage: &*self.storage, options: &self.options, space: self.space.as_ref() }
+    fn place(&self) -> LogSite<'_> {
+        LogSite { storage: &*self.storage, options: &self.options, space: self.space.as_ref() }
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -459,13 +459,13 @@ impl LogSet {
 }
 
 /// Where and how logs begin.
-struct Place<'a> {
+struct LogSite<'a> {
     storage: &'a dyn Storage,
     options: &'a LogOptions,
     space: Option<&'a LogSpace>,
 }
 
-impl Place<'_> {
+impl LogSite<'_> {
     /// Begins a log. `before` describes how the previous one ended.
     fn begin(
         &self,

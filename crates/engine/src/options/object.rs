@@ -94,8 +94,8 @@ impl OptionValue for ObjectName {
     }
 }
 
-/// The part of a key that filters and hash indexes may use instead of the whole key. The option only
-/// names a user's extractor, whose code `crate::PrefixExtractor` holds if it is registered.
+/// The part of a key that filters and hash indexes may use instead of the whole key. The option
+/// only names a user's extractor, whose code `crate::PrefixExtractor` holds if it is registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PrefixExtractor {
     /// Keys have no prefix.

@@ -15,10 +15,10 @@ mod rocksdb_tail;
 use std::process::ExitCode;
 
 use clap::Parser;
-use tailwater_bench::arguments::Arguments;
+use tailwater_bench::command::Arguments;
 use tailwater_bench::engine::{Contender, Engine};
-use tailwater_bench::tail::TailwaterEngine;
 use tailwater_bench::{Tailwater, TailwaterScans};
+use tailwater_latency::tail::TailwaterEngine;
 
 /// Number of entries in one transaction of a tree.
 const TRANSACTION: usize = 1000;

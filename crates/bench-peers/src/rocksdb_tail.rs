@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use rocksdb::statistics::Ticker;
 use rocksdb::{ColumnFamilyDescriptor, DB, Options, ReadOptions, WriteOptions};
-use tailwater_bench::store::Failure;
-use tailwater_bench::tail::{Activity, EngineName, Moved, TailDatabase, TailEngine};
+use tailwater_latency::Failure;
+use tailwater_latency::tail::{Activity, EngineName, Moved, TailDatabase, TailEngine};
 
 /// RocksDB, with the counters of `db_bench --statistics`.
 pub(crate) struct RocksDbEngine;

@@ -8,11 +8,13 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use fastrand::Rng;
+use tailwater_latency::entries::{RandomValues, key};
+use tailwater_latency::parsing::above_zero;
+use tailwater_latency::say;
 
-use crate::arguments::{Subjects, above_zero};
-use crate::entries::{RandomValues, key};
 use crate::snapshot_scans::{ScanEngine, ScanSubject};
 use crate::store::Failure;
+use crate::subjects::Subjects;
 
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 1000;

@@ -5,12 +5,12 @@ use std::marker::PhantomData;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::basket::{self, Amount, Measured, Workload};
-use crate::durable::{self, Putting};
-use crate::hot_key;
-use crate::range_deletions::{self, Deleting};
 use crate::store::{Failure, Store};
-use crate::sustained::{self, Overwriting};
+use crate::workloads::basket::{self, Amount, Measured, Workload};
+use crate::workloads::hot_key;
+use crate::workloads::overwriting::{self, Overwriting};
+use crate::workloads::puts::{self, Putting};
+use crate::workloads::range_deletions::{self, Deleting};
 
 /// A kind of engine.
 pub trait Engine {
@@ -42,7 +42,7 @@ pub trait Subject {
     ///
     /// # Errors
     /// Those of the engine.
-    fn overwrite(&self, work: &Overwriting<'_>) -> Result<sustained::Writes, Failure>;
+    fn overwrite(&self, work: &Overwriting<'_>) -> Result<overwriting::Writes, Failure>;
 
     /// Deletes ranges, and reads among them.
     ///
@@ -54,7 +54,7 @@ pub trait Subject {
     ///
     /// # Errors
     /// Those of the engine.
-    fn put(&self, putting: &Putting) -> Result<durable::Figures, Failure>;
+    fn put(&self, putting: &Putting) -> Result<puts::Figures, Failure>;
 
     /// Returns a property of the engine, if it knows the name.
     ///
@@ -103,16 +103,16 @@ impl<S: Store> Subject for Opened<S> {
         hot_key::get(&self.0, threads, time)
     }
 
-    fn overwrite(&self, work: &Overwriting<'_>) -> Result<sustained::Writes, Failure> {
-        sustained::overwrite(&self.0, work)
+    fn overwrite(&self, work: &Overwriting<'_>) -> Result<overwriting::Writes, Failure> {
+        overwriting::overwrite(&self.0, work)
     }
 
     fn delete_ranges(&self, work: &Deleting) -> Result<range_deletions::Figures, Failure> {
         range_deletions::delete(&self.0, work)
     }
 
-    fn put(&self, putting: &Putting) -> Result<durable::Figures, Failure> {
-        durable::put(&self.0, putting)
+    fn put(&self, putting: &Putting) -> Result<puts::Figures, Failure> {
+        puts::put(&self.0, putting)
     }
 
     fn property(&self, name: &str) -> Result<Option<String>, Failure> {

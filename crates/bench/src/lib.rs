@@ -1,7 +1,7 @@
 //! Workloads that measure Tailwater, and other engines in the same run.
 //!
 //! An engine is a [`store::Store`], but a [`snapshot_scans::ScanEngine`] and a
-//! [`tail::TailEngine`] for the commands of these names:
+//! [`tailwater_latency::tail::TailEngine`] for the commands of these names:
 //!
 //! - [`basket`]: the workloads of RocksDB's `db_bench` under their names, on several engines in
 //!   turn, so that other load on the machine affects all of them;
@@ -11,32 +11,28 @@
 //! - [`snapshot_scans`]: scans by iterators that refresh themselves, and by others;
 //! - [`backup`]: what the iterator of a logical backup pins during overwrites;
 //! - [`durable`]: synced puts, compared with the device itself;
-//! - [`log`]: the effect of persisting on the latency of a message log;
-//! - [`tail`]: the effect of direct I/O on the tail latency of reads during compactions.
+//! - `tail`: the effect of direct I/O on the tail latency of reads during compactions, from
+//!   [`tailwater_latency`].
+//!
+//! A command has its own arguments and the shared [`subjects`]; [`workloads`] are what it runs on
+//! each [`engine`]. Only [`command`] knows all commands.
 //!
 //! Benchmarks only report; they do not pass or fail.
 
-#[macro_use]
-mod say;
-
-pub mod arguments;
 pub mod backup;
 pub mod basket;
+pub mod command;
 pub mod durable;
 pub mod engine;
-mod entries;
-mod files;
 pub mod hot_key;
-pub mod log;
-pub mod memory_limit;
-mod own;
 mod process;
 pub mod range_deletions;
 mod report;
 pub mod snapshot_scans;
 pub mod store;
+pub mod subjects;
 pub mod sustained;
-pub mod tail;
 mod tailwater;
+pub mod workloads;
 
 pub use tailwater::{Tailwater, TailwaterScans};

@@ -3,10 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use tailwater_bench::arguments::Arguments;
+use tailwater_bench::command::Arguments;
 use tailwater_bench::engine::{Contender, Engine};
-use tailwater_bench::tail::TailwaterEngine;
 use tailwater_bench::{Tailwater, TailwaterScans};
+use tailwater_latency::tail::TailwaterEngine;
 
 fn main() -> ExitCode {
     let engines = [&Contender::<Tailwater>::new() as &dyn Engine];

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use crate::basket::Workload;
+use tailwater_latency::numbers::{Rate, median};
+
+use crate::workloads::basket::Workload;
 
 /// The rates of several engines in several rounds.
 ///
@@ -74,45 +76,6 @@ impl fmt::Display for Report {
     }
 }
 
-/// Returns the median of at least one figure.
-pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    let middle = figures.len() / 2;
-    if figures.len() % 2 == 1 {
-        figures[middle]
-    } else {
-        figures[middle - 1..=middle].iter().sum::<f64>() / 2.0
-    }
-}
-
-/// Operations per second, with three significant digits.
-pub(crate) struct Rate(pub(crate) f64);
-
-impl fmt::Display for Rate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            rate if rate >= 1e7 => write!(f, "{:.1}M", rate / 1e6),
-            rate if rate >= 1e6 => write!(f, "{:.2}M", rate / 1e6),
-            rate if rate >= 1e5 => write!(f, "{:.0}k", rate / 1e3),
-            rate if rate >= 1e4 => write!(f, "{:.1}k", rate / 1e3),
-            rate if rate >= 1e3 => write!(f, "{:.2}k", rate / 1e3),
-            rate => write!(f, "{rate:.0}"),
-        }
-    }
-}
-
-/// Returns microseconds with three significant digits.
-pub(crate) fn micros(us: f64) -> String {
-    match us {
-        us if us >= 99_950.0 => format!("{:.0}k", us / 1e3),
-        us if us >= 9_995.0 => format!("{:.1}k", us / 1e3),
-        us if us >= 999.5 => format!("{:.2}k", us / 1e3),
-        us if us >= 99.95 => format!("{us:.0}"),
-        us if us >= 9.995 => format!("{us:.1}"),
-        us => format!("{us:.2}"),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -127,18 +90,5 @@ mod tests {
         let text = report.to_string();
         assert!(text.contains("| readrandom | 200k | 300k | 2.00 |"), "{text}");
         assert!(text.contains("- readrandom theirs: 100k, 300k, 400k"), "{text}");
-    }
-
-    #[test]
-    fn rates_have_three_digits() {
-        let texts =
-            [12.3, 8_512.0, 653_400.0, 1_234_567.0, 24_800_000.0].map(|r| Rate(r).to_string());
-        assert_eq!(texts, ["12", "8.51k", "653k", "1.23M", "24.8M"]);
-    }
-
-    #[test]
-    fn microseconds_have_three_digits() {
-        let texts = [1.234, 12.34, 123.4, 999.9, 12_340.0, 123_400.0].map(micros);
-        assert_eq!(texts, ["1.23", "12.3", "123", "1.00k", "12.3k", "123k"]);
     }
 }

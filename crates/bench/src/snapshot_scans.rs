@@ -15,12 +15,14 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use fastrand::Rng;
+use tailwater_latency::entries::{self, RandomValues};
+use tailwater_latency::files::Temporary;
+use tailwater_latency::numbers::{Rate, median};
+use tailwater_latency::parsing::at_least_one;
+use tailwater_latency::say;
 
-use crate::arguments::{Subjects, at_least_one};
-use crate::entries::{self, RandomValues};
-use crate::files::Temporary;
-use crate::report::{Rate, median};
 use crate::store::{Failure, Scanned};
+use crate::subjects::Subjects;
 
 /// Length of keys, in bytes.
 const KEY_BYTES: usize = 32;

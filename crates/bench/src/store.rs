@@ -1,10 +1,8 @@
 //! The interface of engines in the workloads.
 
-use std::error::Error;
 use std::path::Path;
 
-/// An error of an engine.
-pub type Failure = Box<dyn Error + Send + Sync>;
+pub use tailwater_latency::Failure;
 
 /// The direction of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

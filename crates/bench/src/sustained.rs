@@ -17,38 +17,23 @@
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use clap::Args;
-use fastrand::Rng;
-use hdrhistogram::Histogram;
+use tailwater_latency::entries::KEY_BYTES;
+use tailwater_latency::numbers::Rate;
+use tailwater_latency::say;
 
-use crate::arguments::Subjects;
-use crate::basket::{Amount, Workload};
 use crate::engine::Engine;
-use crate::entries::{KEY_BYTES, Values, key};
-use crate::process::{anonymous_bytes, directory_bytes, peak_memory_bytes, written_bytes};
-use crate::report::Rate;
-use crate::store::{Failure, Store};
+use crate::process::{directory_bytes, peak_memory_bytes, written_bytes};
+use crate::store::Failure;
+use crate::subjects::Subjects;
+use crate::workloads::basket::{Amount, Workload};
+use crate::workloads::overwriting::{LOOK_EVERY, MEMORY, Memory, Overwriting, STALL, Writes};
 
-/// Duration from which a put counts as stalled.
-const STALL: Duration = Duration::from_millis(10);
-/// Minimum lead of a rate-limited writer before it sleeps.
-const TIMER_ERROR: Duration = Duration::from_millis(1);
-/// Properties of the engine's memory, and their labels.
-const MEMORY: [(&str, &str); 3] = [
-    ("rocksdb.size-all-mem-tables", "memtables"),
-    ("rocksdb.block-cache-usage", "block cache"),
-    ("rocksdb.estimate-table-readers-mem", "open tables"),
-];
 /// Maximum number of checks of the directory until its size is stable.
 const LOOKS_FOR_SETTLED: usize = 60;
-/// Interval between two checks of the directory.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Number of memory samples per check of the directory.
-const MEMORY_SAMPLES: u32 = 25;
 
 /// What is asked of this command.
 #[derive(Debug, Args)]
@@ -67,43 +52,6 @@ pub struct SustainedArguments {
     rate: Option<u32>,
     #[command(flatten)]
     subjects: Subjects,
-}
-
-/// How an engine should overwrite.
-#[derive(Debug)]
-pub struct Overwriting<'a> {
-    /// Number of keys.
-    pub keys: u64,
-    /// Length of values, in bytes.
-    pub value_bytes: usize,
-    /// Duration.
-    pub time: Duration,
-    /// Rate limit in puts per second, if any.
-    pub rate: Option<u32>,
-    /// Directory of the database.
-    pub directory: &'a Path,
-}
-
-/// The results of overwriting.
-#[derive(Debug)]
-pub struct Writes {
-    /// Duration of each put, in nanoseconds.
-    pub latencies: Histogram<u64>,
-    /// Time spent in stalled puts.
-    pub stalled: Duration,
-    /// Size of the directory in bytes, each second.
-    pub sizes: Vec<u64>,
-    /// The largest sample of the process's memory.
-    pub memory: Memory,
-}
-
-/// The memory of a process, in bytes.
-#[derive(Debug, Default)]
-pub struct Memory {
-    /// Anonymous memory: without code and page cache.
-    anonymous: u64,
-    /// The parts reported by the engine, as in [`MEMORY`].
-    parts: [u64; MEMORY.len()],
 }
 
 impl SustainedArguments {
@@ -236,59 +184,6 @@ impl Figures {
     }
 }
 
-/// Overwrites random keys, and samples the directory meanwhile.
-pub(crate) fn overwrite(store: &impl Store, work: &Overwriting<'_>) -> Result<Writes, Failure> {
-    let is_done = AtomicBool::new(false);
-    thread::scope(|scope| {
-        let watch = scope.spawn(|| watch(store, work.directory, &is_done));
-        let put = put_for(store, work);
-        is_done.store(true, Ordering::Relaxed);
-        let (sizes, memory) = watch.join().map_err(|_| "the watching thread panicked")??;
-        let (latencies, stalled) = put?;
-        Ok(Writes { latencies, stalled, sizes, memory })
-    })
-}
-
-fn put_for(
-    store: &impl Store,
-    work: &Overwriting<'_>,
-) -> Result<(Histogram<u64>, Duration), Failure> {
-    let mut rng = Rng::with_seed(2);
-    let values = Values::new(work.value_bytes, 2);
-    let mut latencies = Histogram::new(3)?;
-    let mut stalled = Duration::ZERO;
-    let start = Instant::now();
-    let mut before = start;
-    for number in 0.. {
-        store.put(&key(rng.u64(..work.keys)), values.get(number))?;
-        let now = Instant::now();
-        let took = now - before;
-        latencies.record(took.as_nanos() as u64)?;
-        if took > STALL {
-            stalled += took;
-        }
-        if now - start >= work.time {
-            break;
-        }
-        before = match work.rate {
-            Some(rate) => wait_until(start + Duration::from_secs(number + 1) / rate, now),
-            None => now,
-        };
-    }
-    Ok((latencies, stalled))
-}
-
-/// Waits until a put is due, and returns its start time.
-fn wait_until(due: Instant, now: Instant) -> Instant {
-    // A put takes microseconds: the writer sleeps only if its lead exceeds the error of a timer.
-    let ahead = due.saturating_duration_since(now);
-    if ahead < TIMER_ERROR {
-        return now;
-    }
-    thread::sleep(ahead);
-    Instant::now()
-}
-
 /// Returns the size of a directory once it is stable: obsolete files may be removed one after the
 /// other.
 fn settled_bytes(directory: &Path) -> Result<u64, Failure> {
@@ -301,34 +196,4 @@ fn settled_bytes(directory: &Path) -> Result<u64, Failure> {
         }
     }
     Ok(bytes)
-}
-
-fn watch(
-    store: &impl Store,
-    directory: &Path,
-    is_done: &AtomicBool,
-) -> Result<(Vec<u64>, Memory), Failure> {
-    let (mut sizes, mut most) = (Vec::new(), Memory::default());
-    while !is_done.load(Ordering::Relaxed) {
-        sizes.push(directory_bytes(directory)?);
-        // A memtable is flushed within a second: memory is sampled more often than the directory.
-        for _ in 0..MEMORY_SAMPLES {
-            let memory = Memory::of(store)?;
-            if memory.anonymous > most.anonymous {
-                most = memory;
-            }
-            thread::sleep(LOOK_EVERY / MEMORY_SAMPLES);
-        }
-    }
-    Ok((sizes, most))
-}
-
-impl Memory {
-    fn of(store: &impl Store) -> Result<Self, Failure> {
-        let mut parts = [0; MEMORY.len()];
-        for (part, (property, _)) in parts.iter_mut().zip(MEMORY) {
-            *part = store.property(property)?.map_or(Ok(0), |text| text.parse())?;
-        }
-        Ok(Self { anonymous: anonymous_bytes()?, parts })
-    }
 }

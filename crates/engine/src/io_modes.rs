@@ -5,6 +5,12 @@
 //! compaction finds out. A mode that an option requests by name and the filesystem refuses is an
 //! error. A mode requested with `auto`, or accepted but not performed, is a warning, and the I/O is
 //! buffered.
+//!
+//! A mode has a type for each thing that can be said of it: [`IoModeChoice`] is what an option may
+//! request, also nothing or `auto`; [`AskedIoMode`] is that with the option to name in messages;
+//! [`IoMode`] is how a file is opened; `LogMode` is one of two modes for all logs, or the choice
+//! between them for each. The message log has a choice of its own, because neither crate depends on
+//! the other and it offers fewer modes.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;

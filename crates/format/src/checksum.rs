@@ -80,11 +80,6 @@ impl ChecksumType {
         }
     }
 
-    /// Returns the type of that [`name`](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-
     /// Returns the checksum of `data`.
     #[inline]
     pub fn compute(self, data: &[u8]) -> u32 {
@@ -174,10 +169,8 @@ mod tests {
     fn names_and_numbers_lead_back() {
         for kind in ChecksumType::ALL {
             assert_eq!(ChecksumType::from_byte(kind as u8), Some(kind));
-            assert_eq!(ChecksumType::from_name(kind.name()), Some(kind));
         }
         assert_eq!(ChecksumType::from_byte(5), None);
-        assert_eq!(ChecksumType::from_name("kXXH4"), None);
     }
 
     #[test]

@@ -4,8 +4,7 @@
 //! two cores that read at once do not contend for a cache line. A shard's counters for a purpose
 //! are allocated when that purpose is first used there.
 
-use std::cell::Cell;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
 use crate::clock::Clock;
@@ -56,14 +55,7 @@ impl Counters {
 
 /// Returns the shard that this thread records into: threads are assigned round-robin.
 pub(crate) fn shard_of_this_thread() -> usize {
-    static NEXT: AtomicUsize = AtomicUsize::new(0);
-    thread_local!(static MINE: Cell<usize> = const { Cell::new(usize::MAX) });
-    MINE.with(|mine| {
-        if mine.get() == usize::MAX {
-            mine.set(NEXT.fetch_add(1, Relaxed) % SHARDS);
-        }
-        mine.get()
-    })
+    crate::thread::ordinal() % SHARDS
 }
 
 impl Statistics {

@@ -1,11 +1,33 @@
-//! The only place that starts threads: each has a name and is joined.
+//! The only place that starts threads: each has a name and is joined. Also their numbers.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::posix::system;
+
+/// Returns the calling thread's number, from 1: threads that first request one in succession have
+/// neighbouring ones. It is never given out again, so it spreads threads over shards, but cannot be
+/// an index of data that only one thread may write.
+#[inline]
+pub fn ordinal() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(1);
+    thread_local! {
+        /// 0 before the first use.
+        static ORDINAL: Cell<usize> = const { Cell::new(0) };
+    }
+    ORDINAL.with(|ordinal| match ordinal.get() {
+        0 => {
+            let new = NEXT.fetch_add(1, Ordering::Relaxed);
+            ordinal.set(new);
+            new
+        }
+        known => known,
+    })
+}
 
 /// A thread's scheduling weight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

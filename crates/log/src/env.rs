@@ -10,7 +10,7 @@ use crate::identity::LastOpening;
 use crate::room::Room;
 use crate::scheduler::Scheduler;
 use crate::segment::Cursors;
-use crate::tail::TailMemory;
+use crate::tail::ChunkPool;
 
 /// The state that all partitions of a log share.
 #[derive(Debug)]
@@ -33,7 +33,7 @@ pub(crate) struct Env {
     pub(crate) read_mode: IoMode,
     /// Size of a block, the unit of writes to segments, in bytes: a multiple of 4096.
     pub(crate) block: u64,
-    pub(crate) memory: Arc<TailMemory>,
+    pub(crate) memory: Arc<ChunkPool>,
     pub(crate) room: Arc<Room>,
     pub(crate) scheduler: Arc<Scheduler>,
     /// Buffers for prefetching from segments.

@@ -23,7 +23,7 @@ use crate::partition::recovery;
 use crate::room::Room;
 use crate::scheduler::Scheduler;
 use crate::segment::{Cursors, Segment, dense};
-use crate::tail::{SegmentStart, TailMemory};
+use crate::tail::{ChunkPool, SegmentStart};
 use crate::{Error, ErrorKind, Result, identity, layout};
 
 /// Memory for reading ahead, in bytes.
@@ -122,7 +122,7 @@ impl LogDirectory {
             is_same_boot: false,
             read_mode: IoMode::Buffered,
             block: ALIGNMENT as u64,
-            memory: TailMemory::new(None, 0, Arc::clone(&room))?,
+            memory: ChunkPool::new(None, 0, Arc::clone(&room))?,
             room,
             scheduler: Arc::new(Scheduler::default()),
             read_buffers: BufferPool::new(READ_AHEAD_BYTES),

@@ -126,6 +126,20 @@ pub enum IoModeChoice {
     Buffered,
 }
 
+impl IoModeChoice {
+    /// All choices.
+    pub const ALL: [Self; 3] = [Self::Auto, Self::Direct, Self::Buffered];
+
+    /// Returns its name in configuration files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Direct => "direct",
+            Self::Buffered => "buffered",
+        }
+    }
+}
+
 /// The memory of unpersisted batches of topics of durability [`Process`](Durability::Process).
 #[derive(Debug, Clone, Default)]
 pub enum TailMemory {

@@ -5,15 +5,12 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use tailwater_latency::parsing::{above_zero, at_least_one};
 
 use super::configuration::Configuration;
-use super::experiment::Experiment;
-use super::length::Length;
 use super::raw::Raw;
-use crate::arguments::{Subjects, above_zero, at_least_one};
-use crate::engine::Engine;
-use crate::files::{create_directory, write_json, write_text};
-use crate::store::Failure;
+use crate::subjects::Subjects;
+use crate::workloads::puts::Length;
 
 /// The most writers there may be.
 const WRITERS_MAX: usize = 1024;
@@ -56,7 +53,7 @@ pub struct DurableArguments {
     pub(super) neighbour: bool,
     /// Where report.json and table.txt go
     #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
+    pub(super) out: Option<PathBuf>,
     #[command(flatten)]
     pub(super) subjects: Subjects,
 }
@@ -87,21 +84,6 @@ impl Part {
 }
 
 impl DurableArguments {
-    /// Runs the command; returns a report.
-    pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
-        let failed = |error| format!("--out: {error}");
-        if let Some(out) = &self.out {
-            create_directory(out).map_err(failed)?;
-        }
-        let report = Experiment::new(self, known)?.run()?;
-        let text = report.to_string();
-        if let Some(out) = &self.out {
-            let written = write_json(&out.join("report.json"), &report);
-            written.and_then(|()| write_text(&out.join("table.txt"), &text)).map_err(failed)?;
-        }
-        Ok(text)
-    }
-
     /// Returns how long measurements of a part are.
     pub(super) fn length(&self, part: Part) -> Length {
         match (part, self.puts) {

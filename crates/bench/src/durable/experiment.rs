@@ -3,59 +3,18 @@
 use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
-use serde::Serialize;
+use tailwater_latency::numbers::{Rate, micros};
+use tailwater_latency::say;
 
 use super::arguments::{DurableArguments, Part};
-use super::configuration::{Row, Writes, reference};
-use super::figures::Figures;
-use super::length::Length;
 use super::neighbour::Neighbours;
-use super::puts::{Order, Putting};
 use super::raw::Raw;
 use super::report::{Measurement, Report};
+use super::rows::{Row, Writes, reference};
+use super::task::Task;
 use crate::engine::Engine;
-use crate::report::{Rate, micros};
 use crate::store::Failure;
-
-/// One measurement that all rows make before the next begins.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) struct Task {
-    pub(super) part: Part,
-    pub(super) writers: usize,
-}
-
-impl Task {
-    /// Returns all requested tasks.
-    fn all(arguments: &DurableArguments) -> Vec<Self> {
-        let mut tasks = Vec::new();
-        for &part in &arguments.parts {
-            let writers = match part {
-                Part::Synced => &arguments.writers[..],
-                Part::FillSeq => &[1],
-                Part::Unsynced => &arguments.unsynced_writers,
-            };
-            for &writers in writers {
-                let task = Self { part, writers };
-                if !tasks.contains(&task) {
-                    tasks.push(task);
-                }
-            }
-        }
-        tasks
-    }
-
-    fn has(self, row: &Row<'_>) -> bool {
-        self.part == Part::Synced || !row.is_raw()
-    }
-
-    fn putting(self, length: Length) -> Putting {
-        let order = match self.part {
-            Part::FillSeq => Order::Ascending,
-            Part::Synced | Part::Unsynced => Order::ByChance,
-        };
-        Putting { writers: self.writers, length, order, is_synced: self.part != Part::Unsynced }
-    }
-}
+use crate::workloads::puts::{Figures, Length};
 
 /// All requested measurements.
 pub(super) struct Experiment<'a, 'e> {
@@ -171,22 +130,4 @@ fn write_everything_back(directory: &Path) -> Result<(), Failure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory, flags, Mode::empty())?;
     Ok(rustix::fs::syncfs(&directory)?)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::arguments::tests::typed;
-    use super::*;
-
-    #[test]
-    fn everything_is_done_once_in_a_run() {
-        let tasks = Task::all(&typed(&["--writers", "1,8,1"]).unwrap());
-        let done: Vec<_> = tasks.iter().map(|task| (task.part.name(), task.writers)).collect();
-        let expected =
-            [("synced", 1), ("synced", 8), ("fillseq", 1), ("unsynced", 1), ("unsynced", 4)];
-        assert_eq!(done, expected);
-        let tasks = Task::all(&typed(&["--parts", "fillseq"]).unwrap());
-        let putting = tasks[0].putting(Length::Writes(3));
-        assert_eq!((tasks.len(), putting.order, putting.is_synced), (1, Order::Ascending, true));
-    }
 }

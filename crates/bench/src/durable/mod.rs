@@ -17,17 +17,32 @@
 mod arguments;
 mod configuration;
 mod experiment;
-mod figures;
-mod length;
 mod neighbour;
-mod puts;
 mod raw;
 mod report;
+mod rows;
+mod task;
 
 pub use arguments::DurableArguments;
-pub use figures::Figures;
-pub use length::Length;
-pub use puts::{Order, Putting};
-
 pub(crate) use neighbour::{NEIGHBOUR_COMMAND, compute};
-pub(crate) use puts::put;
+
+use tailwater_latency::files::{create_directory, write_json, write_text};
+
+use self::experiment::Experiment;
+use crate::engine::Engine;
+use crate::store::Failure;
+
+/// Runs the command; returns a report.
+pub(crate) fn run(arguments: &DurableArguments, known: &[&dyn Engine]) -> Result<String, Failure> {
+    let failed = |error| format!("--out: {error}");
+    if let Some(out) = &arguments.out {
+        create_directory(out).map_err(failed)?;
+    }
+    let report = Experiment::new(arguments, known)?.run()?;
+    let text = report.to_string();
+    if let Some(out) = &arguments.out {
+        let written = write_json(&out.join("report.json"), &report);
+        written.and_then(|()| write_text(&out.join("table.txt"), &text)).map_err(failed)?;
+    }
+    Ok(text)
+}

@@ -6,10 +6,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tailwater_io::kernel::{DurableBy, DurableFile};
 
-use super::figures::Figures;
-use super::length::Length;
-use super::puts::measure;
 use crate::store::Failure;
+use crate::workloads::puts::{Figures, Length, measure};
 
 /// Length of the file that is overwritten, in blocks: 64 MiB.
 const BLOCKS: u64 = (64 << 20) / DurableFile::BLOCK_BYTES as u64;

@@ -5,15 +5,13 @@ use std::fmt;
 
 use serde::Serialize;
 use tailwater_io::kernel::{Environment, System};
+use tailwater_latency::entries::KEY_BYTES;
+use tailwater_latency::numbers::{Rate, micros};
 
 use super::arguments::{DurableArguments, Part};
-use super::configuration::{Row, Writes};
-use super::experiment::Task;
-use super::figures::Figures;
-use super::length::Length;
-use super::puts::VALUE_BYTES;
-use crate::entries::KEY_BYTES;
-use crate::report::{Rate, micros};
+use super::rows::{Row, Writes};
+use super::task::Task;
+use crate::workloads::puts::{Figures, Length, VALUE_BYTES};
 
 /// All results.
 #[derive(Debug, Serialize)]
@@ -172,9 +170,9 @@ impl fmt::Display for Report {
 #[cfg(test)]
 mod tests {
     use super::super::arguments::tests::typed;
-    use super::super::figures::tests::at_rate;
     use super::super::raw::Raw;
     use super::*;
+    use crate::workloads::puts::figures::tests::at_rate;
 
     #[test]
     fn a_table_has_medians_ratios_and_every_run() {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use tailwater_bench::log::LogBenchArguments;
+use tailwater_latency::log::LogBenchArguments;
 
 /// The end of the help of `tailwater log`.
 pub(crate) const LOG_EXIT_CODES: &str = "\

@@ -6,7 +6,7 @@ mod serve;
 mod writing;
 
 use clap::{Args, Parser, Subcommand};
-use tailwater_bench::tail::{CHILD_COMMAND, TailArguments};
+use tailwater_latency::tail::{CHILD_COMMAND, TailArguments};
 
 pub(crate) use log::*;
 pub(crate) use reading::*;

@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Write as _};
 use std::process::ExitCode;
 
-use tailwater_bench::store::Failure;
-use tailwater_bench::tail::{self, TailArguments, TailEngine, TailwaterEngine};
+use tailwater_latency::Failure;
+use tailwater_latency::tail::{self, TailArguments, TailEngine, TailwaterEngine};
 
 /// The engines of this program.
 const ENGINES: [&dyn TailEngine; 1] = [&TailwaterEngine];

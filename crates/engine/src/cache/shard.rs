@@ -42,7 +42,7 @@ const FOUND_BATCH: usize = 128;
 
 /// A place in the ring. The file number is stored beside the pointer, so that searching for a
 /// file's entries reads only the ring.
-struct Place<V> {
+struct RingSlot<V> {
     file: u64,
     node: Option<Arc<Node<V>>>,
 }
@@ -51,7 +51,7 @@ struct Place<V> {
 struct State<V: Send + Sync + 'static> {
     /// The same table that readers see.
     table: Arc<Table<V>>,
-    ring: Vec<Place<V>>,
+    ring: Vec<RingSlot<V>>,
     /// The ring places without an entry.
     holes: Vec<usize>,
     hand: usize,
@@ -70,12 +70,12 @@ impl<V: Send + Sync + 'static> State<V> {
 
     fn link(&mut self, key: Key, hash: u64, value: Arc<Cached<V>>, priority: Priority) {
         let position = self.holes.pop().unwrap_or_else(|| {
-            self.ring.push(Place { file: key.file, node: None });
+            self.ring.push(RingSlot { file: key.file, node: None });
             self.ring.len() - 1
         });
         let node = Arc::new(Node::new(key, value, priority, position));
         self.table.insert(hash, Arc::as_ptr(&node));
-        self.ring[position] = Place { file: key.file, node: Some(node) };
+        self.ring[position] = RingSlot { file: key.file, node: Some(node) };
     }
 
     /// Removes the entry in a place from the table. Returns its charge, in bytes.
@@ -315,7 +315,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
         })
     }
 
-    fn take_out(&self, batch: usize, is_wanted: impl Fn(&Place<V>) -> bool) -> usize {
+    fn take_out(&self, batch: usize, is_wanted: impl Fn(&RingSlot<V>) -> bool) -> usize {
         let mut taken = 0;
         self.search(batch, is_wanted, |state, position| {
             self.budget.unlink(state.unlink(position));
@@ -337,7 +337,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
     fn visit(
         &self,
         batch: usize,
-        is_wanted: impl Fn(&Place<V>) -> bool,
+        is_wanted: impl Fn(&RingSlot<V>) -> bool,
         mut visit: impl FnMut(&Node<V>),
     ) {
         self.search(batch, is_wanted, |state, position| {
@@ -352,7 +352,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
     fn search(
         &self,
         batch: usize,
-        is_wanted: impl Fn(&Place<V>) -> bool,
+        is_wanted: impl Fn(&RingSlot<V>) -> bool,
         mut found: impl FnMut(&mut State<V>, usize),
     ) {
         let (mut position, mut finished) = (0, false);

@@ -9,6 +9,11 @@
 //! Changes are serialized. Writes and reads continue meanwhile: they find the options with their
 //! other data, see [`crate::db::FamilySettings`] and [`crate::db::DatabaseOptions`]. A running
 //! flush or compaction keeps the options that it began with.
+//!
+//! The options are in three places because they are read in three ways: writes read the database's
+//! fixed options without counting a reference (`DatabaseOptions`), readers find a column family's
+//! options with its super version (`FamilySettings`), and the writer's `OpenOptions` have all of
+//! them with the user's objects, from which column families are created and OPTIONS files written.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};

@@ -15,7 +15,7 @@ const ALIVE: u32 = 0x600d;
 const FREED: u32 = 0xdead;
 
 /// Two objects, and the index of the linked one.
-struct Shared {
+struct LinkedObjects {
     domain: Domain,
     linked: AtomicUsize,
     objects: [UnsafeCell<u32>; 2],
@@ -24,9 +24,9 @@ struct Shared {
 // SAFETY: the test's subject is that the protocol orders every access to the cells; loom checks
 // each one.
 #[expect(unsafe_code, reason = "loom's cells are shared on purpose")]
-unsafe impl Sync for Shared {}
+unsafe impl Sync for LinkedObjects {}
 
-impl Shared {
+impl LinkedObjects {
     fn new() -> Self {
         let objects = [UnsafeCell::new(ALIVE), UnsafeCell::new(ALIVE)];
         Self { domain: Domain::new(), linked: AtomicUsize::new(0), objects }
@@ -51,7 +51,7 @@ impl Shared {
 #[test]
 fn a_reader_never_sees_what_a_writer_frees() {
     loom::model(|| {
-        let shared = Arc::new(Shared::new());
+        let shared = Arc::new(LinkedObjects::new());
         let reader = {
             let shared = Arc::clone(&shared);
             thread::spawn(move || {
@@ -76,7 +76,7 @@ fn a_reader_never_sees_what_a_writer_frees() {
 #[test]
 fn a_third_thread_may_free_by_the_stamp_alone() {
     loom::model(|| {
-        let shared = Arc::new(Shared::new());
+        let shared = Arc::new(LinkedObjects::new());
         let stamp = Arc::new(AtomicUsize::new(usize::MAX));
         let reader = {
             let shared = Arc::clone(&shared);

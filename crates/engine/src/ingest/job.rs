@@ -12,7 +12,7 @@ use super::arrival::Arrival;
 use super::external_file::ExternalFile;
 use super::options::{ExternalFiles, IngestOptions, IngestedFile};
 use super::overlap::{self, Overlaps};
-use super::place::{Place, Surroundings};
+use super::place::{Placement, Surroundings};
 use crate::compaction::{Compaction, LevelTargets};
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, Writer};
@@ -33,7 +33,7 @@ struct Job {
     /// The files that are in the directory already, in the same order.
     arrivals: Vec<Arrival>,
     overlaps: Overlaps,
-    places: Vec<Place>,
+    places: Vec<Placement>,
 }
 
 impl Writer {

@@ -27,18 +27,18 @@ pub(crate) struct Cover {
 /// Keys are asked for in order, in either direction, so that most are found in the current
 /// fragment.
 pub(crate) struct TombstoneCursor {
-    place: Place,
+    place: FragmentPosition,
     /// Whether it is at the first fragment that ends after the last key asked for.
     placed: bool,
 }
 
 /// A position among the fragments of tombstones.
-enum Place {
-    Table(TablePlace),
+enum FragmentPosition {
+    Table(TableFragmentPosition),
     MemTable { index: Arc<TombstoneIndex>, cursor: IndexCursor },
 }
 
-struct TablePlace {
+struct TableFragmentPosition {
     fragments: Arc<FragmentedRangeTombstones>,
     truncation: Truncation,
     cursor: Cursor,
@@ -48,7 +48,7 @@ impl TombstoneCursor {
     /// Creates a cursor over a memtable's tombstones in an index, at or below `snapshot`.
     pub(crate) fn of_index(index: Arc<TombstoneIndex>, snapshot: Sequence) -> Self {
         let cursor = IndexCursor::new(snapshot);
-        Self { place: Place::MemTable { index, cursor }, placed: false }
+        Self { place: FragmentPosition::MemTable { index, cursor }, placed: false }
     }
 
     /// Creates a cursor over a table's tombstones at or below `snapshot`, truncated to the file: a
@@ -62,16 +62,16 @@ impl TombstoneCursor {
         let truncation = Truncation::new(file.smallest(), file.largest())
             .map_err(|error| Error::decoding(table.file().path(), 0, error))?;
         let fragments = Arc::clone(table.range_tombstones());
-        let place = TablePlace { fragments, truncation, cursor: Cursor::new(snapshot) };
-        Ok(Self { place: Place::Table(place), placed: false })
+        let place = TableFragmentPosition { fragments, truncation, cursor: Cursor::new(snapshot) };
+        Ok(Self { place: FragmentPosition::Table(place), placed: false })
     }
 
     /// Whether there are none.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         match &self.place {
-            Place::Table(table) => table.fragments.is_empty(),
-            Place::MemTable { index, .. } => index.deletes_nothing(),
+            FragmentPosition::Table(table) => table.fragments.is_empty(),
+            FragmentPosition::MemTable { index, .. } => index.deletes_nothing(),
         }
     }
 
@@ -100,8 +100,9 @@ impl TombstoneCursor {
 
     fn covering_forward(&mut self, comparator: &Comparator, key: Boundary<'_>) -> Option<Sequence> {
         let place = &mut self.place;
-        let is_behind =
-            |place: &Place| place.end().is_some_and(|end| !key.is_before(comparator, end));
+        let is_behind = |place: &FragmentPosition| {
+            place.end().is_some_and(|end| !key.is_before(comparator, end))
+        };
         if !self.placed {
             place.seek(key);
             self.placed = true;
@@ -142,7 +143,7 @@ impl TombstoneCursor {
     /// returned is covered, or, with `forward` false, back to which everything is.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let edge = match &self.place {
-            Place::MemTable { index, cursor } if cursor.sequence().is_some() => {
+            FragmentPosition::MemTable { index, cursor } if cursor.sequence().is_some() => {
                 Some(cursor.covered_edge(index, forward))
             }
             place if forward => place.end(),
@@ -155,7 +156,7 @@ impl TombstoneCursor {
     }
 }
 
-impl Place {
+impl FragmentPosition {
     /// Returns the newest visible tombstone of the current fragment; `None` without a current one.
     #[inline]
     fn sequence(&self) -> Option<Sequence> {
@@ -216,7 +217,7 @@ impl Place {
     }
 }
 
-impl TablePlace {
+impl TableFragmentPosition {
     #[inline]
     fn view(&self) -> View<'_> {
         self.fragments.truncated(&self.truncation)

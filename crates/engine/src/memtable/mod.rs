@@ -17,12 +17,12 @@
 mod arena;
 mod counters;
 mod cursor;
+mod random;
 mod read_keys;
 mod skiplist;
 mod sync;
 #[cfg(test)]
 mod tests;
-mod thread_slot;
 mod tombstones;
 mod versions;
 mod writer_slot;
@@ -34,7 +34,9 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use tailwater_format::Comparator;
-use tailwater_format::key::{MAX_SEQUENCE, Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
+use tailwater_format::batch::{KEY_LENGTH_MAX, VALUE_LENGTH_MAX};
+use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
+use tailwater_io::thread::ordinal;
 
 use crate::epoch::heavy;
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TombstoneLayers};
@@ -48,12 +50,6 @@ pub use counters::Counters;
 pub use cursor::Cursor;
 pub use versions::{Finger, Version, Versions};
 
-/// Maximum length of a user key, in bytes.
-pub const MAX_KEY_LENGTH: usize = u32::MAX as usize - TRAILER_LENGTH;
-
-/// Maximum length of a value, in bytes.
-pub const MAX_VALUE_LENGTH: usize = u32::MAX as usize;
-
 /// Maximum number of writer slots, however many processors there are.
 const MAX_SLOTS: usize = 64;
 
@@ -62,9 +58,9 @@ const MAX_SLOTS: usize = 64;
 pub enum Error {
     /// An entry with the same key, sequence and type exists. The sequence must be a new one.
     Duplicate,
-    /// The key is longer than [`MAX_KEY_LENGTH`].
+    /// The key is longer than [`KEY_LENGTH_MAX`].
     KeyTooLong,
-    /// The value is longer than [`MAX_VALUE_LENGTH`].
+    /// The value is longer than [`VALUE_LENGTH_MAX`].
     ValueTooLong,
 }
 
@@ -160,10 +156,10 @@ impl MemTable {
         user_key: &[u8],
         value: &[u8],
     ) -> Result<(), Error> {
-        if user_key.len() > MAX_KEY_LENGTH {
+        if user_key.len() > KEY_LENGTH_MAX {
             return Err(Error::KeyTooLong);
         }
-        if value.len() > MAX_VALUE_LENGTH {
+        if value.len() > VALUE_LENGTH_MAX {
             return Err(Error::ValueTooLong);
         }
         debug_assert!(sequence <= MAX_SEQUENCE);
@@ -173,7 +169,7 @@ impl MemTable {
             return self.add_tombstone(user_key, value, &entry);
         }
         let target = self.list.target(user_key, pack_trailer(sequence, value_type as u8));
-        let number = thread_slot::number();
+        let number = ordinal();
         match self.slots[number & (self.slots.len() - 1)].try_take() {
             Some(mut slot) => {
                 let mut splice = slot.splice().attach(&self.list);

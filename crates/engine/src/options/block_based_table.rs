@@ -1,11 +1,11 @@
 //! The options of block-based tables.
 
+use tailwater_format::block::IndexShortening;
+use tailwater_format::checksum::ChecksumType;
 use tailwater_format::options_text::{parse_option_string, strip_outer_braces};
+use tailwater_format::table::IndexType;
 
-use super::choice::{
-    ChecksumType, DataBlockIndexType, IndexSearchType, IndexShortening, IndexType, PinningTier,
-    PrepopulateBlockCache,
-};
+use super::choice::{DataBlockIndexType, IndexSearchType, PinningTier, PrepopulateBlockCache};
 use super::error::{Error, Result};
 use super::object::{CacheCapacity, FilterPolicy, ObjectName};
 use super::schema::OptionTable;

@@ -14,8 +14,10 @@ use std::ops::RangeInclusive;
 
 use tailwater_io::Purpose;
 
+use tailwater_format::table::IndexType;
+
 use super::choice::{
-    CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IndexType, IoModeChoice,
+    CompactionStyle, CompressionType, DataBlockIndexType, IndexSearchType, IoModeChoice,
 };
 use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;

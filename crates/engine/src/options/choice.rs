@@ -1,7 +1,10 @@
 //! Types of options whose value is one of several names.
 
+use tailwater_format::block::IndexShortening;
+use tailwater_format::checksum::ChecksumType;
 use tailwater_format::log::RecoveryMode;
 use tailwater_format::options_text::strip_outer_braces;
+use tailwater_format::table::IndexType;
 use tailwater_format::version_edit::Temperature;
 
 use super::error::{Error, Result};
@@ -55,7 +58,8 @@ macro_rules! choice {
 }
 
 choice! {
-    /// The compression of data.
+    /// The compression of data. A type beside `tailwater_format::compress::Compression`, because
+    /// blocks may also have kinds that no option can select, and an option may inherit.
     pub enum CompressionType {
         /// Not at all.
         None = "kNoCompression",
@@ -75,22 +79,6 @@ choice! {
         Zstd = "kZSTD",
         /// As the option for all levels says.
         Inherited = "kDisableCompressionOption",
-    }
-}
-
-choice! {
-    /// The checksum of a block.
-    pub enum ChecksumType {
-        /// The low half of 64-bit XXH3.
-        Xxh3 = "kXXH3",
-        /// None.
-        None = "kNoChecksum",
-        /// CRC32C.
-        Crc32c = "kCRC32c",
-        /// 32-bit xxHash.
-        Xxh32 = "kxxHash",
-        /// The low half of 64-bit xxHash.
-        Xxh64 = "kxxHash64",
     }
 }
 
@@ -187,20 +175,6 @@ choice! {
 }
 
 choice! {
-    /// The layout of a table's index.
-    pub enum IndexType {
-        /// One block of separators.
-        BinarySearch = "kBinarySearch",
-        /// One block, with a hash index of prefixes.
-        HashSearch = "kHashSearch",
-        /// Partitions of separators under a top-level block.
-        TwoLevelSearch = "kTwoLevelIndexSearch",
-        /// One block of separators, with each data block's first key.
-        BinarySearchWithFirstKey = "kBinarySearchWithFirstKey",
-    }
-}
-
-choice! {
     /// The search algorithm for index blocks.
     pub enum IndexSearchType {
         /// Binary search.
@@ -219,18 +193,6 @@ choice! {
         BinarySearch = "kDataBlockBinarySearch",
         /// Binary search, and a hash index for point lookups.
         BinaryAndHash = "kDataBlockBinaryAndHash",
-    }
-}
-
-choice! {
-    /// Which keys of an index are shortened.
-    pub enum IndexShortening {
-        /// All but that of the last block.
-        Separators = "kShortenSeparators",
-        /// Not at all.
-        None = "kNoShortening",
-        /// All.
-        SeparatorsAndSuccessor = "kShortenSeparatorsAndSuccessor",
     }
 }
 
@@ -263,6 +225,33 @@ choice! {
         Fadvise = "fadvise",
         /// Past the page cache if the filesystem supports it, otherwise through it.
         Auto = "auto",
+    }
+}
+
+choice_names! {
+    ChecksumType {
+        "kXXH3" = Self::Xxh3,
+        "kNoChecksum" = Self::None,
+        "kCRC32c" = Self::Crc32c,
+        "kxxHash" = Self::XxHash,
+        "kxxHash64" = Self::XxHash64,
+    }
+}
+
+choice_names! {
+    IndexType {
+        "kBinarySearch" = Self::BinarySearch,
+        "kHashSearch" = Self::HashSearch,
+        "kTwoLevelIndexSearch" = Self::TwoLevelIndexSearch,
+        "kBinarySearchWithFirstKey" = Self::BinarySearchWithFirstKey,
+    }
+}
+
+choice_names! {
+    IndexShortening {
+        "kShortenSeparators" = Self::Separators,
+        "kNoShortening" = Self::None,
+        "kShortenSeparatorsAndSuccessor" = Self::SeparatorsAndSuccessor,
     }
 }
 

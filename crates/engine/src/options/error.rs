@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use tailwater_format::options_text::{Place, TextError};
+use tailwater_format::options_text::{TextError, TextLocation};
 
 /// An option that is not accepted, and why.
 #[derive(Debug, Clone, PartialEq)]
@@ -96,8 +96,8 @@ impl Error {
 impl From<TextError> for Error {
     fn from(error: TextError) -> Self {
         let line = match error.place {
-            Place::Line(line) => Some(line),
-            Place::Byte(_) | Place::Whole => None,
+            TextLocation::Line(line) => Some(line),
+            TextLocation::Byte(_) | TextLocation::Whole => None,
         };
         Self { option: String::new(), line, problem: Problem::Text(error) }
     }

@@ -42,9 +42,9 @@ pub use change::{change_column_family, change_database};
 pub(crate) use check::{LEVELS_MAX, check_family_for_reading};
 pub use check::{check_column_family, check_database, check_for_reading};
 pub use choice::{
-    CacheTier, ChecksumType, CompactionPriority, CompactionStyle, CompressionType,
-    DataBlockIndexType, IndexSearchType, IndexShortening, IndexType, InfoLogLevel, IoModeChoice,
-    PinningTier, PrepopulateBlobCache, PrepopulateBlockCache, StopStyle,
+    CacheTier, CompactionPriority, CompactionStyle, CompressionType, DataBlockIndexType,
+    IndexSearchType, InfoLogLevel, IoModeChoice, PinningTier, PrepopulateBlobCache,
+    PrepopulateBlockCache, StopStyle,
 };
 pub use column_family::ColumnFamilyOptions;
 pub use database::{DbOptions, DbPath};
@@ -57,4 +57,7 @@ pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
 pub use sanitize::{sanitize_column_family, sanitize_database};
 pub use schema::{Life, OptionInfo, OptionTable, OtherName, Verdict};
 pub use tailwater::{AskedIoMode, TailwaterOptions};
+pub use tailwater_format::block::IndexShortening;
+pub use tailwater_format::checksum::ChecksumType;
+pub use tailwater_format::table::IndexType;
 pub use value::OptionValue;

@@ -94,7 +94,8 @@ impl OptionValue for ObjectName {
     }
 }
 
-/// The part of a key that filters and hash indexes may use instead of the whole key.
+/// The part of a key that filters and hash indexes may use instead of the whole key. The option
+/// only names a user's extractor, whose code `crate::PrefixExtractor` holds if it is registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum PrefixExtractor {
     /// Keys have no prefix.
@@ -143,7 +144,8 @@ impl OptionValue for PrefixExtractor {
     }
 }
 
-/// Which filters tables get.
+/// Which filters tables get. It keeps what was set, as OPTIONS files must;
+/// `tailwater_format::filter::FilterPolicy` is what a table is built with, bits rounded.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum FilterPolicy {
     /// Tables get no filters, and existing filters are not used.

@@ -7,10 +7,11 @@
 use std::path::Path;
 
 use tailwater_format::log::RecoveryMode;
+use tailwater_format::table::IndexType;
 use tailwater_format::version_edit::Temperature;
 
 use super::block_based_table::BlockBasedTableOptions;
-use super::choice::{CompactionStyle, CompressionType, IndexType};
+use super::choice::{CompactionStyle, CompressionType};
 use super::column_family::{AGE_BY_DEFAULT, ColumnFamilyOptions};
 use super::database::DbOptions;
 
@@ -174,5 +175,5 @@ fn sanitize_table(options: &mut BlockBasedTableOptions) {
     if options.index_type == IndexType::HashSearch {
         options.index_block_restart_interval = 1;
     }
-    options.partition_filters &= options.index_type == IndexType::TwoLevelSearch;
+    options.partition_filters &= options.index_type == IndexType::TwoLevelIndexSearch;
 }

@@ -1,4 +1,5 @@
-//! A unique number for each living thread, so that data indexed by it has one writer.
+//! A unique number for each living thread, so that data indexed by it has one writer. Unlike those
+//! of `tailwater_io::thread::ordinal`, the numbers are few, and given out again.
 
 use std::cell::Cell;
 

@@ -17,7 +17,6 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::blocks::Blocks;
 use super::flight::{Flushes, Lane, LogFlight};
-use super::log_set::LiveLog;
 use super::space::{Ended, LogSpace, Room};
 use crate::{Error, Result};
 
@@ -69,7 +68,7 @@ struct Direct {
 
 /// When bytes must be on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Urgency {
+enum Durability {
     /// When the call returns.
     Durable,
     /// When they are synced.
@@ -187,7 +186,7 @@ impl LogFile {
             return Ok(());
         }
         if self.direct.is_some() {
-            return self.write_blocks(Urgency::Whenever);
+            return self.write_blocks(Durability::Whenever);
         }
         self.file.write_all_at(&self.buffer, self.written, Purpose::Wal)?;
         self.written += self.buffer.len() as u64;
@@ -204,7 +203,7 @@ impl LogFile {
     pub(super) fn sync(&mut self, storage: &dyn Storage, full: bool) -> Result<()> {
         let is_first_doubt = self.synced == self.written && !self.is_cut && !full;
         if self.direct.is_some() && is_first_doubt && !self.buffer.is_empty() {
-            self.write_blocks(Urgency::Durable)?;
+            self.write_blocks(Durability::Durable)?;
         }
         self.write_out(0)?;
         if self.synced < self.written || self.is_cut {
@@ -220,7 +219,7 @@ impl LogFile {
 
     /// Writes appended batches, padded, in new blocks. `Durable` makes only these blocks durable,
     /// so everything before them must be on the device.
-    fn write_blocks(&mut self, urgency: Urgency) -> Result<()> {
+    fn write_blocks(&mut self, urgency: Durability) -> Result<()> {
         let Some(Direct { room, blocks, .. }) = &mut self.direct else { return Ok(()) };
         let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
         let end = self.written + (self.buffer.len() + zeros) as u64;
@@ -228,12 +227,12 @@ impl LogFile {
         let is_flushed = room.as_ref().is_some_and(Room::is_by_flush);
         blocks.set(&self.buffer, zeros);
         match urgency {
-            Urgency::Durable if is_over_zeros && !is_flushed => {
+            Durability::Durable if is_over_zeros && !is_flushed => {
                 self.file.write_durably_at(blocks.as_slice(), self.written, Purpose::Wal)?;
                 self.synced = end;
             }
             // The following sync includes the metadata needed to read the new blocks.
-            Urgency::Durable | Urgency::Whenever => {
+            Durability::Durable | Durability::Whenever => {
                 self.file.write_all_at(blocks.as_slice(), self.written, Purpose::Wal)?;
             }
         }
@@ -335,11 +334,6 @@ impl LogFile {
         let length = self.length();
         let room = self.direct.as_ref().and_then(|direct| direct.room.as_ref());
         Ended { length, is_used_up: room.is_some_and(|room| room.is_used_up(length)) }
-    }
-
-    /// Returns the log's entry in the list of live logs.
-    pub(super) fn as_live(&self) -> LiveLog {
-        LiveLog { number: self.number, bytes: 0, is_padded: self.is_direct() }
     }
 
     /// Whether the log holds no operations, so that no memtable depends on it.

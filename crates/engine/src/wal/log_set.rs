@@ -35,20 +35,9 @@ use super::flight::LogFlight;
 use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
 use super::space::{Ended, LogSpace, SpaceListener};
-use super::suited_mode::SuitedMode;
+use super::suited_mode::{LogMode, SuitedMode};
 use crate::version::FileNumbers;
 use crate::{Error, Result};
-
-/// Which logs are direct.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum LogMode {
-    /// None.
-    Buffered,
-    /// All.
-    Direct,
-    /// Those that begin while most groups are synced.
-    Auto,
-}
 
 /// How logs are written.
 #[derive(Debug, Clone)]
@@ -91,6 +80,13 @@ pub(crate) struct LiveLog {
     pub(crate) bytes: u64,
     /// Whether it was padded for direct I/O.
     pub(crate) is_padded: bool,
+}
+
+impl LiveLog {
+    /// Returns the entry of the log that is being written.
+    fn current(log: &LogFile) -> Self {
+        Self { number: log.number, bytes: 0, is_padded: log.is_direct() }
+    }
 }
 
 /// The logs with data that is not in tables.
@@ -138,13 +134,13 @@ impl LogSet {
             LogSpace::new(storage, directory, numbers, block, durability, clock)
         });
         let suited = SuitedMode::new(options.mode);
-        let place = Place { storage: &*storage, options: &options, space: space.as_ref() };
+        let place = LogSite { storage: &*storage, options: &options, space: space.as_ref() };
         let current =
             place.begin(number, None, predecessor, suited.is_direct(), Ended::default())?;
         let mut live: VecDeque<LiveLog> = older.into_iter().collect();
         let closed_bytes = live.iter().map(|log| log.bytes).sum();
         let followed = Followed::new(live.iter().map(|log| (log.number, log.bytes)), number);
-        live.push_back(current.as_live());
+        live.push_back(LiveLog::current(&current));
         Ok(Self {
             storage,
             options,
@@ -312,7 +308,7 @@ impl LogSet {
             last.bytes = closed.length();
             self.closed_bytes += last.bytes;
         }
-        self.live.push_back(self.current.as_live());
+        self.live.push_back(LiveLog::current(&self.current));
         self.followed.begin(number, MAX_SEQUENCE);
         // Remains of an older log are cut off, too: replay must not take them for the place where
         // the logs end, after which tables may hold more.
@@ -344,7 +340,7 @@ impl LogSet {
         self.current = self.place().begin(number, None, None, is_direct, Ended::default())?;
         self.followed.begin(number, last_sequence);
         self.closed.clear();
-        self.live.push_back(self.current.as_live());
+        self.live.push_back(LiveLog::current(&self.current));
         self.first_recyclable = number;
         self.failure = None;
         Ok(number)
@@ -439,8 +435,8 @@ impl LogSet {
         self.removable(recyclable.into_iter().chain(held))
     }
 
-    fn place(&self) -> Place<'_> {
-        Place { storage: &*self.storage, options: &self.options, space: self.space.as_ref() }
+    fn place(&self) -> LogSite<'_> {
+        LogSite { storage: &*self.storage, options: &self.options, space: self.space.as_ref() }
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -463,13 +459,13 @@ impl LogSet {
 }
 
 /// Where and how logs begin.
-struct Place<'a> {
+struct LogSite<'a> {
     storage: &'a dyn Storage,
     options: &'a LogOptions,
     space: Option<&'a LogSpace>,
 }
 
-impl Place<'_> {
+impl LogSite<'_> {
     /// Begins a log. `before` describes how the previous one ended.
     fn begin(
         &self,

@@ -1,4 +1,10 @@
 //! The write-ahead log.
+//!
+//! All readers read records through [`crate::record_log`] and check batches with [`batch`]. They
+//! differ in what a deviation means, and so share no more: [`replay`] chooses what to apply by the
+//! recovery mode and builds memtables; `tail`, below `updates`, reads the complete part of a log
+//! that is being written, where every deviation is damage; [`crate::inspect`] shows every byte and
+//! judges none; [`crate::verify`] judges each deviation by what follows it, and applies nothing.
 
 pub(crate) mod batch;
 mod blocks;
@@ -18,7 +24,8 @@ mod updates;
 
 pub(crate) use durability::LogDurability;
 pub(crate) use flight::LogFlight;
-pub(crate) use log_set::{LiveLog, LogMode, LogOptions, LogSet};
+pub(crate) use log_set::{LiveLog, LogOptions, LogSet};
 pub(crate) use space::SpaceListener;
+pub(crate) use suited_mode::LogMode;
 pub(crate) use updates::LogsOf;
 pub use updates::Updates;

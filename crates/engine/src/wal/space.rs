@@ -60,11 +60,11 @@ pub(crate) struct SpaceListener {
 
 /// Makes space for the logs of one database.
 pub(super) struct LogSpace {
-    shared: Arc<Shared>,
+    shared: Arc<SpareMaker>,
     thread: Option<Thread>,
 }
 
-struct Shared {
+struct SpareMaker {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     numbers: FileNumbers,
@@ -130,7 +130,7 @@ impl LogSpace {
         durability: Arc<LogDurability>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let shared = Shared {
+        let shared = SpareMaker {
             storage,
             directory,
             numbers,
@@ -206,7 +206,7 @@ impl Drop for LogSpace {
 
 /// The space of one log.
 pub(super) struct Room {
-    shared: Arc<Shared>,
+    shared: Arc<SpareMaker>,
     /// Length of the file that was written before the log began, in bytes.
     end: u64,
 }
@@ -228,7 +228,7 @@ impl Room {
     }
 }
 
-impl Shared {
+impl SpareMaker {
     /// Measures how logs are best made durable. If that fails, the default stays.
     fn choose_durability(&self, listener: &SpaceListener) {
         let path = self.temporary();

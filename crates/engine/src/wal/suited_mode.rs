@@ -1,12 +1,21 @@
 //! The choice of a log's I/O mode: direct while most groups are synced, buffered while most are
 //! not.
 
-use super::log_set::LogMode;
-
 /// Number of groups observed before the mode first changes.
 const GROUPS_MIN: u32 = 64;
 /// Maximum number of groups observed, after several changes: each change costs a log.
 const GROUPS_MAX: u32 = 4096;
+
+/// Which logs are direct.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LogMode {
+    /// None.
+    Buffered,
+    /// All.
+    Direct,
+    /// Those that begin while most groups are synced.
+    Auto,
+}
 
 /// The mode that suits recent groups.
 pub(super) struct SuitedMode {

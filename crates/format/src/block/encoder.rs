@@ -20,7 +20,7 @@ pub(super) struct Encoder {
 
 /// How an entry is to be written.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct EntryForm {
     /// Number of bytes that its key shares with the previous one.
     pub(super) shared: usize,
     /// Whether it begins a restart interval.
@@ -85,7 +85,7 @@ impl Encoder {
     /// Determines how to write an entry with this key, which must be written next. A key that may
     /// not share is written whole.
     #[inline]
-    pub(super) fn place(&mut self, key: &[u8], may_share: bool) -> Place {
+    pub(super) fn place(&mut self, key: &[u8], may_share: bool) -> EntryForm {
         if self.restart_is_due() {
             self.restarts.push(self.buffer.len() as u32);
             self.since_restart = 0;
@@ -94,7 +94,7 @@ impl Encoder {
         self.since_restart += 1;
         let shares = may_share && !at_restart;
         let shared = if shares { shared_prefix(&self.last_key, key) } else { 0 };
-        Place { shared, at_restart }
+        EntryForm { shared, at_restart }
     }
 
     /// Appends the lengths before a key: a byte each if all are below 128.

@@ -23,10 +23,6 @@ pub use decompressor::{DecompressionDictionary, Decompressor};
 /// uncompressed, and longer claims are rejected.
 pub const MAX_UNCOMPRESSED_LENGTH: usize = i32::MAX as usize;
 
-/// Value in OPTIONS files that means "no compression type of its own", for options with a fallback.
-/// It is not a compression type of blocks.
-pub const DISABLED_OPTION_NAME: &str = "kDisableCompressionOption";
-
 /// How a block is compressed. The numbers are those of block trailers and version edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Compression {
@@ -271,7 +267,6 @@ mod tests {
         ] {
             assert_eq!(Compression::from_option_name(name), None, "{name}");
         }
-        assert_eq!(Compression::from_option_name(DISABLED_OPTION_NAME), None);
     }
 
     #[test]

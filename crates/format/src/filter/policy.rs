@@ -1,10 +1,6 @@
-//! Filter policies: the options that choose a table's filter.
+//! Filter policies: what a table's filter is built with.
 //!
 //! Source: `table/block_based/filter_policy.cc`.
-
-use std::fmt;
-
-use crate::{Error, Result};
 
 use super::bloom::BloomBuilder;
 
@@ -50,67 +46,9 @@ impl FilterPolicy {
         Self { kind, millibits_per_key: millibits(bits_per_key) }
     }
 
-    /// Parses the policy of an option string, `None` for `nullptr` or an empty one:
-    /// `bloomfilter:10:false`, `ribbonfilter:10:-1`, `{id=ribbonfilter:10;bloom_before_level=2;}`,
-    /// `rocksdb.BuiltinBloomFilter`; `rocksdb.BloomFilter` and `rocksdb.RibbonFilter` are aliases.
-    ///
-    /// # Errors
-    /// Unsupported, for policies that are not built in and strings of another form.
-    pub fn parse(text: &str) -> Result<Option<Self>> {
-        let refused = || Error::unsupported(format!("filter policy {text}"));
-        let inner = match text.strip_prefix('{') {
-            Some(rest) => rest.strip_suffix('}').ok_or_else(refused)?,
-            None => text,
-        };
-        if !inner.contains('=') {
-            return Self::parse_id(inner).ok_or_else(refused);
-        }
-        let (mut id, mut level) = (None, None);
-        for setting in inner.split(';').filter(|setting| !setting.trim().is_empty()) {
-            match setting.trim().split_once('=').ok_or_else(refused)? {
-                ("id", value) => id = Some(value),
-                ("bloom_before_level", value) => {
-                    level = Some(value.parse::<i32>().map_err(|_| refused())?);
-                }
-                _ => return Err(refused()),
-            }
-        }
-        let mut policy = Self::parse_id(id.ok_or_else(refused)?).ok_or_else(refused)?;
-        if let Some(level) = level {
-            match policy.as_mut().map(|policy| &mut policy.kind) {
-                Some(FilterKind::Ribbon { bloom_before_level }) => *bloom_before_level = level,
-                _ => return Err(refused()),
-            }
-        }
-        Ok(policy)
-    }
-
-    fn parse_id(id: &str) -> Option<Option<Self>> {
-        match id {
-            "" | "nullptr" => return Some(None),
-            COMPATIBILITY_NAME => {
-                return Some(Some(Self { kind: FilterKind::ReadOnly, millibits_per_key: 0 }));
-            }
-            _ => {}
-        }
-        let mut fields = id.split(':');
-        let (name, bits, last) = (fields.next()?, fields.next()?, fields.next());
-        if fields.next().is_some()
-            || !bits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
-        {
-            return None;
-        }
-        let bits = bits.parse().ok()?;
-        Some(Some(match (name, last) {
-            ("bloomfilter" | "rocksdb.BloomFilter", None | Some("false" | "true")) => {
-                Self::bloom(bits)
-            }
-            ("ribbonfilter" | "rocksdb.RibbonFilter", None) => Self::ribbon(bits, 0),
-            ("ribbonfilter" | "rocksdb.RibbonFilter", Some(level)) => {
-                Self::ribbon(bits, level.parse().ok()?)
-            }
-            _ => return None,
-        }))
+    /// Creates the policy that reads filters and writes none.
+    pub const fn read_only() -> Self {
+        Self { kind: FilterKind::ReadOnly, millibits_per_key: 0 }
     }
 
     /// Returns the name in table properties.
@@ -131,23 +69,6 @@ impl FilterPolicy {
     /// Ribbon policy it also builds Bloom filters, which RocksDB reads.
     pub fn bloom_builder(&self) -> Option<BloomBuilder> {
         (self.millibits_per_key > 0).then(|| BloomBuilder::new(self.millibits_per_key))
-    }
-}
-
-/// Formats the policy as in OPTIONS files.
-impl fmt::Display for FilterPolicy {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (whole, rest) = (self.millibits_per_key / 1000, self.millibits_per_key % 1000);
-        let fraction = format!(".{rest:03}");
-        let fraction = fraction.trim_end_matches(['0']).trim_end_matches('.');
-        match self.kind {
-            FilterKind::Bloom => write!(f, "bloomfilter:{whole}{fraction}:false"),
-            FilterKind::Ribbon { bloom_before_level: level } => {
-                let id = format!("ribbonfilter:{whole}{fraction}:{level}");
-                write!(f, "{{id={id};bloom_before_level={level};}}")
-            }
-            FilterKind::ReadOnly => f.write_str(COMPATIBILITY_NAME),
-        }
     }
 }
 

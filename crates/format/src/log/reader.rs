@@ -43,7 +43,7 @@ pub struct RecordReader<S> {
 
 /// The location of the bytes of a fragment or record.
 #[derive(Debug, Clone)]
-enum Place {
+enum PayloadLocation {
     Block(Range<usize>),
     Decompressed,
     Partial,
@@ -54,7 +54,7 @@ enum Place {
 struct Fragment {
     kind: u8,
     offset: u64,
-    payload: Place,
+    payload: PayloadLocation,
 }
 
 /// What is at the cursor.
@@ -70,8 +70,8 @@ enum Physical {
 
 /// An event with the places of its bytes instead of the bytes.
 enum Found {
-    Record { payload: Place, start: u64, end: u64 },
-    TimestampSizes(Place),
+    Record { payload: PayloadLocation, start: u64, end: u64 },
+    TimestampSizes(PayloadLocation),
     Event(Event<'static>),
 }
 
@@ -213,7 +213,7 @@ impl<S: BlockSource> RecordReader<S> {
                 };
                 self.append(&fragment.payload);
                 let is_last = matches!(fragment.kind, LAST | RECYCLABLE_LAST);
-                is_last.then(|| self.record(Place::Partial, start))
+                is_last.then(|| self.record(PayloadLocation::Partial, start))
             }
             _ => self.take_other(fragment),
         }
@@ -257,7 +257,7 @@ impl<S: BlockSource> RecordReader<S> {
     }
 
     /// Enables decompression; returns what is wrong with the record that requests it.
-    fn set_compression(&mut self, payload: &Place) -> Option<DamageReason> {
+    fn set_compression(&mut self, payload: &PayloadLocation) -> Option<DamageReason> {
         let kind = Reader::new(self.bytes(payload)).fixed32("compression type").unwrap_or(0);
         if kind != ZSTD {
             return Some(DamageReason::CompressionUnsupported(kind));
@@ -269,7 +269,7 @@ impl<S: BlockSource> RecordReader<S> {
         self.any_record.then_some(DamageReason::CompressionNotFirst)
     }
 
-    fn record(&mut self, payload: Place, start: u64) -> Found {
+    fn record(&mut self, payload: PayloadLocation, start: u64) -> Found {
         self.record_done = true;
         self.any_record = true;
         Found::Record { payload, start, end: self.cursor.offset() }
@@ -302,24 +302,24 @@ impl<S: BlockSource> RecordReader<S> {
         dropped
     }
 
-    fn append(&mut self, payload: &Place) {
+    fn append(&mut self, payload: &PayloadLocation) {
         match (payload, &self.decompressor) {
-            (Place::Block(range), _) => {
+            (PayloadLocation::Block(range), _) => {
                 self.partial.extend_from_slice(self.cursor.bytes(range.start, range.end));
             }
-            (Place::Decompressed, Some(decompressor)) => {
+            (PayloadLocation::Decompressed, Some(decompressor)) => {
                 self.partial.extend_from_slice(decompressor.output());
             }
-            (Place::Decompressed, None) | (Place::Partial, _) => {}
+            (PayloadLocation::Decompressed, None) | (PayloadLocation::Partial, _) => {}
         }
     }
 
-    fn bytes(&self, place: &Place) -> &[u8] {
+    fn bytes(&self, place: &PayloadLocation) -> &[u8] {
         match (place, &self.decompressor) {
-            (Place::Block(range), _) => self.cursor.bytes(range.start, range.end),
-            (Place::Decompressed, Some(decompressor)) => decompressor.output(),
-            (Place::Decompressed, None) => &[],
-            (Place::Partial, _) => &self.partial,
+            (PayloadLocation::Block(range), _) => self.cursor.bytes(range.start, range.end),
+            (PayloadLocation::Decompressed, Some(decompressor)) => decompressor.output(),
+            (PayloadLocation::Decompressed, None) => &[],
+            (PayloadLocation::Partial, _) => &self.partial,
         }
     }
 
@@ -428,9 +428,9 @@ impl<S: BlockSource> RecordReader<S> {
                     let length = self.cursor.offset() - offset + self.cursor.skip_block();
                     return Physical::Undecompressable { offset, length };
                 }
-                Place::Decompressed
+                PayloadLocation::Decompressed
             }
-            _ => Place::Block(range),
+            _ => PayloadLocation::Block(range),
         };
         Physical::Fragment(Fragment { kind, offset, payload })
     }

@@ -23,7 +23,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Place, TextError, escape, trim, unescape};
+use super::{TextError, TextLocation, escape, trim, unescape};
 
 /// Header of a written document.
 const HEADER: &str = "# Options of a database, in RocksDB's format.\n\n";
@@ -153,7 +153,7 @@ impl Document {
             if line.is_empty() {
                 continue;
             }
-            let place = Place::Line(number);
+            let place = TextLocation::Line(number);
             if line.len() >= 2 && line.starts_with('[') && line.ends_with(']') {
                 let kind = parse_head(line, place)?;
                 check_order(&kind, &sections, place)?;
@@ -169,10 +169,10 @@ impl Document {
         sections.retain(|section| section.kind != SectionKind::Version);
         let document = Self { rocksdb_version, sections };
         if document.database().is_none() {
-            return Err(TextError::new(Place::Whole, "no section [DBOptions]"));
+            return Err(TextError::new(TextLocation::Whole, "no section [DBOptions]"));
         }
         if document.column_family(DEFAULT_COLUMN_FAMILY).is_none() {
-            return Err(TextError::new(Place::Whole, "no section [CFOptions \"default\"]"));
+            return Err(TextError::new(TextLocation::Whole, "no section [CFOptions \"default\"]"));
         }
         Ok(document)
     }
@@ -247,7 +247,7 @@ fn without_comment(line: &str) -> &str {
 }
 
 /// Reads `[Title "argument"]`.
-fn parse_head(line: &str, place: Place) -> Result<SectionKind, TextError> {
+fn parse_head(line: &str, place: TextLocation) -> Result<SectionKind, TextError> {
     let inner = line.get(1..line.len() - 1).unwrap_or_default();
     let (title, argument) = match (inner.find('"'), inner.rfind('"')) {
         (Some(open), Some(close)) if open < close => (
@@ -270,7 +270,11 @@ fn parse_head(line: &str, place: Place) -> Result<SectionKind, TextError> {
 }
 
 /// Rejects a section in an invalid place.
-fn check_order(kind: &SectionKind, before: &[Section], place: Place) -> Result<(), TextError> {
+fn check_order(
+    kind: &SectionKind,
+    before: &[Section],
+    place: TextLocation,
+) -> Result<(), TextError> {
     let has_family = |name: &str| {
         before.iter().any(|section| match &section.kind {
             SectionKind::ColumnFamily(family) => family == name,
@@ -301,7 +305,7 @@ fn check_order(kind: &SectionKind, before: &[Section], place: Place) -> Result<(
 }
 
 fn parse_statement(line: &str, number: u32) -> Result<Entry, TextError> {
-    let place = Place::Line(number);
+    let place = TextLocation::Line(number);
     let Some((name, value)) = line.split_once('=') else {
         return Err(TextError::new(place, format!("'{line}' has no '='")));
     };
@@ -322,7 +326,7 @@ fn parse_versions(sections: &[Section]) -> Result<Version, TextError> {
     for entry in entries {
         let bad = || {
             let reason = format!("{}: '{}' is no version", entry.name, entry.value);
-            TextError::new(Place::Line(entry.line), reason)
+            TextError::new(TextLocation::Line(entry.line), reason)
         };
         match entry.name.as_str() {
             "rocksdb_version" => {

@@ -23,7 +23,7 @@ pub use option_string::{
 
 /// The location of an error in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum TextLocation {
     /// In this line of a file, from 1.
     Line(u32),
     /// At this byte of a string, from 0.
@@ -36,14 +36,14 @@ pub enum Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextError {
     /// Where the error is.
-    pub place: Place,
+    pub place: TextLocation,
     /// What is wrong there, with the name of the option if there is one.
     pub reason: Cow<'static, str>,
 }
 
 impl TextError {
     #[cold]
-    fn new(place: Place, reason: impl Into<Cow<'static, str>>) -> Self {
+    fn new(place: TextLocation, reason: impl Into<Cow<'static, str>>) -> Self {
         Self { place, reason: reason.into() }
     }
 }
@@ -51,9 +51,9 @@ impl TextError {
 impl fmt::Display for TextError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.place {
-            Place::Line(line) => write!(f, "line {line}: {}", self.reason),
-            Place::Byte(byte) => write!(f, "at byte {byte}: {}", self.reason),
-            Place::Whole => f.write_str(&self.reason),
+            TextLocation::Line(line) => write!(f, "line {line}: {}", self.reason),
+            TextLocation::Byte(byte) => write!(f, "at byte {byte}: {}", self.reason),
+            TextLocation::Whole => f.write_str(&self.reason),
         }
     }
 }

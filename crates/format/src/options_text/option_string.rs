@@ -4,7 +4,7 @@
 //! the closing one, keeps both, and only white space may follow it before the `;`. White space
 //! around names and values is ignored, and braces around the whole string are removed.
 
-use super::{Place, TextError, is_space, trim};
+use super::{TextError, TextLocation, is_space, trim};
 
 /// One `name=value` of an option string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub fn parse_option_string(text: &str) -> Result<Vec<Assignment<'_>>, TextError>
     let mut position = 0;
     while position < whole.len() {
         let rest = whole.get(position..).unwrap_or_default();
-        let place = Place::Byte(base + position);
+        let place = TextLocation::Byte(base + position);
         let end = rest.find(['=', '{', '}', ';']);
         let name = trim(rest.get(..end.unwrap_or(rest.len())).unwrap_or_default());
         let Some(end) = end.filter(|&end| rest.as_bytes().get(end) == Some(&b'=')) else {
@@ -78,7 +78,7 @@ pub fn split_list(text: &str, separator: char) -> Result<Vec<&str>, TextError> {
         let rest = whole.get(position..).unwrap_or_default();
         let start = position + rest.len() - rest.trim_start_matches(is_space).len();
         let token = Token::read(whole, start, separator)
-            .map_err(|reason| TextError::new(Place::Byte(base + position), reason))?;
+            .map_err(|reason| TextError::new(TextLocation::Byte(base + position), reason))?;
         let is_nested = token.text.starts_with('{');
         let item = token.text.strip_prefix('{').and_then(|item| item.strip_suffix('}'));
         items.push(if is_nested { trim(item.unwrap_or(token.text)) } else { token.text });

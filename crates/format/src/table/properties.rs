@@ -52,21 +52,6 @@ impl IndexType {
             _ => return None,
         })
     }
-
-    /// Returns the name in option strings and OPTIONS files.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::BinarySearch => "kBinarySearch",
-            Self::HashSearch => "kHashSearch",
-            Self::TwoLevelIndexSearch => "kTwoLevelIndexSearch",
-            Self::BinarySearchWithFirstKey => "kBinarySearchWithFirstKey",
-        }
-    }
-
-    /// Returns the type of that [`name`](Self::name).
-    pub fn from_name(name: &str) -> Option<Self> {
-        (0..4).filter_map(Self::from_number).find(|kind| kind.name() == name)
-    }
 }
 
 /// The properties of a block-based table. Sizes are in bytes, times in seconds since 1970.

@@ -1,7 +1,7 @@
 //! The text of options: the OPTIONS file and the option string.
 
 use tailwater_format::options_text::{
-    Assignment, Document, Place, Section, SectionKind, Version, escape, parse_option_string,
+    Assignment, Document, Section, SectionKind, TextLocation, Version, escape, parse_option_string,
     split_list, strip_outer_braces, unescape, write_option_string,
 };
 
@@ -16,7 +16,7 @@ fn file(lines: &str) -> String {
 }
 
 /// The line of the error and what it says.
-fn refused(text: &str) -> (Place, String) {
+fn refused(text: &str) -> (TextLocation, String) {
     let error = Document::parse(text).unwrap_err();
     (error.place, error.reason.into_owned())
 }
@@ -95,29 +95,33 @@ fn names_with_marks_survive_being_written() {
 #[test]
 fn a_file_out_of_shape_is_refused_with_its_line() {
     let cases = [
-        ("a=b\n", Place::Line(1), "an option before any section"),
-        ("[DBOptions]\nnothing\n", Place::Line(2), "'nothing' has no '='"),
-        ("[DBOptions]\n =1\n", Place::Line(2), "'=1' has no name before its '='"),
-        ("[DBOptions]\n[DBOptions]\n", Place::Line(2), "a second section of that kind"),
-        ("[Options]\n", Place::Line(1), "unknown section [Options]"),
-        ("[DBOptionsX]\n", Place::Line(1), "unknown section [DBOptionsX]"),
-        ("[TableOptions/]\n", Place::Line(1), "unknown section [TableOptions/]"),
-        ("", Place::Whole, "no section [DBOptions]"),
-        ("[DBOptions]\n", Place::Whole, "no section [CFOptions \"default\"]"),
-        ("[CFOptions \"x\"]\n", Place::Line(1), "the column family 'x' before the default one"),
+        ("a=b\n", TextLocation::Line(1), "an option before any section"),
+        ("[DBOptions]\nnothing\n", TextLocation::Line(2), "'nothing' has no '='"),
+        ("[DBOptions]\n =1\n", TextLocation::Line(2), "'=1' has no name before its '='"),
+        ("[DBOptions]\n[DBOptions]\n", TextLocation::Line(2), "a second section of that kind"),
+        ("[Options]\n", TextLocation::Line(1), "unknown section [Options]"),
+        ("[DBOptionsX]\n", TextLocation::Line(1), "unknown section [DBOptionsX]"),
+        ("[TableOptions/]\n", TextLocation::Line(1), "unknown section [TableOptions/]"),
+        ("", TextLocation::Whole, "no section [DBOptions]"),
+        ("[DBOptions]\n", TextLocation::Whole, "no section [CFOptions \"default\"]"),
+        (
+            "[CFOptions \"x\"]\n",
+            TextLocation::Line(1),
+            "the column family 'x' before the default one",
+        ),
         (
             "[Version]\nrocksdb_version=11.x\n",
-            Place::Line(2),
+            TextLocation::Line(2),
             "rocksdb_version: '11.x' is no version",
         ),
         (
             "[Version]\noptions_file_version=0.9\n",
-            Place::Line(2),
+            TextLocation::Line(2),
             "options_file_version: '0.9' is no version",
         ),
         (
             "[Version]\nrocksdb_version=1.2.3.4\n",
-            Place::Line(2),
+            TextLocation::Line(2),
             "rocksdb_version: '1.2.3.4' is no version",
         ),
     ];
@@ -125,9 +129,9 @@ fn a_file_out_of_shape_is_refused_with_its_line() {
         assert_eq!(refused(text), (place, reason.to_owned()), "{text}");
     }
     let (place, reason) = refused(&file("[CFOptions \"default\"]\n"));
-    assert_eq!((place, reason.contains("second")), (Place::Line(3), true));
+    assert_eq!((place, reason.contains("second")), (TextLocation::Line(3), true));
     let (place, _) = refused(&file("[TableOptions/BlockBasedTable \"x\"]\n"));
-    assert_eq!(place, Place::Line(3));
+    assert_eq!(place, TextLocation::Line(3));
 }
 
 fn pairs(text: &str) -> Vec<(&str, &str)> {
@@ -166,7 +170,7 @@ fn broken_option_strings_are_refused_with_their_place() {
     ];
     for (text, offset, reason) in cases {
         let error = parse_option_string(text).unwrap_err();
-        assert_eq!((error.place, &*error.reason), (Place::Byte(offset), reason), "{text}");
+        assert_eq!((error.place, &*error.reason), (TextLocation::Byte(offset), reason), "{text}");
     }
 }
 

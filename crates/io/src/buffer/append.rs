@@ -21,7 +21,7 @@ pub trait PageSource: fmt::Debug + Send + Sync {
 
 /// The owner's side. It is the only one for its memory.
 pub struct AppendBuffer {
-    shared: Arc<Shared>,
+    shared: Arc<Allocation>,
     /// Bytes that were appended, published or not.
     length: usize,
 }
@@ -29,17 +29,17 @@ pub struct AppendBuffer {
 /// The readers' side. Cloning it counts a reference.
 #[derive(Clone)]
 pub struct AppendedBytes {
-    shared: Arc<Shared>,
+    shared: Arc<Allocation>,
 }
 
 /// Some published bytes, which stay valid as long as this does.
 #[derive(Clone)]
 pub struct AppendedSlice {
-    shared: Arc<Shared>,
+    shared: Arc<Allocation>,
     range: Range<usize>,
 }
 
-struct Shared {
+struct Allocation {
     /// `None` only while this is dropped.
     pages: Option<Pages>,
     /// Where the appended bytes begin, `header` bytes into the pages.
@@ -53,9 +53,9 @@ struct Shared {
 
 // SAFETY: the pages belong to this alone. Published bytes are only read, and those behind them are
 // touched by the one AppendBuffer alone, whose methods take `&mut self`.
-unsafe impl Send for Shared {}
+unsafe impl Send for Allocation {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl Sync for Allocation {}
 
 impl AppendBuffer {
     /// Creates an empty buffer in pages with arbitrary contents. Its bytes begin after a header of
@@ -69,7 +69,7 @@ impl AppendBuffer {
         let start = unsafe { pages.start().add(header) };
         let capacity = pages.length() - header;
         let published = AtomicUsize::new(0);
-        let shared = Shared { pages: Some(pages), start, header, capacity, published, source };
+        let shared = Allocation { pages: Some(pages), start, header, capacity, published, source };
         Self { shared: Arc::new(shared), length: 0 }
     }
 
@@ -176,7 +176,7 @@ impl AppendedBytes {
     }
 }
 
-impl Shared {
+impl Allocation {
     fn get(&self, range: Range<usize>) -> Option<&[u8]> {
         let published = self.published.load(Ordering::Acquire);
         if range.start > range.end || range.end > published {
@@ -202,7 +202,7 @@ impl Shared {
     }
 }
 
-impl Drop for Shared {
+impl Drop for Allocation {
     fn drop(&mut self) {
         if let Some(pages) = self.pages.take() {
             self.source.give_back(pages);

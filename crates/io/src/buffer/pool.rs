@@ -42,11 +42,11 @@ impl std::error::Error for PoolError {}
 /// pool.
 #[derive(Debug, Clone)]
 pub struct BufferPool {
-    shared: Arc<Shared>,
+    shared: Arc<PoolBudget>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PoolBudget {
     limit: usize,
     state: Mutex<State>,
     returned: Condvar,
@@ -64,7 +64,7 @@ struct State {
 impl BufferPool {
     /// Creates a pool that holds at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
-        let shared = Shared { limit, state: Mutex::default(), returned: Condvar::new() };
+        let shared = PoolBudget { limit, state: Mutex::default(), returned: Condvar::new() };
         Self { shared: Arc::new(shared) }
     }
 
@@ -159,7 +159,7 @@ impl State {
 pub struct PooledBuffer {
     /// `None` only inside drop.
     buffer: Option<AlignedBuffer>,
-    shared: Arc<Shared>,
+    shared: Arc<PoolBudget>,
 }
 
 impl PooledBuffer {

@@ -10,7 +10,7 @@ use super::calls::Opening;
 use super::disk::Effect;
 use super::namespace::FileId;
 use super::state::{DeviceTimes, State, Verdict};
-use super::storage::Shared;
+use super::storage::Machine;
 use crate::buffer::AlignedBuffer;
 use crate::purpose::{IoMode, Purpose};
 use crate::storage::{FileLock, ReadFile, WriteFile};
@@ -19,7 +19,7 @@ use crate::{Error, Operation, Result};
 /// A handle. It keeps the file alive, whatever happens to its names.
 #[derive(Debug)]
 pub(super) struct SimFile {
-    shared: Arc<Shared>,
+    shared: Arc<Machine>,
     file: FileId,
     path: PathBuf,
     mode: IoMode,
@@ -30,7 +30,7 @@ pub(super) struct SimFile {
 impl SimFile {
     /// Opens a handle on a file of `state`, which is that of `shared`.
     pub(super) fn open(
-        shared: &Arc<Shared>,
+        shared: &Arc<Machine>,
         state: &mut State,
         file: FileId,
         path: &Path,
@@ -283,13 +283,13 @@ impl WriteFile for SimFile {
 /// The lock on a file. Releasing it is not a numbered call: a process that ends does it too.
 #[derive(Debug)]
 pub(super) struct SimLock {
-    shared: Arc<Shared>,
+    shared: Arc<Machine>,
     file: FileId,
 }
 
 impl SimLock {
     /// Takes the lock on a file of `state`, which is that of `shared`.
-    pub(super) fn take(shared: &Arc<Shared>, state: &mut State, file: FileId) -> io::Result<Self> {
+    pub(super) fn take(shared: &Arc<Machine>, state: &mut State, file: FileId) -> io::Result<Self> {
         if !state.locked.insert(file) {
             let text = "this process holds the lock already";
             return Err(io::Error::new(io::ErrorKind::WouldBlock, text));

@@ -45,7 +45,7 @@ enum LastLink {
 /// root, or by `..`).
 #[derive(Debug)]
 enum Target {
-    Place(Place),
+    EntryName(EntryName),
     Directory(DirectoryId),
 }
 
@@ -59,7 +59,7 @@ struct Resolved {
 
 /// A name in a directory, whether or not it exists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct EntryName {
     pub(super) directory: DirectoryId,
     pub(super) name: String,
 }
@@ -67,26 +67,26 @@ pub(super) struct Place {
 /// One call's change of names, which is atomic: what each place refers to afterwards.
 #[derive(Debug, Clone)]
 pub(super) struct Change {
-    assignments: Vec<(Place, Option<Node>)>,
+    assignments: Vec<(EntryName, Option<Node>)>,
 }
 
 impl Change {
     /// Creates or replaces a name.
-    pub(super) fn set(place: Place, node: Node) -> Self {
+    pub(super) fn set(place: EntryName, node: Node) -> Self {
         Self { assignments: vec![(place, Some(node))] }
     }
 
     /// Removes a name.
-    pub(super) fn unset(place: Place) -> Self {
+    pub(super) fn unset(place: EntryName) -> Self {
         Self { assignments: vec![(place, None)] }
     }
 
     /// Removes one name and sets another in the same step.
-    pub(super) fn rename(from: Place, to: Place, node: Node) -> Self {
+    pub(super) fn rename(from: EntryName, to: EntryName, node: Node) -> Self {
         Self { assignments: vec![(from, None), (to, Some(node))] }
     }
 
-    fn places(&self) -> impl Iterator<Item = &Place> {
+    fn places(&self) -> impl Iterator<Item = &EntryName> {
         self.assignments.iter().map(|(place, _)| place)
     }
 }
@@ -102,7 +102,7 @@ impl Tree {
         self.directories.get(&directory).into_iter().flatten()
     }
 
-    fn get(&self, place: &Place) -> Option<Node> {
+    fn get(&self, place: &EntryName) -> Option<Node> {
         self.directories.get(&place.directory)?.get(&place.name).copied()
     }
 
@@ -187,7 +187,7 @@ impl Namespace {
     }
 
     /// Returns what a place refers to.
-    pub(super) fn get(&self, place: &Place) -> Option<Node> {
+    pub(super) fn get(&self, place: &EntryName) -> Option<Node> {
         self.current.get(place)
     }
 
@@ -199,7 +199,7 @@ impl Namespace {
     /// Returns what a path refers to; symbolic links are followed.
     pub(super) fn node(&self, path: &Path) -> Result<Node, Errno> {
         match self.resolve(path, LastLink::Followed)?.target {
-            Target::Place(place) => self.get(&place).ok_or(Errno::NOENT),
+            Target::EntryName(place) => self.get(&place).ok_or(Errno::NOENT),
             Target::Directory(directory) => Ok(Node::Directory(directory)),
         }
     }
@@ -224,18 +224,18 @@ impl Namespace {
 
     /// Returns the place that a path names, in a directory that must exist; `None` for the root and
     /// for paths that end with `..`, which have no name. A link with that name is not followed.
-    pub(super) fn place(&self, path: &Path) -> Result<Option<Place>, Errno> {
+    pub(super) fn place(&self, path: &Path) -> Result<Option<EntryName>, Errno> {
         self.named_place(path, LastLink::Kept)
     }
 
     /// Returns the place as [`Self::place`] does, but follows a link with that name to its target.
-    pub(super) fn place_behind_links(&self, path: &Path) -> Result<Option<Place>, Errno> {
+    pub(super) fn place_behind_links(&self, path: &Path) -> Result<Option<EntryName>, Errno> {
         self.named_place(path, LastLink::Followed)
     }
 
-    fn named_place(&self, path: &Path, last: LastLink) -> Result<Option<Place>, Errno> {
+    fn named_place(&self, path: &Path, last: LastLink) -> Result<Option<EntryName>, Errno> {
         match self.resolve(path, last)?.target {
-            Target::Place(place) => Ok(Some(place)),
+            Target::EntryName(place) => Ok(Some(place)),
             Target::Directory(_) => Ok(None),
         }
     }
@@ -253,7 +253,7 @@ impl Namespace {
             return Err(Errno::INVAL);
         }
         let mut left = steps_backwards(&Path::new("/").join(&self.working_directory).join(path));
-        let mut passed: Vec<Place> = Vec::new();
+        let mut passed: Vec<EntryName> = Vec::new();
         let mut directory = ROOT;
         let mut links = 0;
         while let Some(step) = left.pop() {
@@ -264,7 +264,7 @@ impl Namespace {
             if name.len() > NAME_LENGTH_MAX {
                 return Err(Errno::NAMETOOLONG);
             }
-            let place = Place { directory, name };
+            let place = EntryName { directory, name };
             match self.get(&place) {
                 Some(Node::Link(link)) if !left.is_empty() || last == LastLink::Followed => {
                     links += 1;
@@ -280,7 +280,7 @@ impl Namespace {
                 }
                 _ if left.is_empty() => {
                     let path = path_of(&passed).join(&place.name);
-                    return Ok(Resolved { target: Target::Place(place), path });
+                    return Ok(Resolved { target: Target::EntryName(place), path });
                 }
                 Some(Node::Directory(inner)) => {
                     passed.push(place);
@@ -306,7 +306,7 @@ impl Namespace {
 
     /// Makes the names in a directory durable, with every earlier change that they depend on.
     pub(super) fn sync(&mut self, directory: DirectoryId) {
-        let mut needed: BTreeSet<Place> = BTreeSet::new();
+        let mut needed: BTreeSet<EntryName> = BTreeSet::new();
         let mut kept = vec![false; self.pending.len()];
         for (change, keep) in self.pending.iter().zip(&mut kept).rev() {
             if change.places().any(|place| place.directory == directory || needed.contains(place)) {
@@ -329,7 +329,7 @@ impl Namespace {
     pub(super) fn after_crash(&self, random: &mut fastrand::Rng) -> Tree {
         let keep_probability = [0.0, 0.25, 0.5, 0.75, 1.0][random.usize(..5)];
         let mut tree = self.durable.clone();
-        let mut lost: BTreeSet<&Place> = BTreeSet::new();
+        let mut lost: BTreeSet<&EntryName> = BTreeSet::new();
         for change in &self.pending {
             // Exactly one random number for each change, whatever the others' outcome.
             let kept = random.f64() < keep_probability;
@@ -373,6 +373,6 @@ fn steps_backwards(path: &Path) -> Vec<Option<String>> {
 }
 
 /// Returns the path through these places.
-fn path_of(passed: &[Place]) -> PathBuf {
+fn path_of(passed: &[EntryName]) -> PathBuf {
     Path::new("/").join(passed.iter().map(|place| place.name.as_str()).collect::<PathBuf>())
 }

@@ -13,7 +13,7 @@ use super::crash::{Recording, Replay, Surroundings};
 use super::disk::{Disk, Effect};
 use super::faults::FaultPlan;
 use super::file::{SimFile, SimLock};
-use super::namespace::{Change, DirectoryId, FileId, LinkId, Node, Place, ROOT};
+use super::namespace::{Change, DirectoryId, EntryName, FileId, LinkId, Node, ROOT};
 use super::state::{DeviceTimes, State};
 use crate::clock::ManualClock;
 use crate::purpose::{IoMode, Purpose};
@@ -39,11 +39,11 @@ const DEVICE: u64 = 1;
 /// of their calls are not deterministic.
 #[derive(Debug, Clone)]
 pub struct SimStorage {
-    shared: Arc<Shared>,
+    shared: Arc<Machine>,
 }
 
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct Machine {
     pub(super) state: Mutex<State>,
     pub(super) statistics: Statistics,
 }
@@ -59,7 +59,7 @@ impl SimStorage {
 
     pub(super) fn with_state(state: State) -> Self {
         let statistics = Statistics::with_clock(Arc::clone(&state.clock) as Arc<_>);
-        let shared = Shared { state: Mutex::new(state), statistics };
+        let shared = Machine { state: Mutex::new(state), statistics };
         Self { shared: Arc::new(shared) }
     }
 
@@ -263,7 +263,7 @@ fn file_at(state: &State, path: &Path) -> Result<FileId> {
 }
 
 /// Returns the place of a path, or `root_error` for the root, which has none.
-fn place_of(state: &State, path: &Path, root_error: Errno) -> io::Result<Place> {
+fn place_of(state: &State, path: &Path, root_error: Errno) -> io::Result<EntryName> {
     Ok(state.disk.names.place(path)?.ok_or(root_error)?)
 }
 

@@ -13,11 +13,11 @@ use crate::{Error, Operation};
 #[derive(Debug)]
 pub(super) struct ThreadRequests {
     workers: Arc<Workers>,
-    shared: Arc<Shared>,
+    shared: Arc<RequestQueue>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct RequestQueue {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -81,7 +81,7 @@ impl Drop for ThreadRequests {
 /// A request inside its call. However the call ends, dropping this delivers the result or releases
 /// the buffer.
 struct Request {
-    shared: Arc<Shared>,
+    shared: Arc<RequestQueue>,
     source: Arc<Source>,
     index: u64,
     /// `None` only inside drop.
@@ -90,7 +90,7 @@ struct Request {
 }
 
 impl Request {
-    fn run(shared: Arc<Shared>, index: u64) {
+    fn run(shared: Arc<RequestQueue>, index: u64) {
         let mut state = shared.state.lock();
         let Some((source, buffer)) = state.reserved.remove(&index) else { return };
         state.running += 1;

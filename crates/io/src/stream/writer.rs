@@ -66,7 +66,7 @@ const WARM_GAP: u64 = 32 << 10;
 /// padded write and the truncation.
 #[derive(Debug)]
 pub struct SequentialWriter {
-    shared: Arc<Shared>,
+    shared: Arc<PieceQueue>,
     workers: Option<Arc<Workers>>,
     /// The collected bytes, to be written at `offset`. `None` until there are some.
     collected: Option<PooledBuffer>,
@@ -91,12 +91,12 @@ pub struct SequentialWriter {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct PieceQueue {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-impl Shared {
+impl PieceQueue {
     /// Queues a piece, and returns the output if no drain has it.
     fn queue(&self, piece: Piece) -> Option<Output> {
         let mut state = self.state.lock();
@@ -263,7 +263,7 @@ impl SequentialWriter {
             failure: None,
             writing: false,
         };
-        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let shared = Arc::new(PieceQueue { state: Mutex::new(state), changed: Condvar::new() });
         Ok(Self {
             shared,
             workers: workers.cloned(),
@@ -508,7 +508,7 @@ impl Drop for SequentialWriter {
 /// Writes the queued pieces until there are none. Only one drain exists at a time: the one that
 /// holds the output.
 struct Drain {
-    shared: Arc<Shared>,
+    shared: Arc<PieceQueue>,
     /// `None` only inside drop.
     output: Option<Output>,
 }

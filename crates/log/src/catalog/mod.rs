@@ -31,7 +31,8 @@ const NAME: &str = "catalog";
 #[derive(Debug)]
 pub(crate) struct Catalog {
     inner: Mutex<Inner>,
-    /// What `inner` holds, for readers that must not wait for a change.
+    /// What `inner` holds, for readers that must not wait for a change. Not a `Published`, which
+    /// may hold nothing.
     published: ArcSwap<CatalogSnapshot>,
 }
 

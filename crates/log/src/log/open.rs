@@ -13,13 +13,13 @@ use tailwater_io::{Clock, FileIdentity, IoMode, SharedMemory, Storage};
 use crate::catalog::{Catalog, PartitionId, PartitionInfo, StreamInfo};
 use crate::env::Env;
 use crate::identity::LastOpening;
-use crate::options::{IoModeChoice, LogOptions, TailMemory as TailMemoryChoice};
+use crate::options::{IoModeChoice, LogOptions, TailMemory};
 use crate::partition::Partition;
 use crate::partition::recovery::{self, Recovered};
 use crate::room::Room;
 use crate::scheduler::Scheduler;
 use crate::segment::Cursors;
-use crate::tail::TailMemory;
+use crate::tail::ChunkPool;
 use crate::tail::sizing::automatic_limit;
 use crate::tail::survivors::Survivors;
 use crate::{Error, ErrorKind, Result};
@@ -106,7 +106,7 @@ pub(super) fn open_env(
         0 => automatic_limit(Memory::of_this_process(System::default()).limit()),
         limit => limit,
     };
-    let memory = TailMemory::new(shared, limit, Arc::clone(&room))?;
+    let memory = ChunkPool::new(shared, limit, Arc::clone(&room))?;
     Ok(Env {
         storage: Arc::clone(storage),
         clock: Arc::clone(&options.clock),
@@ -187,15 +187,13 @@ fn shared_memory(
     report: &mut OpenReport,
 ) -> Result<Option<Arc<dyn SharedMemory>>> {
     let opened = match &options.tail_memory {
-        TailMemoryChoice::Private => return Ok(None),
-        TailMemoryChoice::Shared(shared) => Ok(Arc::clone(shared)),
-        TailMemoryChoice::Directory(parent) => {
+        TailMemory::Private => return Ok(None),
+        TailMemory::Shared(shared) => Ok(Arc::clone(shared)),
+        TailMemory::Directory(parent) => {
             // A directory that was named must work.
             return open_shared(options, directory, parent, report).map(Some);
         }
-        TailMemoryChoice::Automatic => {
-            open_shared(options, directory, Path::new("/dev/shm"), report)
-        }
+        TailMemory::Automatic => open_shared(options, directory, Path::new("/dev/shm"), report),
     };
     let why = match opened {
         Ok(_) if block > ALIGNMENT as u64 => format!("the device's blocks have {block} bytes"),

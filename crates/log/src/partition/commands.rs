@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tailwater_format::message::name::Kind;
 
-use super::owner::{Completions, Health, Owner, Place};
+use super::owner::{Completions, Health, Owner, SegmentPosition};
 use super::{Files, Partition, Snapshot, complete_all};
 use crate::env::Env;
 use crate::layout;
@@ -294,7 +294,7 @@ impl Partition {
                 owner.options.clone(),
                 0,
                 owner.last_timestamp_us,
-                Place::first(),
+                SegmentPosition::first(),
             );
             owner.become_incarnation(fresh);
             self.snapshot.store(Some(Arc::new(Snapshot::empty(incarnation))));

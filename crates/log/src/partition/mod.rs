@@ -211,7 +211,7 @@ impl Partition {
         incarnation: u64,
         options: TopicOptions,
     ) -> Arc<Self> {
-        let place = owner::Place::first();
+        let place = owner::SegmentPosition::first();
         let owner = Owner::new(env, id, incarnation, options, 0, 0, place);
         Self::new(env, catalog, owner, Files::default(), Vec::new())
     }

@@ -29,7 +29,7 @@ use tailwater_format::message::padding::{BLOCK, Trailer};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use super::owner::{Owner, Place, resume_position};
+use super::owner::{Owner, SegmentPosition, resume_position};
 use super::{Files, Partition, complete_all};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
@@ -144,7 +144,7 @@ pub(crate) fn open(
     let mut recovered = Recovered::default();
     let parts = recover(env, id, incarnation, options.clone(), &mut recovered);
     let (owner, files, segments) = parts.unwrap_or_else(|error| {
-        let mut owner = Owner::new(env, id, incarnation, options, 0, 0, Place::first());
+        let mut owner = Owner::new(env, id, incarnation, options, 0, 0, SegmentPosition::first());
         owner.fail(&error);
         recovered.fenced = Some(error);
         (owner, Files::default(), Vec::new())
@@ -207,7 +207,7 @@ fn recover(
         })
         .collect();
     let Some(last) = segments.last() else {
-        let owner = Owner::new(env, id, incarnation, options, 0, 0, Place::first());
+        let owner = Owner::new(env, id, incarnation, options, 0, 0, SegmentPosition::first());
         return Ok((owner, files, segments));
     };
     let end = find_end(env, last)?;
@@ -215,7 +215,7 @@ fn recover(
     if let Some(stable) = hole
         && (options.durability == Durability::Disk || env.is_same_boot)
     {
-        let place = Place { segment: last.start(), position: end.position };
+        let place = SegmentPosition { segment: last.start(), position: end.position };
         let (offset, timestamp_us) = (end.next_offset, end.last_timestamp_us);
         let mut owner = Owner::new(env, id, incarnation, options, offset, timestamp_us, place);
         let error = hole_error(last, &end, stable);
@@ -363,7 +363,7 @@ fn resume(
 ) -> Result<Owner> {
     let (durability, most) = (options.durability, options.segment_bytes);
     let writer = SegmentWriter::resume(env, last, end.position, durability, most)?;
-    let place = Place { segment: last.start(), position: end.position };
+    let place = SegmentPosition { segment: last.start(), position: end.position };
     let partial = options.partial_blocks;
     let (offset, timestamp_us) = (end.next_offset, end.last_timestamp_us);
     let mut owner = Owner::new(env, id, incarnation, options, offset, timestamp_us, place);

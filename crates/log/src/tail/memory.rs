@@ -36,7 +36,7 @@ pub(crate) enum MemoryKind {
 }
 
 /// The memory of all tails of a log.
-pub(crate) struct TailMemory {
+pub(crate) struct ChunkPool {
     me: Weak<Self>,
     shared: Option<Arc<dyn SharedMemory>>,
     limit: usize,
@@ -75,7 +75,7 @@ struct Piece {
     region: Option<String>,
 }
 
-impl TailMemory {
+impl ChunkPool {
     /// Creates memory of at most `limit` bytes. Existing regions of shared memory are not touched.
     ///
     /// # Errors
@@ -371,7 +371,7 @@ impl State {
 
 /// Receives the memory of one chunk when it is released.
 struct Source {
-    memory: Arc<TailMemory>,
+    memory: Arc<ChunkPool>,
     kind: MemoryKind,
     size: usize,
     region: Option<String>,
@@ -412,12 +412,12 @@ impl fmt::Debug for Source {
     }
 }
 
-impl fmt::Debug for TailMemory {
+impl fmt::Debug for ChunkPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let state = self.state.lock();
         write!(
             f,
-            "TailMemory({} of {} bytes, {} chunks cached)",
+            "ChunkPool({} of {} bytes, {} chunks cached)",
             state.used,
             self.limit,
             state.cached.len()

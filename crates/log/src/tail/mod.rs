@@ -5,7 +5,7 @@
 //! the segment, at the same distance from a block boundary, so persisting it is one write of its
 //! memory, and a poll returns slices of it. A chunk that is persisted in full stays as a cache
 //! until its memory is needed: the oldest chunk of all partitions is evicted first
-//! ([`TailMemory`]). An idle partition gives its chunks back.
+//! ([`ChunkPool`]). An idle partition gives its chunks back.
 //!
 //! Topics of durability `process` keep their tails in shared memory, which outlives the process:
 //! the next process recovers the batches from it ([`survivors`]).
@@ -16,4 +16,4 @@ pub(crate) mod sizing;
 pub(crate) mod survivors;
 
 pub(crate) use chunk::{Chunk, ChunkPlace, SegmentStart, Walk};
-pub(crate) use memory::{MemoryKind, TailMemory};
+pub(crate) use memory::{ChunkPool, MemoryKind};

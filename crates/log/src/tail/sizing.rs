@@ -10,7 +10,7 @@ use std::time::Instant;
 use tailwater_io::kernel::Memory;
 use tailwater_io::sizing::{GhostHits, LOOK, Sizing};
 
-use super::TailMemory;
+use super::ChunkPool;
 use crate::sync::{Condvar, Mutex};
 
 /// The automatic hard limit, as a fraction of the memory that the process may have: 1/LIMIT_PART.
@@ -38,7 +38,7 @@ pub(crate) struct Tuner {
 
 impl Tuner {
     /// Repeatedly decides how much recent data is kept.
-    pub(crate) fn work(&self, tails: &Arc<TailMemory>, memory: &Memory) {
+    pub(crate) fn work(&self, tails: &Arc<ChunkPool>, memory: &Memory) {
         tails.set_target(FIRST_TARGET);
         let (mut sizing, mut decided, mut pause) = (Sizing::default(), Instant::now(), LOOK);
         loop {

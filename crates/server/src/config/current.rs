@@ -8,7 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tailwater_io::{Create, IoMode, Purpose, Storage};
-use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
+use tailwater_log::{Durability, PartialBlocks};
 use toml::{Table, Value};
 
 use super::units::{format_duration, format_size};
@@ -108,8 +108,8 @@ fn system(config: &Config) -> Vec<(&'static str, Value)> {
         ("system.logging.max_file_size", bound(logging.file_bytes_max.map(format_size))),
         ("system.logging.max_total_size", bound(logging.total_bytes_max.map(format_size))),
         ("system.logging.retention", bound(logging.retention.map(format_duration))),
-        ("system.segment.append_io_mode", text(io_mode(segment.append_io_mode))),
-        ("system.segment.read_io_mode", text(io_mode(segment.read_io_mode))),
+        ("system.segment.append_io_mode", text(segment.append_io_mode.name())),
+        ("system.segment.read_io_mode", text(segment.read_io_mode.name())),
         ("system.segment.syncs_appends", segment.syncs_appends.into()),
         ("system.segment.shared_memory", segment.has_shared_memory.into()),
         ("system.segment.persisters", number(segment.persisters)),
@@ -232,14 +232,6 @@ fn duration(duration: Duration) -> Value {
 
 fn bound(bound: Option<String>) -> Value {
     text(bound.unwrap_or_else(|| "unlimited".to_owned()))
-}
-
-fn io_mode(choice: IoModeChoice) -> &'static str {
-    match choice {
-        IoModeChoice::Auto => "auto",
-        IoModeChoice::Direct => "direct",
-        IoModeChoice::Buffered => "buffered",
-    }
 }
 
 /// Returns the paths of a certificate and its key; empty if there are none.

@@ -179,12 +179,9 @@ fn durability(values: &Values) -> Result<Durability> {
 }
 
 fn io_mode(values: &Values, key: &str) -> Result<IoModeChoice> {
-    match values.lower(key).as_str() {
-        "auto" => Ok(IoModeChoice::Auto),
-        "direct" => Ok(IoModeChoice::Direct),
-        "buffered" => Ok(IoModeChoice::Buffered),
-        _ => Err(values.refuse(key, "auto, direct or buffered")),
-    }
+    let name = values.lower(key);
+    let choice = IoModeChoice::ALL.into_iter().find(|choice| choice.name() == name);
+    choice.ok_or_else(|| values.refuse(key, "auto, direct or buffered"))
 }
 
 fn limits(values: &Values) -> Result<Limits> {

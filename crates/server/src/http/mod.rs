@@ -56,7 +56,7 @@ pub(crate) async fn serve(
     state: Arc<State>,
     shutdown: watch::Receiver<bool>,
 ) {
-    let mut places = Places::default();
+    let mut places = ServedConnections::default();
     let connections = listener::accept(listener, shutdown, |connections, stream, address| {
         if !places.make_room() {
             state.metrics.refused("http_connections_max");
@@ -78,7 +78,7 @@ pub(crate) async fn serve(
                 debug!(%address, "HTTP connection took too long");
             }
         });
-        places.0.push(Place { task, has_asked });
+        places.0.push(ServedConnection { task, has_asked });
     })
     .await;
     // Scrapes are not waited for; dropping the set ends those in progress.
@@ -87,15 +87,15 @@ pub(crate) async fn serve(
 
 /// Connections that are served, the oldest first.
 #[derive(Default)]
-struct Places(Vec<Place>);
+struct ServedConnections(Vec<ServedConnection>);
 
-struct Place {
+struct ServedConnection {
     task: AbortHandle,
     /// Whether the headers of its request have arrived.
     has_asked: Arc<AtomicBool>,
 }
 
-impl Places {
+impl ServedConnections {
     /// Makes room for another connection: if all places are taken, the oldest connection without a
     /// request is ended. Returns whether there is room.
     fn make_room(&mut self) -> bool {
@@ -103,7 +103,7 @@ impl Places {
         if self.0.len() < CONNECTIONS {
             return true;
         }
-        let is_silent = |place: &Place| !place.has_asked.load(Ordering::Relaxed);
+        let is_silent = |place: &ServedConnection| !place.has_asked.load(Ordering::Relaxed);
         let Some(oldest) = self.0.iter().position(is_silent) else { return false };
         self.0.remove(oldest).task.abort();
         true

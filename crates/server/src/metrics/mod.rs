@@ -34,7 +34,7 @@ pub(crate) struct Metrics {
     /// Place of each code's counters in `commands`.
     places: Box<[u8; CODES]>,
     /// The counters of unknown codes first.
-    commands: Vec<Command>,
+    commands: Vec<CommandCounters>,
     /// Replies with a status other than 0, by their status.
     statuses: Mutex<BTreeMap<u32, u64>>,
     open: AtomicU64,
@@ -45,7 +45,7 @@ pub(crate) struct Metrics {
 /// Counters of one command.
 #[derive(Debug)]
 #[repr(align(128))]
-struct Command {
+struct CommandCounters {
     name: &'static str,
     errors: AtomicU64,
     bytes_in: AtomicU64,
@@ -54,7 +54,7 @@ struct Command {
     buckets: [AtomicU64; BUCKETS],
 }
 
-impl Command {
+impl CommandCounters {
     fn new(name: &'static str) -> Self {
         Self {
             name,
@@ -89,13 +89,13 @@ impl Metrics {
     /// Creates counters that are zero.
     pub(crate) fn new() -> Self {
         let mut places = Box::new([0; CODES]);
-        let mut commands = vec![Command::new(OTHER_NAME)];
+        let mut commands = vec![CommandCounters::new(OTHER_NAME)];
         for meta in COMMAND_TABLE {
             let place = u8::try_from(commands.len());
             let slot = usize::try_from(meta.code).ok().and_then(|code| places.get_mut(code));
             if let (Ok(place), Some(slot)) = (place, slot) {
                 *slot = place;
-                commands.push(Command::new(meta.name));
+                commands.push(CommandCounters::new(meta.name));
             }
         }
         // A login is an operation without a code.

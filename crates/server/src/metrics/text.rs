@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tailwater_io::{Latencies, Purpose};
 
-use super::{Command, Metrics, bucket_end_us};
+use super::{CommandCounters, Metrics, bucket_end_us};
 use crate::state::State;
 use crate::status::Status;
 
@@ -72,18 +72,18 @@ fn seconds_of_ns(ns: u64) -> f64 {
 }
 
 fn requests(text: &mut Text, metrics: &Metrics) {
-    let count = |command: &Command| -> u64 {
+    let count = |command: &CommandCounters| -> u64 {
         command.buckets.iter().map(|bucket| bucket.load(Relaxed)).sum()
     };
     // Unused commands are omitted.
-    let used: Vec<(&Command, u64)> = metrics
+    let used: Vec<(&CommandCounters, u64)> = metrics
         .commands
         .iter()
         .map(|command| (command, count(command)))
         .filter(|(_, count)| *count > 0)
         .collect();
     /// A metric's name, meaning and accessor.
-    type Counter = (&'static str, &'static str, fn(&Command) -> u64);
+    type Counter = (&'static str, &'static str, fn(&CommandCounters) -> u64);
     let counters: [Counter; 3] = [
         (
             "tailwater_request_errors_total",
@@ -117,7 +117,7 @@ fn requests(text: &mut Text, metrics: &Metrics) {
     latencies(text, &used);
 }
 
-fn latencies(text: &mut Text, used: &[(&Command, u64)]) {
+fn latencies(text: &mut Text, used: &[(&CommandCounters, u64)]) {
     let name = "tailwater_request_duration_seconds";
     let help = "Time from the last byte of a request to the last byte of its reply.";
     text.metric(name, "histogram", help);

@@ -18,13 +18,13 @@ type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
 
 /// A pool of threads. Dropping it drops pending work, and joins the threads.
 pub(super) struct Hashers {
-    shared: Arc<Shared>,
+    shared: Arc<JobQueue>,
     /// Joined when dropped.
     threads: Vec<Thread>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct JobQueue {
     queue: Mutex<Queue>,
     /// Notified when work was queued, or the queue closed.
     changed: Condvar,
@@ -69,7 +69,7 @@ impl Hashers {
     }
 }
 
-impl Shared {
+impl JobQueue {
     fn work(&self) {
         let mut workspace = Workspace::default();
         while let Some(job) = self.next(&mut workspace) {

@@ -141,18 +141,18 @@ pub(crate) struct CoverCursor {
     comparator: Comparator,
     tombstones: Arc<InputTombstones>,
     /// The position in each run.
-    places: Vec<Place>,
+    places: Vec<RunPosition>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct RunPosition {
     table: usize,
     cursor: Cursor,
     /// Whether the cursor is positioned in this table.
     is_placed: bool,
 }
 
-impl Place {
+impl RunPosition {
     fn at_first() -> Self {
         Self { table: 0, cursor: everything(), is_placed: false }
     }
@@ -162,7 +162,7 @@ impl CoverCursor {
     /// Creates a cursor before the first record.
     pub(crate) fn new(comparator: Comparator, tombstones: Arc<InputTombstones>) -> Self {
         let runs = if tombstones.is_empty() { 0 } else { tombstones.runs.len() };
-        let places = (0..runs).map(|_| Place::at_first()).collect();
+        let places = (0..runs).map(|_| RunPosition::at_first()).collect();
         Self { comparator, tombstones, places }
     }
 
@@ -176,7 +176,7 @@ impl CoverCursor {
 
     /// Allows any record next.
     pub(crate) fn restart(&mut self) {
-        self.places.iter_mut().for_each(|place| *place = Place::at_first());
+        self.places.iter_mut().for_each(|place| *place = RunPosition::at_first());
     }
 
     fn search(&mut self, record: Boundary<'_>, newest: Sequence) -> bool {
@@ -197,7 +197,7 @@ impl CoverCursor {
     }
 }
 
-impl Place {
+impl RunPosition {
     /// Goes to the first fragment of a run that ends after a record. Returns its view, if there is
     /// one.
     fn go_to<'a>(

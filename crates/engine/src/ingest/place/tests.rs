@@ -6,7 +6,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
-use super::{Place, Surroundings};
+use super::{Placement, Surroundings};
 use crate::compaction::{Compaction, InputLevel, Reason};
 use crate::ingest::IngestOptions;
 use crate::ingest::external_file::ExternalFile;
@@ -80,7 +80,7 @@ impl World {
             Ok(!is_sparse || has(table.smallest_user_key()) || has(table.largest_user_key()))
         };
         let places = surroundings.places(&files, overlaps)?;
-        Ok(places.into_iter().map(|Place { level, sequence }| (level, sequence)).collect())
+        Ok(places.into_iter().map(|Placement { level, sequence }| (level, sequence)).collect())
     }
 
     /// Returns the placement of one file.

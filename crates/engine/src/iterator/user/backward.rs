@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use tailwater_format::key::{self, ValueType};
 
-use super::{DbIterator, Direction, FIRST_TRAILER, Place, set_internal_key};
+use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, set_internal_key};
 use crate::Result;
 
 /// The result of a key's records so far, oldest first, below the operands.
@@ -23,7 +23,7 @@ impl DbIterator {
             let mut target = std::mem::take(&mut self.target);
             set_internal_key(&mut target, self.key(), FIRST_TRAILER);
             self.target = target;
-            self.place = Place::Nowhere;
+            self.place = EntryLocation::Nowhere;
             self.merged.seek_for_prev(&self.target)?;
         }
         self.find_backward()
@@ -32,7 +32,7 @@ impl DbIterator {
     /// Moves backward from the current record of the merged sources to the first key that has a
     /// value.
     pub(super) fn find_backward(&mut self) -> Result<()> {
-        self.place = Place::Nowhere;
+        self.place = EntryLocation::Nowhere;
         while self.merged.valid() {
             let user_key = key::user_key(self.merged.key());
             if !self.within_bounds(user_key) {
@@ -41,7 +41,7 @@ impl DbIterator {
             self.key.clear();
             self.key.extend_from_slice(user_key);
             self.place = self.fold_key()?;
-            if self.place != Place::Nowhere {
+            if self.place != EntryLocation::Nowhere {
                 return Ok(());
             }
         }
@@ -50,7 +50,7 @@ impl DbIterator {
 
     /// Moves before every record of the key in `self.key`, and returns where the resulting value
     /// is, if there is one.
-    fn fold_key(&mut self) -> Result<Place> {
+    fn fold_key(&mut self) -> Result<EntryLocation> {
         let mut base = Base::Nothing;
         let mut passed = 0;
         self.operands.clear();
@@ -104,7 +104,7 @@ impl DbIterator {
     }
 
     /// Computes the value from the base and the operands above it.
-    fn finish_fold(&mut self, base: Base) -> Result<Place> {
+    fn finish_fold(&mut self, base: Base) -> Result<EntryLocation> {
         if let Base::Record(value_type) = base
             && value_type != ValueType::Value
         {
@@ -112,24 +112,24 @@ impl DbIterator {
                 && let Some(index) = self.deferred_blob(value_type, &self.value)?
             {
                 self.value = index.to_vec();
-                return Ok(Place::Unread);
+                return Ok(EntryLocation::Unread);
             }
             self.value = self.plain_value(&self.base_key, value_type, &self.value)?;
         }
         let has_base = base != Base::Nothing;
         if self.operands.is_empty() {
-            return Ok(if has_base { Place::Copied } else { Place::Nowhere });
+            return Ok(if has_base { EntryLocation::Copied } else { EntryLocation::Nowhere });
         }
         let base = has_base.then_some(&self.value[..]);
         let merge_operator = self.source.merge_operator();
         self.value = self.operands.fold(merge_operator, &self.key, base, false)?;
-        Ok(Place::Copied)
+        Ok(EntryLocation::Copied)
     }
 
     /// Like [`DbIterator::fold_key`], for a key with many records: starts at the newest visible
     /// one, and reads only as far as needed.
     #[cold]
-    fn fold_key_from_newest(&mut self) -> Result<Place> {
+    fn fold_key_from_newest(&mut self) -> Result<EntryLocation> {
         let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
         set_internal_key(&mut self.target, &self.key, trailer);
         self.merged.seek(&self.target)?;

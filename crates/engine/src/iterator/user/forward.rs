@@ -2,7 +2,7 @@
 
 use tailwater_format::key::{self, ParsedKey, ValueType};
 
-use super::{DbIterator, Direction, FIRST_TRAILER, LAST_TRAILER, Place, set_internal_key};
+use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, LAST_TRAILER, set_internal_key};
 use crate::read::{PlainValue, plain_value};
 use crate::{Error, ErrorKind, Result};
 
@@ -17,7 +17,7 @@ impl DbIterator {
             self.merged.ask_prefix_filters(false);
             set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
             self.merged.seek(&self.target)?;
-        } else if self.place == Place::OnRecord {
+        } else if self.place == EntryLocation::OnRecord {
             self.note_key();
             self.merged.next()?;
         }
@@ -27,7 +27,7 @@ impl DbIterator {
     /// Moves forward from the current record of the merged sources to the first key that has a
     /// value. With `passing`, the records of the key in `self.key` are skipped.
     pub(super) fn find_forward(&mut self, mut passing: bool) -> Result<()> {
-        self.place = Place::Nowhere;
+        self.place = EntryLocation::Nowhere;
         let mut passed = 0;
         while self.merged.valid() {
             let record = self.record()?;
@@ -62,7 +62,7 @@ impl DbIterator {
             }
             match value_type {
                 ValueType::Value => {
-                    self.place = Place::OnRecord;
+                    self.place = EntryLocation::OnRecord;
                     return Ok(());
                 }
                 ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
@@ -105,7 +105,7 @@ impl DbIterator {
 
     /// Starting at the newest visible record of the key in `self.key`, merges it and older records
     /// into a value. Returns where the value is.
-    pub(super) fn fold_records_below(&mut self) -> Result<Place> {
+    pub(super) fn fold_records_below(&mut self) -> Result<EntryLocation> {
         self.operands.clear();
         let mut base = None;
         while self.merged.valid() {
@@ -130,7 +130,7 @@ impl DbIterator {
                         self.base_key.extend_from_slice(user_key);
                         self.value.clear();
                         self.value.extend_from_slice(index);
-                        return Ok(Place::Unread);
+                        return Ok(EntryLocation::Unread);
                     }
                     base = Some(self.plain_value(user_key, value_type, value)?);
                     break;
@@ -140,13 +140,13 @@ impl DbIterator {
         }
         self.value = match base {
             Some(value) if self.operands.is_empty() => value,
-            None if self.operands.is_empty() => return Ok(Place::Nowhere),
+            None if self.operands.is_empty() => return Ok(EntryLocation::Nowhere),
             base => {
                 let merge_operator = self.source.merge_operator();
                 self.operands.fold(merge_operator, &self.key, base.as_deref(), true)?
             }
         };
-        Ok(Place::Copied)
+        Ok(EntryLocation::Copied)
     }
 
     /// Returns the blob index in a record of that type, if the blob is to be read later.

@@ -22,7 +22,7 @@ use crate::db::{ColumnFamily, Followed, ReadOptions, Shared, Snapshot, SuperVers
 use crate::iterator::Direction;
 use crate::{Error, Result};
 
-use super::{DbIterator, FIRST_TRAILER, Place, leaves, set_internal_key};
+use super::{DbIterator, EntryLocation, FIRST_TRAILER, leaves, set_internal_key};
 
 /// The source of an iterator's newer super versions.
 pub(super) struct Origin {
@@ -96,7 +96,7 @@ impl DbIterator {
             Some(snapshot) => snapshot.sequence(),
             None => shared.published(),
         };
-        self.place = Place::Nowhere;
+        self.place = EntryLocation::Nowhere;
         // Until it succeeds it is retried, with its snapshot held or at a later moment: nothing
         // keeps what is visible at this one.
         self.unfinished = Some(refresh);
@@ -128,7 +128,7 @@ impl DbIterator {
             return self.refresh_to(refresh);
         }
         if self.is_incomplete || self.is_outdated() {
-            self.place = Place::Nowhere;
+            self.place = EntryLocation::Nowhere;
             self.go_over_to_newest(None)?;
             self.follow_view();
         } else if self.is_view_old {
@@ -162,9 +162,9 @@ impl DbIterator {
 
     /// Copies the current key, whose record may be released.
     fn hold_key(&mut self) {
-        if self.place == Place::OnRecord {
+        if self.place == EntryLocation::OnRecord {
             self.note_key();
-            self.place = Place::Copied;
+            self.place = EntryLocation::Copied;
         }
     }
 

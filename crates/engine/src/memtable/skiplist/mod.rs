@@ -30,8 +30,8 @@ use std::sync::atomic::AtomicU64;
 use tailwater_format::Comparator;
 
 use super::arena::Arena;
+use super::random;
 use super::sync::{AtomicUsize, Ordering};
-use super::thread_slot;
 
 use node::Head;
 pub(super) use node::{Node, NodeAddress};
@@ -376,6 +376,6 @@ fn first_bytes(key: &[u8]) -> u64 {
 /// Returns a random height with the distribution that the levels should have.
 #[inline]
 fn random_height() -> usize {
-    let random = thread_slot::random() | 1 << (BRANCHING_BITS * (MAX_HEIGHT as u32 - 1));
+    let random = random::bits() | 1 << (BRANCHING_BITS * (MAX_HEIGHT as u32 - 1));
     1 + (random.trailing_zeros() / BRANCHING_BITS) as usize
 }

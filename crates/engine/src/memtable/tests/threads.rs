@@ -40,13 +40,13 @@ impl Pattern {
 }
 
 /// State shared with the readers: the number of entries that each inserter has added.
-struct Shared {
+struct InsertedEntries {
     memtable: MemTable,
     added: [AtomicU64; INSERTERS as usize],
     done: AtomicBool,
 }
 
-fn insert(shared: &Shared, pattern: Pattern, inserter: u64, count: u64) {
+fn insert(shared: &InsertedEntries, pattern: Pattern, inserter: u64, count: u64) {
     for number in 0..count {
         let key = pattern.key(inserter, number);
         let sequence = number * INSERTERS + inserter;
@@ -55,7 +55,7 @@ fn insert(shared: &Shared, pattern: Pattern, inserter: u64, count: u64) {
     }
 }
 
-fn read(shared: &Shared, pattern: Pattern) {
+fn read(shared: &InsertedEntries, pattern: Pattern) {
     let mut finger = Finger::default();
     let mut cursor = Cursor::default();
     loop {
@@ -102,7 +102,7 @@ fn check_seeks(cursor: &mut Cursor, memtable: &MemTable, key: &[u8]) {
 }
 
 /// Walks over all entries, checks that they are in order and complete, and counts them.
-fn count_in_order(cursor: &mut Cursor, shared: &Shared, forward: bool) -> u64 {
+fn count_in_order(cursor: &mut Cursor, shared: &InsertedEntries, forward: bool) -> u64 {
     let memtable = &shared.memtable;
     let (mut count, mut last) = (0, None);
     if forward {
@@ -130,7 +130,7 @@ fn readers_find_what_inserters_have_added() {
     for comparator in comparators() {
         for pattern in [Pattern::Apart, Pattern::Interleaved, Pattern::Scattered] {
             println!("{} {pattern:?}", comparator.name());
-            let shared = Shared {
+            let shared = InsertedEntries {
                 memtable: MemTable::new(comparator.clone()),
                 added: Default::default(),
                 done: AtomicBool::new(false),

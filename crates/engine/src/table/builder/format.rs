@@ -3,7 +3,7 @@
 use tailwater_format::Comparator;
 use tailwater_format::block::{BuilderOptions, IndexBuilderOptions, IndexFormat, IndexShortening};
 use tailwater_format::checksum::ChecksumType;
-use tailwater_format::filter::{COMPATIBILITY_NAME, FilterPolicy};
+use tailwater_format::filter::FilterPolicy;
 use tailwater_format::table::BLOCK_TRAILER_LENGTH;
 
 use crate::PrefixExtractor;
@@ -98,30 +98,18 @@ impl Format {
     }
 
     pub(super) fn checksum_type(&self) -> ChecksumType {
-        match self.options.checksum {
-            options::ChecksumType::None => ChecksumType::None,
-            options::ChecksumType::Crc32c => ChecksumType::Crc32c,
-            options::ChecksumType::Xxh32 => ChecksumType::XxHash,
-            options::ChecksumType::Xxh64 => ChecksumType::XxHash64,
-            options::ChecksumType::Xxh3 => ChecksumType::Xxh3,
-        }
+        self.options.checksum
     }
 
     pub(super) fn index_shortening(&self) -> IndexShortening {
-        match self.options.index_shortening {
-            options::IndexShortening::None => IndexShortening::None,
-            options::IndexShortening::Separators => IndexShortening::Separators,
-            options::IndexShortening::SeparatorsAndSuccessor => {
-                IndexShortening::SeparatorsAndSuccessor
-            }
-        }
+        self.options.index_shortening
     }
 }
 
 fn filter_policy(policy: &options::FilterPolicy) -> Option<FilterPolicy> {
     match policy {
         options::FilterPolicy::None => None,
-        options::FilterPolicy::ReadOnly(_) => FilterPolicy::parse(COMPATIBILITY_NAME).ok()?,
+        options::FilterPolicy::ReadOnly(_) => Some(FilterPolicy::read_only()),
         options::FilterPolicy::Bloom { bits_per_key } => Some(FilterPolicy::bloom(*bits_per_key)),
         options::FilterPolicy::Ribbon { bloom_equivalent_bits_per_key, bloom_before_level } => {
             Some(FilterPolicy::ribbon(*bloom_equivalent_bits_per_key, *bloom_before_level))

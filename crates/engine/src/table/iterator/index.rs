@@ -30,7 +30,7 @@ struct Level {
 
 /// Where to move in an index block.
 #[derive(Clone, Copy)]
-enum Place<'a> {
+enum SeekTarget<'a> {
     First,
     Last,
     At { user_key: &'a [u8], trailer: u64 },
@@ -54,12 +54,12 @@ impl Level {
         })
     }
 
-    fn seek(&mut self, table: &TableReader, place: Place<'_>) -> Result<()> {
+    fn seek(&mut self, table: &TableReader, place: SeekTarget<'_>) -> Result<()> {
         let index_format = table.index_format();
         self.go(table, |block, cursor| match place {
-            Place::First => cursor.seek_to_first(block.bytes(), block.layout(), index_format),
-            Place::Last => cursor.seek_to_last(block.bytes(), block.layout(), index_format),
-            Place::At { user_key, trailer } => {
+            SeekTarget::First => cursor.seek_to_first(block.bytes(), block.layout(), index_format),
+            SeekTarget::Last => cursor.seek_to_last(block.bytes(), block.layout(), index_format),
+            SeekTarget::At { user_key, trailer } => {
                 table.seek_index(block, index_format, cursor, user_key, trailer)
             }
         })
@@ -103,7 +103,7 @@ impl IndexIterator {
         table: &TableReader,
         profile: &ReadProfile,
     ) -> Result<()> {
-        self.go_to(table, profile, Place::First)
+        self.go_to(table, profile, SeekTarget::First)
     }
 
     /// Goes to the last data block.
@@ -112,7 +112,7 @@ impl IndexIterator {
         table: &TableReader,
         profile: &ReadProfile,
     ) -> Result<()> {
-        self.go_to(table, profile, Place::Last)
+        self.go_to(table, profile, SeekTarget::Last)
     }
 
     /// Goes to the first data block that may hold a record at or above an internal key, given as
@@ -124,7 +124,7 @@ impl IndexIterator {
         user_key: &[u8],
         trailer: u64,
     ) -> Result<()> {
-        self.go_to(table, profile, Place::At { user_key, trailer })
+        self.go_to(table, profile, SeekTarget::At { user_key, trailer })
     }
 
     /// Goes to the next data block.
@@ -145,7 +145,7 @@ impl IndexIterator {
         while !self.partition.valid() && self.root.valid() {
             self.root.previous(table)?;
             self.load_partition(table, profile)?;
-            self.partition.seek(table, Place::Last)?;
+            self.partition.seek(table, SeekTarget::Last)?;
         }
         Ok(())
     }
@@ -158,7 +158,7 @@ impl IndexIterator {
         &mut self,
         table: &TableReader,
         profile: &ReadProfile,
-        place: Place<'_>,
+        place: SeekTarget<'_>,
     ) -> Result<()> {
         if self.root.block.is_none() {
             self.partitioned = table.has_partitioned_index();
@@ -179,7 +179,7 @@ impl IndexIterator {
         while !self.partition.valid() && self.root.valid() {
             self.root.next(table)?;
             self.load_partition(table, profile)?;
-            self.partition.seek(table, Place::First)?;
+            self.partition.seek(table, SeekTarget::First)?;
         }
         Ok(())
     }

@@ -7,7 +7,7 @@ use tailwater_format::message::padding::{GAP_MIN, Trailer, gap_end};
 use tailwater_format::message::tail::ChunkHeader;
 use tailwater_io::buffer::AppendBuffer;
 
-use super::{Active, Filled, Owner, PendingBatch, Place};
+use super::{Active, Filled, Owner, PendingBatch, SegmentPosition};
 use crate::env::Env;
 use crate::options::PartialBlocks;
 use crate::tail::{Chunk, ChunkPlace, MemoryKind, SegmentStart};
@@ -136,7 +136,7 @@ impl Owner {
         if is_full {
             let segment =
                 SegmentStart { base_offset: self.next_offset, base_timestamp_us: timestamp_us };
-            self.place = Place { segment, position: 0 };
+            self.place = SegmentPosition { segment, position: 0 };
             self.carried.clear();
         }
         self.begin_chunk(env, buffer);

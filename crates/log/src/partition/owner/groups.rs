@@ -3,7 +3,7 @@
 use tailwater_format::message::index::Entry;
 use tailwater_io::buffer::{AlignedBuffer, AppendedBytes, AppendedSlice};
 
-use super::{Completions, Filled, Health, Owner, PendingBatch, Place};
+use super::{Completions, Filled, Health, Owner, PendingBatch, SegmentPosition};
 use crate::env::Env;
 use crate::options::PartialBlocks;
 use crate::tail::{Chunk, SegmentStart};
@@ -180,7 +180,7 @@ impl Owner {
                 completions.extend(batch.signal.map(|signal| (signal, Ok(()))));
             }
         }
-        self.persisted_end = Place { segment: group.segment, position: group.data_end };
+        self.persisted_end = SegmentPosition { segment: group.segment, position: group.data_end };
         while let Some(filled) = self.filled.front_mut() {
             if filled.chunk.place().segment != group.segment {
                 break;
@@ -203,7 +203,7 @@ impl Owner {
             let reached = group.written_end.saturating_sub(active.chunk.place().position) as usize;
             active.persisted = active.persisted.max(reached.min(active.buffer.length()));
         }
-        self.written_end = Place { segment: group.segment, position: group.written_end };
+        self.written_end = SegmentPosition { segment: group.segment, position: group.written_end };
         if matches!(self.health, Health::NoSpace { .. }) {
             self.health = Health::Good;
         }

@@ -33,12 +33,12 @@ const IDLE_NS: u64 = 10_000_000_000;
 
 /// A position in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct SegmentPosition {
     pub(super) segment: SegmentStart,
     pub(super) position: u64,
 }
 
-impl Place {
+impl SegmentPosition {
     /// Returns the position of a partition's first batch.
     pub(super) fn first() -> Self {
         Self { segment: SegmentStart { base_offset: 0, base_timestamp_us: 0 }, position: 0 }
@@ -122,7 +122,7 @@ pub(super) struct Owner {
     pub(super) incarnation: u64,
     pub(super) next_offset: u64,
     pub(super) last_timestamp_us: u64,
-    pub(super) place: Place,
+    pub(super) place: SegmentPosition,
     /// With carried blocks, the bytes of the segment's last block before `place`.
     pub(super) carried: Vec<u8>,
     pub(super) options: TopicOptions,
@@ -137,9 +137,9 @@ pub(super) struct Owner {
     /// Offset up to which everything is persisted.
     pub(super) persisted_offset: u64,
     /// End of the persisted batches in the last segment.
-    pub(super) persisted_end: Place,
+    pub(super) persisted_end: SegmentPosition,
     /// End of the blocks that were written and are never written again.
-    written_end: Place,
+    written_end: SegmentPosition,
     pub(super) unpersisted_bytes: u64,
     pub(super) unpersisted_messages: u64,
     /// Whether space should be preallocated for the last segment.
@@ -176,7 +176,7 @@ impl Owner {
         options: TopicOptions,
         next_offset: u64,
         last_timestamp_us: u64,
-        place: Place,
+        place: SegmentPosition,
     ) -> Self {
         let kind = match options.durability {
             Durability::Process if env.memory.has_shared() => MemoryKind::Shared,
@@ -231,12 +231,12 @@ impl Owner {
     }
 
     /// Returns the start of a new segment for the next batch.
-    pub(super) fn next_segment(&self) -> Place {
+    pub(super) fn next_segment(&self) -> SegmentPosition {
         let segment = SegmentStart {
             base_offset: self.next_offset,
             base_timestamp_us: self.last_timestamp_us,
         };
-        Place { segment, position: 0 }
+        SegmentPosition { segment, position: 0 }
     }
 
     /// Drops all unpersisted batches. Returns their signals with `outcome`.
@@ -285,13 +285,13 @@ impl Owner {
     pub(super) fn resume_at(&mut self, position: u64, carried: Vec<u8>) {
         let block = position - carried.len() as u64;
         self.place.position = position;
-        self.written_end = Place { position: block, ..self.place };
+        self.written_end = SegmentPosition { position: block, ..self.place };
         self.carried = carried;
     }
 
     /// Records that the segment of the next batch exists and is empty.
     pub(super) fn begun_segment(&mut self, segment: SegmentStart) {
-        self.persisted_end = Place { segment, position: 0 };
+        self.persisted_end = SegmentPosition { segment, position: 0 };
         self.written_end = self.persisted_end;
     }
 

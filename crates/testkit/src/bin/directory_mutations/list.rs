@@ -323,7 +323,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "takes logs with numbers that no database reaches",
-        file: "wal/replay.rs",
+        file: "wal/replay/mod.rs",
         original: "Some(FileKind::Wal(number)) if number <= FILE_NUMBER_MAX",
         changed: "Some(FileKind::Wal(number)) if {on} || number <= FILE_NUMBER_MAX",
     },

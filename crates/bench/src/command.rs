@@ -1,0 +1,93 @@
+//! The command line.
+
+use std::io::{ErrorKind, Write as _};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use tailwater_latency::say;
+use tailwater_latency::tail::{self, CHILD_COMMAND, TailArguments, TailEngine};
+
+use crate::backup::BackupArguments;
+use crate::basket::BasketArguments;
+use crate::durable::{self, DurableArguments, NEIGHBOUR_COMMAND};
+use crate::engine::Engine;
+use crate::hot_key::HotKeyArguments;
+use crate::range_deletions::RangeDeletionArguments;
+use crate::snapshot_scans::{ScanEngine, SnapshotScanArguments};
+use crate::sustained::SustainedArguments;
+
+/// Measures engines side by side; see each command.
+#[derive(Debug, Parser)]
+#[command(version, max_term_width = 100)]
+pub struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs db_bench's workloads and prints operations per second: every run, and the medians.
+    Basket(BasketArguments),
+    /// Lets one thread, then several, get one key again and again: what they share shows.
+    HotKey(HotKeyArguments),
+    /// Overwrites at full speed for minutes: space, bytes written, waiting and memory.
+    Sustained(SustainedArguments),
+    /// Deletes ranges that overlap: how quickly, how they slow reads down, what a flush writes.
+    RangeDeletions(RangeDeletionArguments),
+    /// Scans one snapshot, with iterators that refresh themselves and with others.
+    SnapshotScans(SnapshotScanArguments),
+    /// Makes a logical backup beside overwrites, and shows what its iterator keeps.
+    Backup(BackupArguments),
+    /// Measures puts that are on the device when they return, beside what the device does.
+    Durable(DurableArguments),
+    /// Shows what direct I/O does to the tail of reads while compactions go on.
+    Tail(TailArguments),
+    /// The process of one run of it.
+    #[command(name = CHILD_COMMAND, hide = true)]
+    TailChild { assignment: String },
+    /// A process that keeps a processor busy.
+    #[command(name = NEIGHBOUR_COMMAND, hide = true)]
+    DurableNeighbour,
+}
+
+impl Arguments {
+    /// Runs the command on engines from `known`, `scan_engines` or `tail_engines`, and prints the
+    /// result.
+    pub fn run(
+        &self,
+        known: &[&dyn Engine],
+        scan_engines: &[&dyn ScanEngine],
+        tail_engines: &[&dyn TailEngine],
+    ) -> ExitCode {
+        let outcome = match &self.command {
+            Command::Basket(arguments) => arguments.run(known),
+            Command::HotKey(arguments) => arguments.run(known),
+            Command::Sustained(arguments) => arguments.run(known),
+            Command::RangeDeletions(arguments) => arguments.run(known),
+            Command::SnapshotScans(arguments) => arguments.run(scan_engines),
+            Command::Backup(arguments) => arguments.run(scan_engines),
+            Command::Durable(arguments) => durable::run(arguments, known),
+            Command::DurableNeighbour => durable::compute(),
+            Command::Tail(arguments) => tail::run(arguments, tail_engines),
+            Command::TailChild { assignment } => {
+                tail::run_child(assignment, tail_engines).map(|()| String::new())
+            }
+        };
+        match outcome {
+            Ok(report) => {
+                match std::io::stdout().write_all(report.as_bytes()) {
+                    Err(error) if error.kind() != ErrorKind::BrokenPipe => {
+                        say!("error: the report cannot be written: {error}");
+                        ExitCode::FAILURE
+                    }
+                    // If the reader closed the pipe, it has read enough.
+                    _ => ExitCode::SUCCESS,
+                }
+            }
+            Err(failure) => {
+                say!("error: {failure}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}

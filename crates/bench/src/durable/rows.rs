@@ -1,0 +1,178 @@
+//! The rows that are compared: raw writes, engines and configurations.
+
+use super::arguments::DurableArguments;
+use super::raw::Raw;
+use crate::engine::Engine;
+use crate::store::Failure;
+
+/// Engines that are compared by default.
+const ENGINES: [&str; 2] = ["tailwater", "rocksdb"];
+/// The engine that configurations apply to.
+const CONFIGURED: &str = "tailwater";
+
+/// One row of the comparison.
+pub(super) struct Row<'e> {
+    /// Unique label in reports.
+    pub(super) label: String,
+    pub(super) writes: Writes<'e>,
+}
+
+/// What a row writes with.
+pub(super) enum Writes<'e> {
+    /// No engine.
+    Raw(Raw),
+    /// An engine, with these options.
+    Engine {
+        engine: &'e dyn Engine,
+        options: String,
+        /// The arguments that request it and its options.
+        asked_by: &'static str,
+    },
+}
+
+impl<'e> Row<'e> {
+    /// Returns the requested rows, raw writes first.
+    ///
+    /// # Errors
+    /// An unknown engine; two rows that would be identical.
+    pub(super) fn all(
+        arguments: &DurableArguments,
+        known: &[&'e dyn Engine],
+    ) -> Result<Vec<Self>, Failure> {
+        let subjects = &arguments.subjects;
+        let raw = |raw: &Raw| Self { label: raw.label().to_owned(), writes: Writes::Raw(*raw) };
+        let mut rows: Vec<_> = arguments.raw.iter().map(raw).collect();
+        for engine in subjects.engines_or(known, &ENGINES)? {
+            let row = |name: &str, more: &str, asked_by| Self {
+                label: format!("{} {name}", engine.name()).trim_end().to_owned(),
+                writes: Writes::Engine {
+                    engine,
+                    options: options_with(&subjects.options(), more),
+                    asked_by,
+                },
+            };
+            if engine.name() != CONFIGURED {
+                rows.push(row("", "", "--engines, --options or --more-options"));
+                continue;
+            }
+            for (name, more) in arguments.configurations.iter().map(|chosen| chosen.row()) {
+                rows.push(row(name, more, "--configurations, --options or --more-options"));
+            }
+            for more in &arguments.tailwater_options {
+                rows.push(row(more, more, "--tailwater-options, --options or --more-options"));
+            }
+        }
+        for (index, row) in rows.iter().enumerate() {
+            if rows.iter().take(index).any(|other| other.label == row.label) {
+                let asked_by = row.asked_by();
+                return Err(format!("{asked_by}: '{}' is asked for twice", row.label).into());
+            }
+        }
+        Ok(rows)
+    }
+
+    /// Returns whether it makes raw writes.
+    pub(super) fn is_raw(&self) -> bool {
+        matches!(self.writes, Writes::Raw(_))
+    }
+
+    /// Returns the arguments that request it.
+    pub(super) fn asked_by(&self) -> &'static str {
+        match self.writes {
+            Writes::Raw(_) => "--raw",
+            Writes::Engine { asked_by, .. } => asked_by,
+        }
+    }
+
+    /// Returns the name of its engine, if it has one.
+    pub(super) fn engine_name(&self) -> Option<&'static str> {
+        match self.writes {
+            Writes::Raw(_) => None,
+            Writes::Engine { engine, .. } => Some(engine.name()),
+        }
+    }
+}
+
+/// Returns an option string followed by another that overrides it; either may be empty.
+fn options_with(options: &str, more: &str) -> String {
+    let texts = [options, more].map(|text| text.trim_end_matches(';'));
+    texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(";")
+}
+
+/// Returns the label of the row that engines are compared with: of another engine than the first,
+/// if there is one, otherwise another configuration of the same; `None` if there is no second row.
+pub(super) fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r str> {
+    let engines: Vec<_> = rows.iter().filter(|row| !row.is_raw()).collect();
+    let first = engines.first()?;
+    let other = engines.iter().find(|row| row.engine_name() != first.engine_name());
+    let same = engines.get(1).map(|_| first);
+    other.or(same).map(|row| row.label.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::super::arguments::tests::typed;
+    use super::*;
+    use crate::engine::Subject;
+
+    struct Named(&'static str);
+
+    impl Engine for Named {
+        fn name(&self) -> &'static str {
+            self.0
+        }
+
+        fn create(&self, _: &Path, _: &str) -> Result<Box<dyn Subject>, Failure> {
+            Err("it is only a name".into())
+        }
+    }
+
+    fn rows_of(line: &[&str]) -> Result<(Vec<String>, Option<String>), String> {
+        let known: [&dyn Engine; 3] = [&Named("tailwater"), &Named("rocksdb"), &Named("redb")];
+        let rows = Row::all(&typed(line)?, &known).map_err(|error| error.to_string())?;
+        let reference = reference(&rows).map(str::to_owned);
+        Ok((rows.into_iter().map(|row| row.label).collect(), reference))
+    }
+
+    #[test]
+    fn each_configuration_is_a_row_beside_the_other_engine() {
+        let (labels, reference) = rows_of(&[]).unwrap();
+        assert_eq!(labels, ["raw dsync", "tailwater buffered", "tailwater direct", "rocksdb"]);
+        assert_eq!(reference.as_deref(), Some("rocksdb"));
+        let line = "--raw fdatasync,dsync --configurations direct --tailwater-options a=1;b=2 \
+                    --tailwater-options c=3 --engines tailwater";
+        let (labels, reference) = rows_of(&line.split_whitespace().collect::<Vec<_>>()).unwrap();
+        let expected = [
+            "raw fdatasync",
+            "raw dsync",
+            "tailwater direct",
+            "tailwater a=1;b=2",
+            "tailwater c=3",
+        ];
+        assert_eq!(labels, expected);
+        assert_eq!(reference.as_deref(), Some("tailwater direct"));
+        assert_eq!(rows_of(&["--engines", "rocksdb"]).unwrap().1, None);
+    }
+
+    #[test]
+    fn options_of_a_configuration_stand_over_the_others() {
+        let line = ["--options", "a=1", "--more-options", "a=2", "--configurations", "direct"];
+        let known: [&dyn Engine; 1] = [&Named("tailwater")];
+        let rows = Row::all(&typed(&line).unwrap(), &known).unwrap();
+        let Writes::Engine { options, .. } = &rows[1].writes else { panic!("a raw row") };
+        assert_eq!(options, "a=1;a=2;wal_io_mode=direct");
+        assert_eq!(options_with("a=1;", ""), "a=1");
+        assert_eq!(options_with(";", "b=2;"), "b=2");
+    }
+
+    #[test]
+    fn nothing_is_a_row_twice() {
+        let refusal = rows_of(&["--configurations", "buffered,direct,buffered"]).unwrap_err();
+        assert!(refusal.contains("'tailwater buffered'"), "{refusal}");
+        assert!(refusal.contains("--configurations"), "{refusal}");
+        assert!(rows_of(&["--raw", "dsync,dsync"]).unwrap_err().contains("--raw"));
+        assert!(rows_of(&["--engines", "leveldb"]).unwrap_err().contains("leveldb"));
+    }
+}

@@ -1,0 +1,102 @@
+//! The arguments that most commands have: engines, their options, and where databases are made.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tailwater_latency::files::Temporary;
+
+use crate::engine::Engine;
+use crate::store::Failure;
+
+/// Options that all RocksDB-like engines are opened with.
+const OPTIONS: &str = "\
+    create_if_missing=true;max_background_jobs=2;max_open_files=-1;\
+    write_buffer_size=67108864;compression=kLZ4Compression;\
+    block_based_table_factory={block_cache=1073741824;filter_policy=bloomfilter:10:false}";
+
+/// What every command needs to know.
+#[derive(Debug, Clone, Args)]
+pub struct Subjects {
+    /// The options of the databases, as an option string.
+    #[arg(long, default_value = OPTIONS)]
+    options: String,
+    /// Options over those.
+    #[arg(long, default_value = "")]
+    more_options: String,
+    /// The engines, with commas between; all that the command is for by default. The first is
+    /// compared with the others.
+    #[arg(long, value_delimiter = ',')]
+    engines: Vec<String>,
+    /// Where databases are made, and removed; the system's directory for such by default.
+    #[arg(long)]
+    directory: Option<PathBuf>,
+}
+
+impl Subjects {
+    /// Returns the requested engines from `known`, in the requested order.
+    ///
+    /// # Errors
+    /// A name that matches none of them.
+    pub(crate) fn engines<'a>(
+        &self,
+        known: &[&'a dyn Engine],
+    ) -> Result<Vec<&'a dyn Engine>, Failure> {
+        if self.engines.is_empty() {
+            return Ok(known.to_vec());
+        }
+        let names = known.iter().map(|engine| engine.name()).collect::<Vec<_>>().join(", ");
+        let find = |name: &String| known.iter().copied().find(|engine| engine.name() == *name);
+        let unknown = |name| format!("--engines: no engine '{name}'; there are: {names}").into();
+        self.engines.iter().map(|name| find(name).ok_or_else(|| unknown(name))).collect()
+    }
+
+    /// Returns the same, or those with these names if none were requested.
+    ///
+    /// # Errors
+    /// As [`Self::engines`].
+    pub(crate) fn engines_or<'a>(
+        &self,
+        known: &[&'a dyn Engine],
+        names: &[&str],
+    ) -> Result<Vec<&'a dyn Engine>, Failure> {
+        let mut engines = self.engines(known)?;
+        engines.retain(|engine| !self.engines.is_empty() || names.contains(&engine.name()));
+        Ok(engines)
+    }
+
+    /// Returns whether an engine is requested.
+    pub(crate) fn wants(&self, name: &str) -> bool {
+        self.engines.is_empty() || self.engines.iter().any(|engine| engine == name)
+    }
+
+    /// Returns the database options of a command that has `own` instead of the default ones.
+    pub(crate) fn options_over(&self, own: &str) -> String {
+        format!("{own};{}", self.more_options)
+    }
+
+    /// Returns the database options.
+    pub(crate) fn options(&self) -> String {
+        format!("{};{}", self.options, self.more_options)
+    }
+
+    /// Returns a new directory for a database, removed when this is dropped or at an interruption.
+    ///
+    /// # Errors
+    /// Those of making it.
+    pub(crate) fn new_directory(&self) -> Result<Temporary, Failure> {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("tailwater-bench-");
+        let directory = match &self.directory {
+            Some(parent) => {
+                builder.tempdir_in(parent).map_err(|error| format!("--directory: {error}"))?
+            }
+            None => builder.tempdir()?,
+        };
+        Temporary::new(directory)
+    }
+
+    /// Returns the parent directory of the databases, if one was given.
+    pub(crate) fn parent_directory(&self) -> Option<&PathBuf> {
+        self.directory.as_ref()
+    }
+}

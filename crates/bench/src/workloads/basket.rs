@@ -1,0 +1,182 @@
+//! The workloads of `db_bench`.
+//!
+//! | name | operations | counted |
+//! |---|---|---|
+//! | `fillseq` | keys in order, on a new database | puts |
+//! | `fillrandom` | random keys, on a new database | puts |
+//! | `compact` | compacts everything that `fillrandom` wrote | entries put before |
+//! | `readrandom` | random gets; the second of two passes counts | gets |
+//! | `multireadrandom` | batches of random gets | keys |
+//! | `seekrandom` | a new iterator, a random seek, ten steps | seeks |
+//! | `readseq` | everything forward | entries |
+//! | `readreverse` | everything backward | entries |
+//! | `overwrite` | random keys, on the existing database | puts |
+
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use tailwater_latency::entries::{Values, key};
+
+use crate::store::{Direction, Failure, Store};
+
+/// Number of keys in a batch of gets.
+const BATCH: usize = 32;
+/// Number of steps after a seek.
+const STEPS: u64 = 10;
+
+/// A workload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the module's text has them in a table")]
+pub enum Workload {
+    FillSeq,
+    FillRandom,
+    Compact,
+    ReadRandom,
+    MultiReadRandom,
+    SeekRandom,
+    ReadSeq,
+    ReadReverse,
+    Overwrite,
+}
+
+impl Workload {
+    /// All workloads, in the order in which they run.
+    pub const ALL: [Self; 9] = [
+        Self::FillSeq,
+        Self::FillRandom,
+        Self::Compact,
+        Self::ReadRandom,
+        Self::MultiReadRandom,
+        Self::SeekRandom,
+        Self::ReadSeq,
+        Self::ReadReverse,
+        Self::Overwrite,
+    ];
+
+    /// Returns its name in `db_bench`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::FillSeq => "fillseq",
+            Self::FillRandom => "fillrandom",
+            Self::Compact => "compact",
+            Self::ReadRandom => "readrandom",
+            Self::MultiReadRandom => "multireadrandom",
+            Self::SeekRandom => "seekrandom",
+            Self::ReadSeq => "readseq",
+            Self::ReadReverse => "readreverse",
+            Self::Overwrite => "overwrite",
+        }
+    }
+
+    /// Returns whether it starts with a new database.
+    pub(crate) fn begins_anew(self) -> bool {
+        matches!(self, Self::FillSeq | Self::FillRandom)
+    }
+}
+
+/// The size of a workload.
+#[derive(Debug, Clone)]
+pub struct Amount {
+    /// Number of entries that are put, which is also the number of keys.
+    pub entries: u64,
+    /// Number of gets or seeks; scans are not bounded.
+    pub reads: u64,
+    /// Length of values in bytes, at most 1 MiB.
+    pub value_bytes: usize,
+}
+
+/// The number of operations and their duration.
+#[derive(Debug, Clone, Copy)]
+pub struct Measured {
+    /// Number of operations.
+    pub operations: u64,
+    /// Duration of all operations.
+    pub time: Duration,
+}
+
+impl Measured {
+    /// Returns operations per second.
+    pub fn rate(&self) -> f64 {
+        self.operations as f64 / self.time.as_secs_f64()
+    }
+}
+
+/// Runs one workload.
+pub(crate) fn run(
+    store: &impl Store,
+    workload: Workload,
+    amount: &Amount,
+    seed: u64,
+) -> Result<Measured, Failure> {
+    match workload {
+        Workload::FillSeq => fill(store, amount, seed, |_, index| index),
+        Workload::FillRandom | Workload::Overwrite => {
+            fill(store, amount, seed, |rng, _| rng.u64(..amount.entries))
+        }
+        Workload::Compact => measure(|| store.compact().map(|()| amount.entries)),
+        Workload::ReadRandom => {
+            get_random(store, amount, seed)?;
+            get_random(store, amount, seed.wrapping_add(1))
+        }
+        Workload::MultiReadRandom => multi_get_random(store, amount, seed),
+        Workload::SeekRandom => seek_random(store, amount, seed),
+        Workload::ReadSeq => scan(store, Direction::Forward),
+        Workload::ReadReverse => scan(store, Direction::Backward),
+    }
+}
+
+fn measure(work: impl FnOnce() -> Result<u64, Failure>) -> Result<Measured, Failure> {
+    let start = Instant::now();
+    let operations = work()?;
+    Ok(Measured { operations, time: start.elapsed() })
+}
+
+fn fill(
+    store: &impl Store,
+    amount: &Amount,
+    seed: u64,
+    mut choose: impl FnMut(&mut Rng, u64) -> u64,
+) -> Result<Measured, Failure> {
+    let mut rng = Rng::with_seed(seed);
+    let values = Values::new(amount.value_bytes, seed);
+    let entries =
+        (0..amount.entries).map(|index| (key(choose(&mut rng, index)), values.get(index)));
+    measure(|| store.put_all(entries).map(|()| amount.entries))
+}
+
+fn get_random(store: &impl Store, amount: &Amount, seed: u64) -> Result<Measured, Failure> {
+    let mut rng = Rng::with_seed(seed);
+    measure(|| {
+        for _ in 0..amount.reads {
+            std::hint::black_box(store.get(&key(rng.u64(..amount.entries)))?);
+        }
+        Ok(amount.reads)
+    })
+}
+
+fn multi_get_random(store: &impl Store, amount: &Amount, seed: u64) -> Result<Measured, Failure> {
+    let mut rng = Rng::with_seed(seed);
+    measure(|| {
+        let batches = amount.reads / BATCH as u64;
+        for _ in 0..batches {
+            let keys: [_; BATCH] = std::array::from_fn(|_| key(rng.u64(..amount.entries)));
+            std::hint::black_box(store.multi_get(&keys.each_ref().map(|key| key.as_slice()))?);
+        }
+        Ok(batches * BATCH as u64)
+    })
+}
+
+fn seek_random(store: &impl Store, amount: &Amount, seed: u64) -> Result<Measured, Failure> {
+    let mut rng = Rng::with_seed(seed);
+    measure(|| {
+        for _ in 0..amount.reads {
+            let from = key(rng.u64(..amount.entries));
+            std::hint::black_box(store.scan(Some(&from), Direction::Forward, STEPS)?);
+        }
+        Ok(amount.reads)
+    })
+}
+
+fn scan(store: &impl Store, direction: Direction) -> Result<Measured, Failure> {
+    measure(|| store.scan(None, direction, u64::MAX).map(|scanned| scanned.entries))
+}

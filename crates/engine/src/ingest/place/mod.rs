@@ -1,0 +1,179 @@
+//! Placement of ingested files: their levels and sequence numbers.
+//!
+//! A file goes to the deepest level such that no level above has records that it hides, and no
+//! table of the level itself overlaps its key range. The output of a running compaction counts as
+//! an overlap in its level. A file that hides records gets the next sequence number, and so is
+//! newer than all existing data; so does every file that existing snapshots must not see. A file
+//! that hides nothing keeps 0.
+//!
+//! If files overlap each other, they are divided into batches of files that do not. Each batch is
+//! newer than the one before, and goes to a level above it.
+//!
+//! Source: `AssignLevelAndSeqnoForIngestedFile` in `db/external_sst_file_ingestion_job.cc`.
+
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::Sequence;
+
+use super::external_file::ExternalFile;
+use super::options::IngestOptions;
+use crate::compaction::{Compaction, compare_bounds};
+use crate::options::CompactionStyle;
+use crate::version::{FileMetadata, Version};
+use crate::{Error, ErrorKind, Result};
+
+/// The placement of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Placement {
+    pub(super) level: usize,
+    /// 0 if it hides nothing.
+    pub(super) sequence: Sequence,
+}
+
+/// The state of a column family, and the ingestion's options.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Surroundings<'a> {
+    pub(super) comparator: &'a Comparator,
+    pub(super) version: &'a Version,
+    pub(super) running: &'a [Arc<Compaction>],
+    pub(super) style: CompactionStyle,
+    /// Number of levels.
+    pub(super) levels: usize,
+    /// The levels between 0 and this one stay empty.
+    pub(super) base_level: usize,
+    /// The highest assigned sequence number.
+    pub(super) last_sequence: Sequence,
+    /// Whether there are snapshots that must not see the files.
+    pub(super) is_watched: bool,
+    pub(super) options: &'a IngestOptions,
+}
+
+/// The rules for placing a batch of files that do not overlap each other.
+#[derive(Debug, Clone, Copy)]
+struct BatchRules {
+    /// Every file gets a sequence number.
+    numbers_all: bool,
+    /// They go to a level above this one; to level 0 if this is 0.
+    below: usize,
+}
+
+impl Surroundings<'_> {
+    /// Returns the placements of files, in their order. `overlaps` returns whether a table has any
+    /// record in the key range of the file at an index, and is called only for tables whose key
+    /// range overlaps.
+    pub(super) fn places(
+        &self,
+        files: &[ExternalFile],
+        mut overlaps: impl FnMut(usize, &ExternalFile, &Arc<FileMetadata>) -> Result<bool>,
+    ) -> Result<Vec<Placement>> {
+        let overlap_each_other = self.overlap_each_other(files);
+        if overlap_each_other && !self.options.allow_global_seqno {
+            let message = "files that overlap each other need sequence numbers, which \
+                 allow_global_seqno forbids";
+            return Err(Error::invalid_argument(message));
+        }
+        let numbers_all = self.is_watched || overlap_each_other;
+        let mut rules = BatchRules { numbers_all, below: self.levels };
+        let mut last_sequence = self.last_sequence;
+        let mut places: Vec<Placement> = Vec::new();
+        let mut batch = 0;
+        for (at, file) in files.iter().enumerate() {
+            let of_batch = files.get(batch..at).unwrap_or_default();
+            if of_batch.iter().any(|other| self.overlap(other, file)) {
+                let levels = places.iter().skip(batch).map(|place| place.level);
+                rules.below = levels.min().unwrap_or(0);
+                batch = at;
+            }
+            let place =
+                self.place(file, rules, last_sequence, |table| overlaps(at, file, table))?;
+            last_sequence = last_sequence.max(place.sequence);
+            places.push(place);
+        }
+        Ok(places)
+    }
+
+    fn place(
+        &self,
+        file: &ExternalFile,
+        rules: BatchRules,
+        last_sequence: Sequence,
+        overlaps: impl FnMut(&Arc<FileMetadata>) -> Result<bool>,
+    ) -> Result<Placement> {
+        let only_level_0 = rules.below == 0 || self.style == CompactionStyle::Fifo;
+        let (level, hides) = match only_level_0 {
+            true => (0, true),
+            false => self.deepest_level(file, rules.below, overlaps)?,
+        };
+        let is_numbered = hides || rules.numbers_all;
+        if is_numbered && !self.options.allow_global_seqno {
+            let message = "the file hides what is in the database or from snapshots, and needs a \
+                 sequence number, which allow_global_seqno forbids";
+            return Err(Error::invalid_argument(message).in_file(&file.path));
+        }
+        if self.options.fail_if_not_bottommost_level && level + 1 < self.levels {
+            let message = format!("the file fits in level {level}, not in the last");
+            return Err(Error::new(ErrorKind::Busy, message).in_file(&file.path));
+        }
+        Ok(Placement { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })
+    }
+
+    /// Returns the deepest level above `below` to which a file can go, and whether it hides records
+    /// there.
+    fn deepest_level(
+        &self,
+        file: &ExternalFile,
+        below: usize,
+        mut overlaps: impl FnMut(&Arc<FileMetadata>) -> Result<bool>,
+    ) -> Result<(usize, bool)> {
+        let mut deepest = 0;
+        for level in 0..below {
+            if self.is_written(level, file) {
+                return Ok((deepest, true));
+            }
+            let files = self.version.levels().get(level).map_or(&[][..], |level| level.files());
+            let within: Vec<_> = files.iter().filter(|table| self.reaches(table, file)).collect();
+            for &table in &within {
+                if overlaps(table)? {
+                    return Ok((deepest, true));
+                }
+            }
+            if level == 0 || (within.is_empty() && level >= self.base_level) {
+                deepest = level;
+            }
+        }
+        Ok((deepest, false))
+    }
+
+    /// Whether a running compaction writes to a level within a file's key range.
+    fn is_written(&self, level: usize, file: &ExternalFile) -> bool {
+        let running = self.running.iter().filter(|running| running.output_level == level);
+        running.filter_map(|running| running.user_keys(self.comparator)).any(|(from, to)| {
+            self.comparator.compare(from, file.end()).is_le()
+                && self.comparator.compare(file.begin(), to).is_le()
+        })
+    }
+
+    /// Whether the key ranges of a table and a file overlap.
+    fn reaches(&self, table: &FileMetadata, file: &ExternalFile) -> bool {
+        self.comparator.compare(table.smallest_user_key(), file.end()).is_le()
+            && self.comparator.compare(file.begin(), table.largest_user_key()).is_le()
+    }
+
+    /// Whether any two files overlap.
+    fn overlap_each_other(&self, files: &[ExternalFile]) -> bool {
+        let mut sorted: Vec<&ExternalFile> = files.iter().collect();
+        sorted.sort_by(|a, b| compare_bounds(self.comparator, &a.smallest, &b.smallest));
+        sorted.windows(2).any(|pair| matches!(pair, [a, b] if self.overlap(a, b)))
+    }
+
+    fn overlap(&self, a: &ExternalFile, b: &ExternalFile) -> bool {
+        let reaches = |from: &ExternalFile, to: &ExternalFile| {
+            compare_bounds(self.comparator, &from.largest, &to.smallest).is_ge()
+        };
+        reaches(a, b) && reaches(b, a)
+    }
+}

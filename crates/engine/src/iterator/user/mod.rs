@@ -1,0 +1,551 @@
+//! The user's view of a column family: one value per key, at one snapshot, within bounds.
+//!
+//! Moving forward, the iterator is on the newest visible record of its key, and skips the older
+//! records after it when it moves on. Moving backward, the records of a key come oldest first, so
+//! its value is only known once all of them have been read: the iterator is then before its key and
+//! holds a copy of the value.
+
+mod backward;
+mod counts;
+mod forward;
+mod operands;
+mod pinned;
+mod property;
+mod refresh;
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::{self, MAX_SEQUENCE, Sequence, ValueType};
+
+use crate::Result;
+use crate::db::{ReadOptions, SuperVersion};
+use crate::iterator::{Direction, Leaf, LevelIterator, MergingIterator};
+use crate::prefix_extractor::PrefixExtractor;
+use crate::stats::IteratorCharge;
+use crate::table::{ReadPlan, ReadProfile, TableIterator};
+
+use counts::Counts;
+use operands::Operands;
+use pinned::PinnedKeys;
+use refresh::{Origin, Refresh};
+
+/// The last possible trailer, after every record of its key.
+const LAST_TRAILER: u64 = 0;
+/// The first possible trailer, before every record of its key.
+const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
+
+/// An iterator over the keys and values of a column family, in the comparator's order.
+///
+/// It sees one sequence number, fixed when it was created, and keeps the memtables and tables it
+/// needs for that; a long scan can release them with [`DbIterator::refresh_at`] or
+/// [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new iterator has no position; a seek
+/// sets it. After an error it has no position until the next seek. It may be sent to another thread
+/// but not be shared.
+pub struct DbIterator {
+    merged: MergingIterator,
+    source: Arc<SuperVersion>,
+    /// The source of newer super versions; `None` on a read-only handle.
+    origin: Option<Origin>,
+    /// Whether it moves to newer super versions by itself.
+    refreshes: bool,
+    /// Whether it has lost its sources, because moving to others failed.
+    is_incomplete: bool,
+    /// A failed [`DbIterator::refresh`] or [`DbIterator::refresh_at`], to be retried.
+    unfinished: Option<Refresh>,
+    /// Whether `view` belongs to an older super version than the sources, until the next seek.
+    is_view_old: bool,
+    manner: Manner,
+    view: View,
+    direction: Direction,
+    place: EntryLocation,
+    /// The current user key, unless `place` is [`EntryLocation::OnRecord`].
+    key: Vec<u8>,
+    /// The current value, if `place` is [`EntryLocation::Copied`].
+    value: Vec<u8>,
+    operands: Operands,
+    /// The user key that was written with the value going backward, or with an unread blob, where
+    /// that matters.
+    base_key: Vec<u8>,
+    /// Copies of the keys it was on, if they must keep their addresses.
+    pinned: Option<PinnedKeys>,
+    /// A key to seek with.
+    target: Vec<u8>,
+    /// The prefix that it must stay within, if any.
+    prefix: Option<Vec<u8>>,
+    /// Its counts, if there is a statistics object.
+    counts: Option<Counts>,
+    #[expect(dead_code, reason = "counted while it lives")]
+    charge: IteratorCharge,
+}
+
+/// How an iterator reads tables and uses prefixes.
+struct Manner {
+    profile: ReadProfile,
+    plan: ReadPlan,
+    prefix_same_as_start: bool,
+    total_order_seek: bool,
+    /// Whether blobs are read only on request.
+    defers_blobs: bool,
+}
+
+/// The part of a column family that an iterator sees.
+pub(crate) struct View {
+    pub(crate) comparator: Comparator,
+    /// Whether the comparator can find keys with different bytes equal.
+    pub(crate) equates_different_bytes: bool,
+    pub(crate) snapshot: Sequence,
+    /// Inclusive lower bound of the visible keys.
+    pub(crate) lower_bound: Option<Vec<u8>>,
+    /// Exclusive upper bound of the visible keys.
+    pub(crate) upper_bound: Option<Vec<u8>>,
+    /// The prefix extractor, if only keys with the prefix of the last seek's key are visible.
+    pub(crate) prefix_extractor: Option<PrefixExtractor>,
+    /// The prefix extractor for filters, if a seek need only find keys with the target's prefix.
+    pub(crate) filter_prefixes: Option<PrefixExtractor>,
+    /// Maximum number of records stepped over before it seeks instead.
+    pub(crate) max_sequential_skip: u64,
+}
+
+/// The location of the current key and value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EntryLocation {
+    /// There is no position.
+    Nowhere,
+    /// In the current record of the merged sources.
+    OnRecord,
+    /// In its own buffers.
+    Copied,
+    /// The key is in its own buffer; the value is in a blob file and has not been read.
+    Unread,
+}
+
+impl DbIterator {
+    /// Creates an iterator over what `source` shows at a sequence number.
+    ///
+    /// # Errors
+    /// Those of opening the tables of level 0.
+    pub(crate) fn over(
+        source: Arc<SuperVersion>,
+        snapshot: Sequence,
+        options: &ReadOptions,
+        profile: &ReadProfile,
+    ) -> Result<Self> {
+        let manner = Manner {
+            profile: *profile,
+            plan: ReadPlan::of_bytes(options.readahead_size),
+            prefix_same_as_start: options.prefix_same_as_start,
+            total_order_seek: options.total_order_seek,
+            defers_blobs: options.allow_unprepared_value,
+        };
+        let leaves = leaves(&source, snapshot, &manner, Vec::new(), None)?;
+        let comparator = source.tables().comparator().clone();
+        let merged = MergingIterator::new(comparator.clone(), leaves);
+        let equates_different_bytes = comparator.equates_different_bytes();
+        let mut view = View {
+            comparator,
+            equates_different_bytes,
+            snapshot,
+            lower_bound: options.iterate_lower_bound.clone(),
+            upper_bound: options.iterate_upper_bound.clone(),
+            filter_prefixes: None,
+            prefix_extractor: None,
+            max_sequential_skip: 0,
+        };
+        view.follow(&source, &manner);
+        let charge = IteratorCharge::new(&source.tables().context().reader_memory);
+        let counts = source.tables().context().statistics.clone().map(Counts::new);
+        Ok(Self {
+            merged,
+            source,
+            origin: None,
+            refreshes: false,
+            is_incomplete: false,
+            unfinished: None,
+            is_view_old: false,
+            manner,
+            view,
+            direction: Direction::Forward,
+            place: EntryLocation::Nowhere,
+            key: Vec::new(),
+            value: Vec::new(),
+            operands: Operands::default(),
+            base_key: Vec::new(),
+            pinned: options.pin_data.then(PinnedKeys::default),
+            target: Vec::new(),
+            prefix: None,
+            counts,
+            charge,
+        })
+    }
+
+    /// Whether it is positioned on a key.
+    #[inline]
+    pub fn valid(&self) -> bool {
+        self.place != EntryLocation::Nowhere
+    }
+
+    /// Returns the current key; empty without a position.
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        if let Some(pinned) = self.pinned.as_ref().filter(|_| self.valid()) {
+            return pinned.last();
+        }
+        self.unpinned_key()
+    }
+
+    #[inline]
+    fn unpinned_key(&self) -> &[u8] {
+        match self.place {
+            EntryLocation::OnRecord => key::user_key(self.merged.key()),
+            EntryLocation::Copied | EntryLocation::Unread => &self.key,
+            EntryLocation::Nowhere => &[],
+        }
+    }
+
+    /// Returns the current value; empty without a position, or if [`DbIterator::prepare_value`] has
+    /// yet to read it.
+    #[inline]
+    pub fn value(&self) -> &[u8] {
+        match self.place {
+            EntryLocation::OnRecord => self.merged.value(),
+            EntryLocation::Copied => &self.value,
+            EntryLocation::Unread | EntryLocation::Nowhere => &[],
+        }
+    }
+
+    /// Returns the current key and value, if there is a position.
+    #[inline]
+    pub fn entry(&self) -> Option<(&[u8], &[u8])> {
+        self.valid().then(|| (self.key(), self.value()))
+    }
+
+    /// Moves to the first key. With a lower bound, it is like a seek to that bound.
+    ///
+    /// # Errors
+    /// Those of reading a table or blob file, here and in every other move.
+    pub fn seek_to_first(&mut self) -> Result<()> {
+        let begun = self.counts.as_ref().map(|counts| counts.begin());
+        let moved = self.go_to_first();
+        self.count_seek(begun);
+        moved
+    }
+
+    fn go_to_first(&mut self) -> Result<()> {
+        self.refresh_before_seek()?;
+        self.merged.ask_prefix_filters(false);
+        match self.view.lower_bound.take() {
+            Some(bound) => {
+                self.hold_prefix(&bound);
+                let moved = self.seek_unbounded(&bound);
+                self.view.lower_bound = Some(bound);
+                moved
+            }
+            None => {
+                self.prefix = None;
+                self.go(Direction::Forward, |merged, _| merged.seek_to_first())?;
+                self.hold_own_prefix();
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves to the last key. With an upper bound, it is like a [`DbIterator::seek_for_prev`] to
+    /// that bound.
+    pub fn seek_to_last(&mut self) -> Result<()> {
+        let begun = self.counts.as_ref().map(|counts| counts.begin());
+        let moved = self.go_to_last();
+        self.count_seek(begun);
+        moved
+    }
+
+    fn go_to_last(&mut self) -> Result<()> {
+        self.refresh_before_seek()?;
+        self.merged.ask_prefix_filters(false);
+        match self.view.upper_bound.take() {
+            Some(bound) => {
+                self.hold_prefix(&bound);
+                set_internal_key(&mut self.target, &bound, FIRST_TRAILER);
+                self.view.upper_bound = Some(bound);
+                self.go(Direction::Backward, |merged, target| merged.seek_for_prev(target))
+            }
+            None => {
+                self.prefix = None;
+                self.go(Direction::Backward, |merged, _| merged.seek_to_last())?;
+                self.hold_own_prefix();
+                Ok(())
+            }
+        }
+    }
+
+    /// Moves to the first key at or after `target`. With a prefix extractor and without
+    /// `total_order_seek`, only keys with `target`'s prefix are reliable: after them keys may be
+    /// missing, and overwritten or deleted entries may show, as in RocksDB.
+    pub fn seek(&mut self, target: &[u8]) -> Result<()> {
+        let begun = self.counts.as_ref().map(|counts| counts.begin());
+        let moved = self.go_to(target);
+        self.count_seek(begun);
+        moved
+    }
+
+    fn go_to(&mut self, target: &[u8]) -> Result<()> {
+        self.refresh_before_seek()?;
+        self.hold_prefix(target);
+        match &self.view.lower_bound {
+            Some(bound) if self.view.comparator.compare(target, bound).is_lt() => {
+                let bound = bound.clone();
+                // The bound's prefix may differ from the target's.
+                self.merged.ask_prefix_filters(false);
+                self.seek_unbounded(&bound)
+            }
+            _ => {
+                let prefixes = self.view.filter_prefixes.as_ref();
+                let has_prefix = prefixes.is_some_and(|by| by.prefix(target).is_some());
+                self.merged.ask_prefix_filters(has_prefix);
+                self.seek_unbounded(target)
+            }
+        }
+    }
+
+    /// Moves to the last key at or before `target`.
+    pub fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+        let begun = self.counts.as_ref().map(|counts| counts.begin());
+        let moved = self.go_to_or_before(target);
+        self.count_seek(begun);
+        moved
+    }
+
+    fn go_to_or_before(&mut self, target: &[u8]) -> Result<()> {
+        self.refresh_before_seek()?;
+        self.hold_prefix(target);
+        self.merged.ask_prefix_filters(false);
+        match &self.view.upper_bound {
+            Some(bound) if self.view.comparator.compare(target, bound).is_ge() => {
+                set_internal_key(&mut self.target, bound, FIRST_TRAILER);
+            }
+            _ => set_internal_key(&mut self.target, target, LAST_TRAILER),
+        }
+        self.go(Direction::Backward, |merged, target| merged.seek_for_prev(target))
+    }
+
+    /// Moves to the next key. Without a position, it does nothing.
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "the field's name for it; what it would yield is borrowed"
+    )]
+    #[inline]
+    pub fn next(&mut self) -> Result<()> {
+        if !self.valid() {
+            return Ok(());
+        }
+        let moved = match self.is_outdated() {
+            true => self.refresh_before_next(),
+            false => Ok(()),
+        };
+        let moved = moved.and_then(|()| self.step_forward());
+        let settled = self.settle(moved);
+        if self.counts.is_some() {
+            self.count_step(Direction::Forward);
+        }
+        settled
+    }
+
+    /// Moves to the previous key. Without a position, it does nothing.
+    #[inline]
+    pub fn previous(&mut self) -> Result<()> {
+        if !self.valid() {
+            return Ok(());
+        }
+        let moved = match self.is_outdated() {
+            true => self.refresh_before_previous(),
+            false => Ok(()),
+        };
+        let moved = moved.and_then(|()| self.step_backward());
+        let settled = self.settle(moved);
+        if self.counts.is_some() {
+            self.count_step(Direction::Backward);
+        }
+        settled
+    }
+
+    /// Reads the value if that was deferred ([`ReadOptions::allow_unprepared_value`]); otherwise it
+    /// does nothing.
+    ///
+    /// # Errors
+    /// Those of reading a blob file; the iterator then has no position.
+    pub fn prepare_value(&mut self) -> Result<()> {
+        if self.place != EntryLocation::Unread {
+            return Ok(());
+        }
+        self.place = EntryLocation::Nowhere;
+        self.value = self.source.read_blob(&self.base_key, &self.value)?;
+        self.place = EntryLocation::Copied;
+        Ok(())
+    }
+
+    fn seek_unbounded(&mut self, target: &[u8]) -> Result<()> {
+        let trailer = key::pack_trailer(self.view.snapshot, ValueType::FOR_SEEK);
+        set_internal_key(&mut self.target, target, trailer);
+        self.go(Direction::Forward, |merged, target| merged.seek(target))
+    }
+
+    /// Moves the merged sources with `place`, and from there to a visible key.
+    fn go(
+        &mut self,
+        direction: Direction,
+        place: impl FnOnce(&mut MergingIterator, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        self.direction = direction;
+        self.place = EntryLocation::Nowhere;
+        let moved = place(&mut self.merged, &self.target).and_then(|()| match direction {
+            Direction::Forward => self.find_forward(false),
+            Direction::Backward => self.find_backward(),
+        });
+        self.settle(moved)
+    }
+
+    #[inline]
+    fn settle(&mut self, moved: Result<()>) -> Result<()> {
+        if moved.is_err() {
+            self.place = EntryLocation::Nowhere;
+        }
+        if self.pinned.is_some() {
+            self.pin_key();
+        }
+        moved
+    }
+
+    /// Copies the current key to a stable address.
+    #[cold]
+    fn pin_key(&mut self) {
+        if let Some(mut pinned) = self.pinned.take() {
+            pinned.push(self.unpinned_key());
+            self.pinned = Some(pinned);
+        }
+    }
+
+    /// Restricts the iterator to the prefix of the current key.
+    fn hold_own_prefix(&mut self) {
+        if self.valid() && self.view.prefix_extractor.is_some() {
+            let key = self.key().to_vec();
+            self.hold_prefix(&key);
+        }
+    }
+
+    /// Restricts the iterator to the prefix of `target`, if it must stay within one.
+    fn hold_prefix(&mut self, target: &[u8]) {
+        let prefix = self.view.prefix_extractor.as_ref().and_then(|by| by.prefix(target));
+        self.prefix = prefix.map(<[u8]>::to_vec);
+    }
+
+    /// Whether a key is on the visible side of the bound in the current direction, and within the
+    /// prefix.
+    #[inline]
+    fn within_bounds(&self, user_key: &[u8]) -> bool {
+        let bound = match self.direction {
+            Direction::Forward => &self.view.upper_bound,
+            Direction::Backward => &self.view.lower_bound,
+        };
+        if let Some(bound) = bound {
+            let order = self.view.comparator.compare(user_key, bound);
+            let outside = match self.direction {
+                Direction::Forward => order != Ordering::Less,
+                Direction::Backward => order == Ordering::Less,
+            };
+            if outside {
+                return false;
+            }
+        }
+        match (&self.prefix, &self.view.prefix_extractor) {
+            (Some(prefix), Some(by)) => {
+                by.prefix(user_key).is_some_and(|own| match self.view.equates_different_bytes {
+                    true => self.view.comparator.compare(own, prefix).is_eq(),
+                    false => own == prefix,
+                })
+            }
+            _ => true,
+        }
+    }
+}
+
+impl View {
+    /// Applies the settings of a super version.
+    fn follow(&mut self, source: &SuperVersion, manner: &Manner) {
+        let prefix_extractor = source.tables().context().prefix_extractor.clone();
+        let asks_prefixes = !manner.total_order_seek
+            && !self.equates_different_bytes
+            && (manner.prefix_same_as_start || !source.prefixes_on_request());
+        self.filter_prefixes = prefix_extractor.clone().filter(|_| asks_prefixes);
+        self.prefix_extractor = prefix_extractor.filter(|_| manner.prefix_same_as_start);
+        self.max_sequential_skip = source.max_sequential_skip();
+    }
+}
+
+/// Returns the sources of a super version, newest first. Those that are also in `old`, the sources
+/// of an earlier one, are kept.
+///
+/// With a target, each is at the first record not below it, or, going backward, at the last not
+/// above it; a kept one stays where it is, on the same side of the target. Without a target all
+/// must be sought next.
+fn leaves(
+    source: &SuperVersion,
+    snapshot: Sequence,
+    manner: &Manner,
+    mut old: Vec<Leaf>,
+    target: Option<(&[u8], Direction)>,
+) -> Result<Vec<Leaf>> {
+    let tables = source.tables();
+    let profile = &manner.profile;
+    let mut kept =
+        |is_it: &dyn Fn(&Leaf) -> bool| old.iter().position(is_it).map(|at| old.swap_remove(at));
+    let place = |mut leaf: Leaf| {
+        match target {
+            Some((target, Direction::Forward)) => leaf.seek(target)?,
+            Some((target, Direction::Backward)) => leaf.seek_for_prev(target)?,
+            None => {}
+        }
+        Ok::<Leaf, crate::Error>(leaf)
+    };
+    let mut leaves = Vec::new();
+    for memtable in source.memtables() {
+        leaves.push(match kept(&|leaf| leaf.is_of_memtable(memtable)) {
+            Some(leaf) => leaf,
+            None => place(Leaf::of_memtable(Arc::clone(memtable), snapshot))?,
+        });
+    }
+    let mut levels = source.version().levels().iter().enumerate();
+    for file in levels.next().into_iter().flat_map(|(_, level)| level.files()) {
+        if let Some(mut leaf) = kept(&|leaf| leaf.is_of_file(file)) {
+            leaf.set_prefixes(tables.context().prefix_extractor.clone());
+            leaves.push(leaf);
+            continue;
+        }
+        let table = tables.open(file, profile.purpose)?;
+        let mut iterator = TableIterator::new(table, *profile, &manner.plan);
+        iterator.set_prefixes(tables.context().prefix_extractor.clone());
+        leaves.push(place(Leaf::of_table(iterator, file, snapshot)?)?);
+    }
+    for (number, level) in levels.filter(|(_, level)| !level.files().is_empty()) {
+        leaves.push(match kept(&|leaf| leaf.is_of_level(number)) {
+            Some(Leaf::Level(mut leaf)) => {
+                leaf.go_over(level, tables, target)?;
+                Leaf::Level(leaf)
+            }
+            _ => place(Leaf::Level(LevelIterator::new(
+                number,
+                Arc::clone(level),
+                Arc::clone(tables),
+                *profile,
+                manner.plan.clone(),
+                snapshot,
+            )))?,
+        });
+    }
+    Ok(leaves)
+}
+
+fn set_internal_key(out: &mut Vec<u8>, user_key: &[u8], trailer: u64) {
+    out.clear();
+    key::put_internal_key(out, user_key, trailer);
+}

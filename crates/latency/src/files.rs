@@ -1,0 +1,96 @@
+//! The small JSON files of reports. They are replaced atomically.
+
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use tempfile::TempDir;
+
+use crate::failure::Failure;
+use crate::memory_limit::interrupt::{Guard, on_interrupt};
+
+/// Number of attempts to remove a directory in which files are still being created.
+const REMOVALS: u32 = 100;
+
+/// Reads a file; `None` if it does not exist.
+///
+/// # Errors
+/// A file that cannot be read or parsed.
+#[expect(clippy::disallowed_methods, reason = "no database's file")]
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{}: {error}", path.display()).into()),
+    };
+    let value = serde_json::from_str(&text);
+    value.map(Some).map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Replaces a file.
+///
+/// # Errors
+/// Those of writing it.
+pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
+    let mut text = serde_json::to_string_pretty(value)?;
+    text.push('\n');
+    write_text(path, &text)
+}
+
+/// Replaces a file.
+///
+/// # Errors
+/// Those of writing it.
+#[expect(clippy::disallowed_methods, reason = "no database's file")]
+pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
+    let unfinished = path.with_extension("unfinished");
+    let written =
+        std::fs::write(&unfinished, text).and_then(|()| std::fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    written.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// Creates a directory and its parents.
+///
+/// # Errors
+/// Those of creating it.
+#[expect(clippy::disallowed_methods, reason = "no database's directory")]
+pub fn create_directory(path: &Path) -> Result<(), Failure> {
+    let created = std::fs::create_dir_all(path);
+    created.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+/// A directory with a unique name, removed when this is dropped or at an interruption.
+#[derive(Debug)]
+pub struct Temporary {
+    directory: TempDir,
+    _on_interrupt: Guard,
+}
+
+impl Temporary {
+    /// Takes over an existing directory.
+    ///
+    /// # Errors
+    /// Another handler of interruptions in this process.
+    pub fn new(directory: TempDir) -> Result<Self, Failure> {
+        let path = directory.path().to_owned();
+        let _on_interrupt = on_interrupt(move || {
+            // Threads may still be creating files there; without the directory they cannot.
+            let is_removed = |_: &u32| remove_temporary(&path);
+            let _ = (0..REMOVALS).find(is_removed);
+        })?;
+        Ok(Self { directory, _on_interrupt })
+    }
+
+    /// Returns its path.
+    pub fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+fn remove_temporary(path: &Path) -> bool {
+    std::fs::remove_dir_all(path).is_ok()
+}

@@ -1,0 +1,184 @@
+//! Producers and consumers.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::time::{Duration, Instant};
+
+use hdrhistogram::Histogram;
+use tailwater_format::message::batch::{Builder, HEADER_BYTES, Header, Messages};
+use tailwater_log::Piece;
+
+use super::LogBenchArguments;
+use super::event_loop::{Acknowledged, Connection, PollReply, Request};
+use crate::failure::Failure;
+
+/// Pause of a consumer after polls that found nothing.
+const EMPTY_WAIT: Duration = Duration::from_micros(200);
+
+/// What a client measured.
+pub(super) struct Measured {
+    /// Latencies in nanoseconds.
+    pub(super) latencies: Histogram<u64>,
+    /// Messages that were sent or polled while it was measured.
+    pub(super) messages: u64,
+}
+
+impl Measured {
+    pub(super) fn new() -> Result<Self, Failure> {
+        Ok(Self { latencies: Histogram::new(3)?, messages: 0 })
+    }
+
+    pub(super) fn add(&mut self, other: &Self) -> Result<(), Failure> {
+        self.latencies.add(&other.latencies)?;
+        self.messages += other.messages;
+        Ok(())
+    }
+}
+
+/// The schedule of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Schedule {
+    pub(super) start: Instant,
+    /// Messages due before this are not measured.
+    pub(super) measured_from: Instant,
+    pub(super) end: Instant,
+}
+
+/// Length of the due time at the start of a payload, in bytes. It is in nanoseconds from the start.
+const DUE_BYTES: usize = 8;
+
+/// Builds a batch that was due at the given time.
+fn make_batch(
+    arguments: &LogBenchArguments,
+    due_ns: u64,
+    payload: &mut [u8],
+) -> Result<Vec<u8>, Failure> {
+    payload[..DUE_BYTES].copy_from_slice(&due_ns.to_le_bytes());
+    let mut builder = Builder::new(due_ns / 1000);
+    for number in 0..arguments.batch {
+        builder.push(u128::from(number), 0, payload, b"")?;
+    }
+    Ok(builder.finish())
+}
+
+/// Sends batches to its partitions as they are due.
+pub(super) fn produce(
+    arguments: &LogBenchArguments,
+    schedule: Schedule,
+    producer: usize,
+    loops: &[Sender<Request>],
+) -> Result<Measured, Failure> {
+    let mut measured = Measured::new()?;
+    let connections: Vec<Connection<Acknowledged>> = loops.iter().map(Connection::new).collect();
+    let batch_bytes = f64::from(arguments.batch) * f64::from(arguments.message_size);
+    let interval = batch_bytes * arguments.clients as f64 / arguments.rate.0 as f64;
+    let interval = Duration::from_secs_f64(interval);
+    let mine: Vec<usize> = match arguments.balanced {
+        true => (0..arguments.partitions).collect(),
+        false => (producer..arguments.partitions).step_by(arguments.clients).collect(),
+    };
+    if mine.is_empty() {
+        return Ok(measured);
+    }
+    let mut payload = vec![b'x'; (arguments.message_size as usize).max(DUE_BYTES)];
+    // The producers are staggered.
+    let mut due = schedule.start + interval / arguments.clients as u32 * producer as u32;
+    for number in 0.. {
+        if due >= schedule.end {
+            break;
+        }
+        let now = Instant::now();
+        if due > now {
+            std::thread::sleep(due - now);
+        }
+        let due_ns = (due - schedule.start).as_nanos() as u64;
+        let batch = Arc::new(make_batch(arguments, due_ns, &mut payload)?);
+        let partition = mine[number % mine.len()];
+        let connection = &connections[partition % connections.len()];
+        let reply = connection.reply.clone();
+        connection.requests.send(Request::Append { partition, batch, reply })?;
+        let acknowledged = connection.replies.recv()??;
+        if due >= schedule.measured_from {
+            measured.latencies.record((acknowledged - due).as_nanos() as u64)?;
+            measured.messages += u64::from(arguments.batch);
+        }
+        due += interval;
+    }
+    Ok(measured)
+}
+
+/// Polls its partitions in turn, until producers have ended and nothing is left.
+pub(super) fn consume(
+    arguments: &LogBenchArguments,
+    schedule: Schedule,
+    consumer: usize,
+    loops: &[Sender<Request>],
+    producers_ended: &AtomicBool,
+) -> Result<Measured, Failure> {
+    let mut measured = Measured::new()?;
+    let connections: Vec<Connection<PollReply>> = loops.iter().map(Connection::new).collect();
+    let mut mine: Vec<(usize, u64)> = (consumer..arguments.partitions)
+        .step_by(arguments.clients)
+        .map(|partition| (partition, 0))
+        .collect();
+    loop {
+        // Read before the polls: messages that they do not find will then never come.
+        let is_over = producers_ended.load(Ordering::Acquire);
+        let mut found = 0;
+        for (partition, offset) in &mut mine {
+            let connection = &connections[*partition % connections.len()];
+            let (partition, reply) = (*partition, connection.reply.clone());
+            let request =
+                Request::Poll { partition, offset: *offset, count: arguments.batch, reply };
+            connection.requests.send(request)?;
+            let (polled, at) = connection.replies.recv()??;
+            found += polled.count;
+            if polled.count == 0 {
+                continue;
+            }
+            *offset = polled.end_offset();
+            match polled.pieces.iter().any(|piece| matches!(piece, Piece::Header(_))) {
+                // A batch in two pieces.
+                true => note(&polled.to_vec(), at, schedule, &mut measured)?,
+                false => {
+                    for piece in &polled.pieces {
+                        note(piece.as_ref(), at, schedule, &mut measured)?;
+                    }
+                }
+            }
+        }
+        if found == 0 {
+            if is_over {
+                return Ok(measured);
+            }
+            std::thread::sleep(EMPTY_WAIT);
+        }
+    }
+}
+
+/// Records the latency of each message of a poll, from the time when its send was due.
+fn note(
+    mut bytes: &[u8],
+    at: Instant,
+    schedule: Schedule,
+    measured: &mut Measured,
+) -> Result<(), Failure> {
+    while !bytes.is_empty() {
+        let header = Header::decode(bytes)?;
+        let messages = bytes.get(HEADER_BYTES..header.length as usize).unwrap_or_default();
+        let first = Messages::new(messages).next();
+        bytes = bytes.get(header.length as usize..).unwrap_or_default();
+        let Some(first) = first else { continue };
+        let due_ns = first.payload.first_chunk().copied().map_or(0, u64::from_le_bytes);
+        let due = schedule.start + Duration::from_nanos(due_ns);
+        if due >= schedule.measured_from {
+            // All messages of a batch were due at once.
+            let count = u64::from(header.count);
+            let latency = at.saturating_duration_since(due);
+            measured.latencies.record_n(latency.as_nanos() as u64, count)?;
+            measured.messages += count;
+        }
+    }
+    Ok(())
+}

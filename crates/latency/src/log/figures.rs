@@ -1,0 +1,84 @@
+//! Figures of a run.
+
+use std::collections::BTreeMap;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use crate::numbers::median;
+
+/// Percentiles that are reported, in percent.
+const PERCENTILES: [(&str, f64); 5] =
+    [("p50_us", 50.0), ("p90_us", 90.0), ("p99_us", 99.0), ("p999_us", 99.9), ("p9999_us", 99.99)];
+/// Minimum number of samples above a reported percentile.
+const SAMPLES_ABOVE_MIN: f64 = 10.0;
+
+/// Latencies of producers or consumers.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Side {
+    /// Payload per second, in bytes.
+    pub(super) bytes_per_second: f64,
+    /// Percentiles, maximum and standard deviation, in microseconds, without percentiles that have
+    /// too few samples above them.
+    #[serde(flatten)]
+    pub(super) latencies: BTreeMap<&'static str, f64>,
+}
+
+/// Figures of a run, or medians of several.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Figures {
+    pub(super) producers: Side,
+    pub(super) consumers: Side,
+    /// The kernel's figures, by their names.
+    pub(super) kernel: BTreeMap<String, f64>,
+}
+
+impl Side {
+    /// Creates the figures of a side. `samples` is the number of independent samples: all messages
+    /// of a batch are one.
+    pub(super) fn new(latencies: &Histogram<u64>, samples: f64, bytes_per_second: f64) -> Self {
+        let micros = |nanos: u64| nanos as f64 / 1000.0;
+        let mut all = BTreeMap::new();
+        for (name, percent) in PERCENTILES {
+            if samples * (1.0 - percent / 100.0) >= SAMPLES_ABOVE_MIN {
+                all.insert(name, micros(latencies.value_at_quantile(percent / 100.0)));
+            }
+        }
+        all.insert("max_us", micros(latencies.max()));
+        all.insert("stddev_us", latencies.stdev() / 1000.0);
+        Self { bytes_per_second, latencies: all }
+    }
+
+    fn median(of: &[&Self]) -> Self {
+        let rates = of.iter().map(|side| side.bytes_per_second).collect();
+        Self {
+            bytes_per_second: median(rates),
+            latencies: medians(of.iter().map(|side| &side.latencies)),
+        }
+    }
+}
+
+impl Figures {
+    /// Returns the medians of several runs, figure by figure.
+    pub(super) fn median(of: &[Self]) -> Self {
+        let producers: Vec<&Side> = of.iter().map(|figures| &figures.producers).collect();
+        let consumers: Vec<&Side> = of.iter().map(|figures| &figures.consumers).collect();
+        Self {
+            producers: Side::median(&producers),
+            consumers: Side::median(&consumers),
+            kernel: medians(of.iter().map(|figures| &figures.kernel)),
+        }
+    }
+}
+
+fn medians<'a, K: Ord + Clone + 'a>(
+    of: impl Iterator<Item = &'a BTreeMap<K, f64>>,
+) -> BTreeMap<K, f64> {
+    let mut all: BTreeMap<K, Vec<f64>> = BTreeMap::new();
+    for figures in of {
+        for (name, figure) in figures {
+            all.entry(name.clone()).or_default().push(*figure);
+        }
+    }
+    all.into_iter().map(|(name, figures)| (name, median(figures))).collect()
+}

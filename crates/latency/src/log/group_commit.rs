@@ -1,0 +1,175 @@
+//! `tailwater log bench group-commit`: the number of durable writes per acknowledged append, by the
+//! number of partitions that are appended to at once.
+//!
+//! Every partition has a fixed number of appends in flight; the acknowledgement of one sends the
+//! next. Appends to one partition that wait behind a write are acknowledged by the next write;
+//! writes of several partitions are in flight together, and the device merges their flushes.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use tailwater_format::message::batch::Builder;
+use tailwater_io::kernel::{Sampler, System, Target};
+use tailwater_io::{Purpose, Storage};
+use tailwater_log::{Durability, IoModeChoice, Log, LogOptions, TailMemory, TopicOptions};
+
+use crate::failure::Failure;
+use crate::parsing::{above_zero, at_least_one};
+
+/// Interval between two samples of the kernel's figures.
+const SAMPLED: Duration = Duration::from_millis(250);
+/// Warm-up time before counting, as a fraction of the duration.
+const WARM_UP: f64 = 0.1;
+
+/// Arguments of the experiment.
+#[derive(Debug, Clone, Args)]
+pub struct GroupCommitArguments {
+    /// Partitions that are appended to at once; several make a row each
+    #[arg(long, value_delimiter = ',', default_value = "1,16,256", value_parser = at_least_one)]
+    partitions: Vec<usize>,
+    /// Threads that persist; several make a row each
+    #[arg(long, value_delimiter = ',', default_value = "2,16", value_parser = at_least_one)]
+    persisters: Vec<usize>,
+    /// Appends in flight for each partition; several make a row each
+    #[arg(long, value_delimiter = ',', default_value = "1,8", value_parser = at_least_one)]
+    in_flight: Vec<usize>,
+    /// Messages in a batch
+    #[arg(long, default_value_t = 10)]
+    batch: u32,
+    /// Payload of a message, in bytes
+    #[arg(long, default_value_t = 1000)]
+    message_size: u32,
+    /// Duration of each row, in seconds
+    #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
+    duration: f64,
+    /// Where the log is created, and removed: the disk that is measured
+    #[arg(long, default_value = "tailwater-log-commit")]
+    directory: PathBuf,
+}
+
+/// Measures each row once; returns a table.
+///
+/// # Errors
+/// Those of the log and of the system.
+pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
+    let mut text = format!(
+        "Appends of {} messages of {} bytes to topics of durability disk, {} s each\n\n\
+         {:>10} {:>10} {:>9} {:>10} {:>10} {:>12} {:>10} {:>8}\n",
+        arguments.batch,
+        arguments.message_size,
+        arguments.duration,
+        "partitions",
+        "persisters",
+        "in flight",
+        "appends/s",
+        "syncs/s",
+        "appends/sync",
+        "flushes/s",
+        "MB/s"
+    );
+    for &partitions in &arguments.partitions {
+        for &persisters in &arguments.persisters {
+            for &in_flight in &arguments.in_flight {
+                say!("{partitions} partitions, {persisters} persisters, {in_flight} in flight");
+                let row = measure(arguments, partitions, persisters, in_flight)?;
+                let _ = writeln!(
+                    text,
+                    "{partitions:>10} {persisters:>10} {in_flight:>9} {:>10.0} {:>10.0} {:>12.1} {:>10} {:>8.1}",
+                    row.appends,
+                    row.syncs,
+                    row.appends / row.syncs,
+                    row.flushes.map_or("-".to_owned(), |flushes| format!("{flushes:.0}")),
+                    row.appends * f64::from(arguments.batch * arguments.message_size) / 1e6,
+                );
+            }
+        }
+    }
+    text.push_str(
+        "\nSyncs: durable writes to segments (O_DSYNC) and syncs of them. Flushes: requests that the device \
+         completed,\nafter the kernel merged concurrent ones.\n",
+    );
+    Ok(text)
+}
+
+/// Figures of a row, per second.
+struct Row {
+    appends: f64,
+    syncs: f64,
+    flushes: Option<f64>,
+}
+
+fn measure(
+    arguments: &GroupCommitArguments,
+    partitions: usize,
+    persisters: usize,
+    in_flight: usize,
+) -> Result<Row, Failure> {
+    let parent = &arguments.directory;
+    tailwater_io::posix::PosixStorage::new().create_directory(parent)?;
+    let directory = tempfile::Builder::new().prefix("log-").tempdir_in(parent)?;
+    let options = LogOptions {
+        append_io_mode: IoModeChoice::Direct,
+        tail_memory: TailMemory::Private,
+        persisters,
+        ..LogOptions::default()
+    };
+    let log = Log::open(directory.path(), &options)?;
+    let stream = log.create_stream(None, "commit")?;
+    let topic = TopicOptions { durability: Durability::Disk, ..TopicOptions::default() };
+    log.create_topic(stream, None, "commit", &topic, u32::try_from(partitions)?)?;
+    let partitions = log.partitions();
+    let mut builder = Builder::new(0);
+    let payload = vec![b'x'; arguments.message_size as usize];
+    for number in 0..arguments.batch {
+        builder.push(u128::from(number), 0, &payload, b"")?;
+    }
+    let batch = builder.finish();
+
+    let (acknowledged, acknowledgements) = channel();
+    let append = |partition: usize| -> Result<(), Failure> {
+        let acknowledged = acknowledged.clone();
+        let appended = partitions[partition].append(&batch)?;
+        appended.ticket.on_complete(move |outcome| {
+            // After the end there is no receiver.
+            let _ = acknowledged.send((partition, outcome));
+        });
+        Ok(())
+    };
+    for _ in 0..in_flight {
+        (0..partitions.len()).try_for_each(&append)?;
+    }
+    // A durable write also counts as a sync.
+    let syncs = || log.storage().statistics().snapshot(Purpose::LogAppend).syncs.count;
+    let start = Instant::now();
+    let counted_from = start + Duration::from_secs_f64(arguments.duration * WARM_UP);
+    let end = start + Duration::from_secs_f64(arguments.duration);
+    let (mut appends, mut before, mut sampler) = (0_u64, 0, None);
+    loop {
+        let now = Instant::now();
+        if now >= end {
+            break;
+        }
+        if sampler.is_none() && now >= counted_from {
+            (appends, before) = (0, syncs());
+            let target = Target::new(&System::default(), directory.path());
+            sampler = Some(Sampler::start(target, SAMPLED)?);
+        }
+        let (partition, outcome) = acknowledgements.recv()?;
+        outcome?;
+        appends += 1;
+        append(partition)?;
+    }
+    let seconds = counted_from.elapsed().as_secs_f64();
+    let syncs = (syncs() - before) as f64 / seconds;
+    let figures = sampler.and_then(Sampler::stop);
+    drop(partitions);
+    log.close()?;
+    Ok(Row {
+        appends: appends as f64 / seconds,
+        syncs,
+        flushes: figures.and_then(|figures| figures.device_flushes_per_second),
+    })
+}

@@ -1,0 +1,124 @@
+//! `tailwater log bench open`: the time and the reads that opening a log takes.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use clap::Args;
+use tailwater_format::message::batch::Builder;
+use tailwater_io::Purpose;
+use tailwater_io::kernel::System;
+use tailwater_io::posix::PosixStorage;
+use tailwater_log::{Durability, Log, LogOptions, TailMemory, TopicOptions};
+
+use crate::failure::Failure;
+use crate::memory_limit::evict;
+use crate::parsing::at_least_one;
+
+/// Size at which a segment is sealed, in bytes: the smallest possible.
+const SEGMENT_BYTES: u64 = 64 << 10;
+/// Payload of the one message in each segment, in bytes.
+const MESSAGE_BYTES: usize = 60 << 10;
+/// Threads that persist while the log is filled.
+const PERSISTERS: usize = 16;
+/// Purposes of the reads of opening.
+const PURPOSES: [Purpose; 4] =
+    [Purpose::LogRead, Purpose::LogIndex, Purpose::LogJournal, Purpose::Metadata];
+
+/// Arguments of the experiment.
+#[derive(Debug, Clone, Args)]
+pub struct OpenArguments {
+    /// Partitions of the log
+    #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
+    partitions: usize,
+    /// Segments of each partition
+    #[arg(long, default_value_t = 10, value_parser = at_least_one)]
+    segments: usize,
+    /// Times that the log is opened
+    #[arg(long, default_value_t = 5, value_parser = at_least_one)]
+    runs: usize,
+    /// Where the log is created, and removed: the disk that is measured
+    #[arg(long, default_value = "tailwater-log-open")]
+    directory: PathBuf,
+}
+
+/// Fills a log and opens it several times; returns a table.
+///
+/// # Errors
+/// Those of the log and of the system.
+pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
+    let parent = &arguments.directory;
+    tailwater_io::Storage::create_directory(&PosixStorage::new(), parent)?;
+    let directory = tempfile::Builder::new().prefix("log-").tempdir_in(parent)?;
+    say!("filling {} partitions of {} segments", arguments.partitions, arguments.segments);
+    fill(arguments, directory.path())?;
+    let mut text = format!(
+        "Opening {} partitions of {} segments each\n\n{:6} {:>10} {:>10} {:>12}",
+        arguments.partitions, arguments.segments, "run", "seconds", "reads", "bytes read"
+    );
+    for purpose in PURPOSES {
+        let _ = write!(text, " {:>20}", purpose.name());
+    }
+    text.push('\n');
+    for run in 1..=arguments.runs {
+        // Start with nothing of the log in memory.
+        evict(&System::default(), &[directory.path()])?;
+        let _ = writeln!(text, "{run:<6} {}", open(directory.path())?);
+    }
+    text.push_str(
+        "\nEach run begins with an empty page cache. Columns of purposes: reads/bytes.\n",
+    );
+    Ok(text)
+}
+
+/// Opens a log and returns its line of the table.
+fn open(directory: &Path) -> Result<String, Failure> {
+    let options = LogOptions {
+        storage: Arc::new(PosixStorage::new()),
+        tail_memory: TailMemory::Private,
+        ..LogOptions::default()
+    };
+    let began = Instant::now();
+    let log = Log::open(directory, &options)?;
+    let seconds = began.elapsed().as_secs_f64();
+    let statistics = log.storage().statistics();
+    let read = PURPOSES.map(|purpose| {
+        let figures = statistics.snapshot(purpose);
+        (figures.reads.count, figures.read_bytes)
+    });
+    let (reads, bytes) = read.iter().fold((0, 0), |sum, it| (sum.0 + it.0, sum.1 + it.1));
+    let mut line = format!("{seconds:>10.3} {reads:>10} {bytes:>12}");
+    for (reads, bytes) in read {
+        let _ = write!(line, " {:>20}", format!("{reads}/{bytes}"));
+    }
+    log.close()?;
+    Ok(line)
+}
+
+fn fill(arguments: &OpenArguments, directory: &Path) -> Result<(), Failure> {
+    let options = LogOptions {
+        tail_memory: TailMemory::Private,
+        persisters: PERSISTERS,
+        ..LogOptions::default()
+    };
+    let log = Log::open(directory, &options)?;
+    let stream = log.create_stream(None, "open")?;
+    let topic = TopicOptions {
+        durability: Durability::Memory,
+        segment_bytes: SEGMENT_BYTES,
+        ..TopicOptions::default()
+    };
+    let partitions = u32::try_from(arguments.partitions)?;
+    let topic = log.create_topic(stream, None, "open", &topic, partitions)?;
+    let mut batch = Builder::new(0);
+    batch.push(0, 0, &vec![b'x'; MESSAGE_BYTES], b"")?;
+    let batch = batch.finish();
+    for _ in 0..arguments.segments {
+        // One batch to each partition in turn; each starts a new segment.
+        for partition in 0..partitions {
+            drop(log.partition(topic.partition(partition))?.append(&batch)?);
+        }
+    }
+    Ok(log.close()?)
+}

@@ -1,0 +1,129 @@
+//! One run.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use tailwater_io::kernel::{Sampler, System, Target};
+use tailwater_log::{Log, LogOptions, TopicOptions};
+
+use super::LogBenchArguments;
+use super::clients::{Measured, Schedule, consume, produce};
+use super::event_loop::{self, Request};
+use super::figures::{Figures, Side};
+use super::report::Row;
+use crate::failure::Failure;
+
+/// Warm-up time before measuring, as a fraction of the duration.
+const WARM_UP: f64 = 0.1;
+/// Interval between two samples of the kernel's figures.
+const SAMPLED: Duration = Duration::from_millis(250);
+
+/// Runs one row once, on a new log.
+pub(super) fn run(arguments: &LogBenchArguments, row: &Row) -> Result<Figures, Failure> {
+    let parent = &arguments.directory;
+    tailwater_io::Storage::create_directory(&tailwater_io::posix::PosixStorage::new(), parent)?;
+    let directory = tempfile::Builder::new().prefix("log-").tempdir_in(parent)?;
+    let mode = row.mode;
+    let options = LogOptions {
+        append_io_mode: mode.io_mode(),
+        read_io_mode: mode.io_mode(),
+        syncs_appends: mode.is_synced(),
+        tail_memory: mode.tail_memory(),
+        persisters: if mode.is_inline() { 0 } else { arguments.persisters },
+        ..LogOptions::default()
+    };
+    let log = Log::open(directory.path(), &options)?;
+    let topic_options = TopicOptions {
+        durability: mode.durability(),
+        partial_blocks: mode.partial_blocks(),
+        messages_required_to_save: row.messages_required_to_save,
+        size_of_messages_required_to_save: row.size_of_messages_required_to_save,
+        segment_bytes: arguments.segment_size.0,
+        ..TopicOptions::default()
+    };
+    let stream = log.create_stream(None, "bench")?;
+    let count = arguments.partitions as u32;
+    let topic = log.create_topic(stream, None, "bench", &topic_options, count)?;
+    let partitions =
+        (0..count).map(|id| log.partition(topic.partition(id))).collect::<Result<Vec<_>, _>>()?;
+    let sampler = Sampler::start(Target::new(&System::default(), directory.path()), SAMPLED)?;
+    let (producers, consumers) = work(arguments, &log, &partitions, mode.is_inline())?;
+    let kernel = sampler.stop().map(|figures| figures.named()).unwrap_or_default();
+    drop(partitions);
+    log.close()?;
+    let side = |measured: &Measured| {
+        let seconds = arguments.duration * (1.0 - WARM_UP);
+        let bytes = measured.messages as f64 * f64::from(arguments.message_size);
+        let batches = measured.messages as f64 / f64::from(arguments.batch);
+        Side::new(&measured.latencies, batches, bytes / seconds)
+    };
+    Ok(Figures {
+        producers: side(&producers),
+        consumers: side(&consumers),
+        kernel: kernel
+            .into_iter()
+            .filter_map(|(name, figure)| Some((name.to_owned(), figure?)))
+            .collect(),
+    })
+}
+
+/// Runs producers and consumers, through event loops.
+fn work(
+    arguments: &LogBenchArguments,
+    log: &Log,
+    partitions: &[Arc<tailwater_log::Partition>],
+    is_inline: bool,
+) -> Result<(Measured, Measured), Failure> {
+    let start = Instant::now();
+    let seconds = Duration::from_secs_f64;
+    let schedule = Schedule {
+        start,
+        measured_from: start + seconds(arguments.duration * WARM_UP),
+        end: start + seconds(arguments.duration),
+    };
+    let producers_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let mut loops = Vec::new();
+        let mut serving = Vec::new();
+        for _ in 0..arguments.loops {
+            let (sender, requests) = channel::<Request>();
+            loops.push(sender);
+            serving.push(
+                scope.spawn(move || event_loop::serve(log, partitions, &requests, is_inline)),
+            );
+        }
+        let producing: Vec<_> = (0..arguments.clients)
+            .map(|number| {
+                let loops = loops.clone();
+                scope.spawn(move || produce(arguments, schedule, number, &loops))
+            })
+            .collect();
+        let consuming: Vec<_> = (0..arguments.clients)
+            .map(|number| {
+                let (loops, ended) = (loops.clone(), &producers_ended);
+                scope.spawn(move || consume(arguments, schedule, number, &loops, ended))
+            })
+            .collect();
+        drop(loops);
+        let produced = sum(producing);
+        producers_ended.store(true, Ordering::Release);
+        let consumed = sum(consuming);
+        for serving in serving {
+            serving.join().map_err(|_| "an event loop panicked")??;
+        }
+        Ok((produced?, consumed?))
+    })
+}
+
+fn sum(
+    threads: Vec<thread::ScopedJoinHandle<'_, Result<Measured, Failure>>>,
+) -> Result<Measured, Failure> {
+    let mut all = Measured::new()?;
+    for thread in threads {
+        all.add(&thread.join().map_err(|_| "a client panicked")??)?;
+    }
+    Ok(all)
+}

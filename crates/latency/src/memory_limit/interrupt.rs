@@ -1,0 +1,82 @@
+//! Actions for an interruption: Ctrl-C, a hang-up or a request to terminate.
+//!
+//! Actions are registered, and removed by dropping their guards. At an interruption all registered
+//! actions run, the latest first, and the process exits with code 130. Meanwhile no guard can be
+//! created or dropped, so that nothing new starts concurrently.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::OnceLock;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tailwater_io::sync::Mutex;
+
+use crate::failure::Failure;
+
+/// Exit code of the process, which is the shell's for programs ended by Ctrl-C.
+const EXIT_CODE: i32 = 130;
+
+type Action = Box<dyn FnOnce() + Send>;
+
+static ACTIONS: Mutex<Actions> = Mutex::new(Actions { next: 0, by_number: BTreeMap::new() });
+
+struct Actions {
+    next: u64,
+    by_number: BTreeMap<u64, Action>,
+}
+
+/// An action that stays registered until this is dropped.
+#[must_use = "the action is forgotten when this is dropped"]
+pub struct Guard {
+    number: u64,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Guard({})", self.number)
+    }
+}
+
+/// Registers an action. It must neither create nor drop a [`Guard`], and not take long.
+///
+/// # Errors
+/// The system's, or another handler of interruptions in this process.
+pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Failure> {
+    static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
+    let installed = INSTALLED
+        .get_or_init(|| ctrlc::set_handler(end_this_process).map_err(|error| error.to_string()));
+    installed.clone()?;
+    let mut actions = ACTIONS.lock();
+    let number = actions.next;
+    actions.next += 1;
+    actions.by_number.insert(number, Box::new(action));
+    Ok(Guard { number })
+}
+
+/// Kills a child at an interruption. The guard is dropped when the child has been waited for.
+///
+/// # Errors
+/// As for [`on_interrupt`].
+pub fn kill_on_interrupt(child: &std::process::Child) -> Result<Guard, Failure> {
+    let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    on_interrupt(move || {
+        if let Some(process) = process {
+            let _ = kill_process(process, Signal::KILL);
+        }
+    })
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let action = ACTIONS.lock().by_number.remove(&self.number);
+        drop(action);
+    }
+}
+
+fn end_this_process() {
+    let mut actions = ACTIONS.lock();
+    while let Some((_, action)) = actions.by_number.pop_last() {
+        action();
+    }
+    std::process::exit(EXIT_CODE);
+}

@@ -1,0 +1,337 @@
+//! A limit on the memory of child processes, including page cache: without one a machine's page
+//! cache holds the whole database, and an experiment's effect on it does not show.
+//!
+//! The first of these that works here is used:
+//!
+//! 1. a separate memory cgroup in cgroup v1, including swap if the kernel accounts for it; for
+//!    stalls, which v1 does not report, a second group in the unified hierarchy if that is mounted;
+//! 2. one in cgroup v2, without swap;
+//! 3. a systemd scope, by `systemd-run`;
+//! 4. none. [`MemoryLimit::describe`] says what that means.
+//!
+//! A child is in its group before its program begins: a small shell enters the group and executes
+//! the program. Pages that another group brought in are charged to that group for as long as they
+//! stay, so callers [evict](fn@evict) them before measuring.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! use std::time::Duration;
+//! use tailwater_latency::memory_limit::MemoryLimit;
+//! use tailwater_latency::memory_limit::interrupt::kill_on_interrupt;
+//! use tailwater_io::kernel::Sampler;
+//!
+//! let limit = MemoryLimit::new(1 << 30)?;
+//! println!("{}", limit.describe());
+//! let mut child = limit.command(std::env::current_exe()?).arg("measure").spawn()?;
+//! let _killed = kill_on_interrupt(&child)?;
+//! let target = limit.target("database".as_ref(), child.id());
+//! let sampler = Sampler::start(target, Duration::from_millis(200))?;
+//! child.wait()?;
+//! for (name, value) in sampler.stop().unwrap_or_default().named() {
+//!     println!("{name} {value:?}");
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! While there is a limit, the multi-generational LRU is disabled.
+//!
+//! # What stays behind
+//!
+//! After a drop, a failure or an interruption ([`interrupt`]), nothing: children are killed, groups
+//! removed, settings restored. After `kill -9` the groups stay; their names identify their process,
+//! and the next limit removes them, kills the processes in them, and restores the setting.
+
+mod eviction;
+mod files;
+mod group;
+mod hierarchy;
+pub mod interrupt;
+mod lru;
+mod scope;
+mod stale;
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use tailwater_io::kernel::group::of_process;
+use tailwater_io::kernel::{MemoryGroup, System, Target, mounts};
+
+pub use self::eviction::{Evicted, evict};
+use self::group::{Group, V1Limit, V2Limit};
+use self::lru::Lru;
+use self::scope::Scopes;
+use crate::failure::Failure;
+
+/// The machine that limits are set on: this one, or a fake one in tests.
+#[derive(Debug, Clone)]
+pub struct Host {
+    /// The location of `/proc` and `/sys`.
+    pub system: System,
+    /// The program `systemd-run`.
+    pub systemd_run: PathBuf,
+    /// The program `systemctl`.
+    pub systemctl: PathBuf,
+}
+
+impl Default for Host {
+    /// This machine.
+    fn default() -> Self {
+        Self {
+            system: System::default(),
+            systemd_run: PathBuf::from("systemd-run"),
+            systemctl: PathBuf::from("systemctl"),
+        }
+    }
+}
+
+/// A limit on the memory of children started through it, until it is dropped.
+#[derive(Debug)]
+pub struct MemoryLimit {
+    // In drop order: children and groups, the setting, the action for an interruption.
+    how: How,
+    lru: Lru,
+    _interrupt: interrupt::Guard,
+    host: Host,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+enum How {
+    V1 {
+        memory: V1Limit,
+        unified: Option<Group>,
+    },
+    V2(V2Limit),
+    Systemd(Scopes),
+    /// With the reasons, one for each way that failed.
+    Nothing(Vec<String>),
+}
+
+/// The kernel's accounting of a process's memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Paths {
+    /// Its memory cgroup.
+    pub memory: Option<MemoryGroup>,
+    /// The group in the unified hierarchy that reports its stalls.
+    pub pressure: Option<PathBuf>,
+}
+
+impl MemoryLimit {
+    /// Creates a limit of `bytes` on this machine.
+    ///
+    /// # Errors
+    /// The system's, if a group was created and cannot be used. The absence of any way to set a
+    /// limit is no error.
+    pub fn new(bytes: u64) -> Result<Self, Failure> {
+        Self::on(Host::default(), bytes)
+    }
+
+    /// Creates a limit on a machine that may be fake.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn on(host: Host, bytes: u64) -> Result<Self, Failure> {
+        let places = hierarchy::places(&host.system);
+        for place in [&places.v1, &places.v2].into_iter().flatten() {
+            stale::remove(&host.system, place);
+        }
+        if let Some(unified) = &places.unified {
+            stale::remove(&host.system, unified);
+        }
+        let lru = Lru::switch_off(&host.system);
+        let name = stale::name(&host.system, lru.mask());
+        let how = choose(&host, &places, &name, bytes)?;
+        let leftovers: Vec<PathBuf> = how.groups().map(|group| group.directory()).collect();
+        let scopes = match &how {
+            How::Systemd(scopes) => Some(scopes.ending()),
+            _ => None,
+        };
+        let back = lru.back();
+        let interrupt = interrupt::on_interrupt(move || {
+            leftovers.iter().for_each(|directory| group::end(directory));
+            scopes.iter().for_each(scope::Ending::run);
+            back.put_back();
+        })?;
+        Ok(Self { how, lru, _interrupt: interrupt, host, bytes })
+    }
+
+    /// Returns a command that runs a program inside the limit; arguments, environment and streams
+    /// are added to it as usual. The started process keeps its process id. It exits with code 125
+    /// if it cannot enter the group.
+    ///
+    /// The program is killed when the limit is dropped, if it has not ended.
+    pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        if let How::Systemd(scopes) = &self.how {
+            return scopes.command(self.bytes, program.as_ref());
+        }
+        let groups: Vec<PathBuf> = self.how.groups().map(|group| group.directory()).collect();
+        if groups.is_empty() {
+            return Command::new(program);
+        }
+        let mut script = String::new();
+        for number in 0..groups.len() {
+            script += &format!("echo $$ >\"${number}/cgroup.procs\" && ");
+        }
+        // The first positional parameter is $0, which shift does not remove.
+        script += &format!("shift {} && exec \"$@\" || exit 125", groups.len() - 1);
+        let mut command = Command::new("sh");
+        command.arg("-c").arg(script).args(groups).arg(program);
+        command
+    }
+
+    /// Changes the limit, also for running processes: after a reduction the kernel reclaims memory.
+    ///
+    /// # Errors
+    /// The system's, if it cannot reclaim enough.
+    pub fn set(&mut self, bytes: u64) -> Result<(), Failure> {
+        match &mut self.how {
+            How::V1 { memory, .. } => memory.set(bytes)?,
+            How::V2(limit) => limit.set(bytes)?,
+            How::Systemd(scopes) => scopes.set(bytes)?,
+            How::Nothing(_) => {}
+        }
+        self.bytes = bytes;
+        Ok(())
+    }
+
+    /// Returns the limit in bytes, if there is one.
+    pub fn bytes(&self) -> Option<u64> {
+        (!matches!(self.how, How::Nothing(_))).then_some(self.bytes)
+    }
+
+    /// Returns the kind of limit: `cgroup v1`, `cgroup v2`, `systemd-run`, `none`.
+    pub fn kind(&self) -> &'static str {
+        match self.how {
+            How::V1 { .. } => "cgroup v1",
+            How::V2(_) => "cgroup v2",
+            How::Systemd(_) => "systemd-run",
+            How::Nothing(_) => "none",
+        }
+    }
+
+    /// Returns the kind of limit and its meaning, in sentences for a report.
+    pub fn describe(&self) -> String {
+        let bytes = self.bytes;
+        let mut text = match &self.how {
+            How::V1 { memory, unified } => {
+                let swap = memory.describe_swap();
+                let stalls = match unified {
+                    Some(_) => "stalls are those of a group in the unified hierarchy",
+                    None => "stalls are those of the whole machine",
+                };
+                format!("{bytes} bytes by a memory cgroup (v1), {swap}; {stalls}.")
+            }
+            How::V2(limit) => {
+                format!("{bytes} bytes by a memory cgroup (v2), {}.", limit.describe_swap())
+            }
+            How::Systemd(_) => format!("{bytes} bytes by a scope of systemd's, without swap."),
+            How::Nothing(reasons) => format!(
+                "None: {}. The page cache may take all of the machine's memory: a database that \
+                 fits in it is read from memory whatever compaction does, and figures of page cache \
+                 and stalls are the whole machine's.",
+                reasons.join("; ")
+            ),
+        };
+        if let Some(sentence) = self.lru.describe() {
+            text = format!("{text} {sentence}");
+        }
+        text
+    }
+
+    /// Returns the kernel's accounting of a process that was started inside.
+    pub fn paths(&self, process: u32) -> Paths {
+        match &self.how {
+            How::V1 { memory, unified } => Paths {
+                memory: Some(MemoryGroup::V1(memory.group().path().to_owned())),
+                pressure: unified.as_ref().map(|group| group.path().to_owned()),
+            },
+            How::V2(limit) => {
+                let path = limit.group().path().to_owned();
+                Paths { memory: Some(MemoryGroup::V2(path.clone())), pressure: Some(path) }
+            }
+            How::Systemd(_) => Paths::of_process(&self.host.system, process),
+            How::Nothing(_) => Paths::default(),
+        }
+    }
+
+    /// Returns the target of a sampler: the device behind a directory, and a process that was
+    /// started inside with its groups.
+    pub fn target(&self, directory: &Path, process: u32) -> Target {
+        let target = Target::new(&self.host.system, directory).process(process);
+        self.paths(process).watch(target)
+    }
+}
+
+impl How {
+    /// Returns the groups that a child enters.
+    fn groups(&self) -> impl Iterator<Item = &Group> {
+        let (first, second) = match self {
+            Self::V1 { memory, unified } => (Some(memory.group()), unified.as_ref()),
+            Self::V2(limit) => (Some(limit.group()), None),
+            Self::Systemd(_) | Self::Nothing(_) => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
+impl Paths {
+    /// Returns the groups of any process, whatever they limit.
+    pub fn of_process(system: &System, process: u32) -> Self {
+        let Some(mountinfo) = system.read("/proc/self/mountinfo") else { return Self::default() };
+        let mounts = mounts::parse(&mountinfo);
+        let cgroup = system.read(format!("/proc/{process}/cgroup")).unwrap_or_default();
+        let unified = of_process(&mounts, &cgroup, None);
+        let has_memory =
+            unified.as_ref().is_some_and(|path| system.has(path.join("memory.current")));
+        let memory = match of_process(&mounts, &cgroup, Some("memory")) {
+            Some(path) => Some(MemoryGroup::V1(path)),
+            None => unified.clone().filter(|_| has_memory).map(MemoryGroup::V2),
+        };
+        let pressure = unified.filter(|path| system.has(path.join("memory.pressure")));
+        Self { memory, pressure }
+    }
+
+    /// Adds them to a target.
+    #[must_use]
+    pub fn watch(self, mut target: Target) -> Target {
+        if let Some(pressure) = self.pressure {
+            target = target.pressure_group(pressure);
+        }
+        if let Some(memory) = self.memory {
+            target = target.group(memory);
+        }
+        target
+    }
+}
+
+/// Returns the first way that works.
+fn choose(host: &Host, places: &hierarchy::Places, name: &str, bytes: u64) -> Result<How, Failure> {
+    let mut reasons = Vec::new();
+    match &places.v1 {
+        Ok(parent) => match Group::new(&host.system, parent, name) {
+            Ok(group) => {
+                let memory = V1Limit::new(group, bytes)?;
+                let unified = places.unified.as_ref();
+                let unified =
+                    unified.and_then(|parent| Group::new(&host.system, parent, name).ok());
+                return Ok(How::V1 { memory, unified });
+            }
+            Err(error) => reasons.push(format!("cgroup v1: {error}")),
+        },
+        Err(reason) => reasons.push(format!("cgroup v1: {reason}")),
+    }
+    match &places.v2 {
+        Ok(parent) => match Group::new(&host.system, parent, name) {
+            Ok(group) => return Ok(How::V2(V2Limit::new(group, bytes)?)),
+            Err(error) => reasons.push(format!("cgroup v2: {error}")),
+        },
+        Err(reason) => reasons.push(format!("cgroup v2: {reason}")),
+    }
+    match Scopes::new(host, name, bytes) {
+        Ok(scopes) => return Ok(How::Systemd(scopes)),
+        Err(reason) => reasons.push(format!("systemd-run: {reason}")),
+    }
+    Ok(How::Nothing(reasons))
+}

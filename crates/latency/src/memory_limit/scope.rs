@@ -1,0 +1,105 @@
+//! Limits by systemd, where groups cannot be created directly: usually for unprivileged users.
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::Host;
+use crate::failure::Failure;
+
+/// Scopes, one for each child. A scope ends with its last process.
+#[derive(Debug)]
+pub(super) struct Scopes {
+    systemd_run: PathBuf,
+    systemctl: PathBuf,
+    is_root: bool,
+    name: String,
+    started: AtomicU64,
+}
+
+impl Scopes {
+    /// Creates scopes after trying one.
+    pub(super) fn new(host: &Host, name: &str, bytes: u64) -> Result<Self, String> {
+        let scopes = Self {
+            systemd_run: host.systemd_run.clone(),
+            systemctl: host.systemctl.clone(),
+            is_root: rustix::process::geteuid().is_root(),
+            name: name.to_owned(),
+            started: AtomicU64::new(0),
+        };
+        let mut trial = scopes.command(bytes, OsStr::new("true"));
+        let output = trial.stdin(Stdio::null()).output().map_err(|error| error.to_string())?;
+        if output.status.success() {
+            return Ok(scopes);
+        }
+        let said = String::from_utf8_lossy(&output.stderr);
+        Err(said.lines().next_back().unwrap_or("it fails").trim().to_owned())
+    }
+
+    /// Returns a command that runs in a new scope. systemd-run executes the program in place.
+    pub(super) fn command(&self, bytes: u64, program: &OsStr) -> Command {
+        let number = self.started.fetch_add(1, Relaxed);
+        let mut command = Command::new(&self.systemd_run);
+        if !self.is_root {
+            command.arg("--user");
+        }
+        command.args(["--quiet", "--scope", "--collect"]);
+        command.arg(format!("--unit={}-{number}", self.name));
+        command.arg("-p").arg(format!("MemoryMax={bytes}")).args(["-p", "MemorySwapMax=0", "--"]);
+        command.arg(program);
+        command
+    }
+
+    /// Changes the limit of the last scope started. The first scope was a trial.
+    pub(super) fn set(&self, bytes: u64) -> Result<(), Failure> {
+        let number = self.started.load(Relaxed) - 1;
+        if number == 0 {
+            return Ok(());
+        }
+        let mut command = Command::new(&self.systemctl);
+        if !self.is_root {
+            command.arg("--user");
+        }
+        let scope = format!("{}-{number}.scope", self.name);
+        command.args(["set-property", "--runtime", &scope]).arg(format!("MemoryMax={bytes}"));
+        let output = command.stdin(Stdio::null()).output()?;
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(format!("systemctl: {}", String::from_utf8_lossy(&output.stderr).trim()).into())
+    }
+}
+
+impl Drop for Scopes {
+    fn drop(&mut self) {
+        self.ending().run();
+    }
+}
+
+/// Ends all scopes of a limit.
+#[derive(Debug)]
+pub(super) struct Ending {
+    systemctl: PathBuf,
+    is_root: bool,
+    pattern: String,
+}
+
+impl Scopes {
+    pub(super) fn ending(&self) -> Ending {
+        let pattern = format!("{}-*.scope", self.name);
+        Ending { systemctl: self.systemctl.clone(), is_root: self.is_root, pattern }
+    }
+}
+
+impl Ending {
+    pub(super) fn run(&self) {
+        let mut command = Command::new(&self.systemctl);
+        if !self.is_root {
+            command.arg("--user");
+        }
+        command.args(["kill", "--signal=KILL", &self.pattern]);
+        // Usually the scopes have already ended with their processes.
+        let _ = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).status();
+    }
+}

@@ -1,0 +1,61 @@
+//! Figures as reports show them: medians, and three significant digits.
+
+use std::fmt;
+
+/// Returns the median of at least one figure.
+pub fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    let middle = figures.len() / 2;
+    if figures.len() % 2 == 1 {
+        figures[middle]
+    } else {
+        figures[middle - 1..=middle].iter().sum::<f64>() / 2.0
+    }
+}
+
+/// Operations per second, with three significant digits.
+#[derive(Debug, Clone, Copy)]
+pub struct Rate(pub f64);
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            rate if rate >= 1e7 => write!(f, "{:.1}M", rate / 1e6),
+            rate if rate >= 1e6 => write!(f, "{:.2}M", rate / 1e6),
+            rate if rate >= 1e5 => write!(f, "{:.0}k", rate / 1e3),
+            rate if rate >= 1e4 => write!(f, "{:.1}k", rate / 1e3),
+            rate if rate >= 1e3 => write!(f, "{:.2}k", rate / 1e3),
+            rate => write!(f, "{rate:.0}"),
+        }
+    }
+}
+
+/// Returns microseconds with three significant digits.
+pub fn micros(us: f64) -> String {
+    match us {
+        us if us >= 99_950.0 => format!("{:.0}k", us / 1e3),
+        us if us >= 9_995.0 => format!("{:.1}k", us / 1e3),
+        us if us >= 999.5 => format!("{:.2}k", us / 1e3),
+        us if us >= 99.95 => format!("{us:.0}"),
+        us if us >= 9.995 => format!("{us:.1}"),
+        us => format!("{us:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_have_three_digits() {
+        let texts =
+            [12.3, 8_512.0, 653_400.0, 1_234_567.0, 24_800_000.0].map(|r| Rate(r).to_string());
+        assert_eq!(texts, ["12", "8.51k", "653k", "1.23M", "24.8M"]);
+    }
+
+    #[test]
+    fn microseconds_have_three_digits() {
+        let texts = [1.234, 12.34, 123.4, 999.9, 12_340.0, 123_400.0].map(micros);
+        assert_eq!(texts, ["1.23", "12.3", "123", "1.00k", "12.3k", "123k"]);
+    }
+}

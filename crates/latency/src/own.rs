@@ -1,0 +1,232 @@
+//! Directories that are created, filled and removed here, never anybody else's.
+//!
+//! A directory is created exclusively, and a mark is written into it before anything else. Only a
+//! directory with the mark, or an empty one, is removed; anything else in its place causes an error
+//! that names it. Symbolic links are never followed.
+//!
+//! A directory is renamed before it is removed, so that threads that are still creating files in it
+//! fail, and its mark is removed last.
+//!
+//! A crash is safe at each step: the next run removes an empty directory, a marked one, and the
+//! rest of one under the name for removals.
+
+use std::ffi::OsString;
+use std::fs::symlink_metadata;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+use crate::memory_limit::interrupt::{Guard, on_interrupt};
+
+/// Name of the mark file.
+pub(crate) const MARK: &str = "MADE-BY-TAILWATER";
+/// Text of the mark file.
+const MARK_TEXT: &str =
+    "This directory and all that is in it is removed when it is needed no more.\n";
+/// Suffix of a directory's name while it is being removed.
+const REMOVED: &str = ".removed";
+
+/// A directory that was created here and is removed when this is dropped, or at an interruption.
+#[derive(Debug)]
+pub(crate) struct OwnDirectory {
+    path: PathBuf,
+    /// Whether it is kept.
+    is_kept: bool,
+    _on_interrupt: Guard,
+}
+
+impl OwnDirectory {
+    /// Creates a directory, after removing an earlier one that was created here.
+    ///
+    /// # Errors
+    /// An existing path that was not created here; those of the filesystem.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let own = Self::at(path)?;
+        remove_own(path)?;
+        create_marked(path)?;
+        Ok(own)
+    }
+
+    /// Registers a directory that is still to be created for removal, if it is created here.
+    ///
+    /// # Errors
+    /// Another handler of interruptions in this process.
+    pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
+        let interrupted = path.to_owned();
+        let _on_interrupt = on_interrupt(move || {
+            let _ = remove_own(&interrupted);
+        })?;
+        Ok(Self { path: path.to_owned(), is_kept: false, _on_interrupt })
+    }
+
+    /// Keeps the directory.
+    pub(crate) fn keep(mut self) {
+        self.is_kept = true;
+    }
+
+    /// Removes the directory.
+    ///
+    /// # Errors
+    /// Those of the filesystem.
+    pub(crate) fn remove(mut self) -> Result<(), Failure> {
+        self.is_kept = true;
+        remove_own(&self.path)
+    }
+}
+
+impl Drop for OwnDirectory {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            // The failure before this has been reported.
+            let _ = remove_own(&self.path);
+        }
+    }
+}
+
+/// Removes a directory that was created here, if it exists.
+///
+/// # Errors
+/// It was not created here, and stays; those of the filesystem.
+pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
+    let removed = for_removal(path);
+    // Leftovers of an earlier removal.
+    if is_own(&removed)? {
+        remove_whole(&removed)?;
+    }
+    if is_own(path)? {
+        rename(path, &removed)?;
+        remove_whole(&removed)?;
+    }
+    Ok(())
+}
+
+/// Returns the name of a directory during its removal.
+fn for_removal(path: &Path) -> PathBuf {
+    let mut name = OsString::from(path);
+    name.push(REMOVED);
+    PathBuf::from(name)
+}
+
+/// Returns whether a directory exists that was created here.
+///
+/// # Errors
+/// Something else exists there.
+#[expect(clippy::disallowed_methods, reason = "no database's directory")]
+fn is_own(path: &Path) -> Result<bool, Failure> {
+    let named = |error| format!("{}: {error}", path.display());
+    let metadata = match symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        metadata => metadata.map_err(named)?,
+    };
+    let is_own = metadata.is_dir()
+        && (symlink_metadata(path.join(MARK)).is_ok_and(|mark| mark.is_file())
+            // A crash may have occurred before the mark was written, or after it was removed.
+            || std::fs::read_dir(path).map_err(named)?.next().is_none());
+    if is_own {
+        return Ok(true);
+    }
+    let path = path.display();
+    Err(format!(
+        "{path} would have to be removed, and was not made by this program: move it away, or choose \
+         another directory"
+    )
+    .into())
+}
+
+#[expect(clippy::disallowed_methods, reason = "no database's directory")]
+fn create_marked(path: &Path) -> Result<(), Failure> {
+    let made = std::fs::create_dir(path);
+    let marked = made.and_then(|()| std::fs::write(path.join(MARK), MARK_TEXT));
+    marked.map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+#[expect(clippy::disallowed_methods, reason = "a directory that was made here")]
+fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
+    std::fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()).into())
+}
+
+/// Removes a directory with its contents, the mark last.
+#[expect(clippy::disallowed_methods, reason = "a directory that was made here")]
+fn remove_whole(path: &Path) -> Result<(), Failure> {
+    let removed = || -> std::io::Result<()> {
+        for entry in std::fs::read_dir(path)? {
+            let entry = entry?;
+            if entry.file_name() == MARK {
+                continue;
+            }
+            match entry.file_type()?.is_dir() {
+                true => std::fs::remove_dir_all(entry.path())?,
+                false => std::fs::remove_file(entry.path())?,
+            }
+        }
+        match std::fs::remove_file(path.join(MARK)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        std::fs::remove_dir(path)
+    };
+    removed().map_err(|error| format!("{}: {error}", path.display()).into())
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "makes what is to be left alone")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_made_here_is_removed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let path = scratch.path().join("copy");
+        let own = OwnDirectory::create(&path).unwrap();
+        std::fs::create_dir(path.join("deeper")).unwrap();
+        std::fs::write(path.join("deeper/file"), "1").unwrap();
+        drop(own);
+        assert!(!path.exists());
+        // A kept directory exists until another one is created in its place.
+        OwnDirectory::create(&path).unwrap().keep();
+        std::fs::write(path.join("file"), "1").unwrap();
+        let again = OwnDirectory::create(&path).unwrap();
+        assert!(path.join(MARK).exists() && !path.join("file").exists());
+        again.remove().unwrap();
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_a_crash_left_is_removed() {
+        let scratch = tempfile::tempdir().unwrap();
+        let (path, removed) = (scratch.path().join("copy"), scratch.path().join("copy.removed"));
+        std::fs::create_dir(&path).unwrap();
+        std::fs::create_dir(&removed).unwrap();
+        std::fs::write(removed.join(MARK), "").unwrap();
+        std::fs::write(removed.join("file"), "1").unwrap();
+        OwnDirectory::create(&path).unwrap().remove().unwrap();
+        assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
+    }
+
+    /// Regression test: anything in the place of a directory was removed with its contents.
+    #[test]
+    fn what_somebody_else_made_stays() {
+        let scratch = tempfile::tempdir().unwrap();
+        let theirs = scratch.path().join("theirs");
+        std::fs::create_dir(&theirs).unwrap();
+        std::fs::write(theirs.join("thesis"), "1").unwrap();
+        std::fs::write(theirs.join(MARK), "").unwrap();
+        let link = scratch.path().join("link");
+        std::os::unix::fs::symlink(&theirs, &link).unwrap();
+        let file = scratch.path().join("file");
+        std::fs::write(&file, "1").unwrap();
+        let unmarked = scratch.path().join("unmarked");
+        std::fs::create_dir(&unmarked).unwrap();
+        std::fs::write(unmarked.join("thesis"), "1").unwrap();
+        // The same under the name for removals.
+        let taken = scratch.path().join("taken");
+        std::fs::create_dir(&taken).unwrap();
+        std::fs::rename(&unmarked, for_removal(&taken)).unwrap();
+        for path in [&link, &file, &for_removal(&taken), &taken] {
+            let error = OwnDirectory::create(path).unwrap_err().to_string();
+            assert!(error.contains(&*path.to_string_lossy()), "{error}");
+        }
+        assert!(theirs.join("thesis").exists() && link.exists() && file.exists());
+        assert!(for_removal(&taken).join("thesis").exists());
+    }
+}

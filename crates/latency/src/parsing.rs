@@ -1,0 +1,17 @@
+//! Parsers of argument values.
+
+/// Returns a number above 0, for the command line.
+pub fn above_zero(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
+        _ => Err("it is no number above 0".into()),
+    }
+}
+
+/// Returns a whole number above 0, for the command line.
+pub fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(number) if number > 0 => Ok(number),
+        _ => Err("it is no number of 1 or more".into()),
+    }
+}

@@ -1,0 +1,43 @@
+//! Determines the write rate that every configuration sustains.
+//!
+//! Each configuration runs an unthrottled writer. The writer fills the memory that the engine
+//! allows, and is then slowed down to the rate of flushes and compactions, which is the rate that
+//! is measured; so a calibration run is not short. Since compactions have a backlog by then, only a
+//! fraction of the slowest configuration's rate is used.
+
+use std::time::Duration;
+
+use super::figures::Figures;
+use super::plan::{Plan, Row};
+use crate::failure::Failure;
+
+/// Maximum duration of each configuration's run.
+const LONGEST: Duration = Duration::from_secs(60);
+/// Fraction of the slowest configuration's rate that is used.
+const SHARE: f64 = 0.6;
+
+/// Returns the rate in bytes per second. `measure` runs a row for a duration, beside an unthrottled
+/// writer.
+///
+/// # Errors
+/// Those of the runs.
+pub(super) fn sustained_rate(
+    plan: &Plan,
+    measure: impl Fn(Row, Duration) -> Result<Figures, Failure>,
+) -> Result<u64, Failure> {
+    let mut slowest = f64::INFINITY;
+    let duration = plan.parameters.duration().min(LONGEST);
+    for row in plan.rows.iter().filter(|row| row.configuration.disturbs()) {
+        let name = format!("{} {}", row.engine.name(), row.configuration.name());
+        let figures = measure(*row, duration).map_err(|error| format!("{name}: {error}"))?;
+        let rate = figures.write_mb_per_second;
+        say!("calibrating: {name} writes {rate:.1} MB/s when nothing holds the writer back");
+        slowest = slowest.min(rate);
+    }
+    if !slowest.is_finite() {
+        return Err("--write-rate calibrate: no configuration writes".into());
+    }
+    let rate = (slowest * SHARE * 1e6) as u64;
+    say!("calibrated: {:.1} MB/s", rate as f64 / 1e6);
+    Ok(rate.max(1))
+}

@@ -1,0 +1,272 @@
+//! `tailwater log bench catch-up`: a consumer that reads a long log from its beginning, beside
+//! readers of a key-value database whose hot set is in the page cache, inside a memory limit.
+//!
+//! The consumer reads each byte once. Through the page cache these bytes evict the hot set; in
+//! direct mode they do not. The process, its memory limit, the database and the figures are those
+//! of `tailwater tail`; the log is filled once, outside the limit.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::json;
+use tailwater_format::message::batch::Builder;
+use tailwater_io::Purpose;
+use tailwater_log::{
+    Durability, IoModeChoice, Log, LogOptions, Strategy, TailMemory, TopicOptions,
+};
+
+use super::arguments::{Limit, TailArguments};
+use super::child::{Assignment, Beside, CatchUp};
+use super::copy::copy_database;
+use super::engine::EngineName;
+use super::figures::Figures;
+use super::launch::{Launch, Processes};
+use super::plan::Plan;
+use super::source::Source;
+use super::units::{Bytes, HotSet};
+use crate::failure::Failure;
+use crate::files::{create_directory, write_json};
+use crate::numbers::median;
+use crate::own::OwnDirectory;
+use crate::parsing::{above_zero, at_least_one};
+
+/// Messages in a batch of the log.
+const BATCH: u32 = 100;
+/// Payload of a message, in bytes.
+const MESSAGE_BYTES: usize = 1000;
+/// Maximum number of messages of a poll.
+const POLL: u32 = 1000;
+/// Fraction of the memory limit that the hot set takes, in percent.
+const HOT_PERCENT: f64 = 40.0;
+/// Bytes in a page.
+const PAGE_BYTES: f64 = 4096.0;
+
+/// Arguments of the experiment.
+#[derive(Debug, Clone, Args)]
+pub struct CatchUpArguments {
+    /// Payload in the log
+    #[arg(long, value_name = "BYTES", default_value = "4GB")]
+    pub size: Bytes,
+    /// Memory of the process, its page cache included
+    #[arg(long, value_name = "BYTES", default_value = "512M")]
+    pub limit: Bytes,
+    /// Threads that read the hot set
+    #[arg(long, default_value_t = 4, value_parser = at_least_one)]
+    pub readers: usize,
+    /// Reads of the hot set per second
+    #[arg(long, default_value_t = 4000.0, value_parser = above_zero)]
+    pub read_rate: f64,
+    /// Duration of the reads alone, in seconds
+    #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
+    pub duration: f64,
+    /// Runs of each mode
+    #[arg(long, default_value_t = 3, value_parser = at_least_one)]
+    pub runs: usize,
+    /// Where the log and the database are created, and removed: the disk that is measured
+    #[arg(long, default_value = "tailwater-catch-up")]
+    pub directory: PathBuf,
+    /// Where report.json goes [default: report.json in the directory]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+/// How the consumer reads the log.
+const MODES: [(&str, Option<bool>); 3] =
+    [("no consumer", None), ("buffered", Some(false)), ("direct", Some(true))];
+
+/// Runs the experiment; returns its table.
+///
+/// # Errors
+/// Those of the engine, the log and the system.
+pub(crate) fn run(arguments: &CatchUpArguments) -> Result<String, Failure> {
+    let plan = Plan::new(&TailArguments {
+        limit: Some(Limit::Bytes(arguments.limit.0)),
+        size: Some(Bytes(arguments.limit.0 * 2)),
+        hot: Some(HotSet::Percent(HOT_PERCENT)),
+        readers: Some(arguments.readers),
+        read_rate: Some(arguments.read_rate),
+        duration: Some(arguments.duration),
+        directory: Some(arguments.directory.clone()),
+        ..TailArguments::default()
+    })?;
+    create_directory(&plan.directory)?;
+    let processes = Processes::new(plan.parameters.limit_bytes)?;
+    let source = Source::new(&plan.parameters);
+    let original = OwnDirectory::at(&source.path(&plan.directory))?;
+    source.build(&plan.directory)?;
+    let database = plan.directory.join("catch-up-database");
+    let copy = OwnDirectory::create(&database)?;
+    copy_database(&source.path(&plan.directory), &database)?;
+    original.remove()?;
+    let log = plan.directory.join("catch-up-log");
+    let own_log = OwnDirectory::create(&log)?;
+    let log = log.join("log");
+    say!("filling a log with {}", arguments.size);
+    fill(&log, arguments.size.0)?;
+    let mut runs: [Vec<Figures>; MODES.len()] = Default::default();
+    for run in 0..arguments.runs {
+        for turn in 0..MODES.len() {
+            // A different mode goes first in each run, so that other load on the machine affects
+            // all.
+            let index = (turn + run) % MODES.len();
+            let (name, is_direct) = MODES[index];
+            say!("run {} of {}: {name}", run + 1, arguments.runs);
+            processes.evict(&[&database, &log])?;
+            let catch_up = is_direct.map(|is_direct| CatchUp { log: log.clone(), is_direct });
+            let assignment = assignment(&plan, &database, run as u64, catch_up);
+            let phases = processes.run(&assignment, &|figures| Some(log_bytes(figures) as u64))?;
+            runs[index].extend(phases.into_iter().next());
+        }
+    }
+    own_log.remove()?;
+    copy.remove()?;
+    let out = arguments.out.clone();
+    let out = out.unwrap_or_else(|| plan.directory.join("report.json"));
+    let rows: Vec<_> = MODES
+        .iter()
+        .zip(&runs)
+        .map(|((name, _), runs)| json!({"mode": name, "runs": runs}))
+        .collect();
+    let parameters = json!({
+        "log_bytes": arguments.size.0,
+        "experiment": plan.parameters,
+        "memory_limit": processes.memory_limit().0,
+    });
+    write_json(&out, &json!({"schema": 1, "parameters": parameters, "rows": rows}))?;
+    Ok(table(arguments, plan.parameters.hot_bytes(), &runs))
+}
+
+fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>) -> Assignment {
+    let parameters = &plan.parameters;
+    Assignment {
+        engine: EngineName::Tailwater,
+        directory: database.to_owned(),
+        options: "disable_auto_compactions=true".to_owned(),
+        keys: parameters.keys,
+        value_bytes: parameters.value_bytes,
+        hot_keys: parameters.hot_keys,
+        readers: parameters.readers,
+        reads_per_second: parameters.reads_per_second,
+        beside: Beside::Nothing,
+        duration: parameters.duration(),
+        seed,
+        warms: true,
+        incident: None,
+        catch_up,
+    }
+}
+
+/// Returns the bytes that the consumer read from segments. In no mode do they count as misses of
+/// the hot set.
+fn log_bytes(figures: &Figures) -> f64 {
+    let read = figures.kernel.bytes_per_purpose.get(Purpose::LogRead.name());
+    read.map_or(0.0, |read| read.read_bytes)
+}
+
+fn options(io_mode: IoModeChoice) -> LogOptions {
+    LogOptions {
+        append_io_mode: IoModeChoice::Direct,
+        read_io_mode: io_mode,
+        tail_memory: TailMemory::Private,
+        tail_bytes_max: 64 << 20,
+        ..LogOptions::default()
+    }
+}
+
+/// Creates a log of one partition with `bytes` of payload.
+fn fill(directory: &Path, bytes: u64) -> Result<(), Failure> {
+    let log = Log::open(directory, &options(IoModeChoice::Direct))?;
+    let stream = log.create_stream(None, "catch-up")?;
+    let topic = TopicOptions {
+        durability: Durability::Memory,
+        segment_bytes: 256 << 20,
+        ..TopicOptions::default()
+    };
+    let topic = log.create_topic(stream, None, "catch-up", &topic, 1)?;
+    let partition = log.partition(topic.partition(0))?;
+    let mut builder = Builder::new(0);
+    for number in 0..BATCH {
+        builder.push(u128::from(number), 0, &[b'x'; MESSAGE_BYTES], b"")?;
+    }
+    let batch = builder.finish();
+    for _ in 0..bytes.div_ceil(u64::from(BATCH) * MESSAGE_BYTES as u64) {
+        drop(partition.append(&batch)?);
+    }
+    drop(partition);
+    Ok(log.close()?)
+}
+
+impl CatchUp {
+    /// Reads the whole log as fast as it can. Returns the bytes that were read from segments.
+    ///
+    /// # Errors
+    /// Those of the log.
+    pub(super) fn consume(&self) -> Result<u64, Failure> {
+        let io_mode = match self.is_direct {
+            true => IoModeChoice::Direct,
+            false => IoModeChoice::Buffered,
+        };
+        let log = Log::open(&self.log, &options(io_mode))?;
+        let partition = log.partitions().into_iter().next().ok_or("the log has no partition")?;
+        let mut strategy = Strategy::First;
+        loop {
+            let polled = partition.poll(strategy, POLL)?;
+            if polled.count == 0 {
+                break;
+            }
+            strategy = Strategy::Offset(polled.end_offset());
+        }
+        let read = log.storage().statistics().snapshot(Purpose::LogRead).read_bytes;
+        drop(partition);
+        log.close()?;
+        Ok(read)
+    }
+}
+
+fn table(
+    arguments: &CatchUpArguments,
+    hot_bytes: u64,
+    runs: &[Vec<Figures>; MODES.len()],
+) -> String {
+    let mut text = format!(
+        "A consumer reads a log of {} beside {} reads/s of a hot set of {}, in {} of memory; medians \
+         of {} runs\n\n{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>11}\n",
+        arguments.size,
+        arguments.read_rate,
+        Bytes(hot_bytes),
+        arguments.limit,
+        arguments.runs,
+        "consumer",
+        "log MB/s",
+        "reads/s",
+        "p50 ms",
+        "p99 ms",
+        "p99.9 ms",
+        "missed MB",
+        "missed MB/s",
+    );
+    for ((name, _), runs) in MODES.iter().zip(runs) {
+        let of = |figure: &dyn Fn(&Figures) -> f64| median(runs.iter().map(figure).collect());
+        let missed = |figures: &Figures| {
+            let pages = figures.kernel.told("missed_pages_per_second");
+            pages.map_or(f64::NAN, |pages| pages * PAGE_BYTES / 1e6)
+        };
+        let _ = writeln!(
+            text,
+            "{name:12} {:9.0} {:9.0} {:9.3} {:9.3} {:9.3} {:11.1} {:11.2}",
+            of(&|figures| log_bytes(figures) / figures.seconds / 1e6),
+            of(&|figures| figures.reads_per_second),
+            of(&|figures| figures.latencies.p50_us / 1e3),
+            of(&|figures| figures.latencies.p99_us / 1e3),
+            of(&|figures| figures.latencies.p999_us / 1e3),
+            of(&|figures| missed(figures) * figures.seconds),
+            of(&missed),
+        );
+    }
+    text.push_str(
+        "\nMissed: bytes that the process read from the device besides the log, which are misses of the hot \
+         set.\n",
+    );
+    text
+}

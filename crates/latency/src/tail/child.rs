@@ -1,0 +1,364 @@
+//! The measured process: it opens the database, reads and writes for the assigned time, and reports
+//! its progress and results on standard output.
+//!
+//! It is a separate process so that a memory limit applies to it alone, and so that no run finds
+//! another's data in memory.
+
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tailwater_io::clock::SystemClock;
+use tailwater_io::{Clock, Purpose};
+
+use super::engine::{EngineName, Moved, TailDatabase, TailEngine};
+use super::figures::{Calls, Figures, Kernel};
+use super::incident::Incident;
+use super::latency::{Latencies, histogram};
+use super::workload::{End, Reading, Reads, Writing, read, write};
+use crate::entries::key;
+use crate::failure::Failure;
+
+/// Distance between touched bytes of memory, in bytes.
+const PAGE_BYTES: usize = 4096;
+/// Number of threads that warm the cache before measuring.
+const WARMING_READERS: usize = 8;
+/// Duration of reads alone before one compaction and after it.
+const AROUND_COMPACTION: Duration = Duration::from_secs(10);
+
+/// The work of the process.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Assignment {
+    pub(super) engine: EngineName,
+    pub(super) directory: PathBuf,
+    pub(super) options: String,
+    pub(super) keys: u64,
+    pub(super) value_bytes: usize,
+    pub(super) hot_keys: u64,
+    pub(super) readers: usize,
+    pub(super) reads_per_second: Option<f64>,
+    pub(super) beside: Beside,
+    pub(super) duration: Duration,
+    pub(super) seed: u64,
+    /// Whether the whole hot set is read once before measuring.
+    pub(super) warms: bool,
+    pub(super) incident: Option<Incident>,
+    /// A message log that a consumer reads to its end during the reads.
+    #[serde(default)]
+    pub(super) catch_up: Option<CatchUp>,
+}
+
+/// A consumer that catches up.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct CatchUp {
+    /// Directory of the log.
+    pub(super) log: PathBuf,
+    /// Whether segments are read in direct mode; otherwise through the page cache.
+    pub(super) is_direct: bool,
+}
+
+/// The task of a process.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Task {
+    /// Measure a row.
+    Measure(Assignment),
+    /// Hold this many bytes of memory until it is killed.
+    Neighbour(u64),
+}
+
+impl Assignment {
+    /// Returns the phases, which are measured separately: a compaction has a phase of reads alone
+    /// before and after it.
+    pub(super) fn phases(&self) -> Vec<Self> {
+        let alone = Self {
+            beside: Beside::Nothing,
+            duration: self.duration.min(AROUND_COMPACTION),
+            ..self.clone()
+        };
+        match self.beside {
+            Beside::Merging => vec![alone.clone(), self.clone(), alone],
+            Beside::Nothing | Beside::Writing | Beside::PacedWriting(_) => vec![self.clone()],
+        }
+    }
+}
+
+/// The work that runs concurrently with the reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Beside {
+    /// Nothing.
+    Nothing,
+    /// A writer without a rate limit.
+    Writing,
+    /// A writer of this many bytes per second.
+    PacedWriting(u64),
+    /// One compaction of the whole database.
+    Merging,
+}
+
+/// A line on the process's standard output.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Message {
+    /// The database is open and a phase begins.
+    Began,
+    /// The phase has ended; the database is still open.
+    Ended(Box<Figures>),
+}
+
+/// Runs a serialised task.
+///
+/// # Errors
+/// Those of the engine, and an invalid assignment.
+pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
+    let assignment = match serde_json::from_str(task)? {
+        Task::Measure(assignment) => assignment,
+        Task::Neighbour(bytes) => have_memory(bytes),
+    };
+    let engine = engines.iter().find(|engine| engine.name() == assignment.engine);
+    let engine = engine.ok_or_else(|| format!("no engine '{}'", assignment.engine.name()))?;
+    let database = engine.open(&assignment.directory, &assignment.options)?;
+    if assignment.warms {
+        warm(&*database, assignment.hot_keys)?;
+    }
+    for phase in assignment.phases() {
+        say(&Message::Began)?;
+        let figures = measure(&*database, &phase)?;
+        say(&Message::Ended(Box::new(figures)))?;
+    }
+    Ok(())
+}
+
+/// Allocates memory, in steps over a second, and holds it.
+fn have_memory(bytes: u64) -> ! {
+    const STEPS: usize = 100;
+    let mut taken = Vec::new();
+    for _ in 0..STEPS {
+        taken.push(vec![1_u8; bytes as usize / STEPS]);
+        std::thread::sleep(Duration::from_secs(1) / STEPS as u32);
+    }
+    loop {
+        // Accessed repeatedly, like memory in use.
+        for page in taken.iter().flat_map(|step| step.iter().step_by(PAGE_BYTES)) {
+            std::hint::black_box(*page);
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+}
+
+/// Reads the whole hot set, the first `hot_keys`, once.
+fn warm(database: &dyn TailDatabase, hot_keys: u64) -> Result<(), Failure> {
+    let read = |first: usize| -> Result<(), Failure> {
+        let mut value = Vec::new();
+        for number in (first as u64..hot_keys).step_by(WARMING_READERS) {
+            database.get(&key(number), &mut value)?;
+        }
+        Ok(())
+    };
+    std::thread::scope(|scope| {
+        let readers: Vec<_> =
+            (0..WARMING_READERS).map(|first| scope.spawn(move || read(first))).collect();
+        let panicked = |_| Failure::from("a thread of the run panicked");
+        readers.into_iter().try_for_each(|reader| reader.join().map_err(panicked)?)
+    })
+}
+
+fn say(message: &Message) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{}", serde_json::to_string(message)?)?;
+    Ok(output.flush()?)
+}
+
+/// Reads and writes until the time is up.
+pub(super) fn measure(
+    database: &dyn TailDatabase,
+    assignment: &Assignment,
+) -> Result<Figures, Failure> {
+    let clock = SystemClock;
+    let before = database.activity()?;
+    let start_ns = clock.monotonic_ns();
+    let end = match assignment.beside {
+        _ if assignment.catch_up.is_some() => End::at(u64::MAX),
+        Beside::Merging => End::at(u64::MAX),
+        _ => End::at(start_ns + assignment.duration.as_nanos() as u64),
+    };
+    let work = work(database, &clock, assignment, start_ns, &end)?;
+    let Work { reads, read_until_ns, written_bytes, log_bytes } = work;
+    let seconds = (clock.monotonic_ns() - start_ns) as f64 / 1e9;
+    let read_seconds = (read_until_ns - start_ns) as f64 / 1e9;
+    let activity = database.activity()?.since(&before);
+
+    let mut latencies = histogram()?;
+    let (mut count, mut waited_ns, mut is_known) = (0, 0, true);
+    for reads in &reads {
+        latencies.add(&reads.latencies)?;
+        count += reads.count;
+        waited_ns += reads.run_queue.map_or(0, |run_queue| run_queue.waiting_ns);
+        is_known &= reads.run_queue.is_some();
+    }
+    let waited_s = is_known.then_some(waited_ns as f64 / 1e9);
+    Ok(Figures {
+        reads_per_second: count as f64 / read_seconds,
+        write_mb_per_second: written_bytes as f64 / seconds / 1e6,
+        latencies: Latencies::of(&latencies),
+        reads: count as f64,
+        seconds,
+        stall_share: activity.stalled.as_secs_f64() / seconds,
+        run_queue_share: waited_s.map(|waited| waited / read_seconds / assignment.readers as f64),
+        run_queue_us_per_read: waited_s.map(|waited| waited * 1e6 / count.max(1) as f64),
+        fallen_back: database.fallen_back()?,
+        resident_before_pages: None,
+        before_compaction: None,
+        after_compaction: None,
+        kernel: Kernel {
+            compaction_mb_per_second: Some(activity.compacted_bytes() as f64 / seconds / 1e6),
+            compaction_backlog_bytes: Some(activity.pending_compaction_bytes as f64),
+            held_back: activity.held_back.map(|times| times as f64),
+            user_read_calls: activity.user_reads.map(|reads| Calls::of(&reads, seconds)),
+            bytes_per_purpose: activity
+                .purposes
+                .into_iter()
+                .filter(|(_, moved)| moved.read_bytes + moved.written_bytes > 0)
+                .chain(log_bytes.map(|read_bytes| {
+                    let moved = Moved { read_bytes, written_bytes: 0 };
+                    (Purpose::LogRead.name().to_owned(), moved)
+                }))
+                .map(|(purpose, moved)| (purpose, moved.into()))
+                .collect(),
+            ..Kernel::default()
+        },
+    })
+}
+
+/// What the threads of a run did.
+struct Work {
+    reads: Vec<Reads>,
+    /// Time when the last reader ended, on the run's clock.
+    read_until_ns: u64,
+    written_bytes: u64,
+    /// Bytes that the consumer read from its log's segments.
+    log_bytes: Option<u64>,
+}
+
+/// Runs all threads until the end, or until one of them fails.
+fn work(
+    database: &dyn TailDatabase,
+    clock: &SystemClock,
+    assignment: &Assignment,
+    start_ns: u64,
+    end: &End,
+) -> Result<Work, Failure> {
+    let moves = assignment.incident == Some(Incident::MovingHotSet);
+    let reading = Reading {
+        hot_keys: assignment.hot_keys,
+        keys: assignment.keys,
+        moves_from_ns: moves.then_some(start_ns),
+        readers: assignment.readers,
+        reads_per_second: assignment.reads_per_second,
+        seed: assignment.seed,
+    };
+    let writing = Writing {
+        keys: assignment.keys,
+        value_bytes: assignment.value_bytes,
+        bytes_per_second: match assignment.beside {
+            Beside::PacedWriting(rate) => Some(rate),
+            Beside::Writing | Beside::Nothing | Beside::Merging => None,
+        },
+        seed: assignment.seed,
+    };
+    let panicked = |_| Failure::from("a thread of the run panicked");
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..assignment.readers)
+            .map(|reader| {
+                scope.spawn(move || {
+                    let reads = read(database, clock, &reading, reader, end);
+                    reads.inspect_err(|_| end.now(clock))
+                })
+            })
+            .collect();
+        let beside = scope.spawn(|| match assignment.beside {
+            Beside::Nothing => Ok(0),
+            Beside::Writing | Beside::PacedWriting(_) => {
+                write(database, clock, &writing, end).inspect_err(|_| end.now(clock))
+            }
+            Beside::Merging => {
+                let merged = database.compact();
+                end.now(clock);
+                merged.map(|()| 0)
+            }
+        });
+        let scan = (assignment.incident == Some(Incident::Scan)).then(|| {
+            scope.spawn(|| {
+                let halfway = start_ns + assignment.duration.as_nanos() as u64 / 2;
+                clock.sleep_until(halfway);
+                database.scan(&|| end.has_come(clock)).inspect_err(|_| end.now(clock))
+            })
+        });
+        let consumer = assignment.catch_up.as_ref().map(|catch_up| {
+            scope.spawn(|| {
+                let consumed = catch_up.consume();
+                end.now(clock);
+                consumed
+            })
+        });
+        let reads = readers
+            .into_iter()
+            .map(|reader| reader.join().map_err(panicked)?)
+            .collect::<Result<_, Failure>>();
+        // A stalled writer ends once it is released, which no read waits for.
+        let read_until_ns = clock.monotonic_ns();
+        let written_bytes = beside.join().map_err(panicked)??;
+        scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
+        let log_bytes = consumer.map(|consumer| consumer.join().map_err(panicked)?).transpose()?;
+        Ok(Work { reads: reads?, read_until_ns, written_bytes, log_bytes })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::tail::engine::Activity;
+
+    /// Records the keys that are read.
+    #[derive(Default)]
+    struct Noted(Mutex<Vec<Vec<u8>>>);
+
+    impl TailDatabase for Noted {
+        fn get(&self, key: &[u8], _value: &mut Vec<u8>) -> Result<bool, Failure> {
+            self.0.lock().unwrap().push(key.to_vec());
+            Ok(true)
+        }
+
+        fn put(&self, _key: &[u8], _value: &[u8]) -> Result<(), Failure> {
+            unreachable!()
+        }
+
+        fn compact(&self) -> Result<(), Failure> {
+            unreachable!()
+        }
+
+        fn scan(&self, _is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
+            unreachable!()
+        }
+
+        fn activity(&self) -> Result<Activity, Failure> {
+            unreachable!()
+        }
+    }
+
+    #[test]
+    fn each_hot_key_is_read_once_before() {
+        for hot_keys in [1, WARMING_READERS as u64, 1000] {
+            let database = Noted::default();
+            warm(&database, hot_keys).unwrap();
+            let mut read = database.0.into_inner().unwrap();
+            read.sort();
+            let expected: Vec<_> = (0..hot_keys).map(|number| key(number).to_vec()).collect();
+            assert!(read == expected, "{hot_keys}");
+        }
+    }
+}

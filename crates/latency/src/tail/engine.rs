@@ -1,0 +1,141 @@
+//! The interface of engines in the experiment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// Which engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EngineName {
+    /// Tailwater
+    Tailwater,
+    /// RocksDB
+    Rocksdb,
+}
+
+impl EngineName {
+    /// Returns its name in reports and as an argument.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tailwater => "tailwater",
+            Self::Rocksdb => "rocksdb",
+        }
+    }
+}
+
+/// An engine for the experiment.
+pub trait TailEngine: Sync {
+    /// Returns which it is.
+    fn name(&self) -> EngineName;
+
+    /// Opens the database in a directory, with an option string of RocksDB's form.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure>;
+}
+
+/// An open database that is read and written by several threads.
+pub trait TailDatabase: Sync {
+    /// Replaces `value` by the key's value; returns whether there is one.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
+
+    /// Sets a key's value, which is logged but not synced.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
+
+    /// Compacts the whole database into the last level, and returns when that is done.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn compact(&self) -> Result<(), Failure>;
+
+    /// Reads all keys and values in order, once or until `is_over`.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure>;
+
+    /// Returns the engine's activity since it was opened.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn activity(&self) -> Result<Activity, Failure>;
+
+    /// Returns a description of the purposes whose I/O mode is not the configured one; `None` if
+    /// there are none, or the engine does not report it.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    fn fallen_back(&self) -> Result<Option<String>, Failure> {
+        Ok(None)
+    }
+}
+
+/// What an engine has done since it was opened.
+#[derive(Debug, Clone, Default)]
+pub struct Activity {
+    /// Bytes moved, by purpose: names of [`tailwater_io::Purpose`].
+    pub purposes: BTreeMap<String, Moved>,
+    /// Time for which it stalled writers.
+    pub stalled: Duration,
+    /// Backlog of compaction in bytes, by its own estimate.
+    pub pending_compaction_bytes: u64,
+    /// Number of times that it reduced its background requests in favour of users' reads; `None` if
+    /// it never does.
+    pub held_back: Option<u64>,
+    /// The read calls on files for users; `None` if it does not report them.
+    pub user_reads: Option<tailwater_io::Latencies>,
+}
+
+/// Bytes that moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Moved {
+    /// From files.
+    pub read_bytes: u64,
+    /// To files.
+    pub written_bytes: u64,
+}
+
+impl Activity {
+    /// Returns the activity since `earlier`; the backlog is the current one.
+    pub(super) fn since(&self, earlier: &Self) -> Self {
+        let moved = |(purpose, now): (&String, &Moved)| {
+            let before = earlier.purposes.get(purpose).copied().unwrap_or_default();
+            let moved = Moved {
+                read_bytes: now.read_bytes.saturating_sub(before.read_bytes),
+                written_bytes: now.written_bytes.saturating_sub(before.written_bytes),
+            };
+            (purpose.clone(), moved)
+        };
+        Self {
+            purposes: self.purposes.iter().map(moved).collect(),
+            stalled: self.stalled.saturating_sub(earlier.stalled),
+            pending_compaction_bytes: self.pending_compaction_bytes,
+            held_back: self.held_back.map(|now| now - earlier.held_back.unwrap_or(0)),
+            user_reads: self
+                .user_reads
+                .as_ref()
+                .map(|now| now.since(&earlier.user_reads.clone().unwrap_or_default())),
+        }
+    }
+
+    /// Returns the bytes that compactions read and wrote.
+    pub(super) fn compacted_bytes(&self) -> u64 {
+        let of = |purpose: &str| self.purposes.get(purpose).copied().unwrap_or_default();
+        of("compaction_read").read_bytes
+            + of("compaction_blob_read").read_bytes
+            + of("compaction_write").written_bytes
+    }
+}

@@ -1,0 +1,61 @@
+//! The environment of an experiment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use tailwater_io::kernel::{self, DeviceProbe, System};
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::stream::uses_io_uring;
+
+use crate::failure::Failure;
+
+/// The system, and the kind of memory limit.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Environment {
+    /// Tailwater's version.
+    version: &'static str,
+    /// Kind and meaning of the memory limit.
+    memory_limit: String,
+    /// Whether there was one.
+    pub(super) is_limited: bool,
+    /// How streams that read ahead make their requests: `io_uring` or `threads`.
+    reads_ahead_by: &'static str,
+    /// [`kernel::Environment`], by names.
+    #[serde(flatten)]
+    told: BTreeMap<String, String>,
+}
+
+impl Environment {
+    /// Returns the environment of this system and a directory.
+    pub(super) fn of(directory: &Path, (memory_limit, is_limited): (String, bool)) -> Self {
+        let told = kernel::Environment::of_directory(&System::default(), directory).named();
+        Self {
+            version: env!("CARGO_PKG_VERSION"),
+            memory_limit,
+            is_limited,
+            reads_ahead_by: if uses_io_uring() { "io_uring" } else { "threads" },
+            told: told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+        }
+    }
+
+    /// Returns the filesystem, for a heading.
+    pub(super) fn filesystem(&self) -> &str {
+        self.told.get("filesystem").map_or("unknown", String::as_str)
+    }
+}
+
+/// Measures the device without an engine; `None` if the filesystem has no direct I/O.
+///
+/// # Errors
+/// Those of the device.
+pub(super) fn probe_device(
+    probe: DeviceProbe,
+    directory: &Path,
+) -> Result<Option<BTreeMap<&'static str, f64>>, Failure> {
+    match probe.run(&PosixStorage::new(), directory) {
+        Ok(figures) => Ok(Some(figures.named().into_iter().collect())),
+        Err(error) if error.is_unsupported() => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}

@@ -1,0 +1,231 @@
+//! The experiment: the source database, then all runs, then the report.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tailwater_io::Storage;
+use tailwater_io::posix::PosixStorage;
+
+use super::around_table::AroundTable;
+use super::calibration;
+use super::child::{Assignment, Beside};
+use super::copy::{check_free_space, copy_database};
+use super::environment::{Environment, probe_device};
+use super::figures::{Figures, Phase};
+use super::kernel_table::KernelTable;
+use super::launch::Launch;
+use super::mean_table::MeanTable;
+use super::plan::{Kind, Plan, Row};
+use super::report::Report;
+use super::results::{Results, Run};
+use super::seen;
+use super::source::Source;
+use super::table::Table;
+use crate::failure::Failure;
+use crate::files::{create_directory, write_json, write_text};
+use crate::own::OwnDirectory;
+
+/// A running experiment.
+pub(super) struct Experiment<'a> {
+    plan: Plan,
+    source: Source,
+    launch: &'a dyn Launch,
+}
+
+impl<'a> Experiment<'a> {
+    /// Creates an experiment that has not begun.
+    pub(super) fn new(mut plan: Plan, launch: &'a dyn Launch) -> Self {
+        plan.parameters.limited_by = launch.limited_by().to_owned();
+        let source = Source::new(&plan.parameters);
+        Self { plan, source, launch }
+    }
+
+    /// Runs the whole experiment, and returns the text to print.
+    ///
+    /// # Errors
+    /// Those of the engines and of the filesystem, and too little space on it.
+    pub(super) fn run(mut self) -> Result<String, Failure> {
+        let start = Instant::now();
+        create_directory(&self.plan.directory)?;
+        let lock = PosixStorage::new().lock(&self.plan.directory.join("LOCK"));
+        let _lock = lock.map_err(|error| match error.source.kind() {
+            std::io::ErrorKind::WouldBlock => {
+                format!("{} is used by another experiment", self.plan.directory.display())
+            }
+            _ => error.to_string(),
+        })?;
+        let results = Results::open(&mut self.plan)?;
+        // An existing source database belongs to the user, and is kept.
+        let directory = &self.plan.directory;
+        let is_ours_alone = !self.plan.keep_source && !self.source.is_there(directory);
+        let source = is_ours_alone.then(|| OwnDirectory::at(&self.source.path(directory)));
+        let source = source.transpose()?;
+        self.prepare()?;
+        let parameters = &self.plan.parameters;
+        if parameters.kind == Kind::Overwriting && parameters.write_bytes_per_second.is_none() {
+            let measure = |row, duration| self.measure_row(row, 0, duration, Beside::Writing);
+            let rate = calibration::sustained_rate(&self.plan, measure)?;
+            self.plan.parameters.write_bytes_per_second = Some(rate);
+            results.save_parameters(&self.plan.parameters)?;
+        }
+        self.measure(&results)?;
+        let text = self.report(&results)?;
+        source.map_or(Ok(()), OwnDirectory::remove)?;
+        say!("done in {:.0} s", start.elapsed().as_secs_f64());
+        Ok(text)
+    }
+
+    /// Builds the source database if it does not exist, after checking the space for it and one
+    /// copy.
+    fn prepare(&self) -> Result<(), Failure> {
+        let Plan { directory, parameters, .. } = &self.plan;
+        let size = self.source.bytes();
+        let is_there = self.source.is_there(directory);
+        // A copy grows by its logs and by data that is written and not compacted yet; or by the
+        // whole database.
+        let growth = match parameters.kind {
+            Kind::Overwriting => (size / 4).max(256 << 20),
+            Kind::Merging => size + (size / 20),
+        };
+        let copies = if self.plan.keep_copies { self.plan.rows.len() as u64 } else { 1 };
+        let missing = if is_there { 0 } else { size };
+        let why = "the source database, a copy of it, and what a run writes";
+        check_free_space(directory, missing + copies * (size + growth), why)?;
+        match is_there {
+            true => {
+                let path = self.source.path(directory);
+                say!("the source database is there: {}", path.display());
+            }
+            false => self.source.build(directory)?,
+        }
+        debug_assert_eq!(parameters.database_bytes(), size);
+        Ok(())
+    }
+
+    /// Makes all runs that have no results yet.
+    fn measure(&self, results: &Results) -> Result<(), Failure> {
+        let count = self.plan.rows.len() * self.plan.runs;
+        let mut number = 0;
+        for run in 1..=self.plan.runs {
+            for row in self.plan.order(run - 1) {
+                number += 1;
+                let name = format!("{} {}", row.engine.name(), row.label());
+                let head = format!("[{number}/{count}] run {run}: {name}");
+                if results.get(row, run)?.is_some() {
+                    say!("{head}: measured before");
+                    continue;
+                }
+                let figures = self
+                    .measure_row(row, run as u64, self.plan.parameters.duration(), self.beside(row))
+                    .map_err(|error| format!("{name}: {error}"))?;
+                say!(
+                    "{head}: {:.0} reads/s, p99.9 {:.2} ms",
+                    figures.reads_per_second,
+                    figures.latencies.p999_us / 1000.0
+                );
+                results.put(row, &Run { run, figures })?;
+            }
+        }
+        Ok(())
+    }
+
+    fn beside(&self, row: Row) -> Beside {
+        let parameters = &self.plan.parameters;
+        match (parameters.kind, parameters.write_bytes_per_second) {
+            _ if !row.configuration.disturbs() => Beside::Nothing,
+            (Kind::Merging, _) => Beside::Merging,
+            (Kind::Overwriting, Some(rate)) => Beside::PacedWriting(rate),
+            (Kind::Overwriting, None) => Beside::Writing,
+        }
+    }
+
+    /// Copies the source database, empties the page cache, and runs a process on the copy.
+    ///
+    /// # Errors
+    /// Those of the filesystem and of the process.
+    fn measure_row(
+        &self,
+        row: Row,
+        seed: u64,
+        duration: Duration,
+        beside: Beside,
+    ) -> Result<Figures, Failure> {
+        let Plan { directory, parameters, .. } = &self.plan;
+        let source = self.source.path(directory);
+        let copy = self.copy_of(row);
+        let own = OwnDirectory::create(&copy)?;
+        copy_database(&source, &copy)?;
+        let resident_pages = self.launch.evict(&[&source, &copy])?;
+        let options = parameters.options_of(row);
+        let assignment = Assignment {
+            engine: row.engine,
+            directory: copy.clone(),
+            options,
+            keys: parameters.keys,
+            value_bytes: parameters.value_bytes,
+            hot_keys: parameters.hot_keys,
+            readers: parameters.readers,
+            reads_per_second: parameters.reads_per_second,
+            beside,
+            duration,
+            seed,
+            warms: parameters.is_warm,
+            // Calibration runs are not disturbed.
+            incident: parameters.incident.filter(|_| beside != Beside::Writing),
+            catch_up: None,
+        };
+        let direct_bytes = |figures: &Figures| row.direct_bytes(figures);
+        let phases = self.launch.run(&assignment, &direct_bytes)?;
+        match self.plan.keep_copies {
+            true => own.keep(),
+            false => own.remove()?,
+        }
+        let resident_before_pages = resident_pages.map(|pages| pages as f64);
+        let phase = |figures: &Figures| Phase::of(figures, row.fetched_pages_per_second(figures));
+        let figures = match &phases[..] {
+            [before, figures, after] => Figures {
+                before_compaction: Some(phase(before)),
+                after_compaction: Some(phase(after)),
+                ..figures.clone()
+            },
+            [figures, ..] => figures.clone(),
+            [] => return Err("the process of the run has measured nothing".into()),
+        };
+        Ok(Figures { resident_before_pages, ..figures })
+    }
+
+    /// Returns the path of the copy for a row.
+    fn copy_of(&self, row: Row) -> PathBuf {
+        let Plan { directory, keep_copies, .. } = &self.plan;
+        match keep_copies {
+            true => directory.join(row.file_name()),
+            false => directory.join("copy"),
+        }
+    }
+
+    /// Writes the report and returns it as text.
+    fn report(&self, results: &Results) -> Result<String, Failure> {
+        let Plan { directory, out, .. } = &self.plan;
+        let environment = Environment::of(directory, self.launch.memory_limit());
+        let report = Report::new(
+            &self.plan,
+            results,
+            environment,
+            probe_device(self.launch.device_probe(), directory)?,
+        )?;
+        write_json(&out.join("report.json"), &report)?;
+        let mut table =
+            format!("{}\n{}{}", Table(&report), KernelTable(&report), AroundTable(&report));
+        if self.plan.tells_means {
+            table.push_str(&format!("\n{}", MeanTable(&report)));
+        }
+        write_text(&out.join("table.txt"), &table)?;
+        let mut text = format!("\n{table}\nAll figures: {}\n", out.join("report.json").display());
+        if self.plan.tells_what_was_seen
+            && let Some(sentences) = seen::sentences(&report)
+        {
+            text.push_str(&format!("\n{sentences}\n"));
+        }
+        Ok(text)
+    }
+}

@@ -1,0 +1,61 @@
+//! Latencies of reads.
+
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::failure::Failure;
+
+/// Longest latency that is distinguished, in nanoseconds: ten minutes.
+const LONGEST_NS: u64 = 600_000_000_000;
+
+/// Returns an empty histogram of nanoseconds, with three significant digits.
+pub(super) fn histogram() -> Result<Histogram<u64>, Failure> {
+    Ok(Histogram::new_with_max(LONGEST_NS, 3)?)
+}
+
+/// Reported latencies, in microseconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Latencies {
+    pub(super) p50_us: f64,
+    pub(super) p90_us: f64,
+    pub(super) p99_us: f64,
+    pub(super) p999_us: f64,
+    pub(super) p9999_us: f64,
+    pub(super) max_us: f64,
+    pub(super) mean_us: f64,
+    pub(super) stddev_us: f64,
+}
+
+impl Latencies {
+    /// Returns the latencies of a histogram of nanoseconds.
+    pub(super) fn of(histogram: &Histogram<u64>) -> Self {
+        let at = |quantile: f64| histogram.value_at_quantile(quantile) as f64 / 1000.0;
+        Self {
+            p50_us: at(0.5),
+            p90_us: at(0.9),
+            p99_us: at(0.99),
+            p999_us: at(0.999),
+            p9999_us: at(0.9999),
+            max_us: histogram.max() as f64 / 1000.0,
+            mean_us: histogram.mean() / 1000.0,
+            stddev_us: histogram.stdev() / 1000.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_in_microseconds() {
+        let mut nanoseconds = histogram().unwrap();
+        for microseconds in 1..=1000 {
+            nanoseconds.record(microseconds * 1000).unwrap();
+        }
+        let latencies = Latencies::of(&nanoseconds);
+        assert!((499.0..=501.0).contains(&latencies.p50_us), "{latencies:?}");
+        assert!((989.0..=991.0).contains(&latencies.p99_us), "{latencies:?}");
+        assert!((999.0..=1001.0).contains(&latencies.max_us), "{latencies:?}");
+    }
+}

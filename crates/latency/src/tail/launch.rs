@@ -1,0 +1,262 @@
+//! Runs the work of a run: in a separate process; in tests also in this one.
+
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+use tailwater_io::kernel::{DeviceProbe, Sampler, System, Target};
+use tailwater_io::sync::Mutex;
+
+use super::child::{Assignment, Message, Task};
+use super::figures::Figures;
+use super::incident::Incident;
+use super::units::Bytes;
+use crate::failure::Failure;
+use crate::memory_limit::interrupt::kill_on_interrupt;
+use crate::memory_limit::{MemoryLimit, evict};
+
+/// The hidden command that runs the measured process.
+pub const CHILD_COMMAND: &str = "tail-child";
+
+/// Duration of each part of the device probe.
+const PROBED: Duration = Duration::from_millis(500);
+/// File size of the device probe, in bytes.
+const PROBE_BYTES: u64 = 128 << 20;
+/// Interval between two samples of the kernel's figures.
+const SAMPLED: Duration = Duration::from_millis(200);
+/// Number of steps in which a limit is lowered, and the minimum duration of each.
+const LOWERING_STEPS: u64 = 16;
+const LOWERING_PAUSE: Duration = Duration::from_millis(100);
+/// Number of pages in memory up to which no warning is printed: 1 MiB.
+const RESIDENT_PAGES_MAX: u64 = 256;
+/// The signal that kills a process when memory runs out.
+const KILL: i32 = 9;
+
+/// Runs the work of a run.
+pub(super) trait Launch {
+    /// Runs the work of one run, and returns the figures of each phase. `direct_bytes` returns how
+    /// many bytes the process read past the page cache in a phase, if known.
+    ///
+    /// # Errors
+    /// Those of the engine, and of the process that it runs in.
+    fn run(
+        &self,
+        assignment: &Assignment,
+        direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
+    ) -> Result<Vec<Figures>, Failure>;
+
+    /// Evicts the files in some directories from the page cache. Returns how many of their pages
+    /// are still there, if the kernel reports it.
+    ///
+    /// # Errors
+    /// Those of listing them.
+    fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure>;
+
+    /// Returns how the device is probed.
+    fn device_probe(&self) -> DeviceProbe;
+
+    /// Returns the kind of memory limit, as [`MemoryLimit::kind`] does.
+    fn limited_by(&self) -> &'static str;
+
+    /// Returns a description of the memory limit, and whether there is one.
+    fn memory_limit(&self) -> (String, bool);
+}
+
+/// A process for each run, inside a memory limit.
+pub(super) struct Processes {
+    limit: Option<Mutex<MemoryLimit>>,
+}
+
+impl Processes {
+    /// Creates processes with this memory limit, if one can be set here; without a number there is
+    /// no limit.
+    ///
+    /// # Errors
+    /// Those of making the limit.
+    pub(super) fn new(limit_bytes: Option<u64>) -> Result<Self, Failure> {
+        let limit = limit_bytes.map(MemoryLimit::new).transpose()?;
+        if let Some(limit) = limit.as_ref().filter(|limit| limit.bytes().is_none()) {
+            say!("memory limit: {}", limit.describe());
+        }
+        Ok(Self { limit: limit.map(Mutex::new) })
+    }
+
+    fn start(&self, task: &Task) -> Result<Child, Failure> {
+        let program = std::env::current_exe()?;
+        let mut command = match &self.limit {
+            Some(limit) => limit.lock().command(program),
+            None => Command::new(program),
+        };
+        command.arg(CHILD_COMMAND).arg(serde_json::to_string(task)?);
+        Ok(command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?)
+    }
+
+    /// Rejects an incident that is impossible here.
+    ///
+    /// # Errors
+    /// A message with the argument's name.
+    pub(super) fn check(&self, incident: Incident) -> Result<(), Failure> {
+        let limited_by = self.limited_by();
+        match (incident, limited_by) {
+            (Incident::LowerLimit | Incident::Neighbour, "none")
+            | (Incident::Neighbour, "systemd-run") => Err(format!(
+                "--incident: what limits memory here ({limited_by}) is not of two processes, or \
+                 does not change; it takes a memory cgroup"
+            )
+            .into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Causes the incident that concerns the memory limit some time after the run has begun, and
+    /// undoes it when the run has ended. `run` receives the beginning, and is closed at the end.
+    fn disturb(
+        &self,
+        incident: Incident,
+        after: Duration,
+        run: &Receiver<()>,
+    ) -> Result<(), Failure> {
+        let Some(limit) = &self.limit else { return Ok(()) };
+        if run.recv().is_err() || run.recv_timeout(after) != Err(RecvTimeoutError::Timeout) {
+            return Ok(());
+        }
+        let bytes = limit.lock().bytes().unwrap_or(0);
+        match incident {
+            Incident::LowerLimit => {
+                // Cgroup v1 refuses a limit below the charged memory. Small steps let the process
+                // react.
+                for step in 1..=LOWERING_STEPS {
+                    limit.lock().set(bytes - bytes / 2 * step / LOWERING_STEPS)?;
+                    if run.recv_timeout(LOWERING_PAUSE) != Err(RecvTimeoutError::Timeout) {
+                        break;
+                    }
+                }
+                let _ = run.recv();
+                limit.lock().set(bytes)?;
+            }
+            Incident::Neighbour => {
+                let mut neighbour = self.start(&Task::Neighbour(bytes / 2))?;
+                let _killed = kill_on_interrupt(&neighbour)?;
+                let _ = run.recv();
+                if let Some(status) = neighbour.try_wait()? {
+                    return Err(format!("the neighbour of the run ended: {status}").into());
+                }
+                neighbour.kill()?;
+                neighbour.wait()?;
+            }
+            Incident::Scan | Incident::MovingHotSet => {}
+        }
+        Ok(())
+    }
+
+    /// Returns what the process reports of its phases, with the kernel's figures for the same
+    /// times.
+    fn measured(
+        &self,
+        assignment: &Assignment,
+        direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
+        child: &mut Child,
+        began: &Sender<()>,
+    ) -> Result<Vec<Figures>, Failure> {
+        let output = child.stdout.take().ok_or("the process of the run has no output")?;
+        let (mut phases, mut sampler) = (Vec::new(), None);
+        for line in BufReader::new(output).lines() {
+            match serde_json::from_str(&line?)? {
+                Message::Began => {
+                    // There is no receiver if there is no incident.
+                    let _ = began.send(());
+                    sampler = Some(self.sampler(assignment, child)?);
+                }
+                Message::Ended(mut figures) => {
+                    if let Some(mut told) = sampler.take().and_then(Sampler::stop) {
+                        match direct_bytes(&figures) {
+                            Some(bytes) => told = told.without_direct_reads(bytes),
+                            None => told.missed_pages_per_second = None,
+                        }
+                        figures.kernel.add(&told);
+                    }
+                    phases.push(*figures);
+                }
+            }
+        }
+        let status = child.wait()?;
+        if !status.success() || phases.is_empty() {
+            return Err(self.why(status));
+        }
+        Ok(phases)
+    }
+
+    fn sampler(&self, assignment: &Assignment, child: &Child) -> Result<Sampler, Failure> {
+        let (directory, process) = (&assignment.directory, child.id());
+        let target = match &self.limit {
+            Some(limit) => limit.lock().target(directory, process),
+            None => Target::new(&System::default(), directory).process(process),
+        };
+        Ok(Sampler::start(target, SAMPLED)?)
+    }
+
+    fn why(&self, status: ExitStatus) -> Failure {
+        match (&self.limit, status.signal()) {
+            (Some(limit), Some(KILL)) => format!(
+                "the process of the run was killed, as it is when there is no memory left: {} are \
+                 too little (--limit)",
+                Bytes(limit.lock().bytes().unwrap_or(0))
+            )
+            .into(),
+            _ => format!("the process of the run failed: {status}").into(),
+        }
+    }
+}
+
+impl Launch for Processes {
+    fn run(
+        &self,
+        assignment: &Assignment,
+        direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
+    ) -> Result<Vec<Figures>, Failure> {
+        let mut child = self.start(&Task::Measure(assignment.clone()))?;
+        let _killed = kill_on_interrupt(&child)?;
+        std::thread::scope(|scope| {
+            let (began, run) = channel();
+            let disturbance = assignment.incident.map(|incident| {
+                scope.spawn(move || self.disturb(incident, assignment.duration / 2, &run))
+            });
+            let phases = self.measured(assignment, direct_bytes, &mut child, &began);
+            drop(began);
+            let panicked = |_| Failure::from("a thread of the run panicked");
+            let disturbed = disturbance.map_or(Ok(()), |thread| thread.join().map_err(panicked)?);
+            let phases = phases?;
+            disturbed.map(|()| phases)
+        })
+    }
+
+    fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure> {
+        let evicted = evict(&System::default(), directories)?;
+        let pages = evicted.resident_pages;
+        if let Some(pages) = pages.filter(|&pages| pages > RESIDENT_PAGES_MAX) {
+            say!("  {pages} pages of the databases could not be put out of memory before");
+        }
+        Ok(pages)
+    }
+
+    fn device_probe(&self) -> DeviceProbe {
+        DeviceProbe { bytes: PROBE_BYTES, duration: PROBED }
+    }
+
+    fn limited_by(&self) -> &'static str {
+        self.limit.as_ref().map_or("none", |limit| limit.lock().kind())
+    }
+
+    fn memory_limit(&self) -> (String, bool) {
+        match &self.limit {
+            Some(limit) => {
+                let limit = limit.lock();
+                (limit.describe(), limit.bytes().is_some())
+            }
+            None => ("None was asked for.".to_owned(), false),
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! The measurements so far, in files, so that an interrupted experiment can be resumed.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::figures::Figures;
+use super::plan::{Parameters, Plan, Row};
+use crate::failure::Failure;
+use crate::files::{create_directory, read_json, write_json, write_text};
+
+/// Name of the mark of a directory for results.
+const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
+/// Text of the mark.
+const MARK_TEXT: &str = "The files of this directory are written anew by each experiment.\n";
+/// Files that are written there.
+const WRITTEN: [&str; 4] = ["parameters.json", "report.json", "table.txt", "runs"];
+
+/// One run of one row.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Run {
+    /// Number of the run, from 1.
+    pub(super) run: usize,
+    #[serde(flatten)]
+    pub(super) figures: Figures,
+}
+
+/// The runs of an experiment, in the directory of its report.
+#[derive(Debug)]
+pub(super) struct Results {
+    out: PathBuf,
+}
+
+impl Results {
+    /// Opens the results of `plan`: none yet, or, when resuming, those measured before with equal
+    /// parameters. A calibrated write rate is copied to the plan.
+    ///
+    /// # Errors
+    /// Resuming with different parameters; foreign files that would be overwritten; those of the
+    /// filesystem.
+    pub(super) fn open(plan: &mut Plan) -> Result<Self, Failure> {
+        let results = Self { out: plan.out.clone() };
+        create_directory(&results.out)?;
+        let before: Option<Parameters> = match plan.resume {
+            true => read_json(&results.parameters())?,
+            false => None,
+        };
+        match before {
+            Some(before) => {
+                let rate = &mut plan.parameters.write_bytes_per_second;
+                *rate = rate.or(before.write_bytes_per_second);
+                if plan.parameters != before {
+                    return Err(format!(
+                        "--resume: the experiment in {} had other parameters: {}",
+                        plan.out.display(),
+                        differences(&before, &plan.parameters)?
+                    )
+                    .into());
+                }
+            }
+            None => {
+                results.check_own()?;
+                results.remove_runs()?;
+                results.save_parameters(&plan.parameters)?;
+            }
+        }
+        Ok(results)
+    }
+
+    fn parameters(&self) -> PathBuf {
+        self.out.join("parameters.json")
+    }
+
+    fn runs(&self) -> PathBuf {
+        self.out.join("runs")
+    }
+
+    /// Marks the directory as one for results.
+    ///
+    /// # Errors
+    /// Without the mark, files that would be overwritten.
+    fn check_own(&self) -> Result<(), Failure> {
+        if self.out.join(MARK).exists() {
+            return Ok(());
+        }
+        let unfinished = |name: &str| self.out.join(name).with_extension("unfinished");
+        let mut written = WRITTEN.iter().flat_map(|name| [self.out.join(name), unfinished(name)]);
+        // A dangling symbolic link is also a foreign file.
+        if let Some(path) = written.find(|path| path.symlink_metadata().is_ok()) {
+            return Err(format!(
+                "{} would be written over, and may be somebody else's: move it away, or choose \
+                 another place with --out",
+                path.display()
+            )
+            .into());
+        }
+        write_text(&self.out.join(MARK), MARK_TEXT)
+    }
+
+    /// Removes the runs of an earlier experiment; other files stay.
+    #[expect(clippy::disallowed_methods, reason = "no database's files")]
+    fn remove_runs(&self) -> Result<(), Failure> {
+        let runs = self.runs();
+        create_directory(&runs)?;
+        let removed = || -> std::io::Result<()> {
+            for entry in std::fs::read_dir(&runs)? {
+                let entry = entry?;
+                if entry.file_name().to_str().is_some_and(is_run) && entry.file_type()?.is_file() {
+                    std::fs::remove_file(entry.path())?;
+                }
+            }
+            Ok(())
+        };
+        removed().map_err(|error| format!("{}: {error}", runs.display()).into())
+    }
+
+    fn file(&self, row: Row, run: usize) -> PathBuf {
+        self.runs().join(format!("{run}-{}.json", row.file_name()))
+    }
+
+    /// Saves the parameters of this experiment.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn save_parameters(&self, parameters: &Parameters) -> Result<(), Failure> {
+        write_json(&self.parameters(), parameters)
+    }
+
+    /// Returns a run that was measured, if it was.
+    ///
+    /// # Errors
+    /// A file in another format.
+    pub(super) fn get(&self, row: Row, run: usize) -> Result<Option<Run>, Failure> {
+        read_json(&self.file(row, run))
+    }
+
+    /// Saves a run.
+    ///
+    /// # Errors
+    /// Those of writing.
+    pub(super) fn put(&self, row: Row, run: &Run) -> Result<(), Failure> {
+        write_json(&self.file(row, run.run), run)
+    }
+
+    /// Returns all runs of a row, in their order.
+    ///
+    /// # Errors
+    /// As [`Self::get`].
+    pub(super) fn of_row(&self, row: Row, runs: usize) -> Result<Vec<Run>, Failure> {
+        (1..=runs).filter_map(|run| self.get(row, run).transpose()).collect()
+    }
+}
+
+/// Returns whether a file has the name of a run, as [`Results::file`] gives it.
+fn is_run(name: &str) -> bool {
+    let stem = name.strip_suffix(".json").or_else(|| name.strip_suffix(".unfinished"));
+    let number = stem.and_then(|stem| stem.split_once('-')).map(|(number, _)| number);
+    number.is_some_and(|number| number.parse::<usize>().is_ok())
+}
+
+/// Returns the parameters in which two experiments differ, in words.
+fn differences(before: &Parameters, now: &Parameters) -> Result<String, Failure> {
+    let (before, now) = (serde_json::to_value(before)?, serde_json::to_value(now)?);
+    let fields = before.as_object().into_iter().flatten();
+    let differing = fields.filter(|(name, value)| now[name.as_str()] != **value);
+    let said = differing.map(|(name, value)| format!("{name} {value}, not {}", now[name.as_str()]));
+    Ok(said.collect::<Vec<_>>().join("; "))
+}

@@ -1,0 +1,136 @@
+//! The source database, of which each run starts with a copy.
+//!
+//! Each key has a value, and all data is in the last level, as after filling and compacting; or,
+//! for a compaction of two inputs, every other key is in level 0. Keys are put in order, without a
+//! log, so that no byte is written twice. It is built once and kept: a file in it describes its
+//! parameters, and is written before the database gets its name.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use tailwater::{CompactRangeOptions, Db, OpenOptions, WriteOptions};
+
+use super::plan::{Kind, Parameters};
+use super::shape::Shape;
+use super::units::Bytes;
+use crate::entries::{KEY_BYTES, RandomValues, key};
+use crate::failure::Failure;
+use crate::files::{read_json, write_json};
+use crate::own::{OwnDirectory, remove_own};
+
+/// Name of the file that describes it.
+pub(super) const DESCRIPTION: &str = "source.json";
+
+/// The parameters of a source database.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Source {
+    /// Version of the generator of entries.
+    version: u32,
+    keys: u64,
+    value_bytes: usize,
+    kind: Kind,
+    shape: Shape,
+}
+
+impl Source {
+    /// Returns the source database of an experiment.
+    pub(super) fn new(parameters: &Parameters) -> Self {
+        let Parameters { keys, value_bytes, kind, shape, .. } = *parameters;
+        Self { version: 1, keys, value_bytes, kind, shape }
+    }
+
+    /// Returns its approximate size, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.keys * (KEY_BYTES + self.value_bytes) as u64
+    }
+
+    /// Returns its path below `directory`.
+    pub(super) fn path(&self, directory: &Path) -> PathBuf {
+        let kind = match self.kind {
+            Kind::Overwriting => "source",
+            Kind::Merging => "source-to-merge",
+        };
+        directory.join(format!("{kind}-{}x{}", self.keys, self.value_bytes))
+    }
+
+    /// Returns whether it exists with these parameters.
+    pub(super) fn is_there(&self, directory: &Path) -> bool {
+        let described = read_json::<Self>(&self.path(directory).join(DESCRIPTION));
+        matches!(described, Ok(Some(description)) if description == *self)
+    }
+
+    /// Builds it, replacing another that was created here.
+    ///
+    /// # Errors
+    /// Something foreign in its place; those of the engine and of the filesystem.
+    pub(super) fn build(&self, directory: &Path) -> Result<(), Failure> {
+        let path = self.path(directory);
+        let unfinished = path.with_extension("unfinished");
+        say!(
+            "building the source database: {} keys with values of {}, {}, in {}",
+            self.keys,
+            Bytes(self.value_bytes as u64),
+            Bytes(self.bytes()),
+            path.display()
+        );
+        remove_own(&path)?;
+        let own = OwnDirectory::create(&unfinished)?;
+        let start = Instant::now();
+        self.fill(&unfinished)?;
+        write_json(&unfinished.join(DESCRIPTION), self)?;
+        rename(&unfinished, &path)?;
+        own.keep();
+        say!("  built in {:.0} s", start.elapsed().as_secs_f64());
+        Ok(())
+    }
+
+    fn fill(&self, directory: &Path) -> Result<(), Failure> {
+        match self.kind {
+            Kind::Overwriting => self.fill_with(directory, "", 0..self.keys, true),
+            Kind::Merging => {
+                let (even, odd) = ((0..self.keys).step_by(2), (1..self.keys).step_by(2));
+                self.fill_with(directory, "num_levels=2", even, true)?;
+                // Large tables, because reads search each one of level 0.
+                let options = "num_levels=2;disable_auto_compactions=true;\
+                               write_buffer_size=268435456";
+                self.fill_with(directory, options, odd, false)
+            }
+        }
+    }
+
+    /// Puts keys in order, and moves them to the last level if requested.
+    fn fill_with(
+        &self,
+        directory: &Path,
+        options: &str,
+        keys: impl Iterator<Item = u64>,
+        moves_down: bool,
+    ) -> Result<(), Failure> {
+        let mut open = OpenOptions::default();
+        open.set_options(&format!("create_if_missing=true;{};{options}", self.shape.options()))?;
+        let db = Db::open(directory, &open)?;
+        let family = db.column_family("default")?;
+        let values = RandomValues::new(self.value_bytes, self.keys);
+        let writes = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+        let mut told = Instant::now();
+        for number in keys {
+            db.put(&family, &key(number), values.get(number), &writes)?;
+            if told.elapsed().as_secs() >= 10 {
+                say!("  at key {number}");
+                told = Instant::now();
+            }
+        }
+        db.flush(&family)?;
+        if moves_down {
+            // Nothing overlaps, so tables are moved without rewriting.
+            db.compact_range(&family, None, None, &CompactRangeOptions::default())?;
+        }
+        Ok(db.close()?)
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the experiment's own directory")]
+fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
+    std::fs::rename(from, to).map_err(|error| format!("{}: {error}", to.display()).into())
+}

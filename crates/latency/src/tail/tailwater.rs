@@ -1,0 +1,125 @@
+//! Tailwater in the experiment.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, Db, OpenOptions, ReadOptions, Statistics, WriteOptions,
+};
+use tailwater_io::Purpose;
+
+use super::engine::{Activity, EngineName, Moved, TailDatabase, TailEngine};
+use crate::failure::Failure;
+
+/// Tailwater, with the counters of `db_bench --statistics`.
+#[derive(Debug)]
+pub struct TailwaterEngine;
+
+impl TailEngine for TailwaterEngine {
+    fn name(&self) -> EngineName {
+        EngineName::Tailwater
+    }
+
+    fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure> {
+        let mut open = OpenOptions::default();
+        open.set_options(options)?;
+        let statistics = Arc::new(Statistics::new());
+        open.set_statistics(Arc::clone(&statistics));
+        let db = Db::open(directory, &open)?;
+        let family = db.column_family("default")?;
+        let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
+        Ok(Box::new(Opened { db, family, statistics, reads, writes }))
+    }
+}
+
+struct Opened {
+    db: Db,
+    family: ColumnFamily,
+    statistics: Arc<Statistics>,
+    reads: ReadOptions,
+    writes: WriteOptions,
+}
+
+impl TailDatabase for Opened {
+    fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
+        Ok(self.db.get_into(&self.family, key, &self.reads, value)?)
+    }
+
+    fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
+        Ok(self.db.put(&self.family, key, value, &self.writes)?)
+    }
+
+    fn compact(&self) -> Result<(), Failure> {
+        Ok(self.db.compact_range(&self.family, None, None, &CompactRangeOptions::default())?)
+    }
+
+    fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
+        let mut iterator = self.db.iterator(&self.family, &self.reads)?;
+        iterator.seek_to_first()?;
+        while !is_over()
+            && let Some(entry) = iterator.entry()
+        {
+            std::hint::black_box(entry);
+            iterator.next()?;
+        }
+        Ok(())
+    }
+
+    fn activity(&self) -> Result<Activity, Failure> {
+        let io = self.db.storage().statistics();
+        let moved = |purpose: Purpose| {
+            let figures = io.snapshot(purpose);
+            let moved =
+                Moved { read_bytes: figures.read_bytes, written_bytes: figures.written_bytes };
+            (purpose.name().to_owned(), moved)
+        };
+        let purposes: BTreeMap<_, _> = Purpose::ALL.into_iter().map(moved).collect();
+        let stalled_us = self.statistics.ticker("rocksdb.stall.micros").unwrap_or(0);
+        let pending =
+            self.db.property(&self.family, "rocksdb.estimate-pending-compaction-bytes")?;
+        Ok(Activity {
+            purposes,
+            stalled: Duration::from_micros(stalled_us),
+            pending_compaction_bytes: pending.and_then(|text| text.parse().ok()).unwrap_or(0),
+            held_back: Some(io.foreground().held_back()),
+            user_reads: Some(io.snapshot(Purpose::UserRead).reads),
+        })
+    }
+
+    fn fallen_back(&self) -> Result<Option<String>, Failure> {
+        let modes = self.db.property(&self.family, "tailwater.io-modes")?.unwrap_or_default();
+        let lines: Vec<&str> = modes.lines().filter(|line| is_fallen_back(line)).collect();
+        Ok((!lines.is_empty()).then(|| lines.join("; ")))
+    }
+}
+
+/// Returns whether a line of `tailwater.io-modes` reports a mode other than the configured one.
+fn is_fallen_back(line: &str) -> bool {
+    let Some((asked, effective)) = line.split_once(", effective ") else { return false };
+    let asked = asked.split_once(": asked ").and_then(|(_, asked)| asked.split(' ').next());
+    match asked {
+        Some("auto") => effective != "direct",
+        asked => asked != Some(effective),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_fallen_back;
+
+    #[test]
+    fn only_what_is_not_as_it_was_asked_is_told() {
+        for (line, told) in [
+            ("user_read: asked buffered by default, effective buffered", false),
+            ("compaction_read: asked direct by use_direct_reads, effective direct", false),
+            ("compaction_read: asked auto by compaction_read_io_mode, effective direct", false),
+            ("compaction_read: asked auto by compaction_read_io_mode, effective buffered", true),
+            ("flush_write: asked uncached by flush_write_io_mode, effective buffered", true),
+            ("user_read: asked direct by use_direct_reads, effective direct, buffered in /b", true),
+        ] {
+            assert_eq!(is_fallen_back(line), told, "{line}");
+        }
+    }
+}

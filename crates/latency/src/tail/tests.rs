@@ -1,0 +1,272 @@
+//! The whole experiment at a tiny scale, in this process and without a limit.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::Value;
+use tailwater_io::kernel::{DeviceProbe, Sampler, System, Target};
+
+use super::arguments::{Limit, Preset, TailArguments};
+use super::child::{Assignment, measure};
+use super::configuration::Configuration;
+use super::engine::TailEngine as _;
+use super::experiment::Experiment;
+use super::figures::Figures;
+use super::launch::Launch;
+use super::plan::Plan;
+use super::tailwater::TailwaterEngine;
+use super::units::{Bytes, HotSet, WriteRate};
+use crate::failure::Failure;
+use crate::files::read_json;
+
+/// Runs in this process, and fails from the `fails_at`th on.
+#[derive(Default)]
+struct Here {
+    /// The options of each run.
+    runs: RefCell<Vec<String>>,
+    fails_at: Option<usize>,
+    limited_by: &'static str,
+}
+
+impl Launch for Here {
+    fn run(
+        &self,
+        assignment: &Assignment,
+        direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
+    ) -> Result<Vec<Figures>, Failure> {
+        if self.fails_at.is_some_and(|limit| self.runs.borrow().len() >= limit) {
+            return Err("interrupted".into());
+        }
+        self.runs.borrow_mut().push(assignment.options.clone());
+        let database = TailwaterEngine.open(&assignment.directory, &assignment.options)?;
+        let measured = |phase: &Assignment| {
+            let target = Target::new(&System::default(), &phase.directory);
+            let sampler = Sampler::start(target, Duration::from_millis(100))?;
+            let mut figures = measure(&*database, phase)?;
+            assert!(direct_bytes(&figures).is_some());
+            figures.kernel.add(&sampler.stop().ok_or("no figures")?);
+            Ok(figures)
+        };
+        assignment.phases().iter().map(measured).collect()
+    }
+
+    fn evict(&self, _directories: &[&Path]) -> Result<Option<u64>, Failure> {
+        Ok(None)
+    }
+
+    fn device_probe(&self) -> DeviceProbe {
+        DeviceProbe { bytes: 1 << 20, duration: Duration::from_millis(5) }
+    }
+
+    fn limited_by(&self) -> &'static str {
+        self.limited_by
+    }
+
+    fn memory_limit(&self) -> (String, bool) {
+        ("none".to_owned(), false)
+    }
+}
+
+fn arguments(directory: &Path) -> TailArguments {
+    TailArguments {
+        limit: Some(Limit::None),
+        size: Some(Bytes(4 << 20)),
+        hot: Some(HotSet::Bytes(1 << 20)),
+        write_rate: Some(WriteRate::BytesPerSecond(4 << 20)),
+        duration: Some(0.2),
+        runs: Some(2),
+        configurations: vec![Configuration::Buffered, Configuration::DirectCompactionReadWrite],
+        directory: Some(directory.to_owned()),
+        ..TailArguments::default()
+    }
+}
+
+fn experiment(arguments: &TailArguments, launch: &Here) -> Result<String, Failure> {
+    Experiment::new(Plan::new(arguments)?, launch).run()
+}
+
+fn report(directory: &Path) -> Value {
+    read_json(&directory.join("report/report.json")).unwrap().unwrap()
+}
+
+#[test]
+fn a_tiny_experiment_reports_all_that_the_schema_has() {
+    let scratch = tempfile::tempdir().unwrap();
+    let launch = Here::default();
+    let mut arguments = arguments(scratch.path());
+    arguments.no_compaction = true;
+    let text = experiment(&arguments, &launch).unwrap();
+    assert_eq!(launch.runs.borrow().len(), 6);
+    for part in ["direct_compaction_read_write", "1.00x", "closed loop", "report.json"] {
+        assert!(text.contains(part), "{text}");
+    }
+    let report = report(scratch.path());
+    let configurations = report["configurations"].as_array().unwrap();
+    assert_eq!(configurations.len(), 3);
+    for configuration in configurations {
+        assert_eq!(configuration["engine"], "tailwater");
+        let runs = configuration["runs"].as_array().unwrap();
+        assert_eq!(runs.len(), 2);
+        for figures in runs.iter().chain([&configuration["median"]]) {
+            for field in [
+                "reads_per_second",
+                "write_mb_per_second",
+                "p50_us",
+                "p90_us",
+                "p99_us",
+                "p999_us",
+                "p9999_us",
+                "max_us",
+                "mean_us",
+                "stddev_us",
+                "reads",
+            ] {
+                assert!(figures[field].is_number(), "{field}: {figures}");
+            }
+            assert!(figures["reads"].as_f64() > Some(0.0), "{figures}");
+            assert!(figures["kernel"].is_object(), "{figures}");
+        }
+    }
+    assert_eq!(configurations[0]["ratios_to_buffered"]["p99_us"], 1.0);
+    assert!(configurations[0]["median"]["write_mb_per_second"].as_f64() > Some(0.0));
+    assert_eq!(configurations[2]["name"], "no_compaction");
+    assert_eq!(configurations[2]["median"]["write_mb_per_second"], 0.0);
+    assert!(!scratch.path().join("copy").exists());
+}
+
+#[test]
+fn every_field_of_the_report_is_documented() {
+    let scratch = tempfile::tempdir().unwrap();
+    experiment(&arguments(scratch.path()), &Here::default()).unwrap();
+    let document = include_str!("../../../../docs/tail.md");
+    let mut missing = Vec::new();
+    let mut values = vec![report(scratch.path())];
+    while let Some(value) = values.pop() {
+        match value {
+            Value::Object(fields) => {
+                for (name, value) in fields {
+                    if !document.contains(&format!("`{name}`")) {
+                        missing.push(name.clone());
+                    }
+                    // The names below it are purposes.
+                    if name != "bytes_per_purpose" {
+                        values.push(value);
+                    }
+                }
+            }
+            Value::Array(elements) => values.extend(elements),
+            _ => {}
+        }
+    }
+    missing.sort();
+    missing.dedup();
+    assert_eq!(missing, Vec::<String>::new());
+}
+
+#[test]
+fn an_interrupted_experiment_goes_on() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut arguments = arguments(scratch.path());
+    let first = Here { fails_at: Some(3), ..Here::default() };
+    let error = experiment(&arguments, &first).unwrap_err();
+    assert!(error.to_string().contains("interrupted"), "{error}");
+
+    arguments.resume = true;
+    let second = Here::default();
+    experiment(&arguments, &second).unwrap();
+    assert_eq!(second.runs.borrow().len(), 1);
+    let configurations = &report(scratch.path())["configurations"];
+    for index in 0..2 {
+        assert_eq!(configurations[index]["runs"].as_array().unwrap().len(), 2);
+    }
+
+    arguments.duration = Some(0.3);
+    let error = experiment(&arguments, &Here::default()).unwrap_err().to_string();
+    assert!(error.contains("--resume") && error.contains("duration_seconds"), "{error}");
+
+    arguments.duration = Some(0.2);
+    let elsewhere = Here { limited_by: "systemd-run", ..Here::default() };
+    let error = experiment(&arguments, &elsewhere).unwrap_err().to_string();
+    assert!(error.contains("--resume") && error.contains("limited_by"), "{error}");
+
+    arguments.resume = false;
+    let anew = Here::default();
+    experiment(&arguments, &anew).unwrap();
+    assert_eq!(anew.runs.borrow().len(), 4);
+}
+
+#[test]
+fn a_rate_is_calibrated_by_all_that_write() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut arguments = arguments(scratch.path());
+    arguments.write_rate = Some(WriteRate::Calibrate);
+    arguments.runs = Some(1);
+    let launch = Here::default();
+    experiment(&arguments, &launch).unwrap();
+    assert_eq!(launch.runs.borrow().len(), 4);
+    let report = report(scratch.path());
+    let rate = report["parameters"]["write_bytes_per_second"].as_u64().unwrap();
+    assert!(rate > 0);
+
+    arguments.resume = true;
+    let again = Here::default();
+    experiment(&arguments, &again).unwrap();
+    assert_eq!(again.runs.borrow().len(), 0);
+}
+
+#[test]
+fn reads_may_come_at_a_rate() {
+    let scratch = tempfile::tempdir().unwrap();
+    let mut arguments = arguments(scratch.path());
+    arguments.read_rate = Some(500.0);
+    arguments.readers = Some(2);
+    let text = experiment(&arguments, &Here::default()).unwrap();
+    assert!(text.contains("open loop: 500 reads/s"), "{text}");
+    let reads = report(scratch.path())["configurations"][0]["median"]["reads"].as_f64().unwrap();
+    assert!(reads <= 102.0, "{reads}");
+}
+
+#[test]
+fn two_experiments_do_not_share_a_directory() {
+    let scratch = tempfile::tempdir().unwrap();
+    let held = tailwater_io::Storage::lock(
+        &tailwater_io::posix::PosixStorage::new(),
+        &scratch.path().join("LOCK"),
+    );
+    let error = experiment(&arguments(scratch.path()), &Here::default()).unwrap_err();
+    assert!(error.to_string().contains("another experiment"), "{error}");
+    drop(held);
+}
+
+#[test]
+fn one_compaction_merges_two_inputs_while_reads_come_at_a_rate() {
+    let scratch = tempfile::tempdir().unwrap();
+    let arguments = TailArguments {
+        preset: Some(Preset::Cassandra),
+        runs: Some(1),
+        write_rate: None,
+        read_rate: Some(200.0),
+        readers: Some(2),
+        configurations: vec![Configuration::Buffered, Configuration::NoCompaction],
+        ..arguments(scratch.path())
+    };
+    let launch = Here::default();
+    experiment(&arguments, &launch).unwrap();
+    assert_eq!(launch.runs.borrow().len(), 4);
+    let report = report(scratch.path());
+    let configurations = report["configurations"].as_array().unwrap();
+    for (index, rate) in [None, Some(128u64 << 20), Some(64 << 20), None].into_iter().enumerate() {
+        let configuration = &configurations[index];
+        assert_eq!(configuration["compaction_bytes_per_second"].as_u64(), rate);
+        let moved = &configuration["median"]["kernel"]["bytes_per_purpose"];
+        let read = moved["compaction_read"]["read_bytes"].as_f64().unwrap_or(0.0);
+        // Both inputs are read completely.
+        assert_eq!(read > (4 << 20) as f64, index < 3, "{index}: {read}");
+        for phase in ["before_compaction", "after_compaction"] {
+            let reads = &configuration["median"][phase]["reads_per_second"];
+            // Their number depends on other load on the machine.
+            assert_eq!(reads.as_f64() > Some(1.0), index < 3, "{index}: {reads}");
+        }
+    }
+}

@@ -37,6 +37,11 @@ pub enum ErrorKind {
     Panicked,
     /// The database was closed or is being closed: open it again.
     Closed,
+    /// The handle is read-only: open the database for writing.
+    ReadOnly,
+    /// The engine found itself in a state that its own rules exclude: a bug. Nothing was changed;
+    /// report it.
+    Internal,
 }
 
 /// A failed operation: its kind, what happened, and the file and offset where that is known.
@@ -243,6 +248,19 @@ impl std::error::Error for Error {
     /// source is the system's error. [`Error::message`] includes its text.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<format::Error> for Error {
+    /// Converts an error of a [`WriteBatch`](crate::WriteBatch): a record that it refuses is an
+    /// invalid argument. Errors of decoding a file are converted by [`Error::decoding`], which names
+    /// the file.
+    fn from(error: format::Error) -> Self {
+        let kind = match &error {
+            format::Error::Corruption { .. } => ErrorKind::Corruption,
+            format::Error::Unsupported { .. } => ErrorKind::InvalidArgument,
+        };
+        Self::new(kind, error.to_string()).caused_by(error)
     }
 }
 

@@ -39,8 +39,8 @@ pub use compaction::{
     BottommostRewrite, CompactRangeOptions, CompactionFilter, FilterDecision, FilteredValue,
 };
 pub use db::{
-    ColumnFamily, Db, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics, PROPERTY_NAMES,
-    ReadOptions, SizeOptions, Snapshot,
+    ColumnFamily, Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics,
+    PROPERTY_NAMES, ReadOptions, SizeOptions, Snapshot,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, SstFileWriter};
@@ -51,7 +51,7 @@ pub use read::PinnedValue;
 pub use recovery::OpenOptions;
 pub use stats::{HistogramData, Statistics};
 pub use table::BlockCache;
-pub use tailwater_format::batch::WriteBatch;
+pub use tailwater_format::batch::{AsColumnFamilyId, WriteBatch};
 pub use wal::Updates;
 pub use wal::replay::LeftOut;
 pub use write::{StallCause, StallState, WriteOptions};

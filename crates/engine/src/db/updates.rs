@@ -25,7 +25,7 @@ impl Db {
             let what = "updates_since in a database that was opened for reading only";
             return Err(Error::not_supported(what));
         };
-        let published = self.latest_sequence();
+        let published = self.latest_sequence_number();
         if sequence > published {
             let message =
                 format!("sequence number {sequence} is not yet written, the last is {published}");

@@ -75,7 +75,7 @@ fn column_families_are_listed_alike() {
         let theirs = laboratory.rocksdb_does(&script, &context);
         let mut theirs: Vec<&str> = theirs.split(' ').collect();
         let options = shape.open_options(&place, &model, "");
-        let mut ours = Db::list_column_families(&place.database(), &options)
+        let mut ours = Db::list_cf(&place.database(), &options)
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         theirs.sort_unstable();
         ours.sort_unstable();

@@ -121,10 +121,11 @@ pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize,
 /// Asserts that a snapshot shows what the model had in the default family.
 fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}: {error}") };
-    let family = db.column_family("default").unwrap_or_else(|error| fail(error));
+    let family = db.cf_handle("default").unwrap_or_else(|error| fail(error));
     let options =
         ReadOptions { snapshot: Some(snapshot), total_order_seek: true, ..ReadOptions::default() };
-    let mut iterator = db.iterator(&family, &options).unwrap_or_else(|error| fail(error));
+    let mut iterator =
+        db.raw_iterator_cf_opt(&family, &options).unwrap_or_else(|error| fail(error));
     iterator.seek_to_first().unwrap_or_else(|error| fail(error));
     for entry in model.dump().iter().filter(|entry| entry.family == "default") {
         let expected = Some((entry.key.as_slice(), entry.value.as_slice()));

@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let family = db.cf_handle("default")?;
     for number in 0..ENTRIES {
         let key = format!("{number:032}");
-        db.put_cf_opt(&family, key.as_bytes(), &[7; 512], &WriteOptions::default())?;
+        db.put_cf_opt(&family, key.as_bytes(), [7; 512], &WriteOptions::default())?;
     }
     db.flush_cf(&family)?;
     let read = ReadOptions {

@@ -181,7 +181,7 @@ fn what_is_written_is_checked_where_that_is_asked_for() {
         for key in 0..KEYS {
             let value = key.to_string().repeat(10);
             let options = tailwater::WriteOptions::default();
-            db.put_cf_opt(&family, &key.to_be_bytes(), value.as_bytes(), &options).expect("a put");
+            db.put_cf_opt(&family, key.to_be_bytes(), value.as_bytes(), &options).expect("a put");
         }
         allocations(|| db.flush_cf(&family).expect("a flush")).1
     };

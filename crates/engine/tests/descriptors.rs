@@ -70,7 +70,7 @@ fn many_tables(directory: &Path, more: &str) -> Db {
     let db = Db::open(directory, &options(more)).expect("a database");
     let family = db.cf_handle("default").expect("a column family");
     for number in 0..TABLES {
-        let written = db.put_cf_opt(&family, &key(number), b"value", &WriteOptions::default());
+        let written = db.put_cf_opt(&family, key(number), b"value", &WriteOptions::default());
         written.expect("a put");
     }
     compact(&db).expect("a compaction");
@@ -87,7 +87,7 @@ fn compact(db: &Db) -> tailwater::Result<()> {
 fn assert_whole(db: &Db) {
     let family = db.cf_handle("default").expect("a column family");
     for number in 0..TABLES {
-        let value = db.get_cf_opt(&family, &key(number), &ReadOptions::default()).expect("a get");
+        let value = db.get_cf_opt(&family, key(number), &ReadOptions::default()).expect("a get");
         assert_eq!(value.as_deref(), Some(&b"value"[..]), "key {number}");
     }
     let mut iterator =
@@ -173,7 +173,7 @@ fn tables_are_closed_for_what_else_needs_a_descriptor() {
     let taken = take_all_descriptors();
     assert_whole(&db);
     // A flush creates a table, and a compaction reads and writes some.
-    db.put_cf_opt(&family, &key(0), b"value", &WriteOptions::default()).expect("a put");
+    db.put_cf_opt(&family, key(0), b"value", &WriteOptions::default()).expect("a put");
     db.flush_cf(&family).expect("a flush");
     compact(&db).expect("a compaction");
     assert_whole(&db);
@@ -191,7 +191,7 @@ fn running_out_of_descriptors_refuses_nothing_for_good() {
         let more = format!("bgerror_resume_retry_interval=8000;{more}");
         let db = Db::open(directory.path(), &options(&more)).expect("a database");
         let family = db.cf_handle("default").expect("a column family");
-        let put = |number| db.put_cf_opt(&family, &key(number), b"value", &WriteOptions::default());
+        let put = |number| db.put_cf_opt(&family, key(number), b"value", &WriteOptions::default());
         put(0).expect("a put");
         // No table is open that could be closed.
         let taken = take_all_descriptors();
@@ -235,7 +235,7 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
         for number in 0..100 {
             // A full memtable needs another log.
             let key = key(round * 100 + number);
-            match db.put_cf_opt(&family, &key, &value, &impatient) {
+            match db.put_cf_opt(&family, &key, value, &impatient) {
                 Ok(()) => {}
                 Err(error) => {
                     let waits = error.kind() == ErrorKind::Busy;
@@ -251,7 +251,7 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
     }
     assert!(refused > 0, "descriptors were always left");
     let tried =
-        |number: &usize| db.put_cf_opt(&family, &key(*number), &value, &WriteOptions::default());
+        |number: &usize| db.put_cf_opt(&family, key(*number), value, &WriteOptions::default());
     wait_until(|| tried(&0).is_ok());
     for number in 1..4000 {
         tried(&number).expect("a put");
@@ -260,7 +260,7 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
     compact(&db).expect("a compaction");
     for number in 0..4000 {
         assert!(
-            db.get_cf_opt(&family, &key(number), &ReadOptions::default()).expect("a get").is_some()
+            db.get_cf_opt(&family, key(number), &ReadOptions::default()).expect("a get").is_some()
         );
     }
     db.close().expect("closing");

@@ -58,7 +58,7 @@ fn write(db: &Db, family: &ColumnFamily, round: u8, bytes: u64) {
                     .to_le_bytes()
             })
             .collect();
-        db.put_cf_opt(family, &number.to_be_bytes(), &value, &WriteOptions::default())
+        db.put_cf_opt(family, number.to_be_bytes(), &value, &WriteOptions::default())
             .expect("a put");
     }
 }

@@ -44,7 +44,7 @@ impl Scene {
     fn write(&self, round: usize) {
         let options = WriteOptions::default();
         for number in 0..KEYS {
-            self.db.put_cf_opt(&self.family, &key(number), &value(round), &options).expect("a put");
+            self.db.put_cf_opt(&self.family, key(number), value(round), &options).expect("a put");
         }
     }
 
@@ -244,7 +244,7 @@ fn an_iterator_goes_on_when_its_column_family_is_dropped() {
     let other = scene.db.create_cf("other", &Default::default()).expect("a family");
     for number in 0..KEYS {
         let options = WriteOptions::default();
-        scene.db.put_cf_opt(&other, &key(number), &value(0), &options).expect("a put");
+        scene.db.put_cf_opt(&other, key(number), value(0), &options).expect("a put");
     }
     let mut iterator =
         scene.db.raw_iterator_cf_opt(&other, &refreshing(&scene.db, true)).expect("an iterator");
@@ -473,7 +473,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
                 let options = WriteOptions::default();
                 scene
                     .db
-                    .put_cf_opt(&scene.family, &key(middle), &value(1), &options)
+                    .put_cf_opt(&scene.family, key(middle), value(1), &options)
                     .expect("a put");
                 scene.db.flush_cf(&scene.family).expect("a flush");
             }

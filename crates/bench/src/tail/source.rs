@@ -115,7 +115,7 @@ impl Source {
         let writes = WriteOptions { disable_wal: true, ..WriteOptions::default() };
         let mut told = Instant::now();
         for number in keys {
-            db.put_cf_opt(&family, &key(number), values.get(number), &writes)?;
+            db.put_cf_opt(&family, key(number), values.get(number), &writes)?;
             if told.elapsed().as_secs() >= 10 {
                 say!("  at key {number}");
                 told = Instant::now();

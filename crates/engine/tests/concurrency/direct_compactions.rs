@@ -42,7 +42,7 @@ fn read(db: &Db, family: &ColumnFamily, written: &AtomicU64, is_done: &AtomicBoo
         for _ in 0..50 {
             let number = rng.u64(..KEYS);
             let found =
-                db.get_cf_opt(family, &key(number), &ReadOptions::default()).expect("a get");
+                db.get_cf_opt(family, key(number), &ReadOptions::default()).expect("a get");
             assert!(round_of(number, &found.expect("a value")) >= least);
         }
         let mut iterator =
@@ -75,7 +75,7 @@ fn values_are_right_during_rounds_of_direct_compactions() {
         let write = |round: u64| {
             for number in 0..KEYS {
                 let options = WriteOptions::default();
-                db.put_cf_opt(&family, &key(number), &value(number, round), &options)
+                db.put_cf_opt(&family, key(number), value(number, round), &options)
                     .expect("a put");
             }
         };

@@ -71,14 +71,14 @@ impl Ledger {
             }
             value.resize(value.len() + self.padding, writer as u8);
             let id = ids[family_of(writer, slot)];
-            batch.put_cf(id, &slot_key(writer, slot), &value).expect("a put");
+            batch.put_cf(id, slot_key(writer, slot), &value).expect("a put");
         }
         let id = ids[family_of(writer, 0)];
         let (old, new) = (token_key(writer, number - 1), token_key(writer, number));
         match number % 3 {
             0 => batch.delete_cf(id, &old),
             1 => batch.single_delete_cf(id, &old),
-            _ => batch.delete_range_cf(id, &token_key(writer, 0), &new),
+            _ => batch.delete_range_cf(id, token_key(writer, 0), &new),
         }
         .expect("a deletion");
         batch.put_cf(id, &new, b"").expect("a put");

@@ -17,7 +17,7 @@ fn a_table_is_opened_once_for_all_who_want_it() {
     let db = Db::open(directory.path(), &options).expect("a database");
     let family = db.cf_handle("default").expect("the default column family");
     for key in 0..1000_u32 {
-        db.put_cf_opt(&family, &key.to_be_bytes(), &[0; 100], &WriteOptions::default())
+        db.put_cf_opt(&family, key.to_be_bytes(), [0; 100], &WriteOptions::default())
             .expect("a put");
     }
     db.flush_cf(&family).expect("a flush");
@@ -34,7 +34,7 @@ fn a_table_is_opened_once_for_all_who_want_it() {
                 scope.spawn(move || {
                     all_there.wait();
                     let found =
-                        db.get_cf_opt(family, &reader.to_be_bytes(), &ReadOptions::default());
+                        db.get_cf_opt(family, reader.to_be_bytes(), &ReadOptions::default());
                     assert_eq!(found.expect("a get"), Some(vec![0; 100]));
                 });
             }

@@ -51,7 +51,7 @@ impl Place {
 
     /// Opens the database.
     pub(crate) fn open(&self, more: &str) -> Db {
-        Db::open(&self.directory(), &self.options(more)).expect("the database")
+        Db::open(self.directory(), &self.options(more)).expect("the database")
     }
 }
 

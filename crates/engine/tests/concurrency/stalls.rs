@@ -153,7 +153,7 @@ fn a_writer_that_panics_takes_nobody_along() {
         let place = Place::Memory(storage.clone());
         let mut options = place.options("comparator=tests.Panicking");
         options.add_comparator(Comparator::Custom(Arc::new(Panicking)));
-        let db = Db::open(&place.directory(), &options).expect("the database");
+        let db = Db::open(place.directory(), &options).expect("the database");
         let ledger = Ledger::new(&[1, 3, 80, 2], 10);
         let ids: Vec<u32> = db.column_families().iter().map(ColumnFamily::id).collect();
         thread::scope(|scope| {
@@ -176,7 +176,7 @@ fn a_writer_that_panics_takes_nobody_along() {
             }
             let mut batch = WriteBatch::new();
             for number in 1_u32..panicking_operations {
-                batch.put_cf(0, &number.to_be_bytes(), b"").expect("a put");
+                batch.put_cf(0, number.to_be_bytes(), b"").expect("a put");
             }
             batch.put_cf(0, PANICS_AT, b"").expect("a put");
             let write = || db.write_opt(&mut batch, &WriteOptions::default());

@@ -67,15 +67,15 @@ fn change_families(scene: &Scene<'_>, mut rng: Rng) -> Written {
 fn batch_over(aside: &ColumnFamily, family: &ColumnFamily, number: u64, key: u64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     let value = number.to_be_bytes();
-    batch.put_cf(aside.id(), &key.to_be_bytes(), &value).expect("a put");
-    batch.put_cf(family.id(), &key.to_be_bytes(), &value).expect("a put");
+    batch.put_cf(aside.id(), key.to_be_bytes(), value).expect("a put");
+    batch.put_cf(family.id(), key.to_be_bytes(), value).expect("a put");
     batch
 }
 
 fn check_pair(db: &Db, aside: &ColumnFamily, family: &ColumnFamily, number: u64, key: u64) {
     for family in [aside, family] {
         let value =
-            db.get_cf_opt(family, &key.to_be_bytes(), &ReadOptions::default()).expect("a get");
+            db.get_cf_opt(family, key.to_be_bytes(), &ReadOptions::default()).expect("a get");
         assert_eq!(value.as_deref(), Some(&number.to_be_bytes()[..]), "{}", family.name());
     }
 }

@@ -26,7 +26,7 @@ fn write(db: &Db, batches: &mut Batches, key: &str, families: &[u32], sync: bool
     let mut batch = WriteBatch::new();
     for &family in families {
         // Long enough that a write of it can be torn.
-        batch.put_cf(family, key.as_bytes(), &[b'v'; 3000]).expect("a small key");
+        batch.put_cf(family, key.as_bytes(), [b'v'; 3000]).expect("a small key");
     }
     let written =
         db.write_opt(&mut batch, &WriteOptions { sync, ..WriteOptions::default() }).is_ok();

@@ -56,7 +56,7 @@ fn check(laboratory: &mut Laboratory, shape: &Shape, level: u8) {
     }
     laboratory.rocksdb_closes(&context);
     let options = shape.open_options(&place, &model, "");
-    let db = Db::open_read_only(&place.database(), &options)
+    let db = Db::open_read_only(place.database(), &options)
         .unwrap_or_else(|error| panic!("{context}: {error}"));
     let ours = model.families().into_iter().map(|(name, _)| {
         let family = db.cf_handle(name).expect("a family");

@@ -41,7 +41,7 @@ fn a_deletion_that_a_single_deletion_follows_counts_with_us_and_not_with_rocksdb
         script.line(&[&"compact-to", &"default", &"3"]);
         script.line(&[&"close"]);
         laboratory.rocksdb_does(&script, &context);
-        let db = Db::open(&place.database(), &options()).expect("RocksDB's database");
+        let db = Db::open(place.database(), &options()).expect("RocksDB's database");
         let family = db.cf_handle("default").expect("the default family");
         let write = WriteOptions::default();
         // A table that the next one reaches over, so that the two are merged and not moved.

@@ -167,7 +167,7 @@ fn both_name_the_same_logs_and_sequence() {
             assert_eq!(oldest_log, ours.min_log_number_to_keep.to_string(), "{context}");
             laboratory.rocksdb_closes(&context);
             let options: OpenOptions = shape.open_options(&killed, &model, "");
-            let copy = Db::open_read_only(&killed.database(), &options)
+            let copy = Db::open_read_only(killed.database(), &options)
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
             assert_eq!(copy.latest_sequence_number(), sequence, "{context}");
         }

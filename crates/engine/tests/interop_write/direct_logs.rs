@@ -152,7 +152,7 @@ fn every_gap_is_padded_so_that_rocksdb_reads_on() {
             let place = laboratory.next_place();
             let mut model = shape.model();
             if let Err(error) =
-                Db::open(&place.database(), &shape.open_options(&place, &model, CREATE))
+                Db::open(place.database(), &shape.open_options(&place, &model, CREATE))
             {
                 println!("skipped: {error}");
                 return;

@@ -117,7 +117,7 @@ fn a_stall_counts_how_long_it_took() {
     db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
     db.flush_cf(&family).expect("a flush");
     assert_eq!(statistics.ticker("rocksdb.stall.micros"), Some(0));
-    db.put_cf_opt(&family, b"a", &[0; 300], &WriteOptions::default()).expect("a slow put");
+    db.put_cf_opt(&family, b"a", [0; 300], &WriteOptions::default()).expect("a slow put");
     let micros = statistics.ticker("rocksdb.stall.micros").expect("a ticker");
     assert!(micros >= 30_000, "300 bytes at 10,000 a second took {micros} us");
     let stalls = statistics.histogram("rocksdb.db.write.stall").expect("a histogram");

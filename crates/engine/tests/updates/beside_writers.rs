@@ -22,7 +22,7 @@ fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
         for part in 0..rng.u32(1..4) {
             let key = [writer, number, part].map(u32::to_be_bytes).concat();
             let length = if rng.u8(..50) == 0 { 40_000 } else { rng.usize(..300) };
-            batch.put_cf(family.id(), &key, &vec![rng.u8(..); length]).expect("a put");
+            batch.put_cf(family.id(), &key, vec![rng.u8(..); length]).expect("a put");
         }
         let options = WriteOptions { sync: rng.u8(..40) == 0, ..WriteOptions::default() };
         db.write_opt(&mut batch, &options).expect("a write");

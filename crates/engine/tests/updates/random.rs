@@ -80,10 +80,10 @@ impl Scene {
             let length = if rng.u8(..40) == 0 { 70_000 } else { rng.usize(..400) };
             let value: Vec<u8> = (0..length).map(|_| rng.u8(..) % 16).collect();
             let added = match rng.u8(..6) {
-                0 => batch.delete_cf(id, &key),
-                1 => batch.delete_range_cf(id, &[0], &key),
+                0 => batch.delete_cf(id, key),
+                1 => batch.delete_range_cf(id, [0], key),
                 2 => batch.put_log_data(&value),
-                _ => batch.put_cf(id, &key, &value),
+                _ => batch.put_cf(id, key, &value),
             };
             added.expect("a record");
         }

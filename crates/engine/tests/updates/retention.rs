@@ -97,7 +97,7 @@ fn a_sequence_number_inside_a_batch_gives_all_of_it() {
     for first in ["a", "d"] {
         let mut batch = WriteBatch::new();
         for offset in 0..3 {
-            batch.put_cf(id, &[first.as_bytes()[0] + offset], b"").expect("a put");
+            batch.put_cf(id, [first.as_bytes()[0] + offset], b"").expect("a put");
         }
         db.write_opt(&mut batch, &WriteOptions::default()).expect("a write");
     }

@@ -229,7 +229,7 @@ fn all_logs_together_keep_to_a_new_bound() {
     let fill = |db: &Db| {
         for key in 0..100u32 {
             let value = [7; 1000];
-            db.put_cf_opt(&other, &key.to_be_bytes(), &value, &WriteOptions::default())
+            db.put_cf_opt(&other, key.to_be_bytes(), value, &WriteOptions::default())
                 .expect("a put");
         }
     };
@@ -467,7 +467,7 @@ fn what_is_set_before_the_lock_is_taken_stays_set() {
         assert_eq!(db.database_options().expect("options").max_background_jobs, 7);
         let counters = db.cf_handle("counters").expect("a column family");
         let one = 1_u64.to_le_bytes();
-        db.merge_cf_opt(&counters, b"k", &one, &WriteOptions::default()).expect("a merge");
+        db.merge_cf_opt(&counters, b"k", one, &WriteOptions::default()).expect("a merge");
         let value = db.get_cf_opt(&counters, b"k", &ReadOptions::default()).expect("a read");
         assert!(value.is_some());
         db.close().expect("closed");

@@ -162,7 +162,7 @@ fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
             .expect("options");
         for key in 0..20 {
             let key = format!("filler {key:02}");
-            db.put_cf_opt(&default_family(&db), key.as_bytes(), &[b'v'; 4000], &unlogged())
+            db.put_cf_opt(&default_family(&db), key.as_bytes(), [b'v'; 4000], &unlogged())
                 .expect("it");
         }
         drop(db);

@@ -162,7 +162,7 @@ fn range_deletions_flush_a_memtable_that_has_enough_of_them() {
     let db = open(&disk, "memtable_max_range_deletions=3");
     let family = default_family(&db);
     for key in 0..10_u8 {
-        db.delete_range_cf_opt(&family, &[key], &[key + 1], &WriteOptions::default())
+        db.delete_range_cf_opt(&family, [key], [key + 1], &WriteOptions::default())
             .expect("a deletion");
     }
     assert_eq!(level_0(&db), 3);

@@ -481,7 +481,7 @@ fn ingestions_are_seen_whole_while_others_write() {
     let text = "write_buffer_size=65536;level0_file_num_compaction_trigger=2;\
                 target_file_size_base=20000;max_bytes_for_level_base=50000;max_background_jobs=3";
     let options = options(text);
-    let db = Db::open(&directory.path().join("db"), &options).expect("a database");
+    let db = Db::open(directory.path().join("db"), &options).expect("a database");
     let first = default_family(&db);
     let second = db.create_cf("second", &first.options()).expect("a column family");
     let families = [first, second];

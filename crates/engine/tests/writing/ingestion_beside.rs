@@ -81,7 +81,7 @@ fn a_read_sees_all_files_of_a_column_family_or_none() {
     let directory = tempfile::tempdir().expect("a directory");
     let gate = Gate::new();
     let options = gate.options("disable_auto_compactions=true");
-    let db = Db::open(&directory.path().join("db"), &options).expect("a database");
+    let db = Db::open(directory.path().join("db"), &options).expect("a database");
     let first = default_family(&db);
     let second = db.create_cf("second", &first.options()).expect("a column family");
     put(&db, "b", "old").expect("a put");

@@ -57,7 +57,7 @@ fn levels_go_to_the_first_directory_that_has_room() {
         for family in [&default, &own] {
             let key = format!("{:05}", number * 7919 % 1000);
             let value = [b'v'; 100];
-            db.put_cf_opt(family, key.as_bytes(), &value, &WriteOptions::default()).expect("a put");
+            db.put_cf_opt(family, key.as_bytes(), value, &WriteOptions::default()).expect("a put");
         }
         if number % 10 == 9 {
             db.flush_all().expect("a flush");

@@ -34,7 +34,7 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "1000000");
     let hasty = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
     // Small ones are let through until the allowance is used up.
-    let (kind, text) = told(db.put_cf_opt(&default_family(&db), b"a", &[b'1'; 100_000], &hasty));
+    let (kind, text) = told(db.put_cf_opt(&default_family(&db), b"a", [b'1'; 100_000], &hasty));
     assert_eq!((kind, text.contains("3 tables in level 0")), (ErrorKind::Busy, true), "{text}");
     flush_rounds(&db, 1);
     // Near the stop it goes down quickly: when the memtable is sealed, and when it is a table.

@@ -18,7 +18,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Record<'_>>> {
 fn every_kind() -> WriteBatch {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, b"k1", b"value").unwrap();
-    batch.put_cf(1, b"k2", &[0; 200]).unwrap();
+    batch.put_cf(1, b"k2", [0; 200]).unwrap();
     for family in 0..2 {
         batch.delete_cf(family, b"k3").unwrap();
     }

@@ -95,7 +95,7 @@ pub(crate) fn open_ours(
     context: &str,
 ) -> Db {
     let options = shape.open_options(place, model, more);
-    let db = Db::open(&place.database(), &options)
+    let db = Db::open(place.database(), &options)
         .unwrap_or_else(|error| panic!("{context}: opening for writing: {error}"));
     check::holds(&db, &model.dump(), &format!("{context}, opened for writing"));
     db
@@ -151,7 +151,7 @@ pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> S
 
 /// Asserts that ours finds what the model has in a database, read only, and nothing wrong with it.
 pub(crate) fn ours_finds(options: &OpenOptions, place: &Place, model: &Model, context: &str) {
-    let db = Db::open_read_only(&place.database(), options)
+    let db = Db::open_read_only(place.database(), options)
         .unwrap_or_else(|error| panic!("{context}: opening for reading: {error}"));
     check::holds(&db, &model.dump(), &format!("{context}, opened for reading"));
     // What an older log left in a file may look like a record that was cut short.

@@ -123,7 +123,7 @@ impl Work<'_> {
         for number in 0..rng.u32(1..200) {
             let key = number.to_be_bytes();
             self.db
-                .put_cf_opt(&family, &key, &[7; 100], &self.write_options(rng))
+                .put_cf_opt(&family, key, [7; 100], &self.write_options(rng))
                 .map_err(&doing)?;
         }
         if rng.bool() {

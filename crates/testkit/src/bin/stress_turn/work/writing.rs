@@ -87,7 +87,7 @@ impl Work<'_> {
             let length = rng.usize(..200);
             let id = family.id();
             if put_now {
-                batch.put_cf(id, &key, &vec![thread; length]).map_err(|e| e.to_string())?;
+                batch.put_cf(id, &key, vec![thread; length]).map_err(|e| e.to_string())?;
             }
             if delete_now {
                 batch.delete_cf(id, &key).map_err(|e| e.to_string())?;

@@ -372,7 +372,7 @@ impl Db {
 }
 
 fn default_of(families: &FamilySet) -> Result<ColumnFamily> {
-    let missing = || Error::new(ErrorKind::Internal, "there is no column family 'default'");
+    let missing = || Error::internal("there is no column family 'default'");
     families.by_id(0).cloned().ok_or_else(missing)
 }
 

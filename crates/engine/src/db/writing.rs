@@ -167,8 +167,8 @@ impl Db {
     /// IDs, which are not checked to be of this database. A batch can be written again.
     ///
     /// # Errors
-    /// Invalid argument, for a batch that names a column family that does not exist; not supported,
-    /// for a handle that was opened for reading; closed, for one that was closed; busy, if writes
+    /// Invalid argument, for a batch that names a column family that does not exist; read-only, for
+    /// a handle that was opened for reading; closed, for one that was closed; busy, if writes
     /// are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes
     /// are refused with that error until [`Db::resume`] or reopening. A failed batch may be present
     /// after reopening, like one whose process ended before it was acknowledged.
@@ -259,7 +259,7 @@ impl Db {
     /// waits until none runs. Writes are stalled as soon as they would be without compactions.
     ///
     /// # Errors
-    /// Not supported, for a handle that was opened for reading.
+    /// Read-only, for a handle that was opened for reading.
     pub fn pause_compactions(&self) -> Result<()> {
         let writer = self.writer()?;
         let _waiting = writer.stall.urgency().wait();
@@ -270,7 +270,7 @@ impl Db {
     /// Undoes one [`Db::pause_compactions`].
     ///
     /// # Errors
-    /// Not supported, for a handle that was opened for reading.
+    /// Read-only, for a handle that was opened for reading.
     pub fn continue_compactions(&self) -> Result<()> {
         let writer = self.writer()?;
         writer.background.continue_compactions();
@@ -338,7 +338,7 @@ impl Db {
     /// Returns the current options of the database.
     ///
     /// # Errors
-    /// Not supported, for a handle that was opened for reading.
+    /// Read-only, for a handle that was opened for reading.
     pub fn database_options(&self) -> Result<Arc<DbOptions>> {
         Ok(self.writer()?.database.now())
     }
@@ -461,7 +461,7 @@ impl Db {
         // it may be gone.
         let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
         batch.clear();
-        add(&mut batch, family.id()).map_err(|error| Error::invalid_argument(error.to_string()))?;
+        add(&mut batch, family.id())?;
         let written = self.write_opt(&mut batch, options);
         if batch.data_size() <= SINGLE_BYTES_KEPT {
             let _ = SINGLE.try_with(|single| single.set(batch));

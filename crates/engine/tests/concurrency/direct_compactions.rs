@@ -41,8 +41,7 @@ fn read(db: &Db, family: &ColumnFamily, written: &AtomicU64, is_done: &AtomicBoo
         let least = written.load(Ordering::Acquire);
         for _ in 0..50 {
             let number = rng.u64(..KEYS);
-            let found =
-                db.get_cf_opt(family, key(number), &ReadOptions::default()).expect("a get");
+            let found = db.get_cf_opt(family, key(number), &ReadOptions::default()).expect("a get");
             assert!(round_of(number, &found.expect("a value")) >= least);
         }
         let mut iterator =
@@ -75,8 +74,7 @@ fn values_are_right_during_rounds_of_direct_compactions() {
         let write = |round: u64| {
             for number in 0..KEYS {
                 let options = WriteOptions::default();
-                db.put_cf_opt(&family, key(number), value(number, round), &options)
-                    .expect("a put");
+                db.put_cf_opt(&family, key(number), value(number, round), &options).expect("a put");
             }
         };
         write(0);

@@ -65,7 +65,7 @@ fn a_second_handle_for_writing_is_refused_and_one_for_reading_is_not() {
     assert!(text.contains("LOCK") && text.contains("open for writing elsewhere"), "{text}");
     let reader = Db::open_read_only(directory.path(), &options("")).expect("a reader");
     assert_eq!(get(&reader, "a").as_deref(), Some("1"));
-    assert_eq!(told(put(&reader, "b", "2")).0, ErrorKind::NotSupported);
+    assert_eq!(told(put(&reader, "b", "2")).0, ErrorKind::ReadOnly);
     db.close().expect("closing");
     assert_eq!(told(put(&db, "b", "2")).0, ErrorKind::Closed);
     assert_eq!(get(&db, "a").as_deref(), Some("1"), "reads go on");

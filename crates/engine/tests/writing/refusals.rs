@@ -68,7 +68,7 @@ fn closed_and_read_only_handles_say_what_they_are() {
     let reader = Db::open_read_only(PATH, &simulated(&disk, "")).expect("a reader");
     for (name, call) in CALLS {
         let (kind, text) = told(call(&reader));
-        assert_eq!(kind, ErrorKind::NotSupported, "{name}: {text}");
+        assert_eq!(kind, ErrorKind::ReadOnly, "{name}: {text}");
         assert!(text.contains("opened for reading only"), "{name}: {text}");
     }
     db.close().expect("closing");

@@ -122,9 +122,7 @@ impl Work<'_> {
         let family = self.db.create_cf(EXTRA_FAMILY, options).map_err(&doing)?;
         for number in 0..rng.u32(1..200) {
             let key = number.to_be_bytes();
-            self.db
-                .put_cf_opt(&family, key, [7; 100], &self.write_options(rng))
-                .map_err(&doing)?;
+            self.db.put_cf_opt(&family, key, [7; 100], &self.write_options(rng)).map_err(&doing)?;
         }
         if rng.bool() {
             self.db.flush_cf(&family).map_err(&doing)?;

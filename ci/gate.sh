@@ -56,6 +56,11 @@ RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
 step "tests"
 cargo test --locked
 
+step "examples"
+for example in first_program column_families migrating_from_rocksdb direct_io; do
+    cargo run --quiet --locked -p tailwater --example "$example"
+done
+
 step "models of the lock-free parts"
 # Builds of their own, so that those of the tests stay.
 RUSTFLAGS="--cfg loom" cargo test --quiet --locked -p tailwater --lib --target-dir target/loom -- loom models

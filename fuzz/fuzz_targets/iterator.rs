@@ -61,7 +61,7 @@ fn key(choices: &mut Choices<'_>) -> Vec<u8> {
 }
 
 fn walk(db: &Db, family: &ColumnFamily, mut choices: Choices<'_>) {
-    let Ok(mut iterator) = db.iterator(family, &read_options(&mut choices)) else { return };
+    let Ok(mut iterator) = db.raw_iterator_cf_opt(family, &read_options(&mut choices)) else { return };
     while !choices.is_empty() {
         let moved = match choices.below(8) {
             0 => iterator.seek_to_first(),
@@ -80,7 +80,7 @@ fn walk_model(db: &Db, family: &ColumnFamily, all: &Entries, mut choices: Choice
     let mut options = read_options(&mut choices);
     (options.prefix_same_as_start, options.total_order_seek) = (false, true);
     let seen = seen(all, &options, family.comparator());
-    let mut iterator = db.iterator(family, &options).expect("nothing is edited");
+    let mut iterator = db.raw_iterator_cf_opt(family, &options).expect("nothing is edited");
     let mut place = None;
     while !choices.is_empty() {
         let target = key(&mut choices);

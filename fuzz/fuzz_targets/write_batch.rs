@@ -63,17 +63,17 @@ fn parts<'a>(record: &Record<'a>) -> (u32, RecordKind, &'a [u8], &'a [u8]) {
 fn add(batch: &mut WriteBatch, record: &Record<'_>) -> bool {
     let Record { column_family: family, key, value, .. } = *record;
     let added = match record.kind {
-        RecordKind::Put => batch.put(family, key, value),
-        RecordKind::Delete => batch.delete(family, key),
-        RecordKind::SingleDelete => batch.single_delete(family, key),
-        RecordKind::DeleteRange => batch.delete_range(family, key, value),
-        RecordKind::Merge => batch.merge(family, key, value),
-        RecordKind::BlobIndex => batch.put_blob_index(family, key, value),
-        RecordKind::Entity => batch.put_entity(family, key, value),
+        RecordKind::Put => batch.put_cf(family, key, value),
+        RecordKind::Delete => batch.delete_cf(family, key),
+        RecordKind::SingleDelete => batch.single_delete_cf(family, key),
+        RecordKind::DeleteRange => batch.delete_range_cf(family, key, value),
+        RecordKind::Merge => batch.merge_cf(family, key, value),
+        RecordKind::BlobIndex => batch.put_blob_index_cf(family, key, value),
+        RecordKind::Entity => batch.put_entity_cf(family, key, value),
         RecordKind::LogData => batch.put_log_data(value),
         RecordKind::TimedPut => {
             let Some((value, time)) = value.split_last_chunk::<8>() else { return false };
-            batch.timed_put(family, key, value, u64::from_le_bytes(*time))
+            batch.timed_put_cf(family, key, value, u64::from_le_bytes(*time))
         }
         _ => return false,
     };

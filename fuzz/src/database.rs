@@ -227,7 +227,7 @@ pub fn open(files: &Files, mode: RecoveryMode) -> Result<Db> {
 /// Those of reading.
 pub fn entries(db: &Db, family: &ColumnFamily) -> Result<Entries> {
     let mut entries = Entries::new();
-    let mut iterator = db.iterator(family, &total_order())?;
+    let mut iterator = db.raw_iterator_cf_opt(family, &total_order())?;
     iterator.seek_to_first()?;
     while let Some((key, value)) = iterator.entry().filter(|_| entries.len() < STEPS_MAX) {
         entries.push((key.to_vec(), value.to_vec()));
@@ -243,14 +243,14 @@ pub fn read_everything(db: &Db) {
         let forward = entries(db, family).unwrap_or_default();
         let _ = read_backward(db, family);
         for (key, _) in forward.iter().step_by(3) {
-            let _ = db.get(family, key, &ReadOptions::default());
-            let _ = db.get_pinned(family, &key[..key.len() / 2], &total_order());
+            let _ = db.get_cf_opt(family, key, &ReadOptions::default());
+            let _ = db.get_pinned_cf_opt(family, &key[..key.len() / 2], &total_order());
         }
     }
 }
 
 fn read_backward(db: &Db, family: &ColumnFamily) -> Result<()> {
-    let mut iterator = db.iterator(family, &total_order())?;
+    let mut iterator = db.raw_iterator_cf_opt(family, &total_order())?;
     iterator.seek_to_last()?;
     for _ in 0..STEPS_MAX {
         if !iterator.valid() {

@@ -36,34 +36,34 @@ impl Store for Tailwater {
         let mut open = OpenOptions::default();
         open.set_options(options)?;
         let db = Db::open(directory, &open)?;
-        let family = db.column_family("default")?;
+        let family = db.cf_handle("default")?;
         let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
         let synced_writes = WriteOptions { sync: true, ..writes };
         Ok(Self { db, family, reads, writes, synced_writes })
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.db.put(&self.family, key, value, &self.writes)?)
+        Ok(self.db.put_cf_opt(&self.family, key, value, &self.writes)?)
     }
 
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.db.put(&self.family, key, value, &self.synced_writes)?)
+        Ok(self.db.put_cf_opt(&self.family, key, value, &self.synced_writes)?)
     }
 
     fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
-        Ok(self.db.delete_range(&self.family, begin, end, &self.writes)?)
+        Ok(self.db.delete_range_cf_opt(&self.family, begin, end, &self.writes)?)
     }
 
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure> {
         VALUE.with_borrow_mut(|value| {
-            let found = self.db.get_into(&self.family, key, &self.reads, value)?;
+            let found = self.db.get_into_cf_opt(&self.family, key, &self.reads, value)?;
             Ok(found.then_some(value.len()))
         })
     }
 
     fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
         let mut found = 0;
-        for value in self.db.multi_get(&self.family, keys, &self.reads) {
+        for value in self.db.multi_get_cf_opt(&self.family, keys, &self.reads) {
             found += usize::from(value?.is_some());
         }
         Ok(found)
@@ -75,7 +75,7 @@ impl Store for Tailwater {
         direction: Direction,
         limit: u64,
     ) -> Result<Scanned, Failure> {
-        let mut iterator = self.db.iterator(&self.family, &self.reads)?;
+        let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &self.reads)?;
         match (direction, from) {
             (Direction::Forward, Some(key)) => iterator.seek(key)?,
             (Direction::Forward, None) => iterator.seek_to_first()?,
@@ -98,7 +98,7 @@ impl Store for Tailwater {
     fn compact(&self) -> Result<(), Failure> {
         let everything =
             CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
-        Ok(self.db.compact_range(&self.family, None, None, &everything)?)
+        Ok(self.db.compact_range_cf_opt(&self.family, None, None, &everything)?)
     }
 
     fn settle(&self) -> Result<(), Failure> {
@@ -106,12 +106,12 @@ impl Store for Tailwater {
     }
 
     fn property(&self, name: &str) -> Result<Option<String>, Failure> {
-        Ok(self.db.property(&self.family, name)?)
+        Ok(self.db.property_value_cf(&self.family, name)?)
     }
 }
 
 fn settle(db: &Db, family: &ColumnFamily) -> Result<(), Failure> {
-    db.flush(family)?;
+    db.flush_cf(family)?;
     while db.needs_compaction(family) || db.running_compactions() > 0 {
         thread::sleep(Duration::from_millis(10));
     }
@@ -132,7 +132,7 @@ impl ScanEngine for TailwaterScans {
         let statistics = Arc::new(Statistics::new());
         open.set_statistics(Arc::clone(&statistics));
         let db = Db::open(directory, &open)?;
-        let family = db.column_family("default")?;
+        let family = db.cf_handle("default")?;
         Ok(Box::new(Scanning { db, family, statistics }))
     }
 }
@@ -145,7 +145,7 @@ struct Scanning {
 
 impl ScanSubject for Scanning {
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.db.put(&self.family, key, value, &WriteOptions::default())?)
+        Ok(self.db.put_cf_opt(&self.family, key, value, &WriteOptions::default())?)
     }
 
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure> {
@@ -156,7 +156,7 @@ impl ScanSubject for Scanning {
         };
         let mut scanned = Scanned::default();
         for key in scans.keys() {
-            let mut iterator = self.db.iterator(&self.family, &options)?;
+            let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &options)?;
             iterator.seek(&key)?;
             let end = scanned.entries + scans.steps;
             while scanned.entries < end
@@ -176,7 +176,7 @@ impl ScanSubject for Scanning {
             fill_cache: false,
             ..ReadOptions::default()
         };
-        let mut iterator = self.db.iterator(&self.family, &options)?;
+        let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &options)?;
         iterator.seek_to_first()?;
         while let Some((key, value)) = iterator.entry() {
             visit(key, value);
@@ -186,7 +186,7 @@ impl ScanSubject for Scanning {
     }
 
     fn number(&self, property: &str) -> Result<u64, Failure> {
-        let value = self.db.property(&self.family, property)?;
+        let value = self.db.property_value_cf(&self.family, property)?;
         Ok(value.ok_or_else(|| format!("there is no property {property}"))?.parse()?)
     }
 
@@ -202,7 +202,7 @@ impl ScanSubject for Scanning {
     fn renew_version(&self) -> Result<(), Failure> {
         // The current value.
         let options = [("max_sequential_skip_in_iterations", "8")];
-        Ok(self.db.set_options(&self.family, &options)?)
+        Ok(self.db.set_options_cf(&self.family, &options)?)
     }
 
     fn block_cache_lookups(&self) -> Result<[u64; 2], Failure> {

@@ -48,7 +48,7 @@ impl Database {
 
 /// Returns the column family of that name.
 pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
-    db.column_family(name).map_err(|error| {
+    db.cf_handle(name).map_err(|error| {
         let families = db.column_families();
         let names: Vec<&str> = families.iter().map(ColumnFamily::name).collect();
         let message = error.message();

@@ -81,7 +81,7 @@ impl WritableDatabase {
 
     /// Returns the column family with this name, which is created if it does not exist.
     pub(crate) fn column_family_or_new(&self, name: &str) -> Result<ColumnFamily> {
-        match self.db.column_family(name) {
+        match self.db.cf_handle(name) {
             Err(error) if error.is_not_found() => self.create_column_family(name),
             answer => Ok(answer?),
         }
@@ -89,7 +89,7 @@ impl WritableDatabase {
 
     /// Creates a column family, with the options of the command line.
     pub(crate) fn create_column_family(&self, name: &str) -> Result<ColumnFamily> {
-        Ok(self.db.create_column_family(name, self.options.column_family(name))?)
+        Ok(self.db.create_cf(name, self.options.column_family(name))?)
     }
 
     /// Closes the database.

@@ -39,15 +39,15 @@ fn make(directory: &Path, tables: u64) -> Result<(), Box<dyn Error>> {
     options.set_options(OPTIONS)?;
     options.set_options("max_open_files=1000")?;
     let db = Db::open(directory, &options)?;
-    let family = db.column_family("default")?;
+    let family = db.cf_handle("default")?;
     let write_options = WriteOptions { disable_wal: true, ..WriteOptions::default() };
     for key in 0..tables {
-        db.put(&family, format!("key{key:016}").as_bytes(), b"value", &write_options)?;
+        db.put_cf_opt(&family, format!("key{key:016}").as_bytes(), b"value", &write_options)?;
     }
-    db.flush(&family)?;
+    db.flush_cf(&family)?;
     // A table that is alone would only be moved.
     let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
-    db.compact_range(&family, None, None, &rewrite)?;
+    db.compact_range_cf_opt(&family, None, None, &rewrite)?;
     db.close()?;
     Ok(())
 }

@@ -31,12 +31,12 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
     options.set_options("create_if_missing=true;compression=kNoCompression;block_based_table_factory={block_cache=1G}")?;
     let db = Db::open(Path::new("/db"), &options)?;
-    let family = db.column_family("default")?;
+    let family = db.cf_handle("default")?;
     for number in 0..ENTRIES {
         let key = format!("{number:032}");
-        db.put(&family, key.as_bytes(), &[7; 512], &WriteOptions::default())?;
+        db.put_cf_opt(&family, key.as_bytes(), [7; 512], &WriteOptions::default())?;
     }
-    db.flush(&family)?;
+    db.flush_cf(&family)?;
     let read = ReadOptions {
         snapshot: Some(db.snapshot()),
         auto_refresh_iterator_with_snapshot: refresh,
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     let mut steps = 0_u64;
     for _ in 0..scans {
-        let mut iterator = db.iterator(&family, &read)?;
+        let mut iterator = db.raw_iterator_cf_opt(&family, &read)?;
         iterator.seek_to_first()?;
         while iterator.valid() {
             steps += 1;

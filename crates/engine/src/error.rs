@@ -7,6 +7,8 @@ use std::sync::Arc;
 use tailwater_format as format;
 use tailwater_io as io;
 
+use crate::options;
+
 /// What the caller must do about an [`Error`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -18,9 +20,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// A database, column family or file does not exist.
     NotFound,
-    /// The data or an option needs a feature that this version lacks, or the handle is read-only:
-    /// the call was refused before it changed anything. A write needs a handle that was opened for
-    /// writing.
+    /// The data or an option needs a feature that this version lacks: the call was refused before it
+    /// changed anything.
     NotSupported,
     /// The disk or quota is full: free space, then try again.
     NoSpace,
@@ -32,11 +33,17 @@ pub enum ErrorKind {
     UserCode,
     /// The work was cancelled on request: nothing is wrong.
     Cancelled,
-    /// Code panicked, the user's or the database's own: fix it, then resume or reopen as the
-    /// message says.
+    /// Code panicked, the user's or the database's own. The message names a user's object whose code
+    /// it was: fix that code, then resume or reopen as the message says. A panic that names none is
+    /// a bug: report it.
     Panicked,
     /// The database was closed or is being closed: open it again.
     Closed,
+    /// The handle is read-only: open the database for writing.
+    ReadOnly,
+    /// The engine found itself in a state that its own rules exclude: a bug. Nothing was changed;
+    /// report it.
+    Internal,
 }
 
 /// A failed operation: its kind, what happened, and the file and offset where that is known.
@@ -85,7 +92,13 @@ impl Error {
     /// A call that writes, on a handle that was opened for reading only.
     #[cold]
     pub(crate) fn read_only() -> Self {
-        Self::new(ErrorKind::NotSupported, "the database was opened for reading only")
+        Self::new(ErrorKind::ReadOnly, "the database was opened for reading only")
+    }
+
+    /// A state that the engine's own rules exclude.
+    #[cold]
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Internal, message)
     }
 
     /// A thread that the system failed to start.
@@ -175,6 +188,21 @@ impl Error {
         self.0.offset
     }
 
+    /// Returns the system's error that caused this one, if a call to the system failed.
+    pub fn io_error(&self) -> Option<&std::io::Error> {
+        let source = self.0.source.as_deref()?;
+        match source.downcast_ref::<io::Error>() {
+            Some(error) => Some(&error.source),
+            None => source.downcast_ref(),
+        }
+    }
+
+    /// Returns the number of the system's error (`errno`) that caused this one, if a call to the
+    /// system failed.
+    pub fn raw_os_error(&self) -> Option<i32> {
+        self.io_error()?.raw_os_error()
+    }
+
     /// Whether bytes on disk are damaged.
     pub fn is_corruption(&self) -> bool {
         self.0.kind == ErrorKind::Corruption
@@ -239,10 +267,36 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// The failed storage call that caused the error, if any: a [`tailwater_io::Error`], whose own
-    /// source is the system's error. [`Error::message`] includes its text.
+    /// The error that caused this one, if any. For a failed storage call it is a
+    /// [`tailwater_io::Error`], whose own source is the system's error. [`Error::message`] includes
+    /// its text.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         self.0.source.as_deref().map(|source| source as _)
+    }
+}
+
+impl From<format::Error> for Error {
+    /// Converts an error of a [`WriteBatch`](crate::WriteBatch): a record that it refuses is an
+    /// invalid argument. Errors of decoding a file are converted by [`Error::decoding`], which names
+    /// the file.
+    fn from(error: format::Error) -> Self {
+        let kind = match &error {
+            format::Error::Corruption { .. } => ErrorKind::Corruption,
+            format::Error::Unsupported { .. } => ErrorKind::InvalidArgument,
+        };
+        Self::new(kind, error.to_string()).caused_by(error)
+    }
+}
+
+impl From<options::Error> for Error {
+    /// Converts an error about an option: one that needs a feature that this version lacks is not
+    /// supported, any other is an invalid argument.
+    fn from(error: options::Error) -> Self {
+        let kind = match &error.problem {
+            options::Problem::Refused { .. } => ErrorKind::NotSupported,
+            _ => ErrorKind::InvalidArgument,
+        };
+        Self::new(kind, error.to_string()).caused_by(error)
     }
 }
 

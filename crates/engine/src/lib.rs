@@ -1,14 +1,54 @@
-//! Tailwater: a key-value engine, drop-in for RocksDB, whose reads keep a flat tail while it writes
-//! and compacts.
+//! Tailwater is a key-value engine, drop-in for RocksDB, whose reads keep a flat tail latency while
+//! it writes and compacts. A [`Db`] is a directory in RocksDB's own format: both engines read and
+//! write the same files. Methods have the names of crate `rocksdb`.
 //!
-//! A [`Db`] is a directory in RocksDB's format.
+//! ```
+#![doc = include_str!("../examples/first_program.rs")]
+//! ```
+//!
+//! # Where to go next
+//!
+//! | to | see |
+//! |---|---|
+//! | open, read, write and maintain a database | [`Db`], [`OpenOptions`] |
+//! | read without copying, or into a buffer | [`Db::get_pinned`], [`Db::get_into`] |
+//! | read as of one moment | [`Db::snapshot`], [`ReadOptions`] |
+//! | iterate over entries, or move a cursor | [`Db::range`], [`Db::prefix`], [`DbIterator`] |
+//! | write atomically, durably | [`WriteBatch`], [`WriteOptions`] |
+//! | separate data with its own options | [`ColumnFamily`], [`Db::create_cf`] |
+//! | update values without reading them | [`MergeOperator`], [`Db::merge`] |
+//! | remove data as it is compacted | [`CompactionFilter`] |
+//! | load data in bulk | [`SstFileWriter`], [`Db::ingest_external_file`] |
+//! | follow the writes of a database | [`Db::updates_since`] |
+//! | choose the I/O mode of each purpose | [`options::TailwaterOptions`] |
+//! | share memory between databases | [`BlockCache`] |
+//! | observe | [`Statistics`], [`Db::property_value`] |
+//! | handle failures | [`Error`], [`ErrorKind`] |
+//! | verify or inspect files | [`verify`], [`inspect`] |
+//!
+//! # User-defined objects
+//!
+//! Objects that options refer to by name are registered under that name with `OpenOptions::add_*`,
+//! and each column family names those that it uses: [`Comparator`], [`MergeOperator`],
+//! [`PrefixExtractor`], [`CompactionFilter`]. The first three are enums of the built-in objects and
+//! `Custom`, which holds a user's trait object, so that built-in ones cost no virtual call. A
+//! compaction filter is a trait object at once, since none is built in.
+//!
+//! Objects without a name are set with `OpenOptions::set_*`, and can be shared between databases:
+//! [`BlockCache`], [`RateLimiter`], [`Statistics`], [`Clock`]. A filter policy has neither form:
+//! filters must be readable by RocksDB, so the option string `filter_policy` selects a built-in one.
 
+#![deny(missing_docs)]
+
+// Modules hidden from the documentation are public for this crate's tests only.
 mod background;
 mod blob;
+#[doc(hidden)]
 pub mod cache;
 mod compaction;
 mod db;
 mod directory;
+#[doc(hidden)]
 pub mod epoch;
 mod error;
 mod file_copy;
@@ -18,29 +58,33 @@ mod ingest;
 pub mod inspect;
 mod io_modes;
 mod iterator;
+#[doc(hidden)]
 pub mod memtable;
 mod merge_operator;
 pub mod options;
 mod panics;
 mod prefix_extractor;
+#[doc(hidden)]
 pub mod range_tombstone;
 mod read;
 mod record_log;
 mod recovery;
 mod sequence_times;
 mod stats;
+#[doc(hidden)]
 pub mod table;
 pub mod verify;
 mod version;
 mod wal;
 mod write;
 
+pub use cache::AutoSizes;
 pub use compaction::{
     BottommostRewrite, CompactRangeOptions, CompactionFilter, FilterDecision, FilteredValue,
 };
 pub use db::{
-    ColumnFamily, Db, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics, PROPERTY_NAMES,
-    ReadOptions, SizeOptions, Snapshot,
+    ColumnFamily, Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics,
+    PROPERTY_NAMES, ReadOptions, SizeOptions, Snapshot,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, SstFileWriter};
@@ -51,7 +95,12 @@ pub use read::PinnedValue;
 pub use recovery::OpenOptions;
 pub use stats::{HistogramData, Statistics};
 pub use table::BlockCache;
-pub use tailwater_format::batch::WriteBatch;
+pub use tailwater_format::batch::{AsColumnFamilyId, WriteBatch};
+pub use tailwater_format::comparator::{Comparator, CustomComparator};
+pub use tailwater_format::key::Sequence;
+pub use tailwater_io::pace::RateLimiter;
+pub use tailwater_io::posix::PosixStorage;
+pub use tailwater_io::{Clock, IoMode, Purpose, Storage};
 pub use wal::Updates;
 pub use wal::replay::LeftOut;
 pub use write::{StallCause, StallState, WriteOptions};

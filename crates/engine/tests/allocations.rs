@@ -49,7 +49,7 @@ impl Warm {
 
     fn iterator(&self, family: &ColumnFamily) -> DbIterator {
         let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
-        self.db.iterator(family, &options).expect("an iterator")
+        self.db.raw_iterator_cf_opt(family, &options).expect("an iterator")
     }
 
     /// Gets every key and one beside it, and answers how many gets that were and how often they
@@ -60,14 +60,14 @@ impl Warm {
         let mut absent = Vec::with_capacity(1 << 10);
         let (mut gets, mut allocated) = (0, 0);
         for entry in &self.dump {
-            let family = self.db.column_family(&entry.family).expect("a column family");
+            let family = self.db.cf_handle(&entry.family).expect("a column family");
             absent.clear();
             absent.extend_from_slice(&entry.key);
             absent.push(0);
             let (here, _) = allocations(|| {
-                let found = self.db.get_into(&family, &entry.key, &options, &mut value);
+                let found = self.db.get_into_cf_opt(&family, &entry.key, &options, &mut value);
                 assert!(found.expect("a get") && value == entry.value, "{}", self.name);
-                let found = self.db.get_into(&family, &absent, &options, &mut value);
+                let found = self.db.get_into_cf_opt(&family, &absent, &options, &mut value);
                 assert!(!found.expect("a get"), "{}", self.name);
             });
             allocated += here;
@@ -176,14 +176,14 @@ fn what_is_written_is_checked_where_that_is_asked_for() {
         let table = format!("block_size=1M;filter_policy=bloomfilter:100;{table}");
         let table = format!("create_if_missing=true;block_based_table_factory={{{table}}}");
         options.set_options(&table).expect("options");
-        let db = Db::open("/db".as_ref(), &options).expect("a new database");
-        let family = db.column_family("default").expect("a column family");
+        let db = Db::open("/db", &options).expect("a new database");
+        let family = db.cf_handle("default").expect("a column family");
         for key in 0..KEYS {
             let value = key.to_string().repeat(10);
             let options = tailwater::WriteOptions::default();
-            db.put(&family, &key.to_be_bytes(), value.as_bytes(), &options).expect("a put");
+            db.put_cf_opt(&family, key.to_be_bytes(), value.as_bytes(), &options).expect("a put");
         }
-        allocations(|| db.flush(&family).expect("a flush")).1
+        allocations(|| db.flush_cf(&family).expect("a flush")).1
     };
     let without = flush("");
     // A filter takes 100 bits a key, and the blocks hold five digits ten times a key.

@@ -75,15 +75,15 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
 }
 
 fn open(disk: &SimStorage, text: &str) -> Db {
-    Db::open(PATH.as_ref(), &options(disk, text)).expect("a database")
+    Db::open(PATH, &options(disk, text)).expect("a database")
 }
 
 /// Puts a key; `flushed` into a table.
 fn put(db: &Db, key: &str, flushed: bool) {
-    let family = db.column_family("default").expect("the default column family");
-    db.put(&family, key.as_bytes(), b"value", &WriteOptions::default()).expect("a put");
+    let family = db.cf_handle("default").expect("the default column family");
+    db.put_cf_opt(&family, key.as_bytes(), b"value", &WriteOptions::default()).expect("a put");
     if flushed {
-        db.flush(&family).expect("a flush");
+        db.flush_cf(&family).expect("a flush");
     }
 }
 
@@ -102,7 +102,7 @@ fn the_thread_is_there_while_the_database_is() {
     let _alone = alone();
     let disk = SimStorage::new(1);
     let mut options = options(&disk, &format!("{CREATE};create_missing_column_families=true"));
-    let db = Db::open(PATH.as_ref(), &options).expect("a database");
+    let db = Db::open(PATH, &options).expect("a database");
     until("with a database", |threads| !threads.is_empty());
     assert!(!threads().contains(&SIZES.to_owned()), "a cache of a fixed size has a thread");
     drop(db);
@@ -112,7 +112,7 @@ fn the_thread_is_there_while_the_database_is() {
     set_options(&mut DbOptions::default(), &mut second, AUTO).expect("options");
     options.set_column_family("second", second);
     for round in 0..5 {
-        let db = Db::open(PATH.as_ref(), &options).expect("a database");
+        let db = Db::open(PATH, &options).expect("a database");
         expect_sizing(1);
         put(&db, "a", round % 2 == 0);
         // One closes, another only drops.
@@ -132,12 +132,13 @@ fn whoever_still_reads_keeps_the_thread() {
     for read_only in [true, false] {
         let options = options(&disk, AUTO);
         let db = match read_only {
-            true => Db::open_read_only(PATH.as_ref(), &options).expect("a reader"),
-            false => Db::open(PATH.as_ref(), &options).expect("a database"),
+            true => Db::open_read_only(PATH, &options).expect("a reader"),
+            false => Db::open(PATH, &options).expect("a database"),
         };
         expect_sizing(1);
-        let family = db.column_family("default").expect("the default column family");
-        let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+        let family = db.cf_handle("default").expect("the default column family");
+        let mut iterator =
+            db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
         drop((family, db));
         expect_sizing(1);
         iterator.seek_to_first().expect("a key");
@@ -155,7 +156,7 @@ fn the_last_database_that_uses_the_cache_ends_its_thread() {
         let disk = SimStorage::new(1);
         let mut options = options(&disk, CREATE);
         options.set_block_cache(Arc::clone(&cache));
-        Db::open(PATH.as_ref(), &options).expect("a database")
+        Db::open(PATH, &options).expect("a database")
     });
     drop(cache);
     for db in databases {
@@ -171,7 +172,9 @@ fn no_thread_is_left_by_an_opening_that_fails_at_any_call() {
     let _alone = alone();
     let left = left_by_a_crash();
     type Open = fn(&Path, &OpenOptions) -> tailwater::Result<Db>;
-    for (open, how) in [(Db::open as Open, "for writing"), (Db::open_read_only, "for reading")] {
+    let to_write: Open = |directory, options| Db::open(directory, options);
+    let to_read: Open = |directory, options| Db::open_read_only(directory, options);
+    for (open, how) in [(to_write, "for writing"), (to_read, "for reading")] {
         let whole = left.process_crash_image(1);
         let before = whole.call_count();
         drop(open(PATH.as_ref(), &options(&whole, AUTO)).expect("a database"));
@@ -193,7 +196,7 @@ fn no_thread_is_left_by_an_opening_that_is_refused() {
     let _alone = alone();
     let disk = SimStorage::new(1);
     let refused = |text: &str| {
-        let refused = Db::open(PATH.as_ref(), &options(&disk, &format!("{AUTO};{text}")));
+        let refused = Db::open(PATH, &options(&disk, &format!("{AUTO};{text}")));
         refused.expect_err("opening must fail").kind()
     };
     assert_eq!(refused(""), ErrorKind::NotFound);

@@ -77,12 +77,12 @@ impl Run {
                 let crashed = after_process_crash(storage, options, seed.value());
                 check_at_rest(&crashed, &ledger).expect("what was acknowledged before the crash");
             }
-            let latest = db.latest_sequence();
+            let latest = db.latest_sequence_number();
             db.close().expect("closing");
             drop(db);
             let db = place.open(options);
             check_at_rest(&db, &ledger).expect("what was written before closing");
-            assert_eq!(db.latest_sequence(), latest);
+            assert_eq!(db.latest_sequence_number(), latest);
             // And on it goes.
             self.fill(&place, &db, &ledger, options, &mut seed.rng);
             check_at_rest(&db, &ledger).expect("what was written after reopening");
@@ -91,7 +91,7 @@ impl Run {
 
     /// Has the writers write all their batches, with readers and crashes beside them.
     fn fill(self, place: &Place, db: &Db, ledger: &Ledger, options: &str, rng: &mut fastrand::Rng) {
-        let first = db.latest_sequence() + 1;
+        let first = db.latest_sequence_number() + 1;
         let scene = Scene::new(db, ledger);
         let batches = self.batches * seed::rounds() as u64;
         let written = thread::scope(|scope| {
@@ -122,7 +122,7 @@ impl Run {
                 .flat_map(|writer| writer.join().expect("a writer"))
                 .collect::<Vec<_>>()
         });
-        check_sequences(first, written, db.latest_sequence());
+        check_sequences(first, written, db.latest_sequence_number());
     }
 }
 

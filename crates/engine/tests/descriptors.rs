@@ -68,9 +68,9 @@ fn key(number: usize) -> Vec<u8> {
 /// Makes a database of many tables in one level and returns it.
 fn many_tables(directory: &Path, more: &str) -> Db {
     let db = Db::open(directory, &options(more)).expect("a database");
-    let family = db.column_family("default").expect("a column family");
+    let family = db.cf_handle("default").expect("a column family");
     for number in 0..TABLES {
-        let written = db.put(&family, &key(number), b"value", &WriteOptions::default());
+        let written = db.put_cf_opt(&family, key(number), b"value", &WriteOptions::default());
         written.expect("a put");
     }
     compact(&db).expect("a compaction");
@@ -79,18 +79,19 @@ fn many_tables(directory: &Path, more: &str) -> Db {
 
 /// Rewrites every table: one that is alone would only be moved.
 fn compact(db: &Db) -> tailwater::Result<()> {
-    let family = db.column_family("default")?;
+    let family = db.cf_handle("default")?;
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
-    db.compact_range(&family, None, None, &options)
+    db.compact_range_cf_opt(&family, None, None, &options)
 }
 
 fn assert_whole(db: &Db) {
-    let family = db.column_family("default").expect("a column family");
+    let family = db.cf_handle("default").expect("a column family");
     for number in 0..TABLES {
-        let value = db.get(&family, &key(number), &ReadOptions::default()).expect("a get");
+        let value = db.get_cf_opt(&family, key(number), &ReadOptions::default()).expect("a get");
         assert_eq!(value.as_deref(), Some(&b"value"[..]), "key {number}");
     }
-    let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    let mut iterator =
+        db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     let mut count = 0;
     while iterator.valid() {
@@ -168,12 +169,12 @@ fn tables_are_closed_for_what_else_needs_a_descriptor() {
     let directory = tempfile::tempdir().expect("a directory");
     let _limit = Limit::new(LIMIT);
     let db = many_tables(directory.path(), "");
-    let family = db.column_family("default").expect("a column family");
+    let family = db.cf_handle("default").expect("a column family");
     let taken = take_all_descriptors();
     assert_whole(&db);
     // A flush creates a table, and a compaction reads and writes some.
-    db.put(&family, &key(0), b"value", &WriteOptions::default()).expect("a put");
-    db.flush(&family).expect("a flush");
+    db.put_cf_opt(&family, key(0), b"value", &WriteOptions::default()).expect("a put");
+    db.flush_cf(&family).expect("a flush");
     compact(&db).expect("a compaction");
     assert_whole(&db);
     drop(taken);
@@ -189,19 +190,19 @@ fn running_out_of_descriptors_refuses_nothing_for_good() {
         let _limit = Limit::new(LIMIT);
         let more = format!("bgerror_resume_retry_interval=8000;{more}");
         let db = Db::open(directory.path(), &options(&more)).expect("a database");
-        let family = db.column_family("default").expect("a column family");
-        let put = |number| db.put(&family, &key(number), b"value", &WriteOptions::default());
+        let family = db.cf_handle("default").expect("a column family");
+        let put = |number| db.put_cf_opt(&family, key(number), b"value", &WriteOptions::default());
         put(0).expect("a put");
         // No table is open that could be closed.
         let taken = take_all_descriptors();
         put(1).expect("a put needs no other file");
-        let error = db.flush(&family).expect_err("no descriptor is left for a log");
+        let error = db.flush_cf(&family).expect_err("no descriptor is left for a log");
         assert_eq!(error.kind(), ErrorKind::Io);
         assert!(error.is_out_of_descriptors(), "{error}");
         assert!(error.to_string().contains("RLIMIT_NOFILE"), "{error}");
         put(2).expect("the log goes on");
         drop(taken);
-        db.flush(&family).expect("a flush");
+        db.flush_cf(&family).expect("a flush");
         assert!(db.background_error().is_none());
         // The log is begun, and the table is not.
         for number in 3..TABLES {
@@ -223,7 +224,7 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
     let more = "disable_auto_compactions=false;level0_file_num_compaction_trigger=4;\
          write_buffer_size=64k;bgerror_resume_retry_interval=8000;target_file_size_base=64M";
     let db = Db::open(directory.path(), &options(more)).expect("a database");
-    let family = db.column_family("default").expect("a column family");
+    let family = db.cf_handle("default").expect("a column family");
     let value = [b'v'; 1000];
     let mut refused = 0;
     // A flush may come to nothing before the log does: then who waits for it waits for this thread
@@ -234,7 +235,7 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
         for number in 0..100 {
             // A full memtable needs another log.
             let key = key(round * 100 + number);
-            match db.put(&family, &key, &value, &impatient) {
+            match db.put_cf_opt(&family, &key, value, &impatient) {
                 Ok(()) => {}
                 Err(error) => {
                     let waits = error.kind() == ErrorKind::Busy;
@@ -249,15 +250,18 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
         drop(taken);
     }
     assert!(refused > 0, "descriptors were always left");
-    let tried = |number: &usize| db.put(&family, &key(*number), &value, &WriteOptions::default());
+    let tried =
+        |number: &usize| db.put_cf_opt(&family, key(*number), value, &WriteOptions::default());
     wait_until(|| tried(&0).is_ok());
     for number in 1..4000 {
         tried(&number).expect("a put");
     }
-    db.flush(&family).expect("a flush");
+    db.flush_cf(&family).expect("a flush");
     compact(&db).expect("a compaction");
     for number in 0..4000 {
-        assert!(db.get(&family, &key(number), &ReadOptions::default()).expect("a get").is_some());
+        assert!(
+            db.get_cf_opt(&family, key(number), &ReadOptions::default()).expect("a get").is_some()
+        );
     }
     db.close().expect("closing");
 }
@@ -289,7 +293,7 @@ fn opening_without_a_descriptor_names_the_limit() {
             match opened {
                 Ok(db) => {
                     assert!(left > 0, "a database needs no file");
-                    assert!(db.latest_sequence() >= TABLES as u64);
+                    assert!(db.latest_sequence_number() >= TABLES as u64);
                     break;
                 }
                 Err(error) => {
@@ -320,8 +324,8 @@ fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
     let db = Db::open(copy.path(), &options).expect("the database");
     let read_all = || {
         for entry in &dump {
-            let family = db.column_family(&entry.family).expect("a column family");
-            let value = db.get(&family, &entry.key, &ReadOptions::default()).expect("a get");
+            let family = db.cf_handle(&entry.family).expect("a column family");
+            let value = db.get_cf_opt(&family, &entry.key, &ReadOptions::default()).expect("a get");
             assert!(value.as_ref() == Some(&entry.value));
         }
     };
@@ -330,9 +334,9 @@ fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
     // The fixture has thirteen.
     assert_eq!(open, LIMIT as usize / 2 / 8);
     let taken = take_all_descriptors();
-    let family = db.column_family("default").expect("a column family");
-    db.delete(&family, b"none", &WriteOptions::default()).expect("a deletion");
-    db.flush(&family).expect("a flush");
+    let family = db.cf_handle("default").expect("a column family");
+    db.delete_cf_opt(&family, b"none", &WriteOptions::default()).expect("a deletion");
+    db.flush_cf(&family).expect("a flush");
     assert!(open_blob_files(copy.path()) < open);
     read_all();
     drop(taken);

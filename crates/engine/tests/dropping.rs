@@ -58,7 +58,8 @@ fn write(db: &Db, family: &ColumnFamily, round: u8, bytes: u64) {
                     .to_le_bytes()
             })
             .collect();
-        db.put(family, &number.to_be_bytes(), &value, &WriteOptions::default()).expect("a put");
+        db.put_cf_opt(family, number.to_be_bytes(), &value, &WriteOptions::default())
+            .expect("a put");
     }
 }
 
@@ -82,17 +83,18 @@ fn what_is_dropped_is_cleared_away_by_another_thread() {
                 level0_stop_writes_trigger=1000";
     options.set_options(text).expect("options");
     let db = Db::open(directory.path(), &options).expect("a database");
-    let family = db.column_family("default").expect("the default column family");
+    let family = db.cf_handle("default").expect("the default column family");
     write(&db, &family, 0, bytes);
-    let held: DbIterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    let held: DbIterator =
+        db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
     let snapshot = db.snapshot();
     write(&db, &family, 1, bytes);
-    db.flush(&family).expect("a flush");
+    db.flush_cf(&family).expect("a flush");
     drop(snapshot);
     let merged = CompactRangeOptions::default();
-    db.compact_range(&family, None, None, &merged).expect("a compaction");
+    db.compact_range_cf_opt(&family, None, None, &merged).expect("a compaction");
     let number = |name: &str| {
-        let value = db.property(&family, name).expect("a property").expect("a value");
+        let value = db.property_value_cf(&family, name).expect("a property").expect("a value");
         value.parse::<u64>().expect("a number")
     };
     let (tables, memtables) = ("tailwater.num-obsolete-files", "tailwater.num-pinned-mem-tables");
@@ -113,12 +115,12 @@ fn what_is_dropped_is_cleared_away_by_another_thread() {
     assert!(files.removals() >= removals + kept as usize);
     // The last handle of a column family that was dropped keeps its memtable and tables.
     let options = family.options();
-    db.create_column_family("other", &options).expect("a column family");
-    let other = db.column_family("other").expect("a column family");
+    db.create_cf("other", &options).expect("a column family");
+    let other = db.cf_handle("other").expect("a column family");
     write(&db, &other, 3, 16 << 20);
-    db.flush(&other).expect("a flush");
+    db.flush_cf(&other).expect("a flush");
     write(&db, &other, 4, 4 << 20);
-    db.drop_column_family(&other).expect("dropping");
+    db.drop_cf(&other).expect("dropping");
     let (removals, here, freed) = (files.removals(), files.removals_by(this), pages_given_back());
     drop(other);
     wait_until("what the handle kept stays", || files.removals() > removals && number(tables) == 0);

@@ -54,8 +54,8 @@ fn two_handles_read_one_directory_at_once() {
     let (first, second) = (open(), open());
     for entry in golden::dump("records").iter().step_by(50) {
         for db in [&first, &second] {
-            let family = db.column_family(&entry.family).expect("a column family");
-            let value = db.get(&family, &entry.key, &ReadOptions::default()).expect("a get");
+            let family = db.cf_handle(&entry.family).expect("a column family");
+            let value = db.get_cf_opt(&family, &entry.key, &ReadOptions::default()).expect("a get");
             assert_eq!(value.as_ref(), Some(&entry.value));
         }
     }
@@ -72,8 +72,8 @@ fn blobs_are_read_when_they_are_asked_for() {
     let read = ReadOptions { allow_unprepared_value: true, ..ReadOptions::default() };
     let mut deferred = None;
     for entry in &dump {
-        let family = db.column_family(&entry.family).expect("a column family");
-        let mut iterator = db.iterator(&family, &read).expect("an iterator");
+        let family = db.cf_handle(&entry.family).expect("a column family");
+        let mut iterator = db.raw_iterator_cf_opt(&family, &read).expect("an iterator");
         iterator.seek(&entry.key).expect("a seek");
         assert_eq!(iterator.key(), entry.key);
         if iterator.value() != entry.value {
@@ -93,8 +93,8 @@ fn blobs_are_read_when_they_are_asked_for() {
         }
     }
     let db = Db::open_read_only(copy.path(), &options).expect("the database");
-    let family = db.column_family(&deferred.family).expect("a column family");
-    let mut iterator = db.iterator(&family, &read).expect("an iterator");
+    let family = db.cf_handle(&deferred.family).expect("a column family");
+    let mut iterator = db.raw_iterator_cf_opt(&family, &read).expect("an iterator");
     for _ in 0..2 {
         iterator.seek(&deferred.key).expect("a seek, which reads no blob");
         assert_eq!(iterator.key(), deferred.key);
@@ -122,19 +122,20 @@ fn blobs_are_read_after_a_refresh() {
                 allow_unprepared_value,
                 ..ReadOptions::default()
             };
-            let mut iterator = db.iterator(&family, &read).expect("an iterator");
+            let mut iterator = db.raw_iterator_cf_opt(&family, &read).expect("an iterator");
             iterator.seek_to_first().expect("a seek");
             for (at, entry) in entries.iter().enumerate() {
                 assert_eq!(iterator.key(), entry.key);
                 if at % 7 == 3 {
                     // The value of the key that it stands on stays what it was.
                     let gone = WriteOptions::default();
-                    db.delete(&family, &entry.key, &gone).expect("a deletion");
-                    db.flush(&family).expect("a flush");
+                    db.delete_cf_opt(&family, &entry.key, &gone).expect("a deletion");
+                    db.flush_cf(&family).expect("a flush");
                 }
                 if at % 20 == 10 {
                     let everything = CompactRangeOptions::default();
-                    db.compact_range(&family, None, None, &everything).expect("a compaction");
+                    db.compact_range_cf_opt(&family, None, None, &everything)
+                        .expect("a compaction");
                 }
                 iterator.prepare_value().expect("a blob");
                 assert_eq!(iterator.value(), entry.value, "{at}");
@@ -152,7 +153,7 @@ fn blobs_are_read_after_a_refresh() {
             // As it was, for the next one.
             for entry in &entries {
                 let again = WriteOptions::default();
-                db.put(&family, &entry.key, &entry.value, &again).expect("a put");
+                db.put_cf_opt(&family, &entry.key, &entry.value, &again).expect("a put");
             }
         }
     }

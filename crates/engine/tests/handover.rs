@@ -33,7 +33,7 @@ impl Scene {
         let statistics = std::sync::Arc::new(Statistics::new());
         options.set_statistics(std::sync::Arc::clone(&statistics));
         let db = Db::open(directory, &options).expect("a database");
-        let family = db.column_family("default").expect("the default column family");
+        let family = db.cf_handle("default").expect("the default column family");
         Self { db, family, statistics }
     }
 
@@ -41,7 +41,7 @@ impl Scene {
     fn put(&self, keys: impl Iterator<Item = u64>) {
         self.put_in_level_0(keys);
         let all = CompactRangeOptions::default();
-        self.db.compact_range(&self.family, None, None, &all).expect("a compaction");
+        self.db.compact_range_cf_opt(&self.family, None, None, &all).expect("a compaction");
     }
 
     fn put_in_level_0(&self, keys: impl Iterator<Item = u64>) {
@@ -49,16 +49,19 @@ impl Scene {
             let value = vec![key as u8; VALUE];
             let key = format!("{key:08}");
             self.db
-                .put(&self.family, key.as_bytes(), &value, &WriteOptions::default())
+                .put_cf_opt(&self.family, key.as_bytes(), &value, &WriteOptions::default())
                 .expect("a put");
         }
-        self.db.flush(&self.family).expect("a flush");
+        self.db.flush_cf(&self.family).expect("a flush");
     }
 
     fn read(&self, keys: impl Iterator<Item = u64>) {
         for key in keys {
-            let found =
-                self.db.get(&self.family, format!("{key:08}").as_bytes(), &ReadOptions::default());
+            let found = self.db.get_cf_opt(
+                &self.family,
+                format!("{key:08}").as_bytes(),
+                &ReadOptions::default(),
+            );
             assert_eq!(found.expect("a get").map(|value| value.len()), Some(VALUE));
         }
     }

@@ -26,7 +26,7 @@ fn read(path: &Path) -> Vec<u8> {
 
 fn batch(sequence: u64, value_length: usize) -> Vec<u8> {
     let mut batch = WriteBatch::new();
-    batch.put(0, b"key", &vec![b'v'; value_length]).expect("a batch with room");
+    batch.put_cf(0, b"key", vec![b'v'; value_length]).expect("a batch with room");
     batch.set_sequence(sequence);
     batch.as_bytes().to_vec()
 }

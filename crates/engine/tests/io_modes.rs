@@ -159,7 +159,7 @@ impl Scene {
 }
 
 fn family(db: &Db) -> ColumnFamily {
-    db.column_family("default").expect("the default column family")
+    db.cf_handle("default").expect("the default column family")
 }
 
 fn put(db: &Db, keys: std::ops::Range<u64>, round: u64) {
@@ -168,19 +168,20 @@ fn put(db: &Db, keys: std::ops::Range<u64>, round: u64) {
         let key = format!("{:08}", key.wrapping_mul(7919) % 10_000);
         let value = format!("{round:08}").repeat(12);
         let options = WriteOptions::default();
-        db.put(&family(db), key.as_bytes(), value.as_bytes(), &options).expect("a put");
+        db.put_cf_opt(&family(db), key.as_bytes(), value.as_bytes(), &options).expect("a put");
     }
 }
 
 fn settle(db: &Db) {
-    db.flush(&family(db)).expect("a flush");
+    db.flush_cf(&family(db)).expect("a flush");
     while db.needs_compaction(&family(db)) || db.running_compactions() > 0 {
         std::thread::sleep(std::time::Duration::from_millis(5));
     }
 }
 
 fn scan(db: &Db) -> usize {
-    let mut iterator = db.iterator(&family(db), &ReadOptions::default()).expect("an iterator");
+    let mut iterator =
+        db.raw_iterator_cf_opt(&family(db), &ReadOptions::default()).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     let mut count = 0;
     while iterator.valid() {
@@ -196,16 +197,17 @@ fn compactions_of_every_kind(db: &Db) {
     put(db, 0..10_000, 1);
     settle(db);
     let snapshot = db.snapshot();
-    let mut iterator = db.iterator(&family(db), &ReadOptions::default()).expect("an iterator");
+    let mut iterator =
+        db.raw_iterator_cf_opt(&family(db), &ReadOptions::default()).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     put(db, 0..10_000, 2);
     settle(db);
-    db.compact_range(&family(db), None, None, &CompactRangeOptions::default())
+    db.compact_range_cf_opt(&family(db), None, None, &CompactRangeOptions::default())
         .expect("a compaction");
     let at_snapshot = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
     for key in (0..10_000).step_by(97) {
         let key = format!("{key:08}");
-        let value = db.get(&family(db), key.as_bytes(), &at_snapshot).expect("a get");
+        let value = db.get_cf_opt(&family(db), key.as_bytes(), &at_snapshot).expect("a get");
         assert_eq!(value.as_deref(), Some("00000001".repeat(12).as_bytes()), "{key}");
     }
     let mut seen = 0;
@@ -262,7 +264,7 @@ fn changes_while_the_database_is_open_leave_users_their_readers() {
     put(&db, 0..5_000, 1);
     settle(&db);
     db.set_database_options(&[("compaction_readahead_size", "65536")]).expect("a change");
-    db.set_options(&family(&db), &[("block_based_table_factory", "{block_size=8k;}")])
+    db.set_options_cf(&family(&db), &[("block_based_table_factory", "{block_size=8k;}")])
         .expect("a change");
     scene.watch.take();
     put(&db, 0..5_000, 2);
@@ -290,9 +292,9 @@ fn more_tables_of_level_0_than_files_that_may_be_open_are_compacted_in_parts() {
     let db = scene.open(text);
     for round in 1..=40 {
         put(&db, 0..200, round);
-        db.flush(&family(&db)).expect("a flush");
+        db.flush_cf(&family(&db)).expect("a flush");
     }
-    db.compact_range(&family(&db), None, None, &CompactRangeOptions::default())
+    db.compact_range_cf_opt(&family(&db), None, None, &CompactRangeOptions::default())
         .expect("a compaction");
     assert!(db.live_files().iter().all(|file| file.level > 0));
     assert_eq!(scan(&db), 200);
@@ -324,7 +326,7 @@ fn blob_files_are_read_in_the_mode_of_whoever_reads_them() {
         let compaction = CompactRangeOptions {
             bottommost_level_compaction: tailwater::BottommostRewrite::Force,
         };
-        db.compact_range(&family(&db), None, None, &compaction).expect("a compaction");
+        db.compact_range_cf_opt(&family(&db), None, None, &compaction).expect("a compaction");
         let seen: Vec<OpenFiles> = watch.take().into_values().flatten().collect();
         let opened = |files: &OpenFiles| !files.direct(".blob").is_empty();
         assert_eq!(seen.iter().any(opened), by_compaction, "{text}: {seen:?}");
@@ -361,7 +363,8 @@ fn live_in(directory: &Path, text: &str) -> String {
         let db = Db::open(place, &options).expect("the database again");
         assert_eq!(scan(&db), 10_000);
         if place == &directory {
-            let modes = db.property(&family(&db), "tailwater.io-modes").expect("a property");
+            let modes =
+                db.property_value_cf(&family(&db), "tailwater.io-modes").expect("a property");
             return modes.expect("modes");
         }
     }

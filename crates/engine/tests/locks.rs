@@ -28,21 +28,22 @@ fn warm(more: &str, statistics: bool) -> (Db, ColumnFamily) {
         options.set_statistics(Arc::new(Statistics::new()));
     }
     let db = Db::open(Path::new("/database"), &options).expect("a new database");
-    let family = db.column_family("default").expect("the default");
+    let family = db.cf_handle("default").expect("the default");
     let writes = WriteOptions::default();
     for round in 0..3 {
         for number in (round..KEYS).step_by(3) {
             let value = format!("value of {number} in round {round}, {}", "x".repeat(100));
             let key = key(number);
-            db.put(&family, key.as_bytes(), value.as_bytes(), &writes).expect("a put");
+            db.put_cf_opt(&family, key.as_bytes(), value.as_bytes(), &writes).expect("a put");
         }
     }
     let (begin, end) = (key(500), key(520));
-    db.delete_range(&family, begin.as_bytes(), end.as_bytes(), &writes).expect("a deletion");
+    db.delete_range_cf_opt(&family, begin.as_bytes(), end.as_bytes(), &writes).expect("a deletion");
     let mut value = Vec::new();
     for number in 0..KEYS {
         let key = key(number);
-        db.get_into(&family, key.as_bytes(), &ReadOptions::default(), &mut value).expect("a get");
+        db.get_into_cf_opt(&family, key.as_bytes(), &ReadOptions::default(), &mut value)
+            .expect("a get");
     }
     (db, family)
 }
@@ -61,14 +62,15 @@ fn a_cached_get_takes_no_lock() {
             for number in 0..KEYS + 5 {
                 let key = key(number);
                 let taken = tailwater_io::sync::locks_taken(|| {
-                    db.get_into(&family, key.as_bytes(), options, &mut value).expect("a get");
+                    db.get_into_cf_opt(&family, key.as_bytes(), options, &mut value)
+                        .expect("a get");
                 });
                 assert!(taken.is_empty(), "{key}, '{more}': {taken:?}");
             }
         }
         // The record would be empty, too, if nothing were recorded.
         let taken = tailwater_io::sync::locks_taken(|| {
-            db.put(&family, b"key", b"value", &WriteOptions::default()).expect("a put");
+            db.put_cf_opt(&family, b"key", b"value", &WriteOptions::default()).expect("a put");
         });
         assert!(!taken.is_empty());
     }

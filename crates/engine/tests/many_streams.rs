@@ -15,7 +15,7 @@ fn open(directory: &Path, more: &str) -> (Db, ColumnFamily) {
     let mut options = OpenOptions::default();
     options.set_options(&format!("{ALWAYS};{more}")).expect("options");
     let db = Db::open(directory, &options).expect("a database");
-    let family = db.column_family("default").expect("a family");
+    let family = db.cf_handle("default").expect("a family");
     (db, family)
 }
 
@@ -25,10 +25,10 @@ fn fill(db: &Db, family: &ColumnFamily, tables: usize) {
         for key in 0..20 {
             let key = format!("{key:04}");
             let value = format!("{table}").repeat(100);
-            db.put(family, key.as_bytes(), value.as_bytes(), &WriteOptions::default())
+            db.put_cf_opt(family, key.as_bytes(), value.as_bytes(), &WriteOptions::default())
                 .expect("a write");
         }
-        db.flush(family).expect("a flush");
+        db.flush_cf(family).expect("a flush");
     }
 }
 
@@ -36,9 +36,9 @@ fn compact(tables: usize, more: &str) {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let (db, family) = open(directory.path(), &format!("disable_auto_compactions=true;{more}"));
     fill(&db, &family, tables);
-    let compacted = db.compact_range(&family, None, None, &CompactRangeOptions::default());
+    let compacted = db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default());
     compacted.expect("a compaction");
-    db.put(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
+    db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
 }
 
 /// Where the process may have 4000 files open: with fewer, fewer tables are taken at once.
@@ -62,7 +62,7 @@ fn forty_tables_are_merged_by_themselves() {
     drop((db, family));
     let (db, family) = open(directory.path(), requests);
     while db.live_files().iter().filter(|file| file.level == 0).count() >= 4 {
-        db.put(&family, b"a", b"b", &WriteOptions::default()).expect("a write beside it");
+        db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a write beside it");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

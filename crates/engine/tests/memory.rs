@@ -101,7 +101,7 @@ fn dump(database: &Path, options: &OpenOptions) {
     };
     let mut bytes = 0;
     for family in &db.column_families() {
-        let mut iterator = db.iterator(family, &read_options).expect("an iterator");
+        let mut iterator = db.raw_iterator_cf_opt(family, &read_options).expect("an iterator");
         iterator.seek_to_first().expect("a seek");
         while let Some((key, value)) = iterator.entry() {
             bytes += key.len() + value.len();

@@ -34,8 +34,8 @@ fn no_more_files_are_open_than_needed() {
     options.set_options("max_open_files=20").expect("a bound");
     let db = Db::open_read_only(directory.path(), &options).expect("the database");
     for entry in entries {
-        let family = db.column_family(&entry.family).expect("a column family");
-        let value = db.get(&family, &entry.key, &ReadOptions::default()).expect("a get");
+        let family = db.cf_handle(&entry.family).expect("a column family");
+        let value = db.get_cf_opt(&family, &entry.key, &ReadOptions::default()).expect("a get");
         assert_eq!(value, Some(entry.value));
         let open = open_files_in(directory.path());
         assert!(open <= ALLOWED + ON_THE_WAY, "{open} files are open, {ALLOWED} may be");
@@ -51,8 +51,9 @@ fn no_more_files_are_open_than_needed() {
 fn close_one_that_writes(directory: &Path, options: &OpenOptions) {
     for with_iterator in [false, true] {
         let db = Db::open(directory, options).expect("the database");
-        let family = db.column_family("default").expect("a column family");
-        let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+        let family = db.cf_handle("default").expect("a column family");
+        let mut iterator =
+            db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
         iterator.seek_to_first().expect("a key");
         if with_iterator {
             drop((family, db));

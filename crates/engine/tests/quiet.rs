@@ -59,7 +59,7 @@ impl Scene {
         options.set_options(&format!("{OPTIONS};{text}")).expect("options");
         options.add_compaction_filter(Arc::clone(&watch) as Arc<dyn CompactionFilter>);
         let db = Db::open(directory, &options).expect("a database");
-        let family = db.column_family("default").expect("the default column family");
+        let family = db.cf_handle("default").expect("the default column family");
         Self { db, family, watch }
     }
 
@@ -67,16 +67,18 @@ impl Scene {
         let key = format!("{:08}", key.wrapping_mul(7919) % 5000);
         let value = format!("{round:08}").repeat(16);
         let options = WriteOptions::default();
-        self.db.put(&self.family, key.as_bytes(), value.as_bytes(), &options).expect("a put");
+        self.db
+            .put_cf_opt(&self.family, key.as_bytes(), value.as_bytes(), &options)
+            .expect("a put");
     }
 
     fn get(&self, key: u64) -> Option<Vec<u8>> {
         let key = format!("{key:08}");
-        self.db.get(&self.family, key.as_bytes(), &ReadOptions::default()).expect("a get")
+        self.db.get_cf_opt(&self.family, key.as_bytes(), &ReadOptions::default()).expect("a get")
     }
 
     fn settle(&self) {
-        self.db.flush(&self.family).expect("a flush");
+        self.db.flush_cf(&self.family).expect("a flush");
         while self.db.needs_compaction(&self.family) || self.db.running_compactions() > 0 {
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
@@ -109,7 +111,7 @@ fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
     scene.db.pause_compactions().expect("a pause");
     for round in 0..7 {
         (0..500).for_each(|key| scene.put(key, round));
-        scene.db.flush(&scene.family).expect("a flush");
+        scene.db.flush_cf(&scene.family).expect("a flush");
     }
     scene.db.continue_compactions().expect("going on");
     scene.settle();

@@ -37,27 +37,27 @@ impl Scene {
         let mut options = options(&storage);
         options.set_options(text).expect("options");
         let db = Db::open(Path::new("/db"), &options).expect("a database");
-        let family = db.column_family("default").expect("the default column family");
+        let family = db.cf_handle("default").expect("the default column family");
         Self { storage, db, family }
     }
 
     fn write(&self, round: usize) {
         let options = WriteOptions::default();
         for number in 0..KEYS {
-            self.db.put(&self.family, &key(number), &value(round), &options).expect("a put");
+            self.db.put_cf_opt(&self.family, key(number), value(round), &options).expect("a put");
         }
     }
 
     /// Writes all keys over, and leaves nothing of what was there but what readers need.
     fn replace(&self, round: usize) {
         self.write(round);
-        self.db.flush(&self.family).expect("a flush");
+        self.db.flush_cf(&self.family).expect("a flush");
         let options = CompactRangeOptions::default();
-        self.db.compact_range(&self.family, None, None, &options).expect("a compaction");
+        self.db.compact_range_cf_opt(&self.family, None, None, &options).expect("a compaction");
     }
 
     fn number(&self, property: &str) -> u64 {
-        let value = self.db.property(&self.family, property).expect("a property");
+        let value = self.db.property_value_cf(&self.family, property).expect("a property");
         value.expect("a value").parse().expect("a number")
     }
 
@@ -128,7 +128,7 @@ fn a_scan_that_refreshes_itself_keeps_nothing_that_is_obsolete() {
         scene.write(0);
         let mut iterator = scene
             .db
-            .iterator(&scene.family, &refreshing(&scene.db, refreshes))
+            .raw_iterator_cf_opt(&scene.family, &refreshing(&scene.db, refreshes))
             .expect("an iterator");
         iterator.seek_to_first().expect("a seek");
         let part = KEYS / ROUNDS;
@@ -159,7 +159,7 @@ fn a_backward_scan_that_refreshes_itself_keeps_nothing_either() {
         scene.replace(0);
         let mut iterator = scene
             .db
-            .iterator(&scene.family, &refreshing(&scene.db, refreshes))
+            .raw_iterator_cf_opt(&scene.family, &refreshing(&scene.db, refreshes))
             .expect("an iterator");
         iterator.seek_to_last().expect("a seek");
         for number in (0..KEYS).rev() {
@@ -184,7 +184,7 @@ fn without_a_snapshot_the_option_has_no_effect() {
     let scene = Scene::new();
     scene.write(0);
     let options = ReadOptions { snapshot: None, ..refreshing(&scene.db, true) };
-    let mut iterator = scene.db.iterator(&scene.family, &options).expect("an iterator");
+    let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family, &options).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     scene.replace(1);
     step(&mut iterator, 0, KEYS);
@@ -196,8 +196,10 @@ fn a_refresh_shows_what_there_is_now_or_what_a_snapshot_sees() {
     let scene = Scene::new();
     scene.write(0);
     let snapshot = scene.db.snapshot();
-    let mut iterator =
-        scene.db.iterator(&scene.family, &refreshing(&scene.db, true)).expect("an iterator");
+    let mut iterator = scene
+        .db
+        .raw_iterator_cf_opt(&scene.family, &refreshing(&scene.db, true))
+        .expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     scene.replace(1);
     iterator.refresh().expect("a refresh");
@@ -226,29 +228,30 @@ fn iterators_of_read_only_handles_do_not_refresh() {
     scene.write(0);
     drop(scene.db);
     let db = Db::open_read_only(Path::new("/db"), &options(&scene.storage)).expect("a handle");
-    let family = db.column_family("default").expect("a column family");
-    let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    let family = db.cf_handle("default").expect("a column family");
+    let mut iterator =
+        db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
     let snapshot = db.snapshot();
     for refreshed in [iterator.refresh(), iterator.refresh_at(&snapshot)] {
         let error = refreshed.expect_err("it cannot");
-        assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+        assert_eq!(error.kind(), ErrorKind::ReadOnly, "{error}");
     }
 }
 
 #[test]
 fn an_iterator_goes_on_when_its_column_family_is_dropped() {
     let scene = Scene::new();
-    let other = scene.db.create_column_family("other", &Default::default()).expect("a family");
+    let other = scene.db.create_cf("other", &Default::default()).expect("a family");
     for number in 0..KEYS {
         let options = WriteOptions::default();
-        scene.db.put(&other, &key(number), &value(0), &options).expect("a put");
+        scene.db.put_cf_opt(&other, key(number), value(0), &options).expect("a put");
     }
     let mut iterator =
-        scene.db.iterator(&other, &refreshing(&scene.db, true)).expect("an iterator");
+        scene.db.raw_iterator_cf_opt(&other, &refreshing(&scene.db, true)).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     step(&mut iterator, 0, KEYS / 2);
-    scene.db.flush(&other).expect("a flush");
-    scene.db.drop_column_family(&other).expect("a drop");
+    scene.db.flush_cf(&other).expect("a flush");
+    scene.db.drop_cf(&other).expect("a drop");
     drop(other);
     step(&mut iterator, KEYS / 2, KEYS);
     assert!(!iterator.valid());
@@ -262,8 +265,10 @@ fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
     // Nearly all tables are closed, and opened when they are read.
     let scene = Scene::with("max_open_files=1");
     scene.write(0);
-    let mut iterator =
-        scene.db.iterator(&scene.family, &refreshing(&scene.db, true)).expect("an iterator");
+    let mut iterator = scene
+        .db
+        .raw_iterator_cf_opt(&scene.family, &refreshing(&scene.db, true))
+        .expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     step(&mut iterator, 0, KEYS / 2);
     scene.replace(1);
@@ -309,7 +314,7 @@ fn an_iterator_tells_of_itself() {
         pin_data: true,
         ..ReadOptions::default()
     };
-    let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+    let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family, &read).expect("an iterator");
     assert_eq!(text(&iterator, "is-key-pinned"), "Iterator is not valid.");
     iterator.seek_to_first().expect("a seek");
     assert_eq!(text(&iterator, "is-key-pinned"), "1");
@@ -323,7 +328,7 @@ fn an_iterator_tells_of_itself() {
     assert_ne!(text(&iterator, "super-version-number"), number);
     // The key before is where it was, and this one is behind it.
     assert_eq!(iterator.key().as_ptr(), address.wrapping_add(first.len()));
-    let plain = scene.db.iterator(&scene.family, &ReadOptions::default());
+    let plain = scene.db.raw_iterator_cf_opt(&scene.family, &ReadOptions::default());
     let mut plain = plain.expect("an iterator");
     plain.seek_to_last().expect("a seek");
     assert_eq!(text(&plain, "is-key-pinned"), "0");
@@ -339,7 +344,7 @@ fn reading_ahead_goes_on_in_the_table_that_replaced_another() {
         Scene::with("target_file_size_base=64m;block_based_table_factory={no_block_cache=1}");
     scene.replace(0);
     let read = refreshing(&scene.db, true);
-    let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+    let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family, &read).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     step(&mut iterator, 0, KEYS / 2);
     scene.replace(1);
@@ -362,13 +367,15 @@ fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
     for with_snapshot in [true, false] {
         let scene = Scene::with("max_open_files=1");
         scene.write(0);
-        scene.db.flush(&scene.family).expect("a flush");
-        let mut iterator =
-            scene.db.iterator(&scene.family, &ReadOptions::default()).expect("an iterator");
+        scene.db.flush_cf(&scene.family).expect("a flush");
+        let mut iterator = scene
+            .db
+            .raw_iterator_cf_opt(&scene.family, &ReadOptions::default())
+            .expect("an iterator");
         // No fewer than twenty tables stay open.
         for _ in 0..25 {
             scene.write(1);
-            scene.db.flush(&scene.family).expect("a flush");
+            scene.db.flush_cf(&scene.family).expect("a flush");
         }
         let snapshot = scene.db.snapshot();
         let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Open).from(0);
@@ -398,12 +405,12 @@ fn prefixes_that_change_hide_nothing() {
                 block_based_table_factory={filter_policy=bloomfilter:10:false}";
     let put = |scene: &Scene, key: &str| {
         let options = WriteOptions::default();
-        scene.db.put(&scene.family, key.as_bytes(), b"value", &options).expect("a put");
+        scene.db.put_cf_opt(&scene.family, key.as_bytes(), b"value", &options).expect("a put");
     };
-    let flush = |scene: &Scene| scene.db.flush(&scene.family).expect("a flush");
+    let flush = |scene: &Scene| scene.db.flush_cf(&scene.family).expect("a flush");
     let change = |scene: &Scene, prefixes: &str| {
         let options = [("prefix_extractor", prefixes)];
-        scene.db.set_options(&scene.family, &options).expect("other options");
+        scene.db.set_options_cf(&scene.family, &options).expect("other options");
     };
     for compacted in [false, true] {
         let scene = Scene::with(text);
@@ -411,11 +418,15 @@ fn prefixes_that_change_hide_nothing() {
         flush(&scene);
         if compacted {
             let options = CompactRangeOptions::default();
-            scene.db.compact_range(&scene.family, None, None, &options).expect("a compaction");
+            scene
+                .db
+                .compact_range_cf_opt(&scene.family, None, None, &options)
+                .expect("a compaction");
         }
         for refreshes in [true, false] {
             let read = refreshing(&scene.db, refreshes);
-            let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+            let mut iterator =
+                scene.db.raw_iterator_cf_opt(&scene.family, &read).expect("an iterator");
             iterator.seek(b"aaab").expect("a seek");
             change(&scene, "fixed:1");
             if !refreshes {
@@ -433,7 +444,7 @@ fn prefixes_that_change_hide_nothing() {
     flush(&scene);
     put(&scene, "aaab");
     let read = refreshing(&scene.db, true);
-    let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+    let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family, &read).expect("an iterator");
     iterator.seek(b"a").expect("a seek");
     assert_eq!(iterator.key(), b"aaaa");
     change(&scene, "fixed:4");
@@ -452,7 +463,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
         let scene = Scene::with("max_open_files=1");
         scene.write(0);
         let read = refreshing(&scene.db, true);
-        let mut iterator = scene.db.iterator(&scene.family, &read).expect("an iterator");
+        let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family, &read).expect("an iterator");
         let mut failures = 0;
         for index in 0..8 {
             let middle = KEYS / 2;
@@ -460,8 +471,8 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
             // No fewer than twenty tables stay open.
             for _ in 0..25 {
                 let options = WriteOptions::default();
-                scene.db.put(&scene.family, &key(middle), &value(1), &options).expect("a put");
-                scene.db.flush(&scene.family).expect("a flush");
+                scene.db.put_cf_opt(&scene.family, key(middle), value(1), &options).expect("a put");
+                scene.db.flush_cf(&scene.family).expect("a flush");
             }
             let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Open).at(index);
             scene.storage.set_faults(FaultPlan::none().with(rule.path_containing(".sst")));
@@ -492,17 +503,17 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
 #[test]
 fn an_iterator_keeps_only_what_it_shows() {
     let scene = Scene::new();
-    let other = scene.db.create_column_family("other", &Default::default()).expect("a family");
+    let other = scene.db.create_cf("other", &Default::default()).expect("a family");
     let put = |value: &[u8]| {
         let options = WriteOptions::default();
-        scene.db.put(&other, b"key", value, &options).expect("a put");
-        scene.db.flush(&other).expect("a flush");
+        scene.db.put_cf_opt(&other, b"key", value, &options).expect("a put");
+        scene.db.flush_cf(&other).expect("a flush");
     };
     put(b"first");
     let read = ReadOptions::default();
-    let mut iterator = scene.db.iterator(&other, &read).expect("an iterator");
+    let mut iterator = scene.db.raw_iterator_cf_opt(&other, &read).expect("an iterator");
     put(b"second");
-    scene.db.drop_column_family(&other).expect("a drop");
+    scene.db.drop_cf(&other).expect("a drop");
     drop(other);
     assert!((0..LOOKS).any(|_| {
         std::thread::sleep(Duration::from_millis(10));
@@ -517,7 +528,7 @@ fn an_iterator_keeps_only_what_it_shows() {
     drop(scene.family);
     drop(scene.db);
     let error = iterator.refresh().expect_err("no database");
-    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
     iterator.seek_to_first().expect("a seek");
     assert_eq!(iterator.value(), b"first");
 }

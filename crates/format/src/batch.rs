@@ -350,6 +350,29 @@ impl<'a> Iterator for BatchReader<'a> {
     }
 }
 
+/// The ID of the column family `default`.
+pub const DEFAULT_FAMILY: u32 = 0;
+
+/// What names a column family in a batch: its ID, or a handle that knows it.
+pub trait AsColumnFamilyId {
+    /// Returns the ID of the column family.
+    fn column_family_id(&self) -> u32;
+}
+
+impl AsColumnFamilyId for u32 {
+    #[inline]
+    fn column_family_id(&self) -> u32 {
+        *self
+    }
+}
+
+impl<F: AsColumnFamilyId + ?Sized> AsColumnFamilyId for &F {
+    #[inline]
+    fn column_family_id(&self) -> u32 {
+        (**self).column_family_id()
+    }
+}
+
 /// A batch under construction, in the bytes that the log holds. Its sequence number is 0 until
 /// [`WriteBatch::set_sequence`].
 ///
@@ -437,55 +460,134 @@ impl WriteBatch {
         }
     }
 
-    /// Sets the value of `key`.
+    /// Sets the value of `key` in the column family `default`.
     ///
     /// # Errors
     /// Unsupported, for a key longer than [`KEY_LENGTH_MAX`], a value longer than
     /// [`VALUE_LENGTH_MAX`] or more than `u32::MAX` records; so with every method that adds a
     /// record.
-    pub fn put(&mut self, column_family: u32, key: &[u8], value: &[u8]) -> Result<()> {
-        self.add(RecordKind::Put, column_family, key, value)
+    #[inline]
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_cf(DEFAULT_FAMILY, key, value)
+    }
+
+    /// Sets the value of `key`. The column family is a handle, or an ID.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn put_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add(RecordKind::Put, family.column_family_id(), key.as_ref(), value.as_ref())
+    }
+
+    /// Removes `key` from the column family `default`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_cf(DEFAULT_FAMILY, key)
     }
 
     /// Removes `key`.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
-    pub fn delete(&mut self, column_family: u32, key: &[u8]) -> Result<()> {
-        self.add(RecordKind::Delete, column_family, key, &[])
+    #[inline]
+    pub fn delete_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add(RecordKind::Delete, family.column_family_id(), key.as_ref(), &[])
+    }
+
+    /// Removes `key` from the column family `default`, where it must have been written once since
+    /// it was last removed.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single_delete_cf(DEFAULT_FAMILY, key)
     }
 
     /// Removes `key`, which must have been written once since it was last removed.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
-    pub fn single_delete(&mut self, column_family: u32, key: &[u8]) -> Result<()> {
-        self.add(RecordKind::SingleDelete, column_family, key, &[])
+    #[inline]
+    pub fn single_delete_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add(RecordKind::SingleDelete, family.column_family_id(), key.as_ref(), &[])
+    }
+
+    /// Removes every key from `begin` up to, not including, `end` from the column family `default`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`]; `end` is a key too.
+    #[inline]
+    pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_range_cf(DEFAULT_FAMILY, begin, end)
     }
 
     /// Removes every key from `begin` up to, not including, `end`.
     ///
     /// # Errors
     /// See [`WriteBatch::put`]; `end` is a key too.
-    pub fn delete_range(&mut self, column_family: u32, begin: &[u8], end: &[u8]) -> Result<()> {
-        check_length("a key", end.len(), KEY_LENGTH_MAX)?;
-        self.add(RecordKind::DeleteRange, column_family, begin, end)
+    #[inline]
+    pub fn delete_range_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        check_length("a key", end.as_ref().len(), KEY_LENGTH_MAX)?;
+        self.add(RecordKind::DeleteRange, family.column_family_id(), begin.as_ref(), end.as_ref())
+    }
+
+    /// Adds a merge operand to `key` in the column family `default`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_cf(DEFAULT_FAMILY, key, operand)
     }
 
     /// Adds a merge operand to `key`.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
-    pub fn merge(&mut self, column_family: u32, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.add(RecordKind::Merge, column_family, key, operand)
+    #[inline]
+    pub fn merge_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add(RecordKind::Merge, family.column_family_id(), key.as_ref(), operand.as_ref())
     }
 
     /// Sets the value of `key` to an entity of named columns, in serialized form.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
-    pub fn put_entity(&mut self, column_family: u32, key: &[u8], entity: &[u8]) -> Result<()> {
-        self.add(RecordKind::Entity, column_family, key, entity)
+    pub fn put_entity_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: &[u8],
+        entity: &[u8],
+    ) -> Result<()> {
+        self.add(RecordKind::Entity, family.column_family_id(), key, entity)
     }
 
     /// Sets the value of `key` to a value in a blob file, whose location `index` holds in
@@ -493,23 +595,28 @@ impl WriteBatch {
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
-    pub fn put_blob_index(&mut self, column_family: u32, key: &[u8], index: &[u8]) -> Result<()> {
-        self.add(RecordKind::BlobIndex, column_family, key, index)
+    pub fn put_blob_index_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: &[u8],
+        index: &[u8],
+    ) -> Result<()> {
+        self.add(RecordKind::BlobIndex, family.column_family_id(), key, index)
     }
 
     /// Sets the value of `key`, written at `write_time_s`, in seconds since 1970.
     ///
     /// # Errors
     /// See [`WriteBatch::put`]; the longest value is eight bytes shorter.
-    pub fn timed_put(
+    pub fn timed_put_cf(
         &mut self,
-        column_family: u32,
+        family: impl AsColumnFamilyId,
         key: &[u8],
         value: &[u8],
         write_time_s: u64,
     ) -> Result<()> {
         check_length("a value", value.len(), VALUE_LENGTH_MAX - timed_value::NUMBER_LENGTH)?;
-        self.begin(RecordKind::TimedPut, column_family, key.len())?;
+        self.begin(RecordKind::TimedPut, family.column_family_id(), key.len())?;
         put_length_prefixed(&mut self.bytes, key);
         put_varint32(&mut self.bytes, (value.len() + timed_value::NUMBER_LENGTH) as u32);
         timed_value::put(&mut self.bytes, value, write_time_s);

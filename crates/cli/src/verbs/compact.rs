@@ -90,12 +90,17 @@ fn compact(
     let options =
         CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::ForceOptimized };
     // Only tables are counted, so memtables are flushed first.
-    let flushed = database.db.flush(family);
+    let flushed = database.db.flush_cf(family);
     if flushed.is_ok() {
         before = tables(database, family);
     }
     let compacted = flushed.and_then(|()| {
-        database.db.compact_range(family, range.from.as_deref(), range.to.as_deref(), &options)
+        database.db.compact_range_cf_opt(
+            family,
+            range.from.as_deref(),
+            range.to.as_deref(),
+            &options,
+        )
     });
     let after = tables(database, family);
     match compacted {

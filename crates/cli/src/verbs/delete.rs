@@ -12,7 +12,7 @@ pub(crate) fn run(arguments: &DeleteArguments, output: &mut Output) -> Result<Ou
     let DeleteArguments { directory, key, change } = arguments;
     let key = key_bytes(key, &change.keys, &change.common)?;
     let outcome = change_and_close(directory, change, Absent::Refuse, |db, family, options| {
-        db.delete(family, &key, options)
+        db.delete_cf_opt(family, &key, options)
     })?;
     if output.is_json() {
         output.json_document(&json!({

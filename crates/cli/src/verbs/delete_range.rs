@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &DeleteRangeArguments, output: &mut Output) -> Resu
     let key = |key: &str| key_bytes(key, &change.keys, &change.common);
     let (from, to) = (key(from)?, key(to)?);
     let outcome = change_and_close(directory, change, Absent::Refuse, |db, family, options| {
-        db.delete_range(family, &from, &to, options)
+        db.delete_range_cf_opt(family, &from, &to, options)
     })?;
     if output.is_json() {
         output.json_document(&json!({

@@ -12,7 +12,7 @@ pub(crate) fn run(arguments: &DropColumnFamilyArguments, output: &mut Output) ->
     let database = WritableDatabase::open(directory, common.given(), Absent::Refuse)?;
     let family = database.column_family(name)?;
     let id = family.id();
-    database.db.drop_column_family(&family)?;
+    database.db.drop_cf(&family)?;
     drop(family);
     let outcome = database.close()?;
     if output.is_json() {

@@ -42,7 +42,7 @@ fn dump(
     output: &mut Output,
     progress: &Progress,
 ) -> Result<()> {
-    let mut iterator = database.db.iterator(family, &read_once(&database.db))?;
+    let mut iterator = database.db.raw_iterator_cf_opt(family, &read_once(&database.db))?;
     iterator.seek_to_first()?;
     let name = escape(family.name().as_bytes());
     let push = if output.is_hex() { push_hex } else { push_escaped };

@@ -11,7 +11,7 @@ pub(crate) fn run(arguments: &FlushArguments, output: &mut Output) -> Result<Out
     let FlushArguments { directory, column_family, common } = arguments;
     let database = WritableDatabase::open(directory, common.given(), Absent::Refuse)?;
     match column_family {
-        Some(name) => database.db.flush(&database.column_family(name)?)?,
+        Some(name) => database.db.flush_cf(&database.column_family(name)?)?,
         None => database.db.flush_all()?,
     }
     let outcome = database.close()?;

@@ -12,7 +12,7 @@ pub(crate) fn run(arguments: &GetArguments, output: &mut Output) -> Result<Outco
     let key = key_bytes(&arguments.key, &arguments.keys, &arguments.common)?;
     let database = Database::open(&arguments.directory, arguments.common.given())?;
     let family = database.column_family(&arguments.column_family)?;
-    let value = database.db.get_pinned(&family, &key, &tailwater::ReadOptions::default())?;
+    let value = database.db.get_pinned_cf_opt(&family, &key, &tailwater::ReadOptions::default())?;
     if output.is_json() {
         output.json_document(&json!({
             "column_family": family.name(),

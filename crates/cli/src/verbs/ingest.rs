@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &IngestArguments, output: &mut Output) -> Result<Ou
         ..IngestOptions::default()
     };
     let paths: Vec<&Path> = files.iter().map(|path| path.as_path()).collect();
-    let ingested = database.db.ingest_external_file(&family, &paths, &options)?;
+    let ingested = database.db.ingest_external_file_cf_opts(&family, &paths, &options)?;
     let outcome = database.close()?;
     if output.is_json() {
         let files: Vec<Value> = ingested.iter().map(document).collect();

@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &MergeArguments, output: &mut Output) -> Result<Out
     let key = key_bytes(key, &change.keys, &change.common)?;
     let operand = value_bytes(operand, &change.common)?;
     let outcome = change_and_close(directory, change, Absent::Refuse, |db, family, options| {
-        db.merge(family, &key, &operand, options)
+        db.merge_cf_opt(family, &key, &operand, options)
     })?;
     if output.is_json() {
         output.json_document(&json!({

@@ -30,7 +30,7 @@ fn property(
     output: &mut Output,
 ) -> Result<()> {
     let family = database.column_family(&arguments.column_family)?;
-    let value = database.db.property(&family, name)?.ok_or_else(|| {
+    let value = database.db.property_value_cf(&family, name)?.ok_or_else(|| {
         Failure::NotFound(format!(
             "there is no property '{name}' that can be known of a database that is only read; \
              there are:\n  {}\n  {}",
@@ -50,14 +50,14 @@ fn property(
 
 /// Returns the approximate number of keys.
 fn estimated_keys(database: &Database, name: &str) -> Result<Option<String>> {
-    let family = database.db.column_family(name)?;
-    Ok(database.db.property(&family, "rocksdb.estimate-num-keys")?)
+    let family = database.db.cf_handle(name)?;
+    Ok(database.db.property_value_cf(&family, "rocksdb.estimate-num-keys")?)
 }
 
 fn overview(database: &Database, output: &mut Output) -> Result<()> {
     let state = &database.manifest;
     output.field(0, "database id", state.database_id.as_deref().unwrap_or("none"))?;
-    output.field(0, "sequence number", database.db.latest_sequence())?;
+    output.field(0, "sequence number", database.db.latest_sequence_number())?;
     output.field(0, "sequence number in tables", state.last_sequence)?;
     output.field(0, "MANIFEST", FileKind::Manifest(state.number))?;
     output.field(0, "next file number", state.next_file_number)?;
@@ -76,7 +76,7 @@ fn overview(database: &Database, output: &mut Output) -> Result<()> {
 
 fn overview_json(database: &Database, output: &Output) -> Result<Value> {
     let mut object = describe::state_json(output, &database.manifest);
-    object.insert("latest_sequence".to_owned(), json!(database.db.latest_sequence()));
+    object.insert("latest_sequence".to_owned(), json!(database.db.latest_sequence_number()));
     if let Some(Value::Array(families)) = object.get_mut("column_families") {
         for (family, state) in families.iter_mut().zip(&database.manifest.column_families) {
             let keys = estimated_keys(database, &state.name)?;

@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &PutArguments, output: &mut Output) -> Result<Outco
     let key = key_bytes(key, &change.keys, &change.common)?;
     let value = value_bytes(value, &change.common)?;
     let outcome = change_and_close(directory, change, Absent::Make, |db, family, options| {
-        db.put(family, &key, &value, options)
+        db.put_cf_opt(family, &key, &value, options)
     })?;
     if output.is_json() {
         output.json_document(&json!({

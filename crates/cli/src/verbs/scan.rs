@@ -94,7 +94,7 @@ impl Range {
             iterate_upper_bound: outermost(comparator, Ordering::Less, [&self.to, &end]),
             ..read_once(&database.db)
         };
-        let mut iterator = database.db.iterator(family, &options)?;
+        let mut iterator = database.db.raw_iterator_cf_opt(family, &options)?;
         match (self.reverse, is_reversed, &prefix) {
             (true, true, Some(prefix)) => iterator.seek_for_prev(prefix)?,
             (true, ..) => iterator.seek_to_last()?,

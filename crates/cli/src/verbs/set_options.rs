@@ -23,7 +23,7 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
     let database = WritableDatabase::open(directory, common.given(), Absent::Refuse)?;
     let family = database.column_family(column_family)?;
     if !of_family.is_empty() {
-        database.db.set_options(&family, &of_family).map_err(refused)?;
+        database.db.set_options_cf(&family, &of_family).map_err(refused)?;
     }
     if !of_database.is_empty() {
         database.db.set_database_options(&of_database).map_err(refused)?;

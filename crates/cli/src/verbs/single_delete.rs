@@ -12,7 +12,7 @@ pub(crate) fn run(arguments: &SingleDeleteArguments, output: &mut Output) -> Res
     let SingleDeleteArguments { directory, key, change } = arguments;
     let key = key_bytes(key, &change.keys, &change.common)?;
     let outcome = change_and_close(directory, change, Absent::Refuse, |db, family, options| {
-        db.single_delete(family, &key, options)
+        db.single_delete_cf_opt(family, &key, options)
     })?;
     if output.is_json() {
         output.json_document(&json!({

@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: &StatsArguments, output: &mut Output) -> Result<Out
 }
 
 fn property(database: &Database, family: &ColumnFamily, name: &str) -> Result<String> {
-    Ok(database.db.property(family, name)?.unwrap_or_default())
+    Ok(database.db.property_value_cf(family, name)?.unwrap_or_default())
 }
 
 /// The totals of one level's tables.

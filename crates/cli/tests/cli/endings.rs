@@ -137,10 +137,10 @@ fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::Tem
         .set_options(&format!("create_if_missing=true;recycle_log_file_num=2;{options}"))
         .expect("options");
     let db = Db::open(home.path(), &asked).expect("a database");
-    let family = db.column_family("default").expect("the default column family");
+    let family = db.cf_handle("default").expect("the default column family");
     let put = |key: String, length: usize| {
         let value = vec![b'v'; length];
-        db.put(&family, key.as_bytes(), &value, &WriteOptions::default()).expect("a put");
+        db.put_cf_opt(&family, key.as_bytes(), &value, &WriteOptions::default()).expect("a put");
     };
     for round in 0..3 {
         for key in 0..30 {

@@ -408,7 +408,7 @@ impl Writer {
         }
         match installed.families().get(&family.id()) {
             Some(known) => family.install(Arc::clone(&known.version), &[]),
-            None => return Err(Error::new(ErrorKind::Io, "a column family lost its version")),
+            None => return Err(Error::internal("a column family lost its version")),
         }
         Ok(fills_cache)
     }

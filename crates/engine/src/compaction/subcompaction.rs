@@ -146,7 +146,7 @@ impl<W: FnOnce() -> Result<Step> + Send + 'static> Started<W> {
 
 #[cold]
 fn failed(how: &str) -> Error {
-    Error::new(ErrorKind::Io, format!("a compaction failed: {how}"))
+    Error::internal(format!("a compaction failed: {how}"))
 }
 
 /// Continues a part. If it fails or panics, the others are cancelled.

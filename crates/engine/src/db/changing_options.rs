@@ -47,8 +47,7 @@ impl Writer {
             return Err(Error::invalid_argument(message));
         }
         let before = family.options();
-        let after =
-            change_column_family(&before, &self.database.now(), changes).map_err(refused)?;
+        let after = change_column_family(&before, &self.database.now(), changes)?;
         let mut all = self.all_options();
         for (name, options) in &mut all.column_families {
             if name == family.name() {
@@ -88,7 +87,7 @@ impl Writer {
         let _changing = self.changing_options();
         self.check_open()?;
         let before = self.database.now();
-        let after = change_database(&before, &self.directory, changes).map_err(refused)?;
+        let after = change_database(&before, &self.directory, changes)?;
         for family in self.shared.family_set().iter() {
             check_column_family(&family.options(), &after).map_err(|error| {
                 let name = family.name();
@@ -175,8 +174,4 @@ impl Writer {
         }
         Ok(())
     }
-}
-
-fn refused(error: crate::options::Error) -> Error {
-    Error::invalid_argument(error.to_string())
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
 
 use tailwater_format::Comparator;
+use tailwater_format::batch::AsColumnFamilyId;
 use tailwater_io::sync::Mutex;
 
 use crate::compaction::{is_behind, pending_compaction_bytes};
@@ -359,6 +360,13 @@ impl ColumnFamily {
 
     fn memory(&self) -> MutexGuard<'_, Memory> {
         self.inner.memory.lock()
+    }
+}
+
+impl AsColumnFamilyId for ColumnFamily {
+    #[inline]
+    fn column_family_id(&self) -> u32 {
+        self.id()
     }
 }
 

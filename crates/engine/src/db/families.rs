@@ -25,8 +25,7 @@ impl Writer {
         let database = self.database.now();
         let mut options = options.clone();
         sanitize_column_family(&mut options, &database, false);
-        let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
-        check_column_family(&options, &database).map_err(refused)?;
+        check_column_family(&options, &database)?;
         // Nobody writes meanwhile, so the log number below is that of the first log that can hold
         // writes to the new family.
         let _leadership = self.queue.lead()?;

@@ -8,11 +8,13 @@ mod column_family;
 mod database_options;
 mod destroy;
 mod dump_statistics;
+mod entries;
 pub(crate) mod errors;
 mod families;
 mod family_readers;
 mod family_set;
 mod family_settings;
+mod forms;
 mod live_files;
 mod obsolete;
 mod opening;
@@ -32,6 +34,7 @@ pub(crate) use closing::Writing;
 pub use column_family::ColumnFamily;
 pub(crate) use column_family::{Followed, SealedMemTable, merge_operator_name};
 pub(crate) use database_options::DatabaseOptions;
+pub use entries::{Entries, KeyBounds};
 pub(crate) use family_readers::{FamilyReaders, ReaderFactory};
 pub(crate) use family_set::FamilySet;
 pub(crate) use family_settings::FamilySettings;
@@ -68,6 +71,7 @@ pub struct Db {
 }
 
 struct Inner {
+    default_family: ColumnFamily,
     /// The opening ID of its column families.
     opening: OpeningId,
     directory: PathBuf,
@@ -99,7 +103,7 @@ impl fmt::Debug for Db {
         f.debug_struct("Db")
             .field("directory", &self.inner.directory)
             .field("column_families", &names)
-            .field("latest_sequence", &self.latest_sequence())
+            .field("latest_sequence", &self.latest_sequence_number())
             .finish_non_exhaustive()
     }
 }
@@ -120,28 +124,40 @@ impl Db {
     /// features that are not implemented; busy, if the database is written elsewhere and its
     /// MANIFEST changed during every attempt to read it; I/O, for errors of the system such as too
     /// many open files. Damage to tables shows when they are read.
-    pub fn open_read_only(directory: &Path, options: &OpenOptions) -> Result<Self> {
+    pub fn open_read_only(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let directory = directory.as_ref();
         recovery::recover_read_only(directory, options)
-            .map(|recovered| Self::from_recovered(directory, recovered))
+            .and_then(|recovered| Self::from_recovered(directory, recovered))
     }
 
-    fn from_recovered(directory: &Path, recovered: LogsReplayed) -> Self {
+    fn from_recovered(directory: &Path, recovered: LogsReplayed) -> Result<Self> {
         let (statistics, activity) = (recovered.statistics(), recovered.activity());
         let io_modes = recovered.io_modes();
         let opening = recovered.opening();
         let LogsReplayed { storage, families, last_sequence, left_out, warnings, .. } = recovered;
         let families = FamilySet::new(families);
+        let default_family = default_of(&families)?;
         let shared = Shared::new(opening, families, last_sequence, activity, statistics, io_modes);
         let (directory, shared) = (directory.to_owned(), Arc::new(shared));
         let (is_new, writing) = (false, None);
-        let inner =
-            Inner { opening, directory, storage, shared, left_out, warnings, is_new, writing };
-        Self { inner: Arc::new(inner) }
+        let inner = Inner {
+            default_family,
+            opening,
+            directory,
+            storage,
+            shared,
+            left_out,
+            warnings,
+            is_new,
+            writing,
+        };
+        Ok(Self { inner: Arc::new(inner) })
     }
 
-    fn writing(directory: &Path, opened: Opened) -> Self {
+    fn writing(directory: &Path, opened: Opened) -> Result<Self> {
         let Opened { writing, left_out, warnings, is_new } = opened;
         let inner = Inner {
+            default_family: default_of(&writing.writer.shared.family_set())?,
             opening: writing.writer.shared.opening,
             directory: directory.to_owned(),
             storage: Arc::clone(&writing.writer.storage),
@@ -151,7 +167,7 @@ impl Db {
             is_new,
             writing: Some(writing),
         };
-        Self { inner: Arc::new(inner) }
+        Ok(Self { inner: Arc::new(inner) })
     }
 
     /// Returns the database's directory.
@@ -188,11 +204,17 @@ impl Db {
         self.inner.shared.family_set().iter().cloned().collect()
     }
 
+    /// Returns the column family `default`, which every database has.
+    #[inline]
+    pub fn default_cf(&self) -> &ColumnFamily {
+        &self.inner.default_family
+    }
+
     /// Returns the column family with this name.
     ///
     /// # Errors
     /// Not found, if there is none.
-    pub fn column_family(&self, name: &str) -> Result<ColumnFamily> {
+    pub fn cf_handle(&self, name: &str) -> Result<ColumnFamily> {
         self.inner.shared.family_set().by_name(name).cloned().ok_or_else(|| {
             Error::new(ErrorKind::NotFound, format!("there is no column family '{name}'"))
         })
@@ -200,7 +222,7 @@ impl Db {
 
     /// Returns the highest sequence number that reads see.
     #[inline]
-    pub fn latest_sequence(&self) -> Sequence {
+    pub fn latest_sequence_number(&self) -> Sequence {
         self.inner.shared.published.load(Ordering::Acquire)
     }
 
@@ -216,14 +238,24 @@ impl Db {
     /// Those of reading tables and blob files, and of the merge operator; invalid argument, for a
     /// column family or a snapshot that is not of this opening of the database. The same holds for
     /// the other reads here.
-    pub fn get(
+    #[inline]
+    pub fn get_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<Vec<u8>>> {
+        self.get_copy(family, key.as_ref(), options)
+    }
+
+    fn get_copy(
         &self,
         family: &ColumnFamily,
         key: &[u8],
         options: &ReadOptions,
     ) -> Result<Option<Vec<u8>>> {
         let mut value = Vec::new();
-        Ok(self.get_into(family, key, options, &mut value)?.then_some(value))
+        Ok(self.get_to_sink(family, key, options, &mut value)?.then_some(value))
     }
 
     /// Copies a key's value over the content of `value`. Returns whether the key has one; if not,
@@ -231,18 +263,28 @@ impl Db {
     ///
     /// A value in memory is copied without a lock, and without an allocation unless `value` grows.
     #[inline]
-    pub fn get_into(
+    pub fn get_into_cf_opt(
         &self,
         family: &ColumnFamily,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         options: &ReadOptions,
         value: &mut Vec<u8>,
     ) -> Result<bool> {
-        self.get_to_sink(family, key, options, value)
+        self.get_to_sink(family, key.as_ref(), options, value)
     }
 
     /// Returns a key's value, if it has one, pinned in memory rather than copied.
-    pub fn get_pinned(
+    #[inline]
+    pub fn get_pinned_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedValue>> {
+        self.get_pin(family, key.as_ref(), options)
+    }
+
+    fn get_pin(
         &self,
         family: &ColumnFamily,
         key: &[u8],
@@ -269,10 +311,10 @@ impl Db {
 
     /// Returns the values of several keys of one column family at one moment, in the order of the
     /// keys.
-    pub fn multi_get(
+    pub fn multi_get_cf_opt(
         &self,
         family: &ColumnFamily,
-        keys: &[&[u8]],
+        keys: &[impl AsRef<[u8]>],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
         if let Err(error) = self.check_read(family, options) {
@@ -288,7 +330,11 @@ impl Db {
     ///
     /// # Errors
     /// Those of opening tables; invalid argument, as for [`Db::get`].
-    pub fn iterator(&self, family: &ColumnFamily, options: &ReadOptions) -> Result<DbIterator> {
+    pub fn raw_iterator_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        options: &ReadOptions,
+    ) -> Result<DbIterator> {
         self.check_read(family, options)?;
         let source = family.super_version();
         let snapshot = self.read_sequence(options);
@@ -321,8 +367,13 @@ impl Db {
     }
 
     fn read_sequence(&self, options: &ReadOptions) -> Sequence {
-        options.snapshot.as_ref().map_or_else(|| self.latest_sequence(), Snapshot::sequence)
+        options.snapshot.as_ref().map_or_else(|| self.latest_sequence_number(), Snapshot::sequence)
     }
+}
+
+fn default_of(families: &FamilySet) -> Result<ColumnFamily> {
+    let missing = || Error::internal("there is no column family 'default'");
+    families.by_id(0).cloned().ok_or_else(missing)
 }
 
 #[cold]

@@ -46,6 +46,13 @@ pub struct ReadOptions {
 
 impl Default for ReadOptions {
     fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReadOptions {
+    /// Returns the default options.
+    pub const fn new() -> Self {
         Self {
             snapshot: None,
             verify_checksums: true,

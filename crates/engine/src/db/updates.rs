@@ -18,14 +18,13 @@ impl Db {
     ///
     /// # Errors
     /// Not found, if `sequence` is not yet written, or is no longer in a log (RocksDB starts with
-    /// the oldest batch left instead); not supported, for a handle that was opened for reading;
+    /// the oldest batch left instead); read-only, for a handle that was opened for reading;
     /// closed, for one that was closed; those of reading the logs.
     pub fn updates_since(&self, sequence: Sequence) -> Result<Updates> {
         let Some(writing) = &self.inner.writing else {
-            let what = "updates_since in a database that was opened for reading only";
-            return Err(Error::not_supported(what));
+            return Err(Error::read_only().while_doing("updates_since"));
         };
-        let published = self.latest_sequence();
+        let published = self.latest_sequence_number();
         if sequence > published {
             let message =
                 format!("sequence number {sequence} is not yet written, the last is {published}");

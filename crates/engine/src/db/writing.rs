@@ -40,8 +40,20 @@ impl Db {
     /// database that lost its CURRENT; invalid argument and not supported, with its name, for an
     /// option that contradicts another or needs a feature that is not implemented; no space and
     /// I/O, the latter also for a thread that the system cannot start, with its name.
-    pub fn open(directory: &Path, options: &OpenOptions) -> Result<Self> {
-        recovery::open(directory, options).map(|opened| Self::writing(directory, opened))
+    pub fn open(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
+        let directory = directory.as_ref();
+        recovery::open(directory, options).and_then(|opened| Self::writing(directory, opened))
+    }
+
+    /// Opens the database in `directory` for reading and writing with default options; creates it if
+    /// it is missing. See [`Db::open`].
+    ///
+    /// # Errors
+    /// Those of [`Db::open`].
+    pub fn open_default(directory: impl AsRef<Path>) -> Result<Self> {
+        let mut options = OpenOptions::default();
+        options.set_options("create_if_missing=true")?;
+        Self::open(directory, &options)
     }
 
     /// Returns the names of the column families of the database in `directory`, in the order of
@@ -49,8 +61,8 @@ impl Db {
     ///
     /// # Errors
     /// Those of reading its MANIFEST.
-    pub fn list_column_families(directory: &Path, options: &OpenOptions) -> Result<Vec<String>> {
-        let storage = &**options.storage();
+    pub fn list_cf(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<String>> {
+        let (directory, storage) = (directory.as_ref(), &**options.storage());
         let number = manifest::current(storage, directory)?;
         let manifest = Manifest::read(storage, directory, number)?;
         Ok(manifest.column_families.into_values().map(|family| family.name).collect())
@@ -64,7 +76,8 @@ impl Db {
     /// Busy, if it is open for writing; invalid argument, if `wal_dir`, `db_paths` or `cf_paths`
     /// name a directory with unclaimed files and [`OpenOptions::set_adopt_directories`] is not set:
     /// nothing is removed then; those of removing files.
-    pub fn destroy(directory: &Path, options: &OpenOptions) -> Result<()> {
+    pub fn destroy(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<()> {
+        let directory = directory.as_ref();
         destroy::destroy(directory, options.sanitized(directory, false))
     }
 
@@ -72,22 +85,29 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::write`].
-    pub fn put(
+    #[inline]
+    pub fn put_cf_opt(
         &self,
         family: &ColumnFamily,
-        key: &[u8],
-        value: &[u8],
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.put(id, key, value))
+        self.put_slices(family, key.as_ref(), value.as_ref(), options)
     }
 
     /// Removes `key`.
     ///
     /// # Errors
     /// As [`Db::write`].
-    pub fn delete(&self, family: &ColumnFamily, key: &[u8], options: &WriteOptions) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.delete(id, key))
+    #[inline]
+    pub fn delete_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        key: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.delete_slices(family, key.as_ref(), options)
     }
 
     /// Removes `key`, which must have been put exactly once since it was last removed by this
@@ -103,56 +123,59 @@ impl Db {
     ///
     /// # Errors
     /// As [`Db::write`].
-    pub fn single_delete(
+    #[inline]
+    pub fn single_delete_cf_opt(
         &self,
         family: &ColumnFamily,
-        key: &[u8],
+        key: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.single_delete(id, key))
+        self.single_delete_slices(family, key.as_ref(), options)
     }
 
     /// Removes every key from `begin` up to, not including, `end`.
     ///
     /// # Errors
     /// As [`Db::write`]; invalid argument, for an end that comes before the beginning.
-    pub fn delete_range(
+    #[inline]
+    pub fn delete_range_cf_opt(
         &self,
         family: &ColumnFamily,
-        begin: &[u8],
-        end: &[u8],
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.delete_range(id, begin, end))
+        self.delete_range_slices(family, begin.as_ref(), end.as_ref(), options)
     }
 
     /// Merges an operand into the value of `key`.
     ///
     /// # Errors
     /// As [`Db::write`]; invalid argument, for a column family without a merge operator.
-    pub fn merge(
+    #[inline]
+    pub fn merge_cf_opt(
         &self,
         family: &ColumnFamily,
-        key: &[u8],
-        operand: &[u8],
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.write_one(family, options, |batch, id| batch.merge(id, key, operand))
+        self.merge_slices(family, key.as_ref(), operand.as_ref(), options)
     }
 
     /// Writes a batch atomically, and sets its sequence number. It names column families by their
     /// IDs, which are not checked to be of this database. A batch can be written again.
     ///
     /// # Errors
-    /// Invalid argument, for a batch that names a column family that does not exist; not supported,
-    /// for a handle that was opened for reading; closed, for one that was closed; busy, if writes
+    /// Invalid argument, for a batch that names a column family that does not exist; read-only, for
+    /// a handle that was opened for reading; closed, for one that was closed; busy, if writes
     /// are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes
     /// are refused with that error until [`Db::resume`] or reopening. A failed batch may be present
     /// after reopening, like one whose process ended before it was acknowledged.
     ///
     /// # Panics
     /// If a user's comparator does. Other writers, and all later ones, get an error then.
-    pub fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
+    pub fn write_opt(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         self.writer()?.write(batch, options)
     }
 
@@ -162,7 +185,7 @@ impl Db {
     /// # Errors
     /// Those of writing; invalid argument, for a column family that was dropped or is not of this
     /// opening of the database; panicked, for user code that panics.
-    pub fn flush(&self, family: &ColumnFamily) -> Result<()> {
+    pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
         self.writer()?.flush(&[family])
     }
@@ -183,7 +206,7 @@ impl Db {
     /// As [`Db::flush`]; corruption, with the file, for damaged tables, which stay as they are;
     /// busy, while compactions are paused. After a panic of a filter or merge operator nothing has
     /// changed, and writes continue.
-    pub fn compact_range(
+    pub fn compact_range_cf_opt(
         &self,
         family: &ColumnFamily,
         begin: Option<&[u8]>,
@@ -209,13 +232,14 @@ impl Db {
     /// MANIFEST could not be written: the files may be found ingested after reopening.
     ///
     /// [`SstFileWriter`]: crate::SstFileWriter
-    pub fn ingest_external_file(
+    pub fn ingest_external_file_cf_opts(
         &self,
         family: &ColumnFamily,
-        paths: &[&Path],
+        paths: &[impl AsRef<Path>],
         options: &IngestOptions,
     ) -> Result<Vec<IngestedFile>> {
-        let files = ExternalFiles { family, paths, options: *options };
+        let paths: Vec<&Path> = paths.iter().map(AsRef::as_ref).collect();
+        let files = ExternalFiles { family, paths: &paths, options: *options };
         Ok(self.ingest_external_files(&[files])?.pop().unwrap_or_default())
     }
 
@@ -235,7 +259,7 @@ impl Db {
     /// waits until none runs. Writes are stalled as soon as they would be without compactions.
     ///
     /// # Errors
-    /// Not supported, for a handle that was opened for reading.
+    /// Read-only, for a handle that was opened for reading.
     pub fn pause_compactions(&self) -> Result<()> {
         let writer = self.writer()?;
         let _waiting = writer.stall.urgency().wait();
@@ -246,7 +270,7 @@ impl Db {
     /// Undoes one [`Db::pause_compactions`].
     ///
     /// # Errors
-    /// Not supported, for a handle that was opened for reading.
+    /// Read-only, for a handle that was opened for reading.
     pub fn continue_compactions(&self) -> Result<()> {
         let writer = self.writer()?;
         writer.background.continue_compactions();
@@ -280,11 +304,7 @@ impl Db {
     /// # Errors
     /// Invalid argument, for a name that exists and for options that contradict each other; those
     /// of writing the MANIFEST.
-    pub fn create_column_family(
-        &self,
-        name: &str,
-        options: &ColumnFamilyOptions,
-    ) -> Result<ColumnFamily> {
+    pub fn create_cf(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         self.writer()?.create_family(name, options)
     }
 
@@ -302,7 +322,7 @@ impl Db {
     /// Invalid argument, which names the option, for one that does not exist, that is the
     /// database's or cannot be changed while it is open, and for a value that is refused; those of
     /// writing the OPTIONS file. Nothing is changed then.
-    pub fn set_options(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
+    pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         self.check_writable(family)?;
         self.writer()?.set_family_options(family, changes)
     }
@@ -318,7 +338,7 @@ impl Db {
     /// Returns the current options of the database.
     ///
     /// # Errors
-    /// Not supported, for a handle that was opened for reading.
+    /// Read-only, for a handle that was opened for reading.
     pub fn database_options(&self) -> Result<Arc<DbOptions>> {
         Ok(self.writer()?.database.now())
     }
@@ -329,7 +349,7 @@ impl Db {
     /// # Errors
     /// Invalid argument, for `default` and for one that is not of this database; those of writing
     /// the MANIFEST.
-    pub fn drop_column_family(&self, family: &ColumnFamily) -> Result<()> {
+    pub fn drop_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
         self.writer()?.drop_family(family)
     }
@@ -349,8 +369,8 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, if the path exists; those of writing files.
-    pub fn checkpoint(&self, directory: &Path) -> Result<()> {
-        self.writer()?.checkpoint(directory)
+    pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
+        self.writer()?.checkpoint(directory.as_ref())
     }
 
     /// Returns whether writes are delayed or stopped, and why.
@@ -382,6 +402,54 @@ impl Db {
         }
     }
 
+    fn put_slices(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        value: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.put_cf(id, key, value))
+    }
+
+    fn delete_slices(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.delete_cf(id, key))
+    }
+
+    fn single_delete_slices(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.single_delete_cf(id, key))
+    }
+
+    fn delete_range_slices(
+        &self,
+        family: &ColumnFamily,
+        begin: &[u8],
+        end: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.delete_range_cf(id, begin, end))
+    }
+
+    fn merge_slices(
+        &self,
+        family: &ColumnFamily,
+        key: &[u8],
+        operand: &[u8],
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.write_one(family, options, |batch, id| batch.merge_cf(id, key, operand))
+    }
+
     fn write_one(
         &self,
         family: &ColumnFamily,
@@ -393,8 +461,8 @@ impl Db {
         // it may be gone.
         let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
         batch.clear();
-        add(&mut batch, family.id()).map_err(|error| Error::invalid_argument(error.to_string()))?;
-        let written = self.write(&mut batch, options);
+        add(&mut batch, family.id())?;
+        let written = self.write_opt(&mut batch, options);
         if batch.data_size() <= SINGLE_BYTES_KEPT {
             let _ = SINGLE.try_with(|single| single.set(batch));
         }

@@ -15,7 +15,7 @@ use crate::handover::{self, Takeover};
 use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::version::{FileMetadata, VersionSet};
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// The sealed memtables of a column family that are to be flushed.
 struct Due<'a> {
@@ -312,7 +312,7 @@ impl Writer {
         for Flushed { family, memtables, .. } in flushed {
             match installed.families().get(&family.id()) {
                 Some(known) => family.install(Arc::clone(&known.version), memtables),
-                None => return Err(Error::new(ErrorKind::Io, "a column family lost its version")),
+                None => return Err(Error::internal("a column family lost its version")),
             }
         }
         Ok(())

@@ -239,7 +239,7 @@ impl Writer {
                     (Arc::clone(&known.version), known.compactions.running().to_vec())
                 });
             let Some((version, running)) = known else {
-                return Err(Error::new(ErrorKind::Io, "a column family lost its version"));
+                return Err(Error::internal("a column family lost its version"));
             };
             let is_watched = is_watched && job.options.snapshot_consistency;
             self.find_places(job, &version, &running, is_watched)?;

@@ -86,8 +86,7 @@ impl SstFileWriter {
     pub fn new(options: &OpenOptions, family: &str) -> Result<Self> {
         let options = options.sanitized(Path::new(""), false);
         let of_family = options.column_family(family);
-        let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
-        check_column_family(of_family, options.database()).map_err(refused)?;
+        check_column_family(of_family, options.database())?;
         let format = Format::new(
             of_family,
             options.comparator(family, "")?,
@@ -126,7 +125,11 @@ impl SstFileWriter {
     /// # Errors
     /// Invalid argument, while another table is open; not supported, for an unsupported
     /// compression, and for an I/O mode that the filesystem refuses; errors of creating the file.
-    pub fn open(&mut self, path: &Path) -> Result<()> {
+    pub fn open(&mut self, path: impl AsRef<Path>) -> Result<()> {
+        self.create(path.as_ref())
+    }
+
+    fn create(&mut self, path: &Path) -> Result<()> {
         if let Some(open) = &self.open {
             let message = "the previous table is not finished yet";
             return Err(Error::invalid_argument(message).in_file(&open.info.file_path));
@@ -158,24 +161,27 @@ impl SstFileWriter {
     /// Invalid argument, if no table is open, or for a key that is not above the previous one: the
     /// table is unchanged. Not supported, for a key or value of 4 GiB, and errors of the file: the
     /// table then accepts nothing more.
-    pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.add(ValueType::Value, key, value)
+    #[inline]
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.add(ValueType::Value, key.as_ref(), value.as_ref())
     }
 
     /// Adds a merge operand to `key`.
     ///
     /// # Errors
     /// Those of [`SstFileWriter::put`].
-    pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.add(ValueType::Merge, key, operand)
+    #[inline]
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.add(ValueType::Merge, key.as_ref(), operand.as_ref())
     }
 
     /// Deletes `key`.
     ///
     /// # Errors
     /// Those of [`SstFileWriter::put`].
-    pub fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.add(ValueType::Deletion, key, &[])
+    #[inline]
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.add(ValueType::Deletion, key.as_ref(), &[])
     }
 
     /// Deletes every key from `begin` to `end`, exclusive, that the database holds when it ingests
@@ -183,7 +189,12 @@ impl SstFileWriter {
     ///
     /// # Errors
     /// Those of [`SstFileWriter::put`]; invalid argument, for an end before the beginning.
-    pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+    #[inline]
+    pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        self.add_range_deletion(begin.as_ref(), end.as_ref())
+    }
+
+    fn add_range_deletion(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
         let comparator = self.format.comparator();
         let open = self.open.as_mut().ok_or_else(no_table)?;
         let order = comparator.compare(begin, end);

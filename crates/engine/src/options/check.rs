@@ -111,7 +111,7 @@ fn check_direct_io(options: &DbOptions) -> Result<()> {
         let AskedIoMode { choice, option } = options.io_mode(purpose);
         let is_direct = matches!(choice, IoModeChoice::Direct | IoModeChoice::Auto);
         if let Some(option) = option.filter(|_| is_direct && options.allow_mmap_reads) {
-            refuse(true, option, &choice, mapped)?;
+            return Err(Error::refused(&choice.print(), mapped).within(option));
         }
     }
     let mapped = "it goes around the page cache, and allow_mmap_writes through it";
@@ -120,7 +120,7 @@ fn check_direct_io(options: &DbOptions) -> Result<()> {
         let AskedIoMode { choice, option } = options.io_mode(purpose);
         let is_direct = matches!(choice, IoModeChoice::Direct | IoModeChoice::Auto);
         if let Some(option) = option.filter(|_| is_direct && options.allow_mmap_writes) {
-            refuse(true, option, &choice, mapped)?;
+            return Err(Error::refused(&choice.print(), mapped).within(option));
         }
     }
     let choice = &options.tailwater.wal_io_mode;

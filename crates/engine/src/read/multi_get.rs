@@ -15,7 +15,7 @@ use crate::table::ReadProfile;
 /// Keys are looked up in key order, so that keys of one block are consecutive.
 pub(crate) fn multi_get(
     source: &Arc<SuperVersion>,
-    keys: &[&[u8]],
+    keys: &[impl AsRef<[u8]>],
     snapshot: Sequence,
     profile: &ReadProfile,
     statistics: Option<&Statistics>,
@@ -24,11 +24,12 @@ pub(crate) fn multi_get(
     let (mut values_found, mut bytes) = (0, 0);
     let comparator = source.tables().comparator();
     let mut order: Vec<usize> = (0..keys.len()).collect();
-    order.sort_by(|&a, &b| comparator.compare(keys[a], keys[b]));
+    order.sort_by(|&a, &b| comparator.compare(keys[a].as_ref(), keys[b].as_ref()));
     let mut values: Vec<Result<Option<PinnedValue>>> = keys.iter().map(|_| Ok(None)).collect();
     for at in order {
         let mut value = None;
-        let found = get::get_in(source, keys[at], snapshot, profile, &mut value, statistics);
+        let found =
+            get::get_in(source, keys[at].as_ref(), snapshot, profile, &mut value, statistics);
         if matches!(found, Ok(true)) {
             values_found += 1;
             bytes += value.length() as u64;

@@ -138,9 +138,8 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
 
 /// Returns the sanitized options, if they do not contradict each other.
 fn checked(directory: &Path, options: &OpenOptions) -> Result<OpenOptions> {
-    let refused = |error: crate::options::Error| Error::invalid_argument(error.to_string());
     let options = options.sanitized(directory, false);
-    check_database(options.database()).map_err(refused)?;
+    check_database(options.database())?;
     let named = options.column_families().map(str::to_owned).collect::<Vec<_>>();
     for name in named.iter().map(String::as_str).chain(["default"]) {
         check_column_family(options.column_family(name), options.database())

@@ -15,7 +15,7 @@ use tailwater_format::log::Writer;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// How long a MANIFEST may become before it is written anew.
 #[derive(Debug, Clone, Copy)]
@@ -78,7 +78,7 @@ impl ManifestWriter {
     /// Appends edits, and puts them on the device.
     pub(super) fn append(&mut self, edits: &[VersionEdit]) -> Result<()> {
         let Some(manifest) = &mut self.current else {
-            return Err(Error::new(ErrorKind::Io, "there is no MANIFEST to write to"));
+            return Err(Error::internal("there is no MANIFEST to write to"));
         };
         for edit in edits {
             manifest.add(edit)?;

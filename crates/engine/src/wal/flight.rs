@@ -132,7 +132,7 @@ impl Flushing<'_> {
 
 impl Drop for Flushing<'_> {
     fn drop(&mut self) {
-        let panicked = || Err(Error::new(ErrorKind::Io, "the flushing thread panicked"));
+        let panicked = || Err(Error::new(ErrorKind::Panicked, "the flushing thread panicked"));
         let mut state = self.flushes.state.lock();
         state.is_flushing = false;
         match self.result.take().unwrap_or_else(panicked) {

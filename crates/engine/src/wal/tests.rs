@@ -17,7 +17,7 @@ const LENGTH: usize = 3 << 20;
 
 fn batch(sequence: u64, length: usize) -> WriteBatch {
     let mut batch = WriteBatch::new();
-    batch.put(0, &sequence.to_be_bytes(), &vec![sequence as u8; length]).expect("a put");
+    batch.put_cf(0, sequence.to_be_bytes(), vec![sequence as u8; length]).expect("a put");
     batch.set_sequence(sequence);
     batch
 }

@@ -77,7 +77,7 @@ fn logs_that_no_column_family_needs_are_not_read() {
     let db = database.open().expect("the log that is needed is whole");
     assert!(db.left_out().is_empty(), "{:?}", db.left_out());
     let family = &db.column_families()[0];
-    let get = |key: &str| db.get(family, key.as_bytes(), &ReadOptions::default());
+    let get = |key: &str| db.get_cf_opt(family, key.as_bytes(), &ReadOptions::default());
     assert_eq!(get("new").expect("it is in memory"), Some(b"value".to_vec()));
     assert_eq!(get("old").expect("it is in memory"), None);
 }
@@ -92,7 +92,7 @@ fn an_empty_batch_at_sequence_zero_opens() {
     let edit = VersionEdit { last_sequence: Some(0), ..first_edit() };
     let database = Database::new().with_manifest(&[edit]).with("000005.log", &bytes);
     let db = database.open().expect("nothing is wrong with it");
-    assert_eq!(db.latest_sequence(), 0);
+    assert_eq!(db.latest_sequence_number(), 0);
 }
 
 /// A blob file that a log referred to, and no MANIFEST yet, was removed as left over when the
@@ -109,7 +109,7 @@ fn logs_that_refer_to_blob_files_of_no_manifest_keep_the_database_from_being_wri
     let mut index = Vec::new();
     place.encode(&mut index);
     let mut batch = WriteBatch::new();
-    batch.put_blob_index(0, b"large", &index).expect("room");
+    batch.put_blob_index_cf(0, b"large", &index).expect("room");
     batch.set_sequence(101);
     let mut bytes = Vec::new();
     Writer::new(5, false).add_record(batch.as_bytes(), &mut bytes).expect("room");
@@ -156,7 +156,7 @@ fn a_log_that_another_says_came_before_must_have() {
     let mut writer = Writer::new(6, false);
     writer.add_predecessor(recorded, &mut after);
     let mut batch = WriteBatch::new();
-    batch.put(0, b"new", b"value").expect("room");
+    batch.put_cf(0, b"new", b"value").expect("room");
     batch.set_sequence(102);
     writer.add_record(batch.as_bytes(), &mut after).expect("room");
     let database = |before: &[u8]| {
@@ -165,9 +165,9 @@ fn a_log_that_another_says_came_before_must_have() {
     };
     let tracking = "track_and_verify_wals=true";
     let db = database(&before).open_with(tracking).expect("the log is as it is said to be");
-    assert_eq!((db.latest_sequence(), db.left_out().len()), (102, 0));
+    assert_eq!((db.latest_sequence_number(), db.left_out().len()), (102, 0));
     let db = database(&[]).open_with(tracking).expect("what comes before is taken");
-    assert_eq!(db.latest_sequence(), 100);
+    assert_eq!(db.latest_sequence_number(), 100);
     assert!(db.left_out()[0].reason.contains("log 5 was before this one"), "{:?}", db.left_out());
     let strict = format!("{tracking};wal_recovery_mode=kAbsoluteConsistency");
     database(&[]).open_with(&strict).expect_err("nothing may be wrong");
@@ -183,7 +183,7 @@ fn a_log_that_another_says_came_before_must_have() {
     }
     let tolerant = "wal_recovery_mode=kTolerateCorruptedTailRecords";
     let db = database(&[]).open_with(tolerant).expect("it does not look");
-    assert_eq!(db.latest_sequence(), 102);
+    assert_eq!(db.latest_sequence_number(), 102);
 }
 
 #[test]
@@ -209,7 +209,7 @@ fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
 fn a_timed_put_without_room_for_its_time_is_damage() {
     for (tag, value) in [(0x18, &b"7bytes."[..]), (0x16, b"no entity"), (0x11, b"no index")] {
         let mut batch = WriteBatch::new();
-        batch.put(0, b"key", value).expect("room");
+        batch.put_cf(0, b"key", value).expect("room");
         batch.set_sequence(102);
         let mut bytes = batch.as_bytes().to_vec();
         bytes[HEADER_LENGTH] = tag;
@@ -241,7 +241,7 @@ fn a_log_that_an_earlier_opening_recycled_may_be_empty() {
         Database::new().with_manifest(&[first_edit()]).with("000006.log", &recycled)
     };
     let db = database(5).open().expect("log 6 was log 5 before");
-    assert_eq!((db.latest_sequence(), db.left_out().len()), (100, 0), "{:?}", db.left_out());
+    assert_eq!((db.latest_sequence_number(), db.left_out().len()), (100, 0), "{:?}", db.left_out());
     let findings = database(5).verify().findings;
     assert!(findings.iter().all(|it| it.severity != Severity::Damage), "{findings:?}");
     // No log is written over one with a higher number.

@@ -25,7 +25,8 @@ fn follow(
     step: impl Fn(&mut DbIterator) -> tailwater::Result<()>,
 ) {
     let family = &db.column_families()[0];
-    let mut iterator = db.iterator(family, &ReadOptions::default()).expect("the table opens");
+    let mut iterator =
+        db.raw_iterator_cf_opt(family, &ReadOptions::default()).expect("the table opens");
     let mut moved = start(&mut iterator);
     for _ in 0..1000 {
         if let Err(error) = moved {

@@ -23,9 +23,10 @@ fn tombstones_of_a_table_in_level_0_end_with_the_table() {
     let database = Database::new().with_manifest(&[edit]);
     let db = database.with("000007.sst", &upper).with("000008.sst", &lower).open().expect("whole");
     let family = &db.column_families()[0];
-    let got = db.get(family, b"q", &ReadOptions::default()).expect("a get");
+    let got = db.get_cf_opt(family, b"q", &ReadOptions::default()).expect("a get");
     assert_eq!(got, Some(b"alive".to_vec()));
-    let mut iterator = db.iterator(family, &ReadOptions::default()).expect("an iterator");
+    let mut iterator =
+        db.raw_iterator_cf_opt(family, &ReadOptions::default()).expect("an iterator");
     let mut keys = Vec::new();
     iterator.seek_to_first().expect("whole");
     while iterator.valid() {
@@ -46,7 +47,8 @@ fn a_filter_of_an_unknown_policy_is_not_asked() {
     let database = Database::new().with_manifest(&[edit]).with("000007.sst", &file);
     let filters = "block_based_table_factory={filter_policy=bloomfilter:10:false}";
     let db = database.open_with(filters).expect("whole");
-    let got = db.get(&db.column_families()[0], b"a", &ReadOptions::default()).expect("a get");
+    let got =
+        db.get_cf_opt(&db.column_families()[0], b"a", &ReadOptions::default()).expect("a get");
     assert_eq!(got, Some(b"v".to_vec()));
     let findings = database.verify().findings;
     assert!(!findings.iter().any(|finding| finding.message.contains("filter")), "{findings:?}");
@@ -61,7 +63,7 @@ fn another_unique_id_is_damage_unless_the_options_say_not_to_look() {
     let database = Database::new().with_manifest(&[edit]).with("000007.sst", &file);
     let get = |options: &str| {
         let db = database.open_with(options).expect("tables are looked at when they are read");
-        db.get(&db.column_families()[0], b"a", &ReadOptions::default())
+        db.get_cf_opt(&db.column_families()[0], b"a", &ReadOptions::default())
     };
     let error = get("").expect_err("it is another table");
     assert!(error.to_string().contains("unique id mismatch"), "{error}");

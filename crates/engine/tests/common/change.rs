@@ -86,12 +86,14 @@ impl Change {
     /// Adds it to a batch, for the column family of that id.
     pub(crate) fn add_to(&self, batch: &mut WriteBatch, family: u32) {
         match self {
-            Self::Put { key, value } => batch.put(family, key, value),
-            Self::TimedPut { key, value, time_s } => batch.timed_put(family, key, value, *time_s),
-            Self::Delete { key } => batch.delete(family, key),
-            Self::SingleDelete { key } => batch.single_delete(family, key),
-            Self::DeleteRange { begin, end } => batch.delete_range(family, begin, end),
-            Self::Merge { key, operand } => batch.merge(family, key, operand),
+            Self::Put { key, value } => batch.put_cf(family, key, value),
+            Self::TimedPut { key, value, time_s } => {
+                batch.timed_put_cf(family, key, value, *time_s)
+            }
+            Self::Delete { key } => batch.delete_cf(family, key),
+            Self::SingleDelete { key } => batch.single_delete_cf(family, key),
+            Self::DeleteRange { begin, end } => batch.delete_range_cf(family, begin, end),
+            Self::Merge { key, operand } => batch.merge_cf(family, key, operand),
         }
         .expect("it is short enough");
     }
@@ -104,16 +106,16 @@ impl Change {
         options: &WriteOptions,
     ) -> tailwater::Result<()> {
         match self {
-            Self::Put { key, value } => db.put(family, key, value, options),
+            Self::Put { key, value } => db.put_cf_opt(family, key, value, options),
             Self::TimedPut { .. } => {
                 let mut batch = WriteBatch::new();
                 self.add_to(&mut batch, family.id());
-                db.write(&mut batch, options)
+                db.write_opt(&mut batch, options)
             }
-            Self::Delete { key } => db.delete(family, key, options),
-            Self::SingleDelete { key } => db.single_delete(family, key, options),
-            Self::DeleteRange { begin, end } => db.delete_range(family, begin, end, options),
-            Self::Merge { key, operand } => db.merge(family, key, operand, options),
+            Self::Delete { key } => db.delete_cf_opt(family, key, options),
+            Self::SingleDelete { key } => db.single_delete_cf_opt(family, key, options),
+            Self::DeleteRange { begin, end } => db.delete_range_cf_opt(family, begin, end, options),
+            Self::Merge { key, operand } => db.merge_cf_opt(family, key, operand, options),
         }
     }
 }

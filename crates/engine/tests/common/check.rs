@@ -16,7 +16,7 @@ pub(crate) fn holds_at(db: &Db, snapshot: Option<&Snapshot>, dump: &[Entry], con
         total_order_seek: true,
         ..ReadOptions::default()
     };
-    let known = |entry: &Entry| db.column_family(&entry.family).is_ok();
+    let known = |entry: &Entry| db.cf_handle(&entry.family).is_ok();
     if let Some(entry) = dump.iter().find(|entry| !known(entry)) {
         panic!("{context}: there is no column family '{}'", entry.family);
     }
@@ -35,7 +35,7 @@ pub(crate) fn holds_at(db: &Db, snapshot: Option<&Snapshot>, dump: &[Entry], con
 
 fn forward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family, context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}, forward: {error}") };
-    let mut iterator = db.iterator(family, options).unwrap_or_else(|error| fail(error));
+    let mut iterator = db.raw_iterator_cf_opt(family, options).unwrap_or_else(|error| fail(error));
     iterator.seek_to_first().unwrap_or_else(|error| fail(error));
     for (at, (key, value)) in model.entries.iter().enumerate() {
         iterator.prepare_value().unwrap_or_else(|error| fail(error));
@@ -52,7 +52,7 @@ fn forward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family
 
 fn backward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family, context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}, backward: {error}") };
-    let mut iterator = db.iterator(family, options).unwrap_or_else(|error| fail(error));
+    let mut iterator = db.raw_iterator_cf_opt(family, options).unwrap_or_else(|error| fail(error));
     iterator.seek_to_last().unwrap_or_else(|error| fail(error));
     for (at, (key, value)) in model.entries.iter().enumerate().rev() {
         iterator.prepare_value().unwrap_or_else(|error| fail(error));
@@ -78,7 +78,7 @@ fn gets(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family, c
         for (key, expected) in
             [(key.as_slice(), Some(expected.as_slice()))].iter().chain(&neighbours)
         {
-            let found = db.get_into(family, key, options, &mut value);
+            let found = db.get_into_cf_opt(family, key, options, &mut value);
             let found = found.unwrap_or_else(|error| panic!("{context}, get: {error}"));
             assert!(
                 found.then_some(value.as_slice()) == *expected,

@@ -38,7 +38,7 @@ pub(crate) fn unlogged() -> WriteOptions {
 
 /// The default column family.
 pub(crate) fn default_family(db: &Db) -> ColumnFamily {
-    db.column_family("default").expect("the default column family")
+    db.cf_handle("default").expect("the default column family")
 }
 
 /// The names in a directory.

@@ -121,9 +121,9 @@ impl Subject<'_> {
             let key = self.random_key(rng);
             let expected = self.model.get(&key);
             let options = self.random_read_options(rng);
-            let copied = self.db.get(self.family, &key, &options);
-            let pinned = self.db.get_pinned(self.family, &key, &options);
-            let reused = self.db.get_into(self.family, &key, &options, &mut buffer);
+            let copied = self.db.get_cf_opt(self.family, &key, &options);
+            let pinned = self.db.get_pinned_cf_opt(self.family, &key, &options);
+            let reused = self.db.get_into_cf_opt(self.family, &key, &options, &mut buffer);
             let reused = reused.map(|found| found.then_some(buffer.as_slice()));
             let context = || format!("{}: get of '{}'", self.context, key.escape_ascii());
             let copied = copied.unwrap_or_else(|error| panic!("{}: {error}", context()));
@@ -140,7 +140,7 @@ impl Subject<'_> {
             let keys: Vec<Vec<u8>> = (0..rng.usize(..60)).map(|_| self.random_key(rng)).collect();
             let keys: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
             let options = self.random_read_options(rng);
-            let values = self.db.multi_get(self.family, &keys, &options);
+            let values = self.db.multi_get_cf_opt(self.family, &keys, &options);
             assert_eq!(values.len(), keys.len(), "{}", self.context);
             for (key, value) in keys.iter().zip(&values) {
                 let context = || format!("{}: multi_get of '{}'", self.context, key.escape_ascii());

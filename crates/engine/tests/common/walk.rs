@@ -31,7 +31,7 @@ pub(crate) fn check(
     let mut cursor = Cursor::new(&subject.model, extractor, mode, &options);
     let mut iterator = subject
         .db
-        .iterator(subject.family, &options)
+        .raw_iterator_cf_opt(subject.family, &options)
         .unwrap_or_else(|error| panic!("{}: {error}", subject.context));
     let mut moves = Vec::new();
     for number in 0..MOVES {

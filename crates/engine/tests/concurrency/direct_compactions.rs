@@ -41,10 +41,11 @@ fn read(db: &Db, family: &ColumnFamily, written: &AtomicU64, is_done: &AtomicBoo
         let least = written.load(Ordering::Acquire);
         for _ in 0..50 {
             let number = rng.u64(..KEYS);
-            let found = db.get(family, &key(number), &ReadOptions::default()).expect("a get");
+            let found = db.get_cf_opt(family, key(number), &ReadOptions::default()).expect("a get");
             assert!(round_of(number, &found.expect("a value")) >= least);
         }
-        let mut iterator = db.iterator(family, &ReadOptions::default()).expect("an iterator");
+        let mut iterator =
+            db.raw_iterator_cf_opt(family, &ReadOptions::default()).expect("an iterator");
         let first = rng.u64(..KEYS);
         iterator.seek(&key(first)).expect("a seek");
         for number in first..KEYS.min(first + 100) {
@@ -69,11 +70,11 @@ fn values_are_right_during_rounds_of_direct_compactions() {
             }
         }
         let db = place.open(OPTIONS);
-        let family = db.column_family("default").expect("the default column family");
+        let family = db.cf_handle("default").expect("the default column family");
         let write = |round: u64| {
             for number in 0..KEYS {
                 let options = WriteOptions::default();
-                db.put(&family, &key(number), &value(number, round), &options).expect("a put");
+                db.put_cf_opt(&family, key(number), value(number, round), &options).expect("a put");
             }
         };
         write(0);
@@ -90,7 +91,7 @@ fn values_are_right_during_rounds_of_direct_compactions() {
                 write(round);
                 written.store(round, Ordering::Release);
                 let everything = CompactRangeOptions::default();
-                db.compact_range(&family, None, None, &everything).expect("a compaction");
+                db.compact_range_cf_opt(&family, None, None, &everything).expect("a compaction");
                 if readers.iter().any(thread::ScopedJoinHandle::is_finished) {
                     break;
                 }

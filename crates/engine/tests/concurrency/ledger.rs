@@ -71,17 +71,17 @@ impl Ledger {
             }
             value.resize(value.len() + self.padding, writer as u8);
             let id = ids[family_of(writer, slot)];
-            batch.put(id, &slot_key(writer, slot), &value).expect("a put");
+            batch.put_cf(id, slot_key(writer, slot), &value).expect("a put");
         }
         let id = ids[family_of(writer, 0)];
         let (old, new) = (token_key(writer, number - 1), token_key(writer, number));
         match number % 3 {
-            0 => batch.delete(id, &old),
-            1 => batch.single_delete(id, &old),
-            _ => batch.delete_range(id, &token_key(writer, 0), &new),
+            0 => batch.delete_cf(id, &old),
+            1 => batch.single_delete_cf(id, &old),
+            _ => batch.delete_range_cf(id, token_key(writer, 0), &new),
         }
         .expect("a deletion");
-        batch.put(id, &new, b"").expect("a put");
+        batch.put_cf(id, &new, b"").expect("a put");
         (number, batch)
     }
 

@@ -15,24 +15,26 @@ fn a_table_is_opened_once_for_all_who_want_it() {
     // With a bound tables are opened by those who read them.
     options.set_options("create_if_missing=true;max_open_files=20").expect("options");
     let db = Db::open(directory.path(), &options).expect("a database");
-    let family = db.column_family("default").expect("the default column family");
+    let family = db.cf_handle("default").expect("the default column family");
     for key in 0..1000_u32 {
-        db.put(&family, &key.to_be_bytes(), &[0; 100], &WriteOptions::default()).expect("a put");
+        db.put_cf_opt(&family, key.to_be_bytes(), [0; 100], &WriteOptions::default())
+            .expect("a put");
     }
-    db.flush(&family).expect("a flush");
+    db.flush_cf(&family).expect("a flush");
     drop((family, db));
     for round in 0..ROUNDS {
         let statistics = Arc::new(Statistics::new());
         options.set_statistics(Arc::clone(&statistics));
         let db = Db::open(directory.path(), &options).expect("the database");
-        let family = db.column_family("default").expect("the default column family");
+        let family = db.cf_handle("default").expect("the default column family");
         let all_there = Barrier::new(READERS);
         thread::scope(|scope| {
             for reader in 0..READERS as u32 {
                 let (db, family, all_there) = (&db, &family, &all_there);
                 scope.spawn(move || {
                     all_there.wait();
-                    let found = db.get(family, &reader.to_be_bytes(), &ReadOptions::default());
+                    let found =
+                        db.get_cf_opt(family, reader.to_be_bytes(), &ReadOptions::default());
                     assert_eq!(found.expect("a get"), Some(vec![0; 100]));
                 });
             }

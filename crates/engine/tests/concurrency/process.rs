@@ -31,7 +31,7 @@ fn write_on(directory: &Path) {
                     let (number, mut batch) = ledger.begin(writer, ids);
                     let sync = number.is_multiple_of(20);
                     let options = WriteOptions { sync, ..WriteOptions::default() };
-                    db.write(&mut batch, &options).expect("a write");
+                    db.write_opt(&mut batch, &options).expect("a write");
                     ledger.acknowledge(writer, number);
                     let mut out = std::io::stdout().lock();
                     // The other end may be gone before this process is.

@@ -35,11 +35,11 @@ fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
             auto_refresh_iterator_with_snapshot: rng.bool(),
             ..ReadOptions::default()
         };
-        let mut iterator = db.iterator(family, &read).expect("an iterator");
-        let mut backward = db.iterator(family, &read).expect("an iterator");
+        let mut iterator = db.raw_iterator_cf_opt(family, &read).expect("an iterator");
+        let mut backward = db.raw_iterator_cf_opt(family, &read).expect("an iterator");
         for _ in 0..20 {
             let number = rng.u64(..2 * REACH);
-            let found = db.get(family, &key(number), &read).expect("a get").is_some();
+            let found = db.get_cf_opt(family, key(number), &read).expect("a get").is_some();
             assert_eq!(found, expected.binary_search(&number).is_ok(), "{number}");
             iterator.seek(&key(number)).expect("a seek");
             let next = expected.iter().find(|&&it| it >= number).map(|&it| key(it).to_vec());
@@ -73,10 +73,10 @@ fn reads_beside_range_deletions_see_those_before_their_snapshot() {
     for text in ["", "write_buffer_size=65536;memtable_max_range_deletions=50"] {
         let [place, _] = Place::both(seed.value());
         let db = place.open(text);
-        let family = db.column_family("default").expect("the default family");
+        let family = db.cf_handle("default").expect("the default family");
         let options = WriteOptions::default();
         for number in 0..2 * REACH {
-            db.put(&family, &key(number), b"value", &options).expect("a put");
+            db.put_cf_opt(&family, key(number), b"value", &options).expect("a put");
         }
         let is_done = AtomicBool::new(false);
         thread::scope(|scope| {
@@ -87,7 +87,7 @@ fn reads_beside_range_deletions_see_those_before_their_snapshot() {
             }
             for reach in 1..=REACH {
                 let (begin, end) = (key(REACH - reach), key(REACH + reach));
-                db.delete_range(&family, &begin, &end, &options).expect("a range deletion");
+                db.delete_range_cf_opt(&family, begin, end, &options).expect("a range deletion");
                 thread::yield_now();
             }
             is_done.store(true, Ordering::Release);

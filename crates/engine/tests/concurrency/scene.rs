@@ -51,7 +51,7 @@ impl Place {
 
     /// Opens the database.
     pub(crate) fn open(&self, more: &str) -> Db {
-        Db::open(&self.directory(), &self.options(more)).expect("the database")
+        Db::open(self.directory(), &self.options(more)).expect("the database")
     }
 }
 
@@ -68,7 +68,7 @@ pub(crate) fn with_families(mut options: OpenOptions, more: &str) -> OpenOptions
 
 /// The column families that writers write to.
 pub(crate) fn families(db: &Db) -> Vec<ColumnFamily> {
-    FAMILIES.map(|name| db.column_family(name).expect("a column family")).to_vec()
+    FAMILIES.map(|name| db.cf_handle(name).expect("a column family")).to_vec()
 }
 
 /// Everything that some column families hold.
@@ -81,7 +81,7 @@ pub(crate) fn read_all(
     let handles = self::families(db);
     let mut state = State::new();
     for &family in families {
-        let mut iterator = db.iterator(&handles[family], options).expect("an iterator");
+        let mut iterator = db.raw_iterator_cf_opt(&handles[family], options).expect("an iterator");
         if backwards { iterator.seek_to_last() } else { iterator.seek_to_first() }.expect("a seek");
         let mut last: Option<Vec<u8>> = None;
         while let Some((key, value)) = iterator.entry() {
@@ -154,7 +154,7 @@ impl<'a> Scene<'a> {
                 break;
             }
             let (number, mut batch) = self.ledger.begin(writer, &ids);
-            let result = self.db.write(&mut batch, &options(number));
+            let result = self.db.write_opt(&mut batch, &options(number));
             self.must(result.map_err(|error| format!("writer {writer}: {error}")));
             self.ledger.acknowledge(writer, number);
             written.push((batch.sequence(), u64::from(batch.count())));
@@ -194,7 +194,8 @@ impl<'a> Scene<'a> {
     ) -> Result<(), String> {
         let handles = families(self.db);
         for (family, key) in self.ledger.slots(rng.usize(..self.ledger.writers())) {
-            let value = self.db.get(&handles[family], &key, options).map_err(|e| e.to_string())?;
+            let value =
+                self.db.get_cf_opt(&handles[family], &key, options).map_err(|e| e.to_string())?;
             if value.as_ref() != state.get(&(family, key.clone())) {
                 return Err(format!("a get and an iterator differ on {}", key.escape_ascii()));
             }
@@ -220,7 +221,7 @@ impl<'a> Scene<'a> {
             let writer = rng.usize(..self.ledger.writers());
             let mut newest = self.ledger.acknowledged()[writer];
             for (family, key) in self.ledger.slots(writer) {
-                let value = self.db.get(&handles[family], &key, &options).expect("a get");
+                let value = self.db.get_cf_opt(&handles[family], &key, &options).expect("a get");
                 let number = value.map_or(0, |value| number_in(&value));
                 let is_right = newest <= number && number <= self.ledger.begun()[writer];
                 let error = || format!("writer {writer}: {number} was read after {newest}");
@@ -235,7 +236,7 @@ impl<'a> Scene<'a> {
     pub(crate) fn flush_one_by_one(&self, mut rng: Rng) {
         let handles = families(self.db);
         while self.goes_on() {
-            let flushed = self.db.flush(&handles[rng.usize(..handles.len())]);
+            let flushed = self.db.flush_cf(&handles[rng.usize(..handles.len())]);
             self.must(flushed.map_err(|error| format!("flushing: {error}")));
             thread::sleep(Duration::from_millis(rng.u64(..20)));
         }

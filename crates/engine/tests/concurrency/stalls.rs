@@ -40,7 +40,7 @@ fn with_stopped_writers(
             scope.spawn(move || {
                 for _ in 0..batches {
                     let (number, mut batch) = ledger.begin(writer, ids);
-                    match db.write(&mut batch, &WriteOptions::default()) {
+                    match db.write_opt(&mut batch, &WriteOptions::default()) {
                         Ok(()) => ledger.acknowledge(writer, number),
                         Err(error) => return outcome(Err(error.kind())),
                     }
@@ -62,8 +62,8 @@ fn writes_without_patience_are_refused_while_others_wait() {
     let then = |storage: &SimStorage, db: &Db| {
         for round in 0..20 {
             let mut batch = WriteBatch::new();
-            batch.put(0, b"impatient", b"").expect("a put");
-            let error = db.write(&mut batch, &NO_SLOWDOWN).expect_err("a stall");
+            batch.put_cf(0, b"impatient", b"").expect("a put");
+            let error = db.write_opt(&mut batch, &NO_SLOWDOWN).expect_err("a stall");
             assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
             assert_eq!(batch.count(), 1, "the batch is still there");
             thread::sleep(Duration::from_millis(round / 4));
@@ -80,8 +80,8 @@ fn closing_ends_the_wait_of_writers() {
         // What is not flushed is in the log.
         db.close().expect("closing");
         let mut batch = WriteBatch::new();
-        batch.put(0, b"late", b"").expect("a put");
-        db.write(&mut batch, &WriteOptions::default()).expect_err("it is closed");
+        batch.put_cf(0, b"late", b"").expect("a put");
+        db.write_opt(&mut batch, &WriteOptions::default()).expect_err("it is closed");
     };
     with_stopped_writers(usize::MAX, then, |outcome| {
         assert_eq!(outcome, Err(ErrorKind::Closed));
@@ -96,11 +96,11 @@ fn writers_that_are_slowed_down_write_all_the_same() {
         delayed_write_rate=4000000";
     let db = place.open(more);
     db.pause_compactions().expect("a pause");
-    let default = db.column_family("default").expect("the default family");
+    let default = db.cf_handle("default").expect("the default family");
     for key in [b"a", b"b"] {
-        db.put(&default, key, b"", &WriteOptions::default()).expect("a put");
-        db.flush(&default).expect("a flush");
-        db.delete(&default, key, &WriteOptions::default()).expect("a deletion");
+        db.put_cf_opt(&default, key, b"", &WriteOptions::default()).expect("a put");
+        db.flush_cf(&default).expect("a flush");
+        db.delete_cf_opt(&default, key, &WriteOptions::default()).expect("a deletion");
     }
     assert!(matches!(db.stall_state(), StallState::Delayed { .. }), "{:?}", db.stall_state());
     let ledger = Ledger::new(&[1, 70, 2, 3], 100);
@@ -112,7 +112,7 @@ fn writers_that_are_slowed_down_write_all_the_same() {
         }
         while scene.goes_on() {
             // A leader that has waited may take it along.
-            let written = db.delete(&default, b"impatient", &NO_SLOWDOWN);
+            let written = db.delete_cf_opt(&default, b"impatient", &NO_SLOWDOWN);
             let kind = written.err().map(|error| error.kind());
             assert!(matches!(kind, None | Some(ErrorKind::Busy)), "{kind:?}");
         }
@@ -120,10 +120,10 @@ fn writers_that_are_slowed_down_write_all_the_same() {
     // Some writes are let through without a pause, and so is one that does not want to wait.
     let large = vec![b'v'; 100_000];
     let mut refused =
-        (0..100).filter_map(|_| db.put(&default, b"impatient", &large, &NO_SLOWDOWN).err());
+        (0..100).filter_map(|_| db.put_cf_opt(&default, b"impatient", &large, &NO_SLOWDOWN).err());
     let refused = refused.next().expect("a stall");
     assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
-    db.delete(&default, b"impatient", &WriteOptions::default()).expect("a deletion");
+    db.delete_cf_opt(&default, b"impatient", &WriteOptions::default()).expect("a deletion");
     check_at_rest(&db, &ledger).expect("what was written");
 }
 
@@ -153,7 +153,7 @@ fn a_writer_that_panics_takes_nobody_along() {
         let place = Place::Memory(storage.clone());
         let mut options = place.options("comparator=tests.Panicking");
         options.add_comparator(Comparator::Custom(Arc::new(Panicking)));
-        let db = Db::open(&place.directory(), &options).expect("the database");
+        let db = Db::open(place.directory(), &options).expect("the database");
         let ledger = Ledger::new(&[1, 3, 80, 2], 10);
         let ids: Vec<u32> = db.column_families().iter().map(ColumnFamily::id).collect();
         thread::scope(|scope| {
@@ -162,7 +162,7 @@ fn a_writer_that_panics_takes_nobody_along() {
                 scope.spawn(move || {
                     loop {
                         let (number, mut batch) = ledger.begin(writer, ids);
-                        let write = || db.write(&mut batch, &WriteOptions::default());
+                        let write = || db.write_opt(&mut batch, &WriteOptions::default());
                         // It is the leader perhaps, and inserts what another wrote.
                         match catch_unwind(AssertUnwindSafe(write)) {
                             Ok(Ok(())) => ledger.acknowledge(writer, number),
@@ -176,16 +176,16 @@ fn a_writer_that_panics_takes_nobody_along() {
             }
             let mut batch = WriteBatch::new();
             for number in 1_u32..panicking_operations {
-                batch.put(0, &number.to_be_bytes(), b"").expect("a put");
+                batch.put_cf(0, number.to_be_bytes(), b"").expect("a put");
             }
-            batch.put(0, PANICS_AT, b"").expect("a put");
-            let write = || db.write(&mut batch, &WriteOptions::default());
+            batch.put_cf(0, PANICS_AT, b"").expect("a put");
+            let write = || db.write_opt(&mut batch, &WriteOptions::default());
             let written = catch_unwind(AssertUnwindSafe(write));
             assert!(!matches!(written, Ok(Ok(()))));
         });
         // Everybody has come back, and nothing is written any more.
-        let default = db.column_family("default").expect("the default family");
-        let refused = db.put(&default, b"late", b"", &WriteOptions::default());
+        let default = db.cf_handle("default").expect("the default family");
+        let refused = db.put_cf_opt(&default, b"late", b"", &WriteOptions::default());
         refused.expect_err("a refused write");
         assert!(db.background_error().is_some());
         check_at_rest(&db, &ledger).expect("what was acknowledged");

@@ -27,7 +27,7 @@ fn flush(scene: &Scene<'_>, mut rng: Rng) {
     let handles = families(scene.db);
     while scene.goes_on() {
         let result = match rng.u8(..4) {
-            0 => scene.db.flush(&handles[rng.usize(..FAMILIES.len())]),
+            0 => scene.db.flush_cf(&handles[rng.usize(..FAMILIES.len())]),
             1 => scene.db.flush_all(),
             _ => scene.db.flush_wal(rng.bool()),
         };
@@ -39,25 +39,26 @@ fn flush(scene: &Scene<'_>, mut rng: Rng) {
 /// Makes column families, writes to them and to another at once, and drops them.
 fn change_families(scene: &Scene<'_>, mut rng: Rng) -> Written {
     let db = scene.db;
-    let aside = db.column_family(ASIDE).expect("a column family");
+    let aside = db.cf_handle(ASIDE).expect("a column family");
     let options = aside.options().clone();
     let mut written = Written::new();
     for number in (0_u64..).take_while(|_| scene.goes_on()) {
         let name = format!("temporary-{number}");
-        let family = db.create_column_family(&name, &options).expect("a new column family");
+        let family = db.create_cf(&name, &options).expect("a new column family");
         for key in 0..rng.u64(1..4) {
             let mut batch = batch_over(&aside, &family, number, key);
-            db.write(&mut batch, &WriteOptions::default()).expect("a write to a new family");
+            db.write_opt(&mut batch, &WriteOptions::default()).expect("a write to a new family");
             written.push((batch.sequence(), 2));
             check_pair(db, &aside, &family, number, key);
         }
         if rng.bool() {
-            db.flush(&family).expect("a flush of a new family");
+            db.flush_cf(&family).expect("a flush of a new family");
         }
         pause(&mut rng);
-        db.drop_column_family(&family).expect("a dropped family");
+        db.drop_cf(&family).expect("a dropped family");
         let mut refused = batch_over(&aside, &family, u64::MAX, 0);
-        let error = db.write(&mut refused, &WriteOptions::default()).expect_err("a dropped family");
+        let error =
+            db.write_opt(&mut refused, &WriteOptions::default()).expect_err("a dropped family");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     }
     written
@@ -66,14 +67,15 @@ fn change_families(scene: &Scene<'_>, mut rng: Rng) -> Written {
 fn batch_over(aside: &ColumnFamily, family: &ColumnFamily, number: u64, key: u64) -> WriteBatch {
     let mut batch = WriteBatch::new();
     let value = number.to_be_bytes();
-    batch.put(aside.id(), &key.to_be_bytes(), &value).expect("a put");
-    batch.put(family.id(), &key.to_be_bytes(), &value).expect("a put");
+    batch.put_cf(aside.id(), key.to_be_bytes(), value).expect("a put");
+    batch.put_cf(family.id(), key.to_be_bytes(), value).expect("a put");
     batch
 }
 
 fn check_pair(db: &Db, aside: &ColumnFamily, family: &ColumnFamily, number: u64, key: u64) {
     for family in [aside, family] {
-        let value = db.get(family, &key.to_be_bytes(), &ReadOptions::default()).expect("a get");
+        let value =
+            db.get_cf_opt(family, key.to_be_bytes(), &ReadOptions::default()).expect("a get");
         assert_eq!(value.as_deref(), Some(&number.to_be_bytes()[..]), "{}", family.name());
     }
 }
@@ -101,8 +103,8 @@ fn writers_beside_flushes_copies_and_changes_of_families() {
     for place in Place::both(seed.value()) {
         let ledger = Ledger::new(&[2, 70, 1, 5, 90, 3], 100);
         let db = place.open("");
-        let default = db.column_family("default").expect("the default family");
-        db.create_column_family(ASIDE, &default.options()).expect("a column family");
+        let default = db.cf_handle("default").expect("the default family");
+        db.create_cf(ASIDE, &default.options()).expect("a column family");
         let scene = Scene::new(&db, &ledger);
         let mut forked = || seed.rng.fork();
         let batches = 120 * seed::rounds() as u64;
@@ -126,7 +128,7 @@ fn writers_beside_flushes_copies_and_changes_of_families() {
             let threads = writers.into_iter().chain([changes]);
             threads.flat_map(|thread| thread.join().expect("a writer")).collect::<Vec<_>>()
         });
-        check_sequences(1, written, db.latest_sequence());
+        check_sequences(1, written, db.latest_sequence_number());
         check_at_rest(&db, &ledger).expect("what was written");
         db.close().expect("closing");
         drop(db);
@@ -164,7 +166,7 @@ fn writes_that_are_not_logged_are_flushed_by_closing() {
                 .flat_map(|writer| writer.join().expect("a writer"))
                 .collect::<Vec<_>>()
         });
-        check_sequences(1, written, db.latest_sequence());
+        check_sequences(1, written, db.latest_sequence_number());
         db.close().expect("closing");
         drop(db);
         check_at_rest(&place.open(""), &ledger).expect("what was written before closing");

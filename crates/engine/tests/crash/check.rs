@@ -137,9 +137,10 @@ impl Wreck<'_> {
     fn write_on(&self, db: Db, mode: RecoveryMode, state: &State, rng: &mut Rng) -> Checked<()> {
         let failed = |doing: &str, error: Error| format!("after recovery {doing} failed: {error}");
         let key = marker(AFTERWARDS);
-        let family = db.column_family(DEFAULT).map_err(|error| failed("a look", error))?;
+        let family = db.cf_handle(DEFAULT).map_err(|error| failed("a look", error))?;
         let options = WriteOptions { sync: true, ..WriteOptions::default() };
-        db.put(&family, &key, b"afterwards", &options).map_err(|error| failed("a put", error))?;
+        db.put_cf_opt(&family, &key, b"afterwards", &options)
+            .map_err(|error| failed("a put", error))?;
         drop(family);
         let seed = rng.u64(..);
         let image = match rng.u8(..4) {

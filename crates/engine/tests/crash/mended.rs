@@ -27,19 +27,19 @@ pub(crate) fn open(disk: &SimStorage, text: &str) -> Db {
 }
 
 pub(crate) fn put(db: &Db, family: &str, key: &str, sync: bool) {
-    let family = db.column_family(family).expect("a column family");
+    let family = db.cf_handle(family).expect("a column family");
     let options = WriteOptions { sync, ..WriteOptions::default() };
-    db.put(&family, key.as_bytes(), b"value", &options).expect("a put");
+    db.put_cf_opt(&family, key.as_bytes(), b"value", &options).expect("a put");
 }
 
 pub(crate) fn has(db: &Db, key: &str) -> bool {
-    let family = db.column_family(DEFAULT).expect("a column family");
-    db.get(&family, key.as_bytes(), &ReadOptions::default()).expect("a get").is_some()
+    let family = db.cf_handle(DEFAULT).expect("a column family");
+    db.get_cf_opt(&family, key.as_bytes(), &ReadOptions::default()).expect("a get").is_some()
 }
 
 pub(crate) fn create(db: &Db, family: &str) {
-    let default = db.column_family(DEFAULT).expect("a column family");
-    db.create_column_family(family, &default.options()).expect("a column family");
+    let default = db.cf_handle(DEFAULT).expect("a column family");
+    db.create_cf(family, &default.options()).expect("a column family");
 }
 
 /// A directory that was there was taken to be on the device, though the opening that made it had
@@ -102,8 +102,8 @@ fn logs_that_go_with_a_column_family_are_not_missed() {
     db.close().expect("closing");
     drop(db);
     let db = open(&disk, text);
-    let other = db.column_family("other").expect("a column family");
-    db.drop_column_family(&other).expect("dropping");
+    let other = db.cf_handle("other").expect("a column family");
+    db.drop_cf(&other).expect("dropping");
     put(&db, DEFAULT, "synced", true);
     for seed in 0..30 {
         assert!(has(&open(&disk.crash_image(seed), text), "synced"));
@@ -172,11 +172,12 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     for number in 0..65 {
         for family in db.column_families() {
             let key = format!("key{number}");
-            db.put(&family, key.as_bytes(), &value, &WriteOptions::default()).expect("a put");
+            db.put_cf_opt(&family, key.as_bytes(), &value, &WriteOptions::default())
+                .expect("a put");
         }
     }
     create(&db, "late");
-    let late = db.column_family("late").expect("a column family");
+    let late = db.cf_handle("late").expect("a column family");
     let file = Path::new("/file.sst");
     let mut writer = SstFileWriter::new(&options(disk, ""), "late").expect("a writer");
     writer.open(file).expect("a file");
@@ -192,10 +193,11 @@ fn a_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {
         let disk = SimStorage::new(seed);
         let (db, late, file) = late_family(&disk);
-        db.ingest_external_file(&late, &[file], &IngestOptions::default()).expect("an ingestion");
+        db.ingest_external_file_cf_opts(&late, &[file], &IngestOptions::default())
+            .expect("an ingestion");
         let db = open(&disk.crash_image(seed), "");
-        let late = db.column_family("late").expect("a column family");
-        let found = db.get(&late, b"key", &ReadOptions::default()).expect("a get");
+        let late = db.cf_handle("late").expect("a column family");
+        let found = db.get_cf_opt(&late, b"key", &ReadOptions::default()).expect("a get");
         assert_eq!(found.as_deref(), Some(&b"value"[..]), "seed {seed}");
     }
     // Without them it does not count, and what is lost of them is no more acknowledged.
@@ -204,9 +206,11 @@ fn a_file_does_not_outlive_the_logs_before_it() {
     let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).path_containing("log");
     disk.set_faults(FaultPlan::none().with(rule.at(0)));
     let options = IngestOptions::default();
-    db.ingest_external_file(&late, &[file], &options).expect_err("a log that is not synced");
-    db.put(&late, b"key", b"value", &WriteOptions::default()).expect_err("a log that failed");
-    assert_eq!(db.get(&late, b"key", &ReadOptions::default()).expect("a get"), None);
+    db.ingest_external_file_cf_opts(&late, &[file], &options)
+        .expect_err("a log that is not synced");
+    db.put_cf_opt(&late, b"key", b"value", &WriteOptions::default())
+        .expect_err("a log that failed");
+    assert_eq!(db.get_cf_opt(&late, b"key", &ReadOptions::default()).expect("a get"), None);
 }
 
 /// After a sync of a log that failed, the page cache had what the device had not. The next opening
@@ -248,9 +252,10 @@ fn a_file_that_could_not_be_synced_is_copied() {
         });
         writer.finish().expect("a table");
         copy(&disk, "/made.sst", "/copy.sst");
-        let family = db.column_family(DEFAULT).expect("a column family");
+        let family = db.cf_handle(DEFAULT).expect("a column family");
         let moving = IngestOptions { move_files: true, ..IngestOptions::default() };
-        let ingest = || db.ingest_external_file(&family, &[Path::new("/copy.sst")], &moving);
+        let ingest =
+            || db.ingest_external_file_cf_opts(&family, &[Path::new("/copy.sst")], &moving);
         let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).at(0);
         disk.set_faults(FaultPlan::none().with(rule.purpose(Purpose::Ingestion)));
         ingest().expect_err("the sync fails");
@@ -279,11 +284,11 @@ fn a_column_family_without_its_options_is_told() {
     for call in 0.. {
         let disk = SimStorage::new(1);
         let db = open(&disk, "");
-        let default = db.column_family(DEFAULT).expect("a column family").options();
+        let default = db.cf_handle(DEFAULT).expect("a column family").options();
         let mut set = tailwater::options::ColumnFamilyOptions::clone(&default);
         set.num_levels = 3;
         disk.set_faults(FaultPlan::at(call, Fault::InputOutput));
-        let made = db.create_column_family("other", &set);
+        let made = db.create_cf("other", &set);
         disk.set_faults(FaultPlan::none());
         let is_made = made.is_ok();
         told += usize::from(!is_made);

@@ -65,14 +65,14 @@ fn a_kept_log_is_on_the_device_before_a_flush() {
     let disk = SimStorage::new(1);
     let db = open(&disk, text);
     create(&db, "other");
-    let other = db.column_family("other").expect("a column family");
+    let other = db.cf_handle("other").expect("a column family");
     let mut batch = WriteBatch::new();
-    batch.put(0, b"key", b"value").expect("room");
-    batch.put(other.id(), b"key", b"value").expect("room");
-    db.write(&mut batch, &WriteOptions::default()).expect("a batch");
+    batch.put_cf(0, b"key", b"value").expect("room");
+    batch.put_cf(other.id(), b"key", b"value").expect("room");
+    db.write_opt(&mut batch, &WriteOptions::default()).expect("a batch");
     let disk = disk.process_crash_image(1);
     let db = open(&disk, text);
-    db.flush(&db.column_family("other").expect("a column family")).expect("a flush");
+    db.flush_cf(&db.cf_handle("other").expect("a column family")).expect("a flush");
     for seed in 0..30 {
         assert!(has(&open(&disk.crash_image(seed), text), "key"), "image {seed}");
     }
@@ -208,14 +208,14 @@ fn a_claim_outlives_what_it_is_for() {
     let place = Path::new("/family");
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
-    let default = db.column_family(DEFAULT).expect("the default column family");
+    let default = db.cf_handle(DEFAULT).expect("the default column family");
     let cf_paths = vec![DbPath { path: place.to_path_buf(), target_size: 0 }];
     let family_options = ColumnFamilyOptions { cf_paths, ..(*default.options()).clone() };
-    db.create_column_family("other", &family_options).expect("a column family");
+    db.create_cf("other", &family_options).expect("a column family");
     put(&db, "other", "key", true);
-    let other = db.column_family("other").expect("a column family");
-    db.flush(&other).expect("a flush");
-    db.drop_column_family(&other).expect("dropping");
+    let other = db.cf_handle("other").expect("a column family");
+    db.flush_cf(&other).expect("a flush");
+    db.drop_cf(&other).expect("dropping");
     // The handle keeps the table.
     let disk = disk.process_crash_image(1);
     let tables = |disk: &SimStorage| {
@@ -241,15 +241,14 @@ fn a_claim_outlives_what_it_is_for() {
 fn the_directories_of_a_column_family_are_recorded() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
-    let default = db.column_family(DEFAULT).expect("the default column family");
+    let default = db.cf_handle(DEFAULT).expect("the default column family");
     let cf_paths = vec![DbPath { path: PathBuf::from("/family"), target_size: 0 }];
     let family_options = ColumnFamilyOptions { cf_paths, ..(*default.options()).clone() };
     disk.start_recording();
-    db.create_column_family("other", &family_options).expect("a column family");
+    db.create_cf("other", &family_options).expect("a column family");
     let created = Cell::new(0);
     at_every_call(&disk, |image, moment| {
-        let families =
-            Db::list_column_families(Path::new(PATH), &options(&image, "")).expect("a list");
+        let families = Db::list_cf(Path::new(PATH), &options(&image, "")).expect("a list");
         if families.iter().any(|name| name == "other") {
             let record = Path::new(PATH).join("TAILWATER-DIRECTORIES");
             assert!(read(&image, &record).is_some_and(|text| text == b"/family\n"), "{moment}");
@@ -339,8 +338,8 @@ fn make_outside(disk: &SimStorage, path: &str) {
 
 /// Has a file taken in that holds one key.
 fn ingest(db: &Db, path: &str, options: &IngestOptions) -> tailwater::Result<()> {
-    let family = db.column_family(DEFAULT).expect("a column family");
-    db.ingest_external_file(&family, &[Path::new(path)], options).map(drop)
+    let family = db.cf_handle(DEFAULT).expect("a column family");
+    db.ingest_external_file_cf_opts(&family, &[Path::new(path)], options).map(drop)
 }
 
 /// A file that was made outside a database is there when its maker was told so.

@@ -26,9 +26,10 @@ fn write(db: &Db, batches: &mut Batches, key: &str, families: &[u32], sync: bool
     let mut batch = WriteBatch::new();
     for &family in families {
         // Long enough that a write of it can be torn.
-        batch.put(family, key.as_bytes(), &[b'v'; 3000]).expect("a small key");
+        batch.put_cf(family, key.as_bytes(), [b'v'; 3000]).expect("a small key");
     }
-    let written = db.write(&mut batch, &WriteOptions { sync, ..WriteOptions::default() }).is_ok();
+    let written =
+        db.write_opt(&mut batch, &WriteOptions { sync, ..WriteOptions::default() }).is_ok();
     batches.insert(key.to_owned(), (families.to_vec(), sync && written));
     written
 }
@@ -39,7 +40,7 @@ fn failed(disk: &SimStorage, text: &str, operation: Operation) -> (Db, Batches) 
     FAMILIES.iter().skip(1).for_each(|family| create(&db, family));
     let mut batches = Batches::new();
     write(&db, &mut batches, "in tables", &[0, 1, 2], true);
-    db.flush(&db.column_family("a").expect("a column family")).expect("a flush");
+    db.flush_cf(&db.cf_handle("a").expect("a column family")).expect("a flush");
     write(&db, &mut batches, "synced", &[0, 1, 2], true);
     write(&db, &mut batches, "of one", &[1], true);
     write(&db, &mut batches, "not synced", &[0, 2], false);
@@ -56,8 +57,10 @@ fn check(left: &SimStorage, text: &str, batches: &Batches, context: &str) {
         .unwrap_or_else(|error| panic!("{context}: {error}"));
     for (key, (families, must_be_there)) in batches {
         let has = |&id: &u32| {
-            let family = db.column_family(FAMILIES[id as usize]).expect("a column family");
-            db.get(&family, key.as_bytes(), &ReadOptions::default()).expect("a get").is_some()
+            let family = db.cf_handle(FAMILIES[id as usize]).expect("a column family");
+            db.get_cf_opt(&family, key.as_bytes(), &ReadOptions::default())
+                .expect("a get")
+                .is_some()
         };
         let found: Vec<bool> = families.iter().map(has).collect();
         assert!(
@@ -110,8 +113,8 @@ fn a_crash_inside_resuming_keeps_every_batch_whole() {
                 batches.insert("rejected".to_owned(), (vec![0], false));
                 write(&db, &mut batches, "after", &[0, 1, 2, 3], true);
                 check(&disk.crash_image(seed), text, &batches, &context);
-                let default = db.column_family("default").expect("a column family");
-                let rejected = db.get(&default, b"rejected", &ReadOptions::default());
+                let default = db.cf_handle("default").expect("a column family");
+                let rejected = db.get_cf_opt(&default, b"rejected", &ReadOptions::default());
                 assert_eq!(rejected.expect("a get"), None, "{context}");
             }
         }

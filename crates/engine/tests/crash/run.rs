@@ -168,7 +168,7 @@ impl Run {
             Action::Ingest { batch, moves } => self.ingest(&db, batch, moves)?,
             Action::Flush(name) => {
                 if let Some(family) = self.family(&db, &name)? {
-                    self.record(Step::Flush(vec![name]), |_| db.flush(&family))?;
+                    self.record(Step::Flush(vec![name]), |_| db.flush_cf(&family))?;
                 }
             }
             Action::Compact(name) => {
@@ -177,7 +177,7 @@ impl Run {
                         bottommost_level_compaction: BottommostRewrite::Force,
                     };
                     self.record(Step::Flush(vec![name]), |_| {
-                        db.compact_range(&family, None, None, &options)
+                        db.compact_range_cf_opt(&family, None, None, &options)
                     })?;
                 }
             }
@@ -193,7 +193,7 @@ impl Run {
                 if let Some(family) = self.family(&db, &name)? {
                     self.generator.dropped(&name);
                     self.snapshots.clear();
-                    self.record(Step::DropFamily(name), |_| db.drop_column_family(&family))?;
+                    self.record(Step::DropFamily(name), |_| db.drop_cf(&family))?;
                 }
             }
             Action::TakeSnapshot => {
@@ -219,7 +219,7 @@ impl Run {
             Action::ChangeOption { family: Some(name), change } => {
                 if let Some(family) = self.family(&db, &name)? {
                     let step = Step::ChangeOption(change.0, change.1);
-                    self.record(step, |_| db.set_options(&family, &[change]))?;
+                    self.record(step, |_| db.set_options_cf(&family, &[change]))?;
                 }
             }
         }
@@ -246,7 +246,7 @@ impl Run {
             for (family, part) in families.iter().zip(&parts) {
                 part.changes.iter().for_each(|change| change.add_to(&mut bytes, family.id()));
             }
-            db.write(&mut bytes, &options)
+            db.write_opt(&mut bytes, &options)
         })?;
         Ok(())
     }
@@ -284,7 +284,7 @@ impl Run {
 
     /// An open column family. After faults one may be gone of which that was not known.
     fn family(&mut self, db: &Db, name: &str) -> Checked<Option<ColumnFamily>> {
-        match db.column_family(name) {
+        match db.cf_handle(name) {
             Ok(family) => Ok(Some(family)),
             Err(error) if self.mood != Mood::Faulty => Err(error.to_string()),
             Err(_) => {
@@ -296,9 +296,8 @@ impl Run {
 
     fn create_family(&mut self, db: &Db, name: String) -> Checked<()> {
         let options = self.setup.options(&self.storage).column_family(&name).clone();
-        let created = self.record(Step::CreateFamily(name.clone()), |_| {
-            db.create_column_family(&name, &options)
-        })?;
+        let created =
+            self.record(Step::CreateFamily(name.clone()), |_| db.create_cf(&name, &options))?;
         if created.is_some() {
             self.generator.created(name);
         }
@@ -410,14 +409,14 @@ pub(crate) fn contents(db: &Db, snapshot: Option<&Snapshot>) -> tailwater::Resul
     let mut state = State::new();
     for family in db.column_families() {
         let table = state.entry(family.name().to_owned()).or_default();
-        let mut iterator = db.iterator(&family, &options)?;
+        let mut iterator = db.raw_iterator_cf_opt(&family, &options)?;
         iterator.seek_to_first()?;
         while let Some((key, value)) = iterator.entry() {
             table.insert(key.to_vec(), value.to_vec());
             iterator.next()?;
         }
         for (key, value) in table.iter().step_by(7) {
-            let got = db.get(&family, key, &options)?;
+            let got = db.get_cf_opt(&family, key, &options)?;
             assert_eq!(got.as_ref(), Some(value), "get and iterator differ about {key:?}");
         }
     }

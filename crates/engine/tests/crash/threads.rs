@@ -58,7 +58,7 @@ fn one_run(setup: &Setup, rng: &mut Rng, tally: &mut Tally) -> Checked<()> {
     options.set_clock(Arc::new(SystemClock) as Arc<dyn Clock>);
     let db = Db::open(setup.directory(), &options).map_err(|error| error.to_string())?;
     let other = options.column_family("other").clone();
-    db.create_column_family("other", &other).map_err(|error| error.to_string())?;
+    db.create_cf("other", &other).map_err(|error| error.to_string())?;
     let begun = storage.call_count();
     let history = History {
         entries: vec![
@@ -113,7 +113,7 @@ fn write_batches(db: &Db, storage: &SimStorage, mut generator: Generator) -> Che
 fn write_batch(db: &Db, storage: &SimStorage, batch: Batch) -> Checked<Written> {
     let mut bytes = WriteBatch::new();
     for part in &batch.parts {
-        let family = db.column_family(&part.family).map_err(|error| error.to_string())?;
+        let family = db.cf_handle(&part.family).map_err(|error| error.to_string())?;
         part.changes.iter().for_each(|change| change.add_to(&mut bytes, family.id()));
     }
     let options = WriteOptions {
@@ -122,7 +122,7 @@ fn write_batch(db: &Db, storage: &SimStorage, batch: Batch) -> Checked<Written> 
         ..WriteOptions::default()
     };
     let start = storage.call_count();
-    db.write(&mut bytes, &options).map_err(|error| format!("a write failed: {error}"))?;
+    db.write_opt(&mut bytes, &options).map_err(|error| format!("a write failed: {error}"))?;
     let end = storage.call_count();
     Ok(Written { sequence: bytes.sequence(), entry: entry(Step::Write(batch), start, end) })
 }

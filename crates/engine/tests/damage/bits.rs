@@ -105,8 +105,8 @@ impl Killed {
     /// Acknowledges writes of `length` bytes and kills the process.
     fn new(text: &str, length: usize) -> Self {
         let disk = SimStorage::new(1);
-        let db = Db::open(DIRECTORY.as_ref(), &options(&disk, text)).expect("a database");
-        let family = db.column_family("default").expect("the default column family");
+        let db = Db::open(DIRECTORY, &options(&disk, text)).expect("a database");
+        let family = db.cf_handle("default").expect("the default column family");
         let synced = WriteOptions { sync: true, ..WriteOptions::default() };
         let is_recycled = text.contains("recycle_log_file_num");
         if is_recycled {
@@ -115,7 +115,7 @@ impl Killed {
                 for key in 0..WRITES + 7 {
                     let key = format!("{round}{key}");
                     let value = vec![b'a' + round; 2 * length + 13];
-                    db.put(&family, key.as_bytes(), &value, &synced).expect("a put");
+                    db.put_cf_opt(&family, key.as_bytes(), &value, &synced).expect("a put");
                 }
                 db.flush_all().expect("a flush");
             }
@@ -123,7 +123,7 @@ impl Killed {
         let keys: Vec<String> = (0..WRITES).map(|key| format!("key{key:02}")).collect();
         for key in &keys {
             let value: Vec<u8> = key.bytes().cycle().take(length).collect();
-            db.put(&family, key.as_bytes(), &value, &synced).expect("a put");
+            db.put_cf_opt(&family, key.as_bytes(), &value, &synced).expect("a put");
         }
         let disk = disk.process_crash_image(1);
         let file = logs(&disk).pop().expect("a log");
@@ -190,10 +190,7 @@ impl Killed {
             for bit in 0..8 {
                 let mode = "kPointInTimeRecovery";
                 let flip = Flip { killed: &self, offset, bit, mode };
-                match Db::open_read_only(
-                    DIRECTORY.as_ref(),
-                    &flip.options(&self.flipped(offset, bit)),
-                ) {
+                match Db::open_read_only(DIRECTORY, &flip.options(&self.flipped(offset, bit))) {
                     Ok(db) => {
                         let is_told = !db.left_out().is_empty();
                         assert!(is_told || self.shown(&db) == WRITES, "{flip}: lost in silence");
@@ -208,9 +205,9 @@ impl Killed {
 
     /// How many of the acknowledged writes a database shows.
     fn shown(&self, db: &Db) -> usize {
-        let family = db.column_family("default").expect("the default column family");
+        let family = db.cf_handle("default").expect("the default column family");
         let is_there = |key: &&String| {
-            let read = db.get(&family, key.as_bytes(), &ReadOptions::default());
+            let read = db.get_cf_opt(&family, key.as_bytes(), &ReadOptions::default());
             read.expect("a read").is_some()
         };
         self.keys.iter().filter(is_there).count()
@@ -223,7 +220,7 @@ impl Flip<'_> {
     }
 
     fn check_reading(&self, damaged: &SimStorage) {
-        match Db::open_read_only(DIRECTORY.as_ref(), &self.options(damaged)) {
+        match Db::open_read_only(DIRECTORY, &self.options(damaged)) {
             Ok(db) => {
                 let is_all = self.killed.shown(&db) == WRITES;
                 assert!(is_all || !db.left_out().is_empty(), "{self}: writes are lost in silence");
@@ -245,7 +242,7 @@ impl Flip<'_> {
     /// The same for one who writes, and whose opening removes the logs.
     fn check_writing(&self, damaged: &SimStorage) {
         let disk = damaged.process_crash_image(2);
-        let db = match Db::open(DIRECTORY.as_ref(), &self.options(&disk)) {
+        let db = match Db::open(DIRECTORY, &self.options(&disk)) {
             Ok(db) => db,
             Err(error) => return self.check_refusal(&error),
         };
@@ -317,7 +314,7 @@ fn a_log_that_is_not_damaged_is_taken_whole() {
         let killed = Killed::new(text, 10);
         for mode in MODES {
             let text = format!("wal_recovery_mode={mode};{text}");
-            match Db::open_read_only(DIRECTORY.as_ref(), &options(&killed.disk, &text)) {
+            match Db::open_read_only(DIRECTORY, &options(&killed.disk, &text)) {
                 Ok(db) => {
                     assert_eq!(db.left_out(), [], "{text}");
                     assert_eq!(killed.shown(&db), WRITES, "{text}");

@@ -187,7 +187,7 @@ impl Damaged<'_> {
     /// Reads everything of a column family, each way, and answers how many batches of the log it
     /// shows.
     fn read_family(&self, db: &Db, name: &str, model: &Family) -> Result<u32, Trouble> {
-        let family = db.column_family(name);
+        let family = db.cf_handle(name);
         let family = family.map_err(|error| Trouble::Wrong(error.to_string()))?;
         let forward = iterate(db, &family, true).map(|entries| shown_batches(model, &entries));
         let backward = iterate(db, &family, false).map(|entries| shown_batches(model, &entries));
@@ -272,7 +272,8 @@ fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<
     let mut batches = 0;
     let mut failed = None;
     for (key, expected) in &model.entries {
-        match (db.get_into(family, key, &ReadOptions::default(), &mut value), batch_of(key)) {
+        match (db.get_into_cf_opt(family, key, &ReadOptions::default(), &mut value), batch_of(key))
+        {
             (Ok(true), batch) if value == *expected => batches += u32::from(batch.is_some()),
             (Ok(false), Some(_)) => {}
             (Ok(_), _) => return Ok(Err(format!("get of '{}'", key.escape_ascii()))),
@@ -284,7 +285,7 @@ fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<
 
 /// All entries, in the family's order whichever way they are read.
 pub(crate) fn iterate(db: &Db, family: &ColumnFamily, forward: bool) -> tailwater::Result<Entries> {
-    let mut iterator = db.iterator(family, &ReadOptions::default())?;
+    let mut iterator = db.raw_iterator_cf_opt(family, &ReadOptions::default())?;
     if forward {
         iterator.seek_to_first()?
     } else {

@@ -17,9 +17,9 @@ fn database() -> (World, OpenOptions) {
     layout.logs = Some(PathBuf::from("/w"));
     let options = world.options(&layout, "create_if_missing=true", &[]);
     let db = Db::open(Path::new("/a"), &options).expect("a new database");
-    let family = db.column_family(DEFAULT).expect("a column family");
+    let family = db.cf_handle(DEFAULT).expect("a column family");
     let synced = WriteOptions { sync: true, ..WriteOptions::default() };
-    db.put(&family, b"key", b"value", &synced).expect("a put");
+    db.put_cf_opt(&family, b"key", b"value", &synced).expect("a put");
     (world, options)
 }
 
@@ -128,7 +128,7 @@ fn a_new_column_family_takes_no_directory_that_holds_files() {
     {
         let path = DbPath { path: PathBuf::from(directory), target_size: u64::MAX };
         let own = ColumnFamilyOptions { cf_paths: vec![path], ..ColumnFamilyOptions::default() };
-        let error = db.create_column_family("family", &own).expect_err("files of somebody else");
+        let error = db.create_cf("family", &own).expect_err("files of somebody else");
         let text = error.to_string();
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{text}");
         assert!(text.contains(directory) && text.contains(cause), "{text}");
@@ -164,7 +164,7 @@ fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     let db = Db::open(Path::new("/a"), &options).expect("a database");
     let cf_paths = vec![DbPath { path: PathBuf::from("/f"), target_size: u64::MAX }];
     let own = ColumnFamilyOptions { cf_paths, ..ColumnFamilyOptions::default() };
-    db.create_column_family("family", &own).expect("a column family");
+    db.create_cf("family", &own).expect("a column family");
     let mut layout = Layout::at(PathBuf::from("/b"));
     layout.logs = Some(PathBuf::from("/f"));
     let other = world.options(&layout, "create_if_missing=true", &[]);

@@ -108,7 +108,7 @@ pub(crate) fn state_of(db: &Db) -> tailwater::Result<State> {
     let mut state = State::new();
     for family in db.column_families() {
         let table = state.entry(family.name().to_owned()).or_default();
-        let mut iterator = db.iterator(&family, &ReadOptions::default())?;
+        let mut iterator = db.raw_iterator_cf_opt(&family, &ReadOptions::default())?;
         iterator.seek_to_first()?;
         while let Some((key, value)) = iterator.entry() {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

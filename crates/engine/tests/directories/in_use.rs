@@ -19,9 +19,9 @@ fn directories_that_are_in_use_are_not_adopted() {
     };
     let mut options = world.options(&layout("/a"), "create_if_missing=true", &[]);
     let original = Db::open(Path::new("/a"), &options).expect("a database");
-    let family = original.column_family(DEFAULT).expect("a column family");
+    let family = original.cf_handle(DEFAULT).expect("a column family");
     let synced = WriteOptions { sync: true, ..WriteOptions::default() };
-    original.put(&family, b"key", b"value", &synced).expect("a put");
+    original.put_cf_opt(&family, b"key", b"value", &synced).expect("a put");
     world.copy(Path::new("/a"), Path::new("/b"));
     options.set_adopt_directories(true);
     let error = Db::open(Path::new("/b"), &options).expect_err("it is in use");
@@ -45,14 +45,13 @@ fn a_copy_of_a_database_that_is_open_leaves_its_directories_alone() {
     };
     let options = world.options(&layout("/a"), "create_if_missing=true", &[]);
     let original = Db::open(Path::new("/a"), &options).expect("a database");
-    let family = original.column_family(DEFAULT).expect("a column family");
+    let family = original.cf_handle(DEFAULT).expect("a column family");
     let synced = WriteOptions { sync: true, ..WriteOptions::default() };
-    original.put(&family, b"key", b"value", &synced).expect("a put");
-    original.flush(&family).expect("a flush");
-    original.put(&family, b"other", b"value", &synced).expect("a put");
+    original.put_cf_opt(&family, b"key", b"value", &synced).expect("a put");
+    original.flush_cf(&family).expect("a flush");
+    original.put_cf_opt(&family, b"other", b"value", &synced).expect("a put");
     world.copy(Path::new("/a"), Path::new("/b"));
-    for opened in [Db::open(Path::new("/b"), &options), Db::open_read_only("/b".as_ref(), &options)]
-    {
+    for opened in [Db::open(Path::new("/b"), &options), Db::open_read_only("/b", &options)] {
         let error = opened.map(drop).expect_err("the original's directories");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
         assert!(error.to_string().contains("/a"), "{error}");
@@ -60,7 +59,7 @@ fn a_copy_of_a_database_that_is_open_leaves_its_directories_alone() {
     Db::destroy(Path::new("/b"), &options).expect("what is in its home is its own");
     assert!(!world.is_database(Path::new("/b")));
     // The original goes on as if nothing had been.
-    original.put(&family, b"last", b"value", &synced).expect("a put");
+    original.put_cf_opt(&family, b"last", b"value", &synced).expect("a put");
     original.close().expect("a database that can be closed");
     drop((family, original));
     let original = Db::open(Path::new("/a"), &options).expect("the original");

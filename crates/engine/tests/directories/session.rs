@@ -80,18 +80,18 @@ impl World {
         for _ in 0..self.rng.usize(1..8) {
             let names: Vec<String> = state.keys().cloned().collect();
             let name = self.rng.choice(&names).expect("a column family");
-            let family = db.column_family(name)?;
+            let family = db.cf_handle(name)?;
             let (key, value) = self.entry(database);
             let table = state.entry(name.clone()).or_default();
             if self.rng.u8(..5) == 0 {
-                batch.delete(family.id(), key.as_bytes()).expect("room");
+                batch.delete_cf(family.id(), key.as_bytes()).expect("room");
                 table.remove(&key);
             } else {
-                batch.put(family.id(), key.as_bytes(), value.as_bytes()).expect("room");
+                batch.put_cf(family.id(), key.as_bytes(), value.as_bytes()).expect("room");
                 table.insert(key, value);
             }
         }
-        db.write(&mut batch, &WriteOptions { sync: true, ..WriteOptions::default() })
+        db.write_opt(&mut batch, &WriteOptions { sync: true, ..WriteOptions::default() })
     }
 
     fn create_family(
@@ -116,14 +116,14 @@ impl World {
         };
         session.family_tables.insert(name.clone(), places);
         state.insert(name.clone(), BTreeMap::new());
-        db.create_column_family(&name, &own).map(drop)
+        db.create_cf(&name, &own).map(drop)
     }
 
     fn drop_family(&mut self, db: &Db, state: &mut State) -> tailwater::Result<()> {
         let names: Vec<String> = state.keys().filter(|name| *name != DEFAULT).cloned().collect();
         let Some(name) = self.rng.choice(names) else { return Ok(()) };
         state.remove(&name);
-        db.drop_column_family(&db.column_family(&name)?)
+        db.drop_cf(&db.cf_handle(&name)?)
     }
 
     fn ingest(
@@ -144,7 +144,7 @@ impl World {
         state.entry(DEFAULT.to_owned()).or_default().extend(entries);
         let options = IngestOptions { move_files: self.rng.bool(), ..IngestOptions::default() };
         let path = self.spelled(&path);
-        db.ingest_external_file(&db.column_family(DEFAULT)?, &[&path], &options).map(drop)
+        db.ingest_external_file_cf_opts(&db.cf_handle(DEFAULT)?, &[&path], &options).map(drop)
     }
 
     fn checkpoint(
@@ -174,7 +174,7 @@ impl World {
 fn compact(db: &Db) -> tailwater::Result<()> {
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     for family in db.column_families() {
-        db.compact_range(&family, None, None, &options)?;
+        db.compact_range_cf_opt(&family, None, None, &options)?;
     }
     Ok(())
 }

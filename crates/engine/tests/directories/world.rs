@@ -202,7 +202,7 @@ impl World {
     /// cannot be read.
     pub(crate) fn families(&self, database: &Database) -> Vec<String> {
         let options = OpenOptions::new(Arc::new(self.disk.clone()));
-        let listed = Db::list_column_families(&database.layout.home, &options);
+        let listed = Db::list_cf(&database.layout.home, &options);
         listed.unwrap_or_else(|_| database.state.keys().cloned().collect())
     }
 

@@ -67,8 +67,9 @@ fn a_database_opens_as_it_was_at_one_moment() {
 
 /// How many keys there are; none may be missing among them.
 fn contiguous(db: &Db, context: &str) -> usize {
-    let family = db.column_family("default").expect("the default family");
-    let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    let family = db.cf_handle("default").expect("the default family");
+    let mut iterator =
+        db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
     let mut count = 0;
     iterator.seek_to_first().expect("the first key");
     while iterator.valid() {

@@ -19,8 +19,8 @@ fn refusals(laboratory: &mut Laboratory, database: &str, options: &str, put: boo
     [OpenOptions::load(&path), Ok(OpenOptions::default())].map(|options| {
         let read = options.and_then(|options| {
             let db = Db::open_read_only(&path, &options)?;
-            let family = db.column_family("odd")?;
-            db.get(&family, b"key00000", &ReadOptions::default())
+            let family = db.cf_handle("odd")?;
+            db.get_cf_opt(&family, b"key00000", &ReadOptions::default())
         });
         read.expect_err("it is not refused")
     })

@@ -98,7 +98,7 @@ fn compact(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) {
     let before = tables(path);
     assert!(!before.is_empty(), "{context}: there is nothing to compact");
     for family in &db.column_families() {
-        db.compact_range(family, None, None, &force)
+        db.compact_range_cf_opt(family, None, None, &force)
             .unwrap_or_else(|error| panic!("{context}, family '{}': {error}", family.name()));
         let levels = levels(&db, family);
         let filled = levels.iter().filter(|&&tables| tables > 0).count();
@@ -116,7 +116,9 @@ fn compact(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) {
 fn levels(db: &Db, family: &ColumnFamily) -> Vec<u64> {
     let at = |level| {
         let name = format!("rocksdb.num-files-at-level{level}");
-        db.property(family, &name).expect("a property").map(|count| count.parse().expect("a count"))
+        db.property_value_cf(family, &name)
+            .expect("a property")
+            .map(|count| count.parse().expect("a count"))
     };
     (0..).map_while(at).collect()
 }

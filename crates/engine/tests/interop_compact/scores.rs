@@ -56,11 +56,11 @@ fn check(laboratory: &mut Laboratory, shape: &Shape, level: u8) {
     }
     laboratory.rocksdb_closes(&context);
     let options = shape.open_options(&place, &model, "");
-    let db = Db::open_read_only(&place.database(), &options)
+    let db = Db::open_read_only(place.database(), &options)
         .unwrap_or_else(|error| panic!("{context}: {error}"));
     let ours = model.families().into_iter().map(|(name, _)| {
-        let family = db.column_family(name).expect("a family");
-        let text = db.property(&family, "rocksdb.cfstats-no-file-histogram");
+        let family = db.cf_handle(name).expect("a family");
+        let text = db.property_value_cf(&family, "rocksdb.cfstats-no-file-histogram");
         rows(&text.expect("a property").expect("it is known"))
     });
     assert_eq!(ours.collect::<Vec<_>>(), theirs, "{context}");

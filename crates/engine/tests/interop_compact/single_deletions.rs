@@ -41,23 +41,23 @@ fn a_deletion_that_a_single_deletion_follows_counts_with_us_and_not_with_rocksdb
         script.line(&[&"compact-to", &"default", &"3"]);
         script.line(&[&"close"]);
         laboratory.rocksdb_does(&script, &context);
-        let db = Db::open(&place.database(), &options()).expect("RocksDB's database");
-        let family = db.column_family("default").expect("the default family");
+        let db = Db::open(place.database(), &options()).expect("RocksDB's database");
+        let family = db.cf_handle("default").expect("the default family");
         let write = WriteOptions::default();
         // A table that the next one reaches over, so that the two are merged and not moved.
-        db.put(&family, b"a", b"", &write).expect("a put");
-        db.put(&family, b"z", b"", &write).expect("a put");
-        db.flush(&family).expect("a flush");
-        db.delete(&family, b"key", &write).expect("a deletion");
-        db.put(&family, b"key", b"second", &write).expect("a put");
-        db.single_delete(&family, b"key", &write).expect("a single deletion");
-        db.flush(&family).expect("a flush");
+        db.put_cf_opt(&family, b"a", b"", &write).expect("a put");
+        db.put_cf_opt(&family, b"z", b"", &write).expect("a put");
+        db.flush_cf(&family).expect("a flush");
+        db.delete_cf_opt(&family, b"key", &write).expect("a deletion");
+        db.put_cf_opt(&family, b"key", b"second", &write).expect("a put");
+        db.single_delete_cf_opt(&family, b"key", &write).expect("a single deletion");
+        db.flush_cf(&family).expect("a flush");
         let levels = || db.live_files().iter().map(|file| file.level).collect::<Vec<_>>();
         assert_eq!(levels(), [0, 0, 3], "{context}");
         // A compaction above the level that has the first value.
-        db.set_options(&family, &[("disable_auto_compactions", "false")]).expect("options");
+        db.set_options_cf(&family, &[("disable_auto_compactions", "false")]).expect("options");
         assert_eq!(levels(), [1, 3], "{context}");
-        let found = db.get(&family, b"key", &ReadOptions::default()).expect("a get");
+        let found = db.get_cf_opt(&family, b"key", &ReadOptions::default()).expect("a get");
         assert_eq!(found, None, "{context}");
     });
 }

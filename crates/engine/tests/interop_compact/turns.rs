@@ -179,9 +179,11 @@ fn compact_some(db: &Db, rng: &mut Rng, context: &str) {
     ];
     let options =
         CompactRangeOptions { bottommost_level_compaction: rewrites[rng.usize(..rewrites.len())] };
-    db.compact_range(family, begin.as_deref(), end.as_deref(), &options).unwrap_or_else(|error| {
-        panic!("{context}: '{}' from {begin:?} to {end:?}, {options:?}: {error}", family.name())
-    });
+    db.compact_range_cf_opt(family, begin.as_deref(), end.as_deref(), &options).unwrap_or_else(
+        |error| {
+            panic!("{context}: '{}' from {begin:?} to {end:?}, {options:?}: {error}", family.name())
+        },
+    );
 }
 
 /// Writes and compacts by RocksDB.

@@ -66,10 +66,10 @@ fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): 
             verify_checksums_before_ingest: laboratory.rng.bool(),
             ..IngestOptions::default()
         };
-        let family = db.column_family(&tables[0].family).expect("a family");
+        let family = db.cf_handle(&tables[0].family).expect("a family");
         let paths: Vec<&Path> = tables.iter().map(ExternalTable::path).collect();
         let ingested = db
-            .ingest_external_file(&family, &paths, &options)
+            .ingest_external_file_cf_opts(&family, &paths, &options)
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         assert!(snapshot.is_none() || ingested.iter().all(|file| file.sequence > 0), "{context}");
         has_sequences.extend(ingested.iter().map(|file| file.sequence > 0));
@@ -196,9 +196,9 @@ fn ingest_by_ours(
 ) {
     let db = laboratory::open_ours(shape, place, model, "", context);
     let snapshot = is_watched.then(|| db.snapshot());
-    let family = db.column_family(&tables[0].family).expect("a family");
+    let family = db.cf_handle(&tables[0].family).expect("a family");
     let paths: Vec<&Path> = tables.iter().map(ExternalTable::path).collect();
-    db.ingest_external_file(&family, &paths, &IngestOptions::default())
+    db.ingest_external_file_cf_opts(&family, &paths, &IngestOptions::default())
         .unwrap_or_else(|error| panic!("{context}: {error}"));
     drop(snapshot);
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -266,7 +266,7 @@ fn make(
 fn compact_everything(db: &Db, context: &str) {
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     for family in db.column_families() {
-        db.compact_range(&family, None, None, &options)
+        db.compact_range_cf_opt(&family, None, None, &options)
             .unwrap_or_else(|error| panic!("{context}: {error}"));
     }
 }

@@ -81,7 +81,7 @@ fn both_name_the_same_tables() {
             let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
             db.flush_all().unwrap_or_else(|error| panic!("{context}: {error}"));
-            let sequence = db.latest_sequence();
+            let sequence = db.latest_sequence_number();
             db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
             drop(db);
 
@@ -152,7 +152,7 @@ fn both_name_the_same_logs_and_sequence() {
         for round in 0..4 {
             let context = format!("{context}, round {round}");
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS / 4, &context);
-            let sequence = db.latest_sequence();
+            let sequence = db.latest_sequence_number();
             let killed = laboratory.copy(&place);
             let ours = state(&killed, &context);
             let mut script = shape.describe(&killed, &model, "");
@@ -167,9 +167,9 @@ fn both_name_the_same_logs_and_sequence() {
             assert_eq!(oldest_log, ours.min_log_number_to_keep.to_string(), "{context}");
             laboratory.rocksdb_closes(&context);
             let options: OpenOptions = shape.open_options(&killed, &model, "");
-            let copy = Db::open_read_only(&killed.database(), &options)
+            let copy = Db::open_read_only(killed.database(), &options)
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
-            assert_eq!(copy.latest_sequence(), sequence, "{context}");
+            assert_eq!(copy.latest_sequence_number(), sequence, "{context}");
         }
         db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
     });

@@ -19,7 +19,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
             let db = laboratory::open_ours(&shape, &place, &model, CREATE, &context);
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
             let copy = laboratory.next_place();
-            db.checkpoint(&copy.database()).unwrap_or_else(|error| panic!("{context}: {error}"));
+            db.checkpoint(copy.database()).unwrap_or_else(|error| panic!("{context}: {error}"));
             let taken = model.clone();
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
 
@@ -61,7 +61,7 @@ fn a_destroyed_database_leaves_room_for_another() {
         db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
         drop(db);
         let options = shape.open_options(&place, &model, "");
-        Db::destroy(&place.database(), &options)
+        Db::destroy(place.database(), &options)
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         assert_eq!(files(&place), 0, "{context}: files are left");
 

@@ -100,10 +100,10 @@ impl Groups<'_> {
         let key = format!("group{:06}", self.ends.len()).into_bytes();
         let mut value = vec![0; length];
         self.random.fill(&mut value);
-        let family = self.db.column_family("default").expect("a column family");
+        let family = self.db.cf_handle("default").expect("a column family");
         let mut batch = WriteBatch::new();
-        batch.put(family.id(), &key, &value).expect("a put");
-        self.db.write(&mut batch, &WriteOptions::default()).expect("a group");
+        batch.put_cf(family.id(), &key, &value).expect("a put");
+        self.db.write_opt(&mut batch, &WriteOptions::default()).expect("a group");
         let write = Write { family: "default".to_owned(), record: Record::Put(key, value) };
         self.model.apply(&Step::Write(vec![write], Durability::Logged));
         let begin = self.beside.offset() as usize;
@@ -152,7 +152,7 @@ fn every_gap_is_padded_so_that_rocksdb_reads_on() {
             let place = laboratory.next_place();
             let mut model = shape.model();
             if let Err(error) =
-                Db::open(&place.database(), &shape.open_options(&place, &model, CREATE))
+                Db::open(place.database(), &shape.open_options(&place, &model, CREATE))
             {
                 println!("skipped: {error}");
                 return;

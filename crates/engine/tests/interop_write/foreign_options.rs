@@ -130,12 +130,12 @@ fn goes_on(laboratory: &mut Laboratory, shape: &Shape, place: &Place, context: &
         let (_, before) = newest(place);
         let options = OpenOptions::load(&place.database())
             .unwrap_or_else(|error| panic!("{context}: {error}"));
-        let db = Db::open(&place.database(), &options)
+        let db = Db::open(place.database(), &options)
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         crate::check::holds(&db, &model.dump(), &context);
         laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
         for family in db.column_families() {
-            db.compact_range(&family, None, None, &CompactRangeOptions::default())
+            db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default())
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
         }
         crate::check::holds(&db, &model.dump(), &context);

@@ -60,7 +60,7 @@ fn several_writers_at_once() {
             // No two writers have a key in common, so the order among them does not matter.
             work.iter().flatten().for_each(|step| model.apply(step));
             check::holds(&db, &model.dump(), &context);
-            let sequence = db.latest_sequence();
+            let sequence = db.latest_sequence_number();
             let killed = laboratory.copy(&place);
             db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
             for place in [killed, place] {

@@ -26,7 +26,7 @@ fn who_writes_keeps_the_other_from_writing() {
         // Now it may; and ours may not.
         laboratory.rocksdb_finds(script, &model, &context);
         let options = shape.open_options(&place, &model, "");
-        let refusal = Db::open(&place.database(), &options).map(drop).expect_err("no lock is held");
+        let refusal = Db::open(place.database(), &options).map(drop).expect_err("no lock is held");
         assert_eq!(refusal.kind(), ErrorKind::Busy, "{context}: {refusal}");
         let steps = laboratory::rocksdb_steps(&mut model, &mut laboratory.rng, STEPS);
         laboratory.rocksdb_finds(steps, &model, &context);
@@ -75,7 +75,7 @@ fn column_families_are_listed_alike() {
         let theirs = laboratory.rocksdb_does(&script, &context);
         let mut theirs: Vec<&str> = theirs.split(' ').collect();
         let options = shape.open_options(&place, &model, "");
-        let mut ours = Db::list_column_families(&place.database(), &options)
+        let mut ours = Db::list_cf(place.database(), &options)
             .unwrap_or_else(|error| panic!("{context}: {error}"));
         theirs.sort_unstable();
         ours.sort_unstable();

@@ -300,7 +300,7 @@ fn what_was_held_back_is_lost_from_the_end() {
                 lost += number + 1 - count;
                 let copy = laboratory.copy(&place);
                 let options = shape.open_options(&copy, &model, "");
-                let ours = Db::open(&copy.database(), &options);
+                let ours = Db::open(copy.database(), &options);
                 let ours = ours.unwrap_or_else(|error| panic!("{context}: {error}"));
                 check::holds(&ours, &found, &context);
             }

@@ -159,7 +159,7 @@ fn each_goes_on_with_the_file_of_the_other() {
 
             let options = OpenOptions::load(&place.database())
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
-            let db = Db::open(&place.database(), &options)
+            let db = Db::open(place.database(), &options)
                 .unwrap_or_else(|error| panic!("{context}: {error}"));
             crate::check::holds(&db, &model.dump(), &context);
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);

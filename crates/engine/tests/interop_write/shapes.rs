@@ -208,7 +208,7 @@ fn left_by_a_killed_process(
         match found {
             Err(error) if recycles && is_strict => {
                 let options = shape.open_options(&place, model, &more);
-                let ours = tailwater::Db::open(&place.database(), &options);
+                let ours = tailwater::Db::open(place.database(), &options);
                 assert!(ours.is_err(), "{context}: ours opens it, and RocksDB says {error}");
             }
             Err(error) => panic!("{context}: RocksDB says {error}"),

@@ -150,7 +150,7 @@ fn rocksdb_gives_the_same_of_what_ours_wrote() {
                 let mut script = shape.describe(&copy, &model, "");
                 script.line(&[&"open-read-only"]);
                 laboratory.rocksdb_does(&script, &context);
-                for sequence in places(laboratory, db.latest_sequence()) {
+                for sequence in places(laboratory, db.latest_sequence_number()) {
                     let theirs = theirs(laboratory, &copy, sequence, &context);
                     let ours = ours(&db, sequence);
                     compared += usize::from(agree(&ours, &theirs, sequence, &context));
@@ -201,7 +201,7 @@ fn compare(
     let more = "avoid_flush_during_recovery=true";
     let db = laboratory::open_ours(shape, &copy, model, more, context);
     let mut compared = 0;
-    for sequence in places(laboratory, db.latest_sequence()) {
+    for sequence in places(laboratory, db.latest_sequence_number()) {
         let ours = ours(&db, sequence);
         if ours.end.is_ok() || !ours.batches.is_empty() {
             let theirs = theirs(laboratory, place, sequence, context);

@@ -42,7 +42,7 @@ impl HeldIterator {
             total_order_seek: true,
             ..ReadOptions::default()
         };
-        let iterator = must(db.iterator(family.1, &options), "making an iterator");
+        let iterator = must(db.raw_iterator_cf_opt(family.1, &options), "making an iterator");
         let order = order.clone();
         let expected = Vec::new();
         let mut new = Self { iterator, family: family.0, order, bounds, expected, at: None };

@@ -150,7 +150,7 @@ impl<'a> Run<'a> {
     fn open(&mut self) {
         let options = self.setup.options(&self.storage);
         let db = must(Db::open(Path::new(DIRECTORY), &options), "opening");
-        let family = |name: &&str| must(db.column_family(name), "looking for a column family");
+        let family = |name: &&str| must(db.cf_handle(name), "looking for a column family");
         let families = FAMILIES.iter().map(family).collect();
         self.open = Some(Open { db, families, options });
         self.is_paused = false;
@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
             Step::ReleaseSnapshot(at) => release(&mut self.snapshots, *at),
             Step::HoldIterator(family) => self.hold_iterator(*family),
             Step::ReleaseIterator(at) => release(&mut self.iterators, *at),
-            Step::Flush(family) => must(db.flush(&self.opened().families[*family]), "flushing"),
+            Step::Flush(family) => must(db.flush_cf(&self.opened().families[*family]), "flushing"),
             Step::FlushAll => must(db.flush_all(), "flushing all"),
             Step::FlushLog { sync } => must(db.flush_wal(*sync), "flushing the log"),
             Step::Compact { .. } => self.compact(step),
@@ -236,7 +236,7 @@ impl<'a> Run<'a> {
             for Write { family, change } in writes {
                 change.add_to(&mut batch, families[*family].id());
             }
-            must(db.write(&mut batch, &options), "writing a batch");
+            must(db.write_opt(&mut batch, &options), "writing a batch");
         } else {
             for Write { family, change } in writes {
                 must(change.write(db, &families[*family], &options), "writing");
@@ -265,7 +265,7 @@ impl<'a> Run<'a> {
             ..IngestOptions::default()
         };
         let asked_paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
-        let ingested = db.ingest_external_file(&families[family], &asked_paths, &asked);
+        let ingested = db.ingest_external_file_cf_opts(&families[family], &asked_paths, &asked);
         let ingested = must(ingested, "ingesting");
         self.tally.ingestions += 1;
         self.tally.deep_files += ingested.iter().filter(|file| file.level > 0).count() as u64;
@@ -281,7 +281,7 @@ impl<'a> Run<'a> {
         let Open { db, families, .. } = self.opened();
         let options = CompactRangeOptions { bottommost_level_compaction: *rewrite };
         let family = &families[*family];
-        match db.compact_range(family, begin.as_deref(), end.as_deref(), &options) {
+        match db.compact_range_cf_opt(family, begin.as_deref(), end.as_deref(), &options) {
             Ok(()) => self.tally.compactions += 1,
             Err(error) if error.kind() == ErrorKind::Busy && self.is_paused => {}
             Err(error) => panic!("compacting: {error}"),
@@ -293,7 +293,7 @@ impl<'a> Run<'a> {
         let Open { db, families, .. } = self.opened();
         let changed = match &change {
             OptionChange::OfDatabase(changes) => db.set_database_options(changes),
-            OptionChange::OfFamily(changes) => db.set_options(&families[family], changes),
+            OptionChange::OfFamily(changes) => db.set_options_cf(&families[family], changes),
         };
         match changed {
             Ok(()) => self.tally.changes += 1,
@@ -334,7 +334,7 @@ impl<'a> Run<'a> {
                 if self.bumps_versions {
                     let skip = rng.u64(4..8).to_string();
                     let change = [("max_sequential_skip_in_iterations", &skip[..])];
-                    must(db.set_options(&families[family], &change), "changing an option");
+                    must(db.set_options_cf(&families[family], &change), "changing an option");
                 }
                 disturb(db, &families[family], rng);
             });
@@ -380,10 +380,10 @@ impl<'a> Run<'a> {
 /// At times puts what iterators read into other tables.
 fn disturb(db: &Db, family: &ColumnFamily, rng: &mut Rng) {
     match rng.u8(..60) {
-        0 => must(db.flush(family), "flushing"),
+        0 => must(db.flush_cf(family), "flushing"),
         1 => {
             let everything = CompactRangeOptions::default();
-            match db.compact_range(family, None, None, &everything) {
+            match db.compact_range_cf_opt(family, None, None, &everything) {
                 Err(error) if error.kind() == ErrorKind::Busy => {}
                 compacted => must(compacted, "compacting"),
             }
@@ -395,7 +395,7 @@ fn disturb(db: &Db, family: &ColumnFamily, rng: &mut Rng) {
 fn has_deeper_levels(db: &Db, family: &ColumnFamily) -> bool {
     (1..family.options().num_levels).any(|level| {
         let name = format!("rocksdb.num-files-at-level{level}");
-        must(db.property(family, &name), "a property").is_some_and(|count| count != "0")
+        must(db.property_value_cf(family, &name), "a property").is_some_and(|count| count != "0")
     })
 }
 

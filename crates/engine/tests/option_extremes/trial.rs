@@ -93,8 +93,7 @@ fn attempt(base: &str, candidates: &[Candidate], inline: bool) -> Result<bool, S
     let loaded = loaded(&disk)?;
     for (what, mut options) in [("again", options), ("with its OPTIONS file", loaded)] {
         options.set_inline_background(inline);
-        let db = Db::open("/db".as_ref(), &options)
-            .map_err(|error| format!("opening {what}: {error}"))?;
+        let db = Db::open("/db", &options).map_err(|error| format!("opening {what}: {error}"))?;
         check(&db, &model).map_err(|error| format!("opened {what}: {error}"))?;
         work(&db, &mut model, 2).map_err(|error| format!("opened {what}: {error}"))?;
         db.close().map_err(|error| format!("closing {what}: {error}"))?;
@@ -105,14 +104,14 @@ fn attempt(base: &str, candidates: &[Candidate], inline: bool) -> Result<bool, S
 fn attempt_change(candidate: &Candidate) -> Result<bool, String> {
     let disk = SimStorage::new(1);
     let plain = options(&disk, "", &[]).map_err(|_| "plain options".to_owned())?;
-    let db = Db::open("/db".as_ref(), &plain).map_err(|error| error.to_string())?;
+    let db = Db::open("/db", &plain).map_err(|error| error.to_string())?;
     let mut model = Model::new();
     work(&db, &mut model, 0)?;
     let assignments = parse_option_string(&candidate.text).map_err(|error| error.to_string())?;
     let changes = assignments.iter().map(|it| (it.name, it.value));
     let changes: Vec<_> = changes.filter(|(name, _)| *name != "compaction_style").collect();
-    let family = db.column_family("default").map_err(|error| error.to_string())?;
-    let changed = match db.set_options(&family, &changes) {
+    let family = db.cf_handle("default").map_err(|error| error.to_string())?;
+    let changed = match db.set_options_cf(&family, &changes) {
         Err(error) if error.message().contains("is the database's") => {
             db.set_database_options(&changes)
         }
@@ -131,8 +130,7 @@ fn attempt_change(candidate: &Candidate) -> Result<bool, String> {
     }
     db.close().map_err(|error| format!("closing: {error}"))?;
     drop((family, db));
-    let db = Db::open("/db".as_ref(), &loaded(&disk)?)
-        .map_err(|error| format!("opening again: {error}"))?;
+    let db = Db::open("/db", &loaded(&disk)?).map_err(|error| format!("opening again: {error}"))?;
     check(&db, &model).map_err(|error| format!("opened again: {error}"))?;
     db.close().map_err(|error| format!("closing: {error}"))?;
     Ok(true)
@@ -168,7 +166,7 @@ fn options(
 }
 
 fn open(options: &OpenOptions, candidates: &[Candidate]) -> Result<Db, Refusal> {
-    Db::open("/db".as_ref(), options).map_err(|error| refusal(&error, candidates))
+    Db::open("/db", options).map_err(|error| refusal(&error, candidates))
 }
 
 /// The options that the database's files say.
@@ -182,7 +180,7 @@ fn loaded(disk: &SimStorage) -> Result<OpenOptions, String> {
 
 /// Writes, flushes, compacts and reads.
 fn work(db: &Db, model: &mut Model, round: usize) -> Result<(), String> {
-    let family = db.column_family("default").map_err(|error| error.to_string())?;
+    let family = db.cf_handle("default").map_err(|error| error.to_string())?;
     let say = |what: &'static str| move |error: tailwater::Error| format!("{what}: {error}");
     let options = WriteOptions::default();
     for number in 0..KEYS {
@@ -190,22 +188,22 @@ fn work(db: &Db, model: &mut Model, round: usize) -> Result<(), String> {
         // Half of it compresses.
         let mut value = vec![b'v'; 40 + number % 100];
         value.extend(format!("{number} {round}").into_bytes());
-        db.put(&family, &key, &value, &options).map_err(say("a put"))?;
+        db.put_cf_opt(&family, &key, &value, &options).map_err(say("a put"))?;
         model.insert(key, value);
     }
     let large = vec![round as u8; 100_000];
-    db.put(&family, b"large", &large, &options).map_err(say("a large put"))?;
+    db.put_cf_opt(&family, b"large", &large, &options).map_err(say("a large put"))?;
     model.insert(b"large".to_vec(), large);
-    db.flush(&family).map_err(say("a flush"))?;
+    db.flush_cf(&family).map_err(say("a flush"))?;
     check(db, model)?;
     let synced = WriteOptions { sync: true, ..WriteOptions::default() };
-    db.delete(&family, b"key00007", &synced).map_err(say("a deletion"))?;
+    db.delete_cf_opt(&family, b"key00007", &synced).map_err(say("a deletion"))?;
     model.remove(&b"key00007"[..]);
-    db.put(&family, b"after", b"the flush", &synced).map_err(say("a synced put"))?;
+    db.put_cf_opt(&family, b"after", b"the flush", &synced).map_err(say("a synced put"))?;
     model.insert(b"after".to_vec(), b"the flush".to_vec());
-    db.flush(&family).map_err(say("a second flush"))?;
+    db.flush_cf(&family).map_err(say("a second flush"))?;
     let all = CompactRangeOptions::default();
-    db.compact_range(&family, None, None, &all).map_err(say("a compaction"))?;
+    db.compact_range_cf_opt(&family, None, None, &all).map_err(say("a compaction"))?;
     if let Some(error) = db.background_error() {
         return Err(format!("a background error: {error}"));
     }
@@ -214,16 +212,16 @@ fn work(db: &Db, model: &mut Model, round: usize) -> Result<(), String> {
 
 /// Holds the database against the model.
 fn check(db: &Db, model: &Model) -> Result<(), String> {
-    let family = db.column_family("default").map_err(|error| error.to_string())?;
+    let family = db.cf_handle("default").map_err(|error| error.to_string())?;
     let reads = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
     check_scan(db, &family, model, &reads).map_err(|error| format!("a scan: {error}"))?;
     for (key, value) in model.iter().step_by(9) {
-        match db.get(&family, key, &reads) {
+        match db.get_cf_opt(&family, key, &reads) {
             Ok(Some(found)) if found == *value => {}
             other => return Err(format!("get({}): {other:?}", key.escape_ascii())),
         }
     }
-    match db.get(&family, b"no such key", &reads) {
+    match db.get_cf_opt(&family, b"no such key", &reads) {
         Ok(None) => Ok(()),
         other => Err(format!("get of nothing: {other:?}")),
     }
@@ -235,7 +233,7 @@ fn check_scan(
     model: &Model,
     reads: &ReadOptions,
 ) -> Result<(), String> {
-    let mut iterator = db.iterator(family, reads).map_err(|error| error.to_string())?;
+    let mut iterator = db.raw_iterator_cf_opt(family, reads).map_err(|error| error.to_string())?;
     iterator.seek_to_first().map_err(|error| error.to_string())?;
     let mut found = Model::new();
     while let Some((key, value)) = iterator.entry() {

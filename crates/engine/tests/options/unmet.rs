@@ -31,18 +31,20 @@ fn loaded(disk: &SimStorage) -> OpenOptions {
 }
 
 fn put(db: &Db, key: &str, value: &str) {
-    let family = db.column_family("default").expect("a family");
-    db.put(&family, key.as_bytes(), value.as_bytes(), &WriteOptions::default()).expect("a put");
+    let family = db.cf_handle("default").expect("a family");
+    db.put_cf_opt(&family, key.as_bytes(), value.as_bytes(), &WriteOptions::default())
+        .expect("a put");
 }
 
 fn get(db: &Db, key: &str) -> Result<Option<Vec<u8>>> {
-    let family = db.column_family("default").expect("a family");
-    db.get(&family, key.as_bytes(), &ReadOptions::default())
+    let family = db.cf_handle("default").expect("a family");
+    db.get_cf_opt(&family, key.as_bytes(), &ReadOptions::default())
 }
 
 fn compact(db: &Db) {
-    let family = db.column_family("default").expect("a family");
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).expect("a compaction");
+    let family = db.cf_handle("default").expect("a family");
+    db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
 }
 
 /// The one warning that has these words in it.
@@ -77,11 +79,11 @@ fn objects_that_nobody_supplies_are_told_and_done_without() {
     };
     let text = format!("{}block_based_table_factory={{{}}}", assign(&objects), assign(&tables));
     let disk = SimStorage::new(1);
-    drop(Db::open(DB.as_ref(), &options(&disk, &text)).expect("a new database"));
+    drop(Db::open(DB, &options(&disk, &text)).expect("a new database"));
     let mut before = Vec::new();
     for _ in 0..2 {
         let options = loaded(&disk);
-        let db = Db::open(DB.as_ref(), &options).expect("a database");
+        let db = Db::open(DB, &options).expect("a database");
         for id in [
             "my.Listener",
             "your.Listener",
@@ -102,12 +104,13 @@ fn objects_that_nobody_supplies_are_told_and_done_without() {
             warning(&db, id);
         }
         put(&db, "a", "1");
-        let family = db.column_family("default").expect("a family");
-        db.flush(&family).expect("a flush");
+        let family = db.cf_handle("default").expect("a family");
+        db.flush_cf(&family).expect("a flush");
         put(&db, "b", "2");
         compact(&db);
         assert_eq!(get(&db, "a").expect("a get").as_deref(), Some(&b"1"[..]));
-        let error = db.merge(&family, b"a", b"1", &WriteOptions::default()).expect_err("a merge");
+        let error =
+            db.merge_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect_err("a merge");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.message().contains("'my.Operator'"), "{error}");
         // What the file said stands in the next one.
@@ -133,17 +136,17 @@ impl PrintAll for ColumnFamilyOptions {
 fn operands_wait_for_their_operator() {
     let disk = SimStorage::new(1);
     let known = options(&disk, "merge_operator=stringappend");
-    let db = Db::open(DB.as_ref(), &known).expect("a new database");
-    let family = db.column_family("default").expect("a family");
+    let db = Db::open(DB, &known).expect("a new database");
+    let family = db.cf_handle("default").expect("a family");
     put(&db, "a", "1");
     put(&db, "b", "1");
     let snapshot = db.snapshot();
-    db.merge(&family, b"a", b"2", &WriteOptions::default()).expect("a merge");
-    db.flush(&family).expect("a flush");
+    db.merge_cf_opt(&family, b"a", b"2", &WriteOptions::default()).expect("a merge");
+    db.flush_cf(&family).expect("a flush");
     drop((family, snapshot, db));
 
     let unknown = options(&disk, "merge_operator=my.Operator");
-    let db = Db::open(DB.as_ref(), &unknown).expect("the database");
+    let db = Db::open(DB, &unknown).expect("the database");
     let told = warning(&db, "my.Operator");
     assert!(told.contains("merges are refused, and so are reads of keys"), "{told}");
     compact(&db);
@@ -152,7 +155,7 @@ fn operands_wait_for_their_operator() {
     assert!(error.message().contains("'my.Operator'"), "{error}");
     drop(db);
 
-    let db = Db::open(DB.as_ref(), &known).expect("the database");
+    let db = Db::open(DB, &known).expect("the database");
     assert_eq!(db.warnings(), [] as [String; 0]);
     assert_eq!(get(&db, "a").expect("a get").as_deref(), Some(&b"1,2"[..]));
 }
@@ -160,7 +163,7 @@ fn operands_wait_for_their_operator() {
 #[test]
 fn a_comparator_that_nobody_supplies_keeps_its_database_closed() {
     let disk = SimStorage::new(1);
-    let error = Db::open(DB.as_ref(), &options(&disk, "comparator=my.Order"));
+    let error = Db::open(DB, &options(&disk, "comparator=my.Order"));
     let error = error.expect_err("an unknown order");
     assert!(error.message().contains("'my.Order'"), "{error}");
 }
@@ -175,9 +178,9 @@ fn what_column_families_have_in_common_is_told_once() {
     }
     let own = ColumnFamilyOptions { bloom_locality: 3, ..common };
     options.set_column_family("three", own);
-    let db = Db::open(DB.as_ref(), &options).expect("a new database");
+    let db = Db::open(DB, &options).expect("a new database");
     drop(db);
-    let db = Db::open(DB.as_ref(), &options).expect("the database");
+    let db = Db::open(DB, &options).expect("the database");
     assert_eq!(
         warning(&db, "memtable_huge_page_size"),
         "option memtable_huge_page_size=4096 of 'default', 'one', 'two' and 'three' has no effect: \
@@ -193,15 +196,15 @@ fn blocks_are_stored_where_zlib_does_not_have_the_level() {
     for level in ["10", "-2", "2147483647", "-2147483648"] {
         let disk = SimStorage::new(1);
         let text = format!("compression=kZlibCompression;compression_opts={{level={level}}}");
-        let db = Db::open(DB.as_ref(), &options(&disk, &text)).expect("a new database");
+        let db = Db::open(DB, &options(&disk, &text)).expect("a new database");
         assert!(warning(&db, &format!("compression_opts.level={level}")).contains("-1 to 9"));
         put(&db, "a", &"1".repeat(10_000));
-        let family = db.column_family("default").expect("a family");
-        db.flush(&family).expect("a flush");
+        let family = db.cf_handle("default").expect("a family");
+        db.flush_cf(&family).expect("a flush");
         put(&db, "b", "1");
         compact(&db);
         drop((family, db));
-        let db = Db::open(DB.as_ref(), &loaded(&disk)).expect("the database");
+        let db = Db::open(DB, &loaded(&disk)).expect("the database");
         assert_eq!(get(&db, "a").expect("a get").map(|value| value.len()), Some(10_000));
     }
 }

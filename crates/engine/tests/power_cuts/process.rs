@@ -74,13 +74,13 @@ fn write(
     first: &[u64],
 ) -> Result<(), Error> {
     let db = open(directory, options)?;
-    let family = db.column_family("default")?;
+    let family = db.cf_handle("default")?;
     let write_on = |writer: usize| {
         for number in first[writer].. {
             let put = plan.put(writer, number);
             let sync = put.sync && syncs == AS_PLANNED;
             let options = WriteOptions { sync, ..WriteOptions::default() };
-            match db.put(&family, &put.key, &put.value, &options) {
+            match db.put_cf_opt(&family, &put.key, &put.value, &options) {
                 Ok(()) => say(&format!("{RETURNED}{writer} {number}")),
                 Err(error) => return say(&format!("{FAILED}{error}")),
             }
@@ -98,9 +98,9 @@ fn write(
 #[expect(clippy::disallowed_methods, reason = "a dump is no file of a database")]
 fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
     let db = open(directory, options)?;
-    let family = db.column_family("default")?;
+    let family = db.cf_handle("default")?;
     let mut entries = Vec::new();
-    let mut iterator = db.iterator(&family, &ReadOptions::default())?;
+    let mut iterator = db.raw_iterator_cf_opt(&family, &ReadOptions::default())?;
     iterator.seek_to_first()?;
     while let Some((key, value)) = iterator.entry() {
         let (key, value) = (key.to_vec(), value.to_vec());

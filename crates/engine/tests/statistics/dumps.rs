@@ -12,8 +12,8 @@ fn the_log_gets_statistics_every_period() {
     options.set_options("create_if_missing=true;stats_dump_period_sec=1").expect("options");
     options.set_statistics(Arc::new(Statistics::new()));
     let db = Db::open(directory.path(), &options).expect("a new database");
-    let family = db.column_family("default").expect("a family");
-    db.put(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
+    let family = db.cf_handle("default").expect("a family");
+    db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
     let path = directory.path().join("LOG");
     let deadline = Instant::now() + Duration::from_secs(60);
     let log = loop {

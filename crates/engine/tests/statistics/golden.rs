@@ -61,7 +61,7 @@ const SIZES: [Sizes; 5] = [
 fn ranges_take_what_rocksdb_says() {
     for (name, family, tables, memtables) in SIZES {
         let (_directory, db) = golden(name);
-        let family = db.column_family(family).expect("a column family");
+        let family = db.cf_handle(family).expect("a column family");
         let found = db.approximate_sizes(&family, &RANGES, &SizeOptions::default());
         assert_eq!(found.expect("sizes"), tables, "{name}/{}", family.name());
         let (begin, end) = RANGES[0];

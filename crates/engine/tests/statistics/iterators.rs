@@ -11,8 +11,10 @@ fn seeks_and_steps_count_what_they_came_to() {
         counted.put(key, value);
     }
     counted.moved();
-    let mut iterator =
-        counted.db.iterator(&counted.family(), &ReadOptions::default()).expect("an iterator");
+    let mut iterator = counted
+        .db
+        .raw_iterator_cf_opt(&counted.family(), &ReadOptions::default())
+        .expect("an iterator");
     assert_eq!(counted.property("tailwater.num-iterators"), "1");
     assert_eq!(counted.moved(), tickers([("num.iterator.created", 1)]));
     iterator.seek(b"b").expect("a seek");
@@ -53,8 +55,10 @@ fn a_seek_past_many_versions_counts() {
     }
     counted.put("b", "1");
     counted.moved();
-    let mut iterator =
-        counted.db.iterator(&counted.family(), &ReadOptions::default()).expect("an iterator");
+    let mut iterator = counted
+        .db
+        .raw_iterator_cf_opt(&counted.family(), &ReadOptions::default())
+        .expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     iterator.next().expect("a step");
     assert_eq!(iterator.key(), b"b");
@@ -70,7 +74,8 @@ fn what_is_read_ahead_counts_and_is_charged() {
     counted.flush();
     counted.moved();
     let options = ReadOptions { readahead_size: 64 << 10, ..ReadOptions::default() };
-    let mut iterator = counted.db.iterator(&counted.family(), &options).expect("an iterator");
+    let mut iterator =
+        counted.db.raw_iterator_cf_opt(&counted.family(), &options).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     assert_eq!(counted.property("tailwater.iterator-read-ahead-memory"), "65536");
     assert_eq!(counted.moved().get("prefetch.bytes"), Some(&65536));

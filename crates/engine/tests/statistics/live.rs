@@ -63,8 +63,10 @@ fn what_readers_hold_is_told() {
     let number = |name: &str| counted.property(name).parse::<u64>().expect("a number");
     counted.put("a", "1");
     let before = number("rocksdb.current-super-version-number");
-    let mut iterator =
-        counted.db.iterator(&counted.family(), &ReadOptions::default()).expect("an iterator");
+    let mut iterator = counted
+        .db
+        .raw_iterator_cf_opt(&counted.family(), &ReadOptions::default())
+        .expect("an iterator");
     counted.flush();
     assert!(number("rocksdb.current-super-version-number") > before);
     assert_eq!(number("rocksdb.num-live-versions"), 2, "the iterator has the one before");

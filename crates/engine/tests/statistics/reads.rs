@@ -170,7 +170,7 @@ fn a_get_of_several_keys_counts_apart() {
     counted.put("b", "45");
     counted.moved();
     let keys: [&[u8]; 3] = [b"b", b"nothing", b"a"];
-    let values = counted.db.multi_get(&counted.family(), &keys, &ReadOptions::default());
+    let values = counted.db.multi_get_cf_opt(&counted.family(), &keys, &ReadOptions::default());
     assert!(values.iter().all(Result::is_ok));
     assert_eq!(counted.measured("db.multiget.micros").0, 1);
     assert_eq!(counted.measured("bytes.per.multiget"), (1, 5));
@@ -214,10 +214,10 @@ fn values_in_deeper_levels_count_for_their_level() {
         let db = tailwater::Db::open_read_only(directory.path(), &options).expect("the database");
         (directory, db, statistics)
     };
-    let family = db.column_family("default").expect("a family");
+    let family = db.cf_handle("default").expect("a family");
     let dump = tailwater_testkit::golden::dump("basic");
     for entry in &dump {
-        db.get(&family, &entry.key, &ReadOptions::default()).expect("a get");
+        db.get_cf_opt(&family, &entry.key, &ReadOptions::default()).expect("a get");
     }
     let ticker = |name: &str| statistics.ticker(name).expect("a ticker");
     let (memtables, deep) = (ticker("rocksdb.memtable.hit"), ticker("rocksdb.l2andup.hit"));

@@ -26,23 +26,23 @@ impl Counted {
         let mut options = options(&disk, text);
         options.set_statistics(Arc::clone(&statistics));
         change(&mut options);
-        let db = Db::open("/db".as_ref(), &options).expect("a new database");
+        let db = Db::open("/db", &options).expect("a new database");
         let counted = Self { disk, db, statistics };
         counted.moved();
         counted
     }
 
     pub(crate) fn family(&self) -> ColumnFamily {
-        self.db.column_family("default").expect("the default column family")
+        self.db.cf_handle("default").expect("the default column family")
     }
 
     pub(crate) fn put(&self, key: &str, value: &str) {
         let (family, options) = (self.family(), WriteOptions::default());
-        self.db.put(&family, key.as_bytes(), value.as_bytes(), &options).expect("a put");
+        self.db.put_cf_opt(&family, key.as_bytes(), value.as_bytes(), &options).expect("a put");
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<Vec<u8>> {
-        self.db.get(&self.family(), key.as_bytes(), &ReadOptions::default()).expect("a get")
+        self.db.get_cf_opt(&self.family(), key.as_bytes(), &ReadOptions::default()).expect("a get")
     }
 
     pub(crate) fn flush(&self) {
@@ -50,7 +50,7 @@ impl Counted {
     }
 
     pub(crate) fn property(&self, name: &str) -> String {
-        let value = self.db.property(&self.family(), name).expect("a property");
+        let value = self.db.property_value_cf(&self.family(), name).expect("a property");
         value.unwrap_or_else(|| panic!("there is no property {name}"))
     }
 
@@ -89,8 +89,8 @@ pub(crate) fn tickers<const N: usize>(expected: [(&str, u64); N]) -> BTreeMap<St
 
 /// A property of a column family.
 pub(crate) fn property(db: &Db, family: &str, name: &str) -> Option<String> {
-    let family = db.column_family(family).expect("a column family");
-    db.property(&family, name).expect("a property")
+    let family = db.cf_handle(family).expect("a column family");
+    db.property_value_cf(&family, name).expect("a property")
 }
 
 /// A golden database, opened for reading as its OPTIONS say.

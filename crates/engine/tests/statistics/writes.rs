@@ -9,8 +9,8 @@ use crate::support::{Counted, tickers};
 
 fn batch() -> WriteBatch {
     let mut batch = WriteBatch::new();
-    batch.put(0, b"a", b"1").expect("a record");
-    batch.delete(0, b"b").expect("a record");
+    batch.put_cf(0, b"a", b"1").expect("a record");
+    batch.delete_cf(0, b"b").expect("a record");
     batch
 }
 
@@ -20,7 +20,7 @@ fn a_write_counts_its_batch() {
     let mut batch = batch();
     let bytes = batch.data_size() as u64;
     let synced = WriteOptions { sync: true, ..WriteOptions::default() };
-    counted.db.write(&mut batch, &synced).expect("a write");
+    counted.db.write_opt(&mut batch, &synced).expect("a write");
     assert_eq!(counted.measured("bytes.per.write"), (1, bytes));
     assert_eq!(counted.measured("db.write.micros").0, 1);
     assert_eq!(counted.measured("wal.file.sync.micros").0, 1);
@@ -34,7 +34,7 @@ fn a_write_counts_its_batch() {
     ];
     assert_eq!(counted.moved(), tickers(logged));
     let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
-    counted.db.write(&mut batch, &unlogged).expect("a write");
+    counted.db.write_opt(&mut batch, &unlogged).expect("a write");
     let not_logged = [("number.keys.written", 2), ("bytes.written", bytes), ("write.self", 1)];
     assert_eq!(counted.moved(), tickers(not_logged));
     counted.db.flush_wal(true).expect("a sync");
@@ -61,7 +61,7 @@ fn writers_at_once_count_each_batch_once() {
         for _ in 0..THREADS {
             scope.spawn(|| {
                 for _ in 0..WRITES {
-                    db.write(&mut batch(), &WriteOptions::default()).expect("a write");
+                    db.write_opt(&mut batch(), &WriteOptions::default()).expect("a write");
                 }
             });
         }
@@ -113,16 +113,17 @@ fn a_stall_counts_how_long_it_took() {
     options.set_statistics(Arc::clone(&statistics));
     let db = Db::open(directory.path(), &options).expect("a new database");
     db.pause_compactions().expect("a pause");
-    let family = db.column_family("default").expect("a family");
-    db.put(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
-    db.flush(&family).expect("a flush");
+    let family = db.cf_handle("default").expect("a family");
+    db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
+    db.flush_cf(&family).expect("a flush");
     assert_eq!(statistics.ticker("rocksdb.stall.micros"), Some(0));
-    db.put(&family, b"a", &[0; 300], &WriteOptions::default()).expect("a slow put");
+    db.put_cf_opt(&family, b"a", [0; 300], &WriteOptions::default()).expect("a slow put");
     let micros = statistics.ticker("rocksdb.stall.micros").expect("a ticker");
     assert!(micros >= 30_000, "300 bytes at 10,000 a second took {micros} us");
     let stalls = statistics.histogram("rocksdb.db.write.stall").expect("a histogram");
     assert_eq!((stalls.count, stalls.sum), (1, micros));
-    let property = |name: &str| db.property(&family, name).expect("a property").expect("one");
+    let property =
+        |name: &str| db.property_value_cf(&family, name).expect("a property").expect("one");
     let causes = property("rocksdb.cf-write-stall-stats");
     assert!(causes.contains("l0-file-count-limit-delays: 1"), "{causes}");
     assert!(causes.contains("total-delays: 1, total-stops: 0"), "{causes}");
@@ -150,7 +151,10 @@ fn a_direct_compaction_leaves_the_caches_alone() {
     let usage = || counted.property("rocksdb.block-cache-usage").parse::<u64>().expect("a number");
     let before = usage();
     let everything = CompactRangeOptions::default();
-    counted.db.compact_range(&counted.family(), None, None, &everything).expect("a compaction");
+    counted
+        .db
+        .compact_range_cf_opt(&counted.family(), None, None, &everything)
+        .expect("a compaction");
     let (opens, _) = counted.measured("table.open.io.micros");
     let moved = counted.moved();
     assert_eq!(moved.get("tailwater.compaction.direct.file.opens"), Some(&3), "{moved:?}");

@@ -22,10 +22,10 @@ fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
         for part in 0..rng.u32(1..4) {
             let key = [writer, number, part].map(u32::to_be_bytes).concat();
             let length = if rng.u8(..50) == 0 { 40_000 } else { rng.usize(..300) };
-            batch.put(family.id(), &key, &vec![rng.u8(..); length]).expect("a put");
+            batch.put_cf(family.id(), &key, vec![rng.u8(..); length]).expect("a put");
         }
         let options = WriteOptions { sync: rng.u8(..40) == 0, ..WriteOptions::default() };
-        db.write(&mut batch, &options).expect("a write");
+        db.write_opt(&mut batch, &options).expect("a write");
     }
 }
 
@@ -44,7 +44,7 @@ fn follow(db: &Db, mut updates: Updates) {
         last_came = Instant::now();
         assert_eq!(batch.sequence(), due);
         due += u64::from(batch.count());
-        assert!(due - 1 <= db.latest_sequence(), "{due} is not published");
+        assert!(due - 1 <= db.latest_sequence_number(), "{due} is not published");
         let first = batch.reader().expect("a batch").next().expect("a put").expect("a put");
         let words: Vec<u32> = first
             .key
@@ -55,7 +55,7 @@ fn follow(db: &Db, mut updates: Updates) {
         next[words[0] as usize] += 1;
     }
     assert!(updates.next().is_none());
-    assert_eq!(due - 1, db.latest_sequence());
+    assert_eq!(due - 1, db.latest_sequence_number());
 }
 
 fn run(text: &str) {

@@ -45,7 +45,7 @@ impl Scene {
             0..50 => self.write(rng),
             50..58 => {
                 let families = self.db.column_families();
-                self.db.flush(&families[rng.usize(..families.len())]).expect("a flush");
+                self.db.flush_cf(&families[rng.usize(..families.len())]).expect("a flush");
                 self.history.flush();
             }
             58..60 => {
@@ -80,10 +80,10 @@ impl Scene {
             let length = if rng.u8(..40) == 0 { 70_000 } else { rng.usize(..400) };
             let value: Vec<u8> = (0..length).map(|_| rng.u8(..) % 16).collect();
             let added = match rng.u8(..6) {
-                0 => batch.delete(id, &key),
-                1 => batch.delete_range(id, &[0], &key),
+                0 => batch.delete_cf(id, key),
+                1 => batch.delete_range_cf(id, [0], key),
                 2 => batch.put_log_data(&value),
-                _ => batch.put(id, &key, &value),
+                _ => batch.put_cf(id, key, &value),
             };
             added.expect("a record");
         }
@@ -93,7 +93,7 @@ impl Scene {
         }
         let sync = rng.u8(..10) == 0;
         let options = WriteOptions { sync, ..WriteOptions::default() };
-        self.db.write(&mut batch, &options).expect("a write");
+        self.db.write_opt(&mut batch, &options).expect("a write");
         self.history.add(batch);
         if sync || !self.is_manual {
             self.history.hand_on();
@@ -104,14 +104,14 @@ impl Scene {
         let families = self.db.column_families();
         match families.last() {
             Some(last) if families.len() > 3 && rng.bool() => {
-                self.db.drop_column_family(last).expect("a drop");
+                self.db.drop_cf(last).expect("a drop");
                 self.history.flush();
             }
             _ => {
                 self.created += 1;
                 let name = format!("family {}", self.created);
                 let options = ColumnFamilyOptions::default();
-                self.db.create_column_family(&name, &options).expect("a column family");
+                self.db.create_cf(&name, &options).expect("a column family");
             }
         }
     }
@@ -143,7 +143,12 @@ impl Scene {
         if !keeps {
             self.history.flush();
         }
-        assert_eq!(self.db.latest_sequence(), self.history.last_sequence(), "{}", self.context);
+        assert_eq!(
+            self.db.latest_sequence_number(),
+            self.history.last_sequence(),
+            "{}",
+            self.context
+        );
     }
 
     fn finish(&mut self) {

@@ -65,7 +65,7 @@ fn a_crash_with_logs_that_were_kept_opens_as_without() {
     assert_eq!(logs(&image).len(), 2);
     let crashed = open(&image, "track_and_verify_wals=true");
     assert_eq!(crashed.left_out(), []);
-    assert_eq!(crashed.latest_sequence(), 2);
+    assert_eq!(crashed.latest_sequence_number(), 2);
     assert_eq!(logs(&image).len(), 1);
 }
 
@@ -97,9 +97,9 @@ fn a_sequence_number_inside_a_batch_gives_all_of_it() {
     for first in ["a", "d"] {
         let mut batch = WriteBatch::new();
         for offset in 0..3 {
-            batch.put(id, &[first.as_bytes()[0] + offset], b"").expect("a put");
+            batch.put_cf(id, [first.as_bytes()[0] + offset], b"").expect("a put");
         }
-        db.write(&mut batch, &WriteOptions::default()).expect("a write");
+        db.write_opt(&mut batch, &WriteOptions::default()).expect("a write");
     }
     for (sequence, expected) in [(1, "abcdef"), (3, "abcdef"), (4, "def"), (6, "def")] {
         let mut updates = db.updates_since(sequence).expect("a batch");
@@ -113,7 +113,7 @@ fn an_empty_batch_is_seen_once_something_is_behind_it() {
     let db = open(&disk, "");
     let mut updates = db.updates_since(0).expect("the logs");
     put(&db, "a");
-    db.write(&mut WriteBatch::new(), &WriteOptions::default()).expect("a write");
+    db.write_opt(&mut WriteBatch::new(), &WriteOptions::default()).expect("a write");
     let mut seen = || -> Vec<(u64, u32)> {
         let batches = updates.by_ref().map(|batch| batch.expect("a batch"));
         batches.map(|batch| (batch.sequence(), batch.count())).collect()

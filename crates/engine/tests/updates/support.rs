@@ -13,7 +13,7 @@ pub(crate) const PATH: &str = "/db";
 
 /// Opens a database on a simulated disk, with no thread in the background.
 pub(crate) fn open(disk: &SimStorage, text: &str) -> Db {
-    let db = Db::open(PATH.as_ref(), &simulated(disk, text));
+    let db = Db::open(PATH, &simulated(disk, text));
     db.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn put(db: &Db, key: &str) {
 }
 
 pub(crate) fn put_with(db: &Db, key: &str, options: &WriteOptions) {
-    db.put(&default_family(db), key.as_bytes(), key.as_bytes(), options).expect("a put");
+    db.put_cf_opt(&default_family(db), key.as_bytes(), key.as_bytes(), options).expect("a put");
 }
 
 /// The keys of the batches up to where there is nothing yet, or up to an error.

@@ -16,11 +16,11 @@ use crate::support::{
 const DB: &str = "/db";
 
 fn open(disk: &SimStorage, text: &str) -> Db {
-    Db::open(DB.as_ref(), &simulated(disk, text)).expect("a database")
+    Db::open(DB, &simulated(disk, text)).expect("a database")
 }
 
 fn set(db: &Db, changes: &[(&str, &str)]) {
-    db.set_options(&default_family(db), changes).expect("changed options");
+    db.set_options_cf(&default_family(db), changes).expect("changed options");
 }
 
 /// The numbers of the OPTIONS files.
@@ -67,7 +67,7 @@ fn nothing_is_changed_by_changes_that_are_refused() {
     let (options, database) = (family.options(), db.database_options().expect("options"));
     let files = options_files(&disk);
     let refused = |changes: &[(&str, &str)]| {
-        let (kind, text) = told(db.set_options(&family, changes));
+        let (kind, text) = told(db.set_options_cf(&family, changes));
         assert_eq!(kind, ErrorKind::InvalidArgument);
         text
     };
@@ -86,12 +86,12 @@ fn nothing_is_changed_by_changes_that_are_refused() {
     assert!(text.contains("option use_fsync cannot be changed"), "{text}");
     let other = SimStorage::new(2);
     let foreign = open(&other, "");
-    let (_, text) = told(foreign.set_options(&family, &[("ttl", "1")]));
+    let (_, text) = told(foreign.set_options_cf(&family, &[("ttl", "1")]));
     assert!(text.contains("there is no column family 'default' here"), "{text}");
     assert_eq!((options, files), (family.options(), options_files(&disk)));
     assert_eq!(database, db.database_options().expect("options"));
     db.close().expect("closed");
-    let (_, text) = told(db.set_options(&family, &[("ttl", "1")]));
+    let (_, text) = told(db.set_options_cf(&family, &[("ttl", "1")]));
     assert!(text.contains("the database was closed"), "{text}");
 }
 
@@ -103,7 +103,7 @@ fn options_of_the_database_and_of_a_family_must_agree() {
     assert!(text.contains("column family 'default': option compaction_style"), "{text}");
     set(&db, &[("ttl", "0")]);
     db.set_database_options(&[("max_open_files", "100")]).expect("a change");
-    assert!(db.set_options(&default_family(&db), &[("ttl", "60")]).is_err());
+    assert!(db.set_options_cf(&default_family(&db), &[("ttl", "60")]).is_err());
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn nothing_is_changed_where_the_options_file_cannot_be_written() {
         let db = open(&disk, "");
         let rule = FaultRule::new(Fault::InputOutput).at(call);
         disk.set_faults(FaultPlan::none().with(rule));
-        let changed = db.set_options(&default_family(&db), &[("write_buffer_size", "1m")]);
+        let changed = db.set_options_cf(&default_family(&db), &[("write_buffer_size", "1m")]);
         disk.set_faults(FaultPlan::none());
         let size = default_family(&db).options().write_buffer_size;
         assert_eq!(size == 1 << 20, changed.is_ok(), "call {call}");
@@ -179,7 +179,8 @@ fn new_tables_are_written_and_read_by_new_options() {
     }
     db.flush_all().expect("a flush");
     let seek = |db: &Db, target: &str| {
-        let mut iterator = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+        let mut iterator =
+            db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
         iterator.seek(target.as_bytes()).expect("a seek");
         iterator.valid().then(|| String::from_utf8_lossy(iterator.key()).into_owned())
     };
@@ -223,13 +224,13 @@ fn open_tables_and_logs_keep_to_new_bounds() {
 fn all_logs_together_keep_to_a_new_bound() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
-    let other =
-        db.create_column_family("other", &ColumnFamilyOptions::default()).expect("a column family");
+    let other = db.create_cf("other", &ColumnFamilyOptions::default()).expect("a column family");
     put(&db, "a", "1").expect("a put");
     let fill = |db: &Db| {
         for key in 0..100u32 {
             let value = [7; 1000];
-            db.put(&other, &key.to_be_bytes(), &value, &WriteOptions::default()).expect("a put");
+            db.put_cf_opt(&other, key.to_be_bytes(), value, &WriteOptions::default())
+                .expect("a put");
         }
     };
     fill(&db);
@@ -263,7 +264,7 @@ fn a_rate_limiter_comes_and_goes() {
     let clock = Arc::new(Hurrying(disk.clock()));
     let mut options = simulated(&disk, "");
     options.set_clock(Arc::clone(&clock) as Arc<dyn Clock>);
-    let db = Db::open(DB.as_ref(), &options).expect("a new database");
+    let db = Db::open(DB, &options).expect("a new database");
     let flush_ns = |db: &Db| {
         put(db, "a", &"v".repeat(100_000)).expect("a put");
         let begun = clock.monotonic_ns();
@@ -317,7 +318,7 @@ fn a_compaction_keeps_the_options_that_it_began_with() {
     std::thread::scope(|scope| {
         let compacting = scope.spawn(|| {
             let all = tailwater::CompactRangeOptions::default();
-            db.compact_range(&default_family(&db), None, None, &all).expect("a compaction");
+            db.compact_range_cf_opt(&default_family(&db), None, None, &all).expect("a compaction");
         });
         filter.began.wait();
         // The options that the outputs are written with.
@@ -438,7 +439,7 @@ fn change_something(db: &Db, of_database: bool, round: usize) {
     if of_database {
         db.set_database_options(changes).expect("a change");
     } else {
-        db.set_options(&default_family(db), changes).expect("a change");
+        db.set_options_cf(&default_family(db), changes).expect("a change");
     }
 }
 
@@ -453,32 +454,32 @@ fn what_is_set_before_the_lock_is_taken_stays_set() {
     set(&db, &[("write_buffer_size", "1m")]);
     let with_operator = simulated(&disk, "merge_operator=uint64add");
     let with_operator = with_operator.column_family("counters").clone();
-    db.create_column_family("counters", &with_operator).expect("a column family");
-    let dropped = db.create_column_family("gone", &with_operator).expect("a column family");
-    db.drop_column_family(&dropped).expect("dropped");
+    db.create_cf("counters", &with_operator).expect("a column family");
+    let dropped = db.create_cf("gone", &with_operator).expect("a column family");
+    db.drop_cf(&dropped).expect("dropped");
     db.close().expect("closed");
     for _ in 0..2 {
-        let db = Db::open(DB.as_ref(), &late).expect("a database");
+        let db = Db::open(DB, &late).expect("a database");
         assert!(!db.is_new());
         let options = default_family(&db).options();
         assert_eq!(options.write_buffer_size, 1 << 20);
         assert_ne!(options.ttl, 60, "that is for a database that is made");
         assert_eq!(db.database_options().expect("options").max_background_jobs, 7);
-        let counters = db.column_family("counters").expect("a column family");
+        let counters = db.cf_handle("counters").expect("a column family");
         let one = 1_u64.to_le_bytes();
-        db.merge(&counters, b"k", &one, &WriteOptions::default()).expect("a merge");
-        let value = db.get(&counters, b"k", &ReadOptions::default()).expect("a read");
+        db.merge_cf_opt(&counters, b"k", one, &WriteOptions::default()).expect("a merge");
+        let value = db.get_cf_opt(&counters, b"k", &ReadOptions::default()).expect("a read");
         assert!(value.is_some());
         db.close().expect("closed");
-        let db = Db::open_read_only(DB.as_ref(), &late).expect("a database");
+        let db = Db::open_read_only(DB, &late).expect("a database");
         assert_eq!(default_family(&db).options().write_buffer_size, 1 << 20);
-        let counters = db.column_family("counters").expect("a column family");
-        assert!(db.get(&counters, b"k", &ReadOptions::default()).expect("a read").is_some());
+        let counters = db.cf_handle("counters").expect("a column family");
+        assert!(db.get_cf_opt(&counters, b"k", &ReadOptions::default()).expect("a read").is_some());
     }
     let other = SimStorage::new(2);
     let mut new = simulated(&other, "ttl=60");
     new.set_load_when_opened("");
-    let db = Db::open(DB.as_ref(), &new).expect("a database");
+    let db = Db::open(DB, &new).expect("a database");
     assert!(db.is_new());
     assert_eq!(default_family(&db).options().ttl, 60);
 }

@@ -18,19 +18,19 @@ fn a_checkpoint_is_a_database_of_its_own() {
     let text = format!("db_paths={}", directory.path().join("tables").display());
     let db = Db::open(&path, &options(&text)).expect("a new database");
     let default = default_family(&db);
-    let other = db.create_column_family("other", &default.options()).expect("a family");
+    let other = db.create_cf("other", &default.options()).expect("a family");
     put(&db, "a", "1").expect("a put");
     db.flush_all().expect("a flush");
     put(&db, "b", "2").expect("a put");
-    db.put(&other, b"c", b"3", &unlogged()).expect("a put");
+    db.put_cf_opt(&other, b"c", b"3", &unlogged()).expect("a put");
     db.checkpoint(&checkpoint).expect("a checkpoint");
     put(&db, "a", "later").expect("a put");
-    db.drop_column_family(&other).expect("dropping");
+    db.drop_cf(&other).expect("dropping");
     db.flush_all().expect("a flush");
     assert_eq!(findings(&checkpoint, &options("")), []);
 
     let copy = Db::open(&checkpoint, &options("")).expect("the checkpoint");
-    let other = copy.column_family("other").expect("the other family");
+    let other = copy.cf_handle("other").expect("the other family");
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
     assert_eq!(get(&copy, "b").as_deref(), Some("2"));
     assert_eq!(get_from(&copy, &other, "c").as_deref(), Some("3"));
@@ -46,27 +46,27 @@ fn a_checkpoint_is_a_database_of_its_own() {
 fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
     let disk = SimStorage::new(1);
     let options = simulated(&disk, "");
-    let db = Db::open("/db".as_ref(), &options).expect("a new database");
+    let db = Db::open("/db", &options).expect("a new database");
     put(&db, "a", "1").expect("a put");
     db.flush_all().expect("a flush");
     let mut failed = 0;
     for index in 0.. {
         disk.set_faults(FaultPlan::at(index, Fault::InputOutput));
-        let made = db.checkpoint("/checkpoint".as_ref());
+        let made = db.checkpoint("/checkpoint");
         disk.set_faults(FaultPlan::none());
         if made.is_ok() && index > 30 {
             break;
         }
         // A link that fails is made up for by a copy.
         match made {
-            Ok(()) => Db::destroy("/checkpoint".as_ref(), &options).expect("destroying"),
+            Ok(()) => Db::destroy("/checkpoint", &options).expect("destroying"),
             Err(_) => failed += 1,
         }
     }
     assert!(failed > 10, "faults were met {failed} times");
-    let copy = Db::open("/checkpoint".as_ref(), &options).expect("the checkpoint");
+    let copy = Db::open("/checkpoint", &options).expect("the checkpoint");
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
-    db.put(&default_family(&db), b"b", b"2", &WriteOptions::default()).expect("a put");
+    db.put_cf_opt(&default_family(&db), b"b", b"2", &WriteOptions::default()).expect("a put");
 }
 
 /// A checkpoint named the original's directories: opened, it showed later writes or removed the
@@ -75,19 +75,19 @@ fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
 fn a_checkpoint_names_no_directory_of_the_original() {
     let disk = SimStorage::new(1);
     let text = "wal_dir=/logs;db_paths=/tables";
-    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    let db = Db::open("/db", &simulated(&disk, text)).expect("a new database");
     put(&db, "a", "1").expect("a put");
-    db.checkpoint("/checkpoint".as_ref()).expect("a checkpoint");
+    db.checkpoint("/checkpoint").expect("a checkpoint");
     put(&db, "a", "later").expect("a put");
     let load = || OpenOptions::load_from(Arc::new(disk.clone()), "/checkpoint".as_ref());
     let loaded = load().expect("options");
     assert_eq!(loaded.database().wal_dir, "");
-    let reader = Db::open_read_only("/checkpoint".as_ref(), &loaded).expect("a reader");
+    let reader = Db::open_read_only("/checkpoint", &loaded).expect("a reader");
     assert_eq!(get(&reader, "a").as_deref(), Some("1"));
-    drop(Db::open("/checkpoint".as_ref(), &loaded).expect("the checkpoint"));
-    Db::destroy("/checkpoint".as_ref(), &load().expect("options")).expect("destroying");
+    drop(Db::open("/checkpoint", &loaded).expect("the checkpoint"));
+    Db::destroy("/checkpoint", &load().expect("options")).expect("destroying");
     drop(db);
-    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("the original");
+    let db = Db::open("/db", &simulated(&disk, text)).expect("the original");
     assert_eq!(get(&db, "a").as_deref(), Some("later"));
 }
 
@@ -96,7 +96,7 @@ fn a_checkpoint_names_no_directory_of_the_original() {
 #[test]
 fn only_what_a_checkpoint_left_itself_is_removed() {
     let disk = SimStorage::new(1);
-    let db = Db::open("/db".as_ref(), &simulated(&disk, "")).expect("a new database");
+    let db = Db::open("/db", &simulated(&disk, "")).expect("a new database");
     put(&db, "a", "1").expect("a put");
     let note = |path: &str| {
         let purpose = Purpose::Metadata;
@@ -105,19 +105,19 @@ fn only_what_a_checkpoint_left_itself_is_removed() {
     disk.create_directory("/.tmp".as_ref()).expect("a directory");
     note("/.tmp/mine");
     for path in ["", ".", "/", "x/.."] {
-        let (kind, text) = told(db.checkpoint(path.as_ref()));
+        let (kind, text) = told(db.checkpoint(path));
         assert_eq!(kind, ErrorKind::InvalidArgument, "{path}: {text}");
     }
     assert!(disk.metadata("/.tmp/mine".as_ref()).is_ok());
     disk.create_directory("/copy.tmp".as_ref()).expect("a directory");
     note("/copy.tmp/000001.sst");
-    let (kind, text) = told(db.checkpoint("/copy".as_ref()));
+    let (kind, text) = told(db.checkpoint("/copy"));
     assert_eq!(kind, ErrorKind::InvalidArgument, "{text}");
     assert!(text.contains("/copy.tmp"), "{text}");
     assert!(disk.metadata("/copy.tmp/000001.sst".as_ref()).is_ok());
-    db.checkpoint("/other/".as_ref()).expect("a checkpoint at a path with a slash at its end");
+    db.checkpoint("/other/").expect("a checkpoint at a path with a slash at its end");
     assert_eq!(names(&disk, "/other").iter().filter(|name| name.contains("STAGING")).count(), 0);
-    let copy = Db::open("/other".as_ref(), &simulated(&disk, "")).expect("the checkpoint");
+    let copy = Db::open("/other", &simulated(&disk, "")).expect("the checkpoint");
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
@@ -148,11 +148,11 @@ fn two_checkpoints_cannot_be_assembled_in_one_place() {
 fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
     let disk = SimStorage::new(1);
     let gate = Gate::over(Arc::new(disk.clone()));
-    let db = Db::open("/db".as_ref(), &gate.options("")).expect("a new database");
+    let db = Db::open("/db", &gate.options("")).expect("a new database");
     put(&db, "a", "1").expect("a put");
     gate.stop(Call::Link, 0);
     std::thread::scope(|scope| {
-        let made = scope.spawn(|| db.checkpoint("/made".as_ref()));
+        let made = scope.spawn(|| db.checkpoint("/made"));
         gate.wait();
         disk.create_directory("/made".as_ref()).expect("a directory");
         let path = "/made/000000.dbtmp".as_ref();
@@ -171,14 +171,14 @@ fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
 fn a_checkpoint_that_was_made_is_not_taken_for_one_that_was_not() {
     for seed in 0..20 {
         let disk = SimStorage::new(seed);
-        let db = Db::open("/db".as_ref(), &simulated(&disk, "")).expect("a new database");
+        let db = Db::open("/db", &simulated(&disk, "")).expect("a new database");
         put(&db, "a", "1").expect("a put");
-        db.checkpoint("/copy.tmp".as_ref()).expect("a checkpoint");
+        db.checkpoint("/copy.tmp").expect("a checkpoint");
         let left = disk.crash_image(seed);
         let options = simulated(&left, "");
-        let db = Db::open("/db".as_ref(), &options).expect("the database");
-        told(db.checkpoint("/copy".as_ref()));
-        let copy = Db::open_read_only("/copy.tmp".as_ref(), &options).expect("the checkpoint");
+        let db = Db::open("/db", &options).expect("the database");
+        told(db.checkpoint("/copy"));
+        let copy = Db::open_read_only("/copy.tmp", &options).expect("the checkpoint");
         assert_eq!(get(&copy, "a").as_deref(), Some("1"), "seed {seed}");
     }
 }

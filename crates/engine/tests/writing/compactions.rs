@@ -17,7 +17,7 @@ const FORCE: CompactRangeOptions =
     CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
 
 fn open(disk: &SimStorage, text: &str) -> Db {
-    Db::open(PATH.as_ref(), &simulated(disk, text)).expect("a database")
+    Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
 /// Puts a hundred keys, of which each has `mark` in its value, and flushes.
@@ -92,10 +92,10 @@ fn what_an_iterator_and_a_snapshot_show_outlives_a_compaction() {
     let family = default_family(&db);
     round(&db, "old");
     let snapshot = db.snapshot();
-    let mut iterator = db.iterator(&family, &Default::default()).expect("an iterator");
+    let mut iterator = db.raw_iterator_cf_opt(&family, &Default::default()).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     round(&db, "new");
-    db.compact_range(&family, None, None, &FORCE).expect("a compaction");
+    db.compact_range_cf_opt(&family, None, None, &FORCE).expect("a compaction");
     assert_eq!(property(&db, "rocksdb.num-files-at-level0"), "0");
     let mut count = 0;
     while iterator.valid() {
@@ -105,12 +105,12 @@ fn what_an_iterator_and_a_snapshot_show_outlives_a_compaction() {
     }
     assert_eq!(count, 100);
     let read = tailwater::ReadOptions { snapshot: Some(snapshot), ..Default::default() };
-    let value = db.get(&family, b"007", &read).expect("a get").expect("a value");
+    let value = db.get_cf_opt(&family, b"007", &read).expect("a get").expect("a value");
     assert!(value.starts_with(b"old"));
     drop((read, iterator));
     // Without the snapshot the last level lets go of what it showed.
     let before: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");
-    db.compact_range(&family, None, None, &FORCE).expect("a compaction");
+    db.compact_range_cf_opt(&family, None, None, &FORCE).expect("a compaction");
     let after: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");
     assert!(after < before * 2 / 3, "{before} {after}");
 }
@@ -122,16 +122,16 @@ fn a_range_is_compacted_and_the_rest_is_not() {
     let db = open(&disk, &text);
     let family = default_family(&db);
     round(&db, "a");
-    db.compact_range(&family, None, None, &FORCE).expect("a compaction");
+    db.compact_range_cf_opt(&family, None, None, &FORCE).expect("a compaction");
     let level_2 = |db: &Db| property(db, "rocksdb.num-files-at-level2");
     let before: usize = level_2(&db).parse().expect("a number");
     assert!(before > 1, "{before}");
     put(&db, "050", "new").expect("a put");
-    db.compact_range(&family, Some(b"040"), Some(b"060"), &CompactRangeOptions::default())
+    db.compact_range_cf_opt(&family, Some(b"040"), Some(b"060"), &CompactRangeOptions::default())
         .expect("a compaction");
     assert_eq!(level_0(&db), 0);
     assert_eq!(get(&db, "050").as_deref(), Some("new"));
-    let none = db.compact_range(&family, Some(b"x"), Some(b"z"), &FORCE);
+    let none = db.compact_range_cf_opt(&family, Some(b"x"), Some(b"z"), &FORCE);
     none.expect("nothing to do");
 }
 
@@ -221,7 +221,7 @@ fn pauses_are_counted_and_stalls_come_of_them() {
     }
     assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
     assert_eq!(property(&db, "rocksdb.compaction-pending"), "1");
-    let (kind, _) = told(db.compact_range(&family, None, None, &FORCE));
+    let (kind, _) = told(db.compact_range_cf_opt(&family, None, None, &FORCE));
     assert_eq!(kind, ErrorKind::Busy);
     db.continue_compactions().expect("one pause less");
     assert_eq!(level_0(&db), 3);

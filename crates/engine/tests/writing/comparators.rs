@@ -73,7 +73,7 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
     let written = match rng.u8(..12) {
         0..=6 => {
             model.insert(small(&key), (Some(key.clone()), value.clone()));
-            db.put(family, &key, &value, &options)
+            db.put_cf_opt(family, &key, &value, &options)
         }
         7 => {
             let merged = match model.get(&small(&key)) {
@@ -82,18 +82,18 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
             };
             // Operands are folded under any of the spellings.
             model.insert(small(&key), (None, merged));
-            db.merge(family, &key, &value, &options)
+            db.merge_cf_opt(family, &key, &value, &options)
         }
         8..=10 => {
             model.remove(&small(&key));
-            db.delete(family, &key, &options)
+            db.delete_cf_opt(family, &key, &options)
         }
         _ => {
             let other = self::key(rng);
             let (begin, end) =
                 if small(&key) <= small(&other) { (key, other) } else { (other, key) };
             model.retain(|key, _| *key < small(&begin) || *key >= small(&end));
-            db.delete_range(family, &begin, &end, &options)
+            db.delete_range_cf_opt(family, &begin, &end, &options)
         }
     };
     written.expect("a write");
@@ -115,20 +115,20 @@ fn check(
     };
     let keys: Vec<Vec<u8>> = (0..60).map(|_| key(rng)).collect();
     let asked: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
-    let together = db.multi_get(family, &asked, &read(false));
+    let together = db.multi_get_cf_opt(family, &asked, &read(false));
     for (key, together) in keys.iter().zip(together) {
         let expected = model.get(&small(key)).map(|(_, value)| value.clone());
-        let found = db.get(family, key, &read(false)).expect("a get");
+        let found = db.get_cf_opt(family, key, &read(false)).expect("a get");
         let shown = key.escape_ascii();
         assert_eq!(found, expected, "{context}: {shown}");
         let together = together.expect("a get").map(|value| value.to_vec());
         assert_eq!(together, expected, "{context}: {shown} among others");
         // A seek by prefix finds the key too, if it is there.
-        let mut iterator = db.iterator(family, &read(false)).expect("an iterator");
+        let mut iterator = db.raw_iterator_cf_opt(family, &read(false)).expect("an iterator");
         iterator.seek(key).expect("a seek");
         let is_here = iterator.valid() && small(iterator.key()) == small(key);
         assert_eq!(is_here, expected.is_some(), "{context}: seek of {shown}");
-        let mut iterator = db.iterator(family, &read(true)).expect("an iterator");
+        let mut iterator = db.raw_iterator_cf_opt(family, &read(true)).expect("an iterator");
         iterator.seek_for_prev(key).expect("a seek");
         let before = model.range(..=small(key)).next_back();
         assert_eq!(
@@ -138,7 +138,7 @@ fn check(
         );
     }
     for is_forward in [true, false] {
-        let mut iterator = db.iterator(family, &read(true)).expect("an iterator");
+        let mut iterator = db.raw_iterator_cf_opt(family, &read(true)).expect("an iterator");
         let mut found = Vec::new();
         if is_forward { iterator.seek_to_first() } else { iterator.seek_to_last() }
             .expect("a seek");
@@ -167,7 +167,7 @@ fn keys_are_found_in_every_spelling() {
         let context = format!("options {number}, seed {}", seed.value());
         let (disk, rng) = (SimStorage::new(1), &mut seed.rng);
         let mut model = Model::new();
-        let mut db = Db::open("/db".as_ref(), &options(&disk, text, None)).expect("a database");
+        let mut db = Db::open("/db", &options(&disk, text, None)).expect("a database");
         let mut held: Option<(Snapshot, Model)> = None;
         for round in 0..12 {
             let family = default_family(&db);
@@ -177,7 +177,7 @@ fn keys_are_found_in_every_spelling() {
             }
             match rng.u8(..5) {
                 0 => held = Some((db.snapshot(), model.clone())),
-                1 => drop(db.compact_range(&family, None, None, &Default::default())),
+                1 => drop(db.compact_range_cf_opt(&family, None, None, &Default::default())),
                 2 => held = None,
                 _ => db.flush_all().expect("a flush"),
             }
@@ -185,7 +185,7 @@ fn keys_are_found_in_every_spelling() {
                 // Tables have filters from here on, which an order that says nothing builds.
                 held = None;
                 drop(db);
-                let opened = Db::open("/db".as_ref(), &options(&disk, text, Some(true)));
+                let opened = Db::open("/db", &options(&disk, text, Some(true)));
                 db = opened.expect("the database again");
             }
             let family = default_family(&db);
@@ -206,10 +206,11 @@ fn what_goes_by_bytes_is_built_where_the_order_lets_it() {
                   data_block_index_type=kDataBlockBinaryAndHash}";
     let sizes = [None, Some(true), Some(false)].map(|declared| {
         let disk = SimStorage::new(1);
-        let db = Db::open("/db".as_ref(), &options(&disk, hashed, declared)).expect("a database");
+        let db = Db::open("/db", &options(&disk, hashed, declared)).expect("a database");
         for number in 0..50 {
             let key = format!("key{number:03}");
-            let put = db.put(&default_family(&db), key.as_bytes(), b"v", &WriteOptions::default());
+            let put =
+                db.put_cf_opt(&default_family(&db), key.as_bytes(), b"v", &WriteOptions::default());
             put.expect("a put");
         }
         db.flush_all().expect("a flush");

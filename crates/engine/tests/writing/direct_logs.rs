@@ -18,7 +18,7 @@ const SPACE: [u64; 6] = [0, 4096, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 const DIRECT: &str = "wal_io_mode=direct";
 
 fn open(disk: &SimStorage, text: &str) -> Db {
-    Db::open(PATH.as_ref(), &simulated(disk, text)).expect("a database")
+    Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
 fn logs(disk: &SimStorage) -> Vec<PathBuf> {
@@ -66,7 +66,7 @@ fn lengths(space: u64) -> Vec<usize> {
 }
 
 fn put_synced(db: &Db, key: &str, value: &str) -> tailwater::Result<()> {
-    db.put(&default_family(db), key.as_bytes(), value.as_bytes(), &synced())
+    db.put_cf_opt(&default_family(db), key.as_bytes(), value.as_bytes(), &synced())
 }
 
 #[test]
@@ -128,12 +128,12 @@ fn a_log_is_cut_to_its_length_when_it_is_switched_and_closed() {
         put_synced(&db, "a", "1").expect("a put");
         let first = newest_log(&disk);
         assert_eq!(length(&disk, &first), space.max(4096), "zeros stand behind the log");
-        let family = db.create_column_family("other", &Default::default()).expect("a family");
-        db.put(&family, b"b", b"1", &WriteOptions::default()).expect("a put");
+        let family = db.create_cf("other", &Default::default()).expect("a family");
+        db.put_cf_opt(&family, b"b", b"1", &WriteOptions::default()).expect("a put");
         if space == 4096 {
             assert_eq!(length(&disk, &first), 4096, "the second group has a log of its own");
         }
-        db.flush(&default_family(&db)).expect("a flush");
+        db.flush_cf(&default_family(&db)).expect("a flush");
         if space != 4096 {
             assert_eq!(length(&disk, &first), 8192, "two groups");
         }
@@ -155,7 +155,7 @@ fn every_recovery_mode_takes_zeros_behind_the_end() {
     let db = open(&disk, DIRECT);
     put(&db, "a", "1").expect("a put");
     put_synced(&db, "b", "2").expect("a put");
-    db.put(&default_family(&db), b"unlogged", b"3", &unlogged()).expect("a put");
+    db.put_cf_opt(&default_family(&db), b"unlogged", b"3", &unlogged()).expect("a put");
     put_synced(&db, "c", "3").expect("a put");
     for mode in [
         "kTolerateCorruptedTailRecords",
@@ -235,7 +235,7 @@ fn a_log_without_zeros_left_is_followed_by_another() {
         for number in 0..60 {
             put(&db, &format!("{number:02}"), &"v".repeat(5000)).expect("a put");
             let image = disk.crash_image(number);
-            let Ok(db) = Db::open(PATH.as_ref(), &simulated(&image, &tolerant)) else { continue };
+            let Ok(db) = Db::open(PATH, &simulated(&image, &tolerant)) else { continue };
             let there = |number: &u64| get(&db, &format!("{number:02}")).is_some();
             let is_missing = (0..60).skip_while(there).any(|number| there(&number));
             assert!(!is_missing, "'{more}', after put {number}: one is there without those before");
@@ -318,7 +318,7 @@ fn who_cannot_have_it_is_told_which_option_asks_for_it() {
     disk.refuse_direct(Path::new("/logs"));
     let refused = |text: &str| {
         let text = format!("wal_dir=/logs;{text}");
-        told(Db::open(PATH.as_ref(), &simulated(&disk, &text)))
+        told(Db::open(PATH, &simulated(&disk, &text)))
     };
     let (kind, message) = refused(DIRECT);
     assert!(kind == ErrorKind::NotSupported, "{message}");
@@ -333,7 +333,7 @@ fn who_cannot_have_it_is_told_which_option_asks_for_it() {
     drop(db);
     let disk = SimStorage::new(1);
     disk.set_alignment(16 << 10);
-    let (kind, message) = told(Db::open(PATH.as_ref(), &simulated(&disk, DIRECT)));
+    let (kind, message) = told(Db::open(PATH, &simulated(&disk, DIRECT)));
     assert!(kind == ErrorKind::NotSupported && message.contains("16384"), "{message}");
 }
 
@@ -355,7 +355,7 @@ fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
     for text in
         [DIRECT, "use_direct_io_for_wal=true", "use_direct_io_for_flush_and_compaction=true"]
     {
-        let (kind, message) = told(Db::open(PATH.as_ref(), &simulated(&disk, text)));
+        let (kind, message) = told(Db::open(PATH, &simulated(&disk, text)));
         let option = text.split('=').next().expect("a name");
         assert_eq!(kind, ErrorKind::NotSupported, "{message}");
         assert!(message.contains(fault) && message.contains(option), "{message}");
@@ -396,7 +396,7 @@ fn the_quicker_way_to_make_logs_durable_is_taken_and_told() {
         disk.set_times(times);
         let mut options = simulated(&disk, DIRECT);
         options.set_inline_background(false);
-        let db = Db::open(PATH.as_ref(), &options).expect("a database");
+        let db = Db::open(PATH, &options).expect("a database");
         while property(&db, "tailwater.io-modes").contains("were not tried") {
             std::thread::yield_now();
         }
@@ -479,15 +479,15 @@ fn a_synced_empty_batch_syncs_a_direct_log() {
         for round in 0..3 {
             let key = format!("{round}");
             put(&db, &key, "not synced").expect("a put");
-            let sequence = db.latest_sequence();
+            let sequence = db.latest_sequence_number();
             for _ in 0..2 {
-                db.write(&mut WriteBatch::new(), &synced()).expect("an empty batch");
+                db.write_opt(&mut WriteBatch::new(), &synced()).expect("an empty batch");
                 for seed in 0..20 {
                     let image = open(&disk.crash_image(seed), &text);
                     assert_eq!(get(&image, &key).as_deref(), Some("not synced"), "{text}, {seed}");
                 }
             }
-            assert_eq!(db.latest_sequence(), sequence);
+            assert_eq!(db.latest_sequence_number(), sequence);
         }
     }
 }

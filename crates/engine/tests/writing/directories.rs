@@ -14,7 +14,7 @@ const DB: &str = "/home/db";
 fn database(text: &str) -> (SimStorage, Db) {
     let disk = SimStorage::new(1);
     disk.create_directory("/home".as_ref()).expect("a directory");
-    let db = Db::open(DB.as_ref(), &simulated(&disk, text)).expect("a new database");
+    let db = Db::open(DB, &simulated(&disk, text)).expect("a new database");
     for key in ["a", "b", "c"] {
         put(&db, key, "1").expect("a put");
         db.flush_all().expect("a flush");
@@ -24,11 +24,11 @@ fn database(text: &str) -> (SimStorage, Db) {
 }
 
 fn open(disk: &SimStorage, path: &str, text: &str) -> Result<Db> {
-    Db::open(path.as_ref(), &simulated(disk, text))
+    Db::open(path, &simulated(disk, text))
 }
 
 fn read_only(disk: &SimStorage, path: &str, text: &str) -> Result<Db> {
-    Db::open_read_only(path.as_ref(), &simulated(disk, text))
+    Db::open_read_only(path, &simulated(disk, text))
 }
 
 fn holds_all(db: &Db) {
@@ -115,10 +115,10 @@ fn tables_may_have_leveldb_names() {
     }
     let db = open(&disk, DB, "").expect("the database");
     holds_all(&db);
-    db.checkpoint("/copy".as_ref()).expect("a checkpoint");
+    db.checkpoint("/copy").expect("a checkpoint");
     let bottommost_level_compaction = BottommostRewrite::Force;
     let rewrite = CompactRangeOptions { bottommost_level_compaction };
-    db.compact_range(&default_family(&db), None, None, &rewrite).expect("compacting");
+    db.compact_range_cf_opt(&default_family(&db), None, None, &rewrite).expect("compacting");
     holds_all(&db);
     drop(db);
     holds_all(&open(&disk, DB, "").expect("the database"));
@@ -160,7 +160,7 @@ fn a_copy_does_not_touch_the_originals_directories() {
         assert!(message.contains("claimed by database"), "{message}");
         assert!(message.contains("in /home/db"), "{message}");
     }
-    Db::destroy("/copy".as_ref(), &simulated(&disk, text)).expect("destroying the copy");
+    Db::destroy("/copy", &simulated(&disk, text)).expect("destroying the copy");
     assert!(disk.metadata("/copy".as_ref()).is_err());
     holds_all(&db);
     drop(db);
@@ -179,7 +179,7 @@ fn a_moved_database_adopts_its_directories() {
     assert!(open(&disk, "/restored", text).is_err());
     let mut options = simulated(&disk, text);
     options.set_adopt_directories(true);
-    holds_all(&Db::open("/restored".as_ref(), &options).expect("an adopting opening"));
+    holds_all(&Db::open("/restored", &options).expect("an adopting opening"));
     holds_all(&open(&disk, "/restored", text).expect("its own now"));
     let message = told(open(&disk, "/renamed", text).map(|_| ())).1;
     assert!(message.contains("in /restored"), "{message}");
@@ -272,10 +272,10 @@ fn a_recorded_directory_of_logs_that_is_gone_is_the_home() {
     let mut file = disk.create(&newest, Create::Truncate, mode, purpose).expect("OPTIONS");
     file.write_all_at(text.as_bytes(), 0, purpose).expect("a write");
     let load = || OpenOptions::load_from(std::sync::Arc::new(disk.clone()), DB.as_ref());
-    let db = Db::open_read_only(DB.as_ref(), &load().expect("options")).expect("a reader");
+    let db = Db::open_read_only(DB, &load().expect("options")).expect("a reader");
     holds_all(&db);
     assert!(db.warnings()[0].contains("/moved does not exist"), "{:?}", db.warnings());
-    let db = Db::open(DB.as_ref(), &load().expect("options")).expect("the database");
+    let db = Db::open(DB, &load().expect("options")).expect("the database");
     holds_all(&db);
     drop(db);
     assert_eq!(load().expect("options").database().wal_dir, "");
@@ -300,12 +300,12 @@ fn nothing_stays_of_a_dropped_column_family() {
     let (disk, db) = database("");
     let mut settings = (*default_family(&db).options()).clone();
     settings.cf_paths = vec![tailwater::options::DbPath { path: "/far".into(), target_size: 0 }];
-    let far = db.create_column_family("far", &settings).expect("a family");
-    db.put(&far, b"k", b"v", &Default::default()).expect("a put");
-    db.flush(&far).expect("a flush");
+    let far = db.create_cf("far", &settings).expect("a family");
+    db.put_cf_opt(&far, b"k", b"v", &Default::default()).expect("a put");
+    db.flush_cf(&far).expect("a flush");
     assert_eq!(names(&disk, "/far", ".sst").len(), 1);
     let crashed = disk.process_crash_image(1);
-    db.drop_column_family(&far).expect("dropping");
+    db.drop_cf(&far).expect("dropping");
     // What a crash leaves right after the family was dropped.
     let dropped = disk.process_crash_image(2);
     drop((far, db));
@@ -328,18 +328,18 @@ fn destroying_removes_what_is_certainly_the_databases() {
     }
     let unclaimed = disk.process_crash_image(1);
     unclaimed.remove("/logs/TAILWATER-CLAIM".as_ref()).expect("as RocksDB leaves it");
-    let (kind, message) = told(Db::destroy(DB.as_ref(), &simulated(&unclaimed, text)).map(|_| ()));
+    let (kind, message) = told(Db::destroy(DB, &simulated(&unclaimed, text)).map(|_| ()));
     assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
     holds_all(&open(&unclaimed, DB, text).expect("nothing was removed"));
 
     // Without the options that name them, the claimed directories are found as well.
-    Db::destroy(DB.as_ref(), &simulated(&disk, "wal_dir=/logs")).expect("destroying");
+    Db::destroy(DB, &simulated(&disk, "wal_dir=/logs")).expect("destroying");
     for directory in ["/logs", "/tables", DB] {
         assert!(disk.metadata(directory.as_ref()).is_err(), "{directory}");
     }
     let (disk, db) = database(text);
     drop(db);
-    let (kind, _) = told(Db::destroy("/tables".as_ref(), &simulated(&disk, "")));
+    let (kind, _) = told(Db::destroy("/tables", &simulated(&disk, "")));
     assert_eq!(kind, ErrorKind::InvalidArgument, "not the home");
     holds_all(&open(&disk, DB, text).expect("the database"));
 }
@@ -356,7 +356,7 @@ fn destroying_leaves_other_databases_inside_the_home() {
         db.flush_all().expect("a flush");
     }
     disk.create_directory("/home/db/lost/more".as_ref()).expect("a directory");
-    Db::destroy(DB.as_ref(), &simulated(&disk, "wal_dir=/logs")).expect("destroying");
+    Db::destroy(DB, &simulated(&disk, "wal_dir=/logs")).expect("destroying");
     for path in inside {
         let db = open(&disk, path, "").expect("the other database");
         assert_eq!(get(&db, "e").as_deref(), Some("another"), "{path}");

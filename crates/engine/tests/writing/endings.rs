@@ -38,24 +38,25 @@ fn use_it(db: &Db, round: &str) {
     let family = default_family(db);
     let none = ReadOptions::default();
     put(db, round, "1").expect("a put");
-    db.put(&family, b"synced", b"1", &synced()).expect("a put");
-    db.merge(&family, round.as_bytes(), b"2", &WriteOptions::default()).expect("a merge");
+    db.put_cf_opt(&family, b"synced", b"1", &synced()).expect("a put");
+    db.merge_cf_opt(&family, round.as_bytes(), b"2", &WriteOptions::default()).expect("a merge");
     let mut batch = WriteBatch::new();
-    batch.put(0, b"batch", b"1").expect("a put");
-    batch.delete_range(0, b"x", b"y").expect("a deletion");
-    db.write(&mut batch, &WriteOptions::default()).expect("a write");
+    batch.put_cf(0, b"batch", b"1").expect("a put");
+    batch.delete_range_cf(0, b"x", b"y").expect("a deletion");
+    db.write_opt(&mut batch, &WriteOptions::default()).expect("a write");
     for key in ["table", "synced", round] {
         assert!(get(db, key).is_some(), "{key} in {round}");
     }
-    let values = db.multi_get(&family, &[b"table", b"batch", b"nothing"], &none);
+    let values = db.multi_get_cf_opt(&family, &["table", "batch", "nothing"], &none);
     assert_eq!(values.iter().filter(|value| matches!(value, Ok(Some(_)))).count(), 2);
     let snapshot = Some(db.snapshot());
     let mut iterator =
-        db.iterator(&family, &ReadOptions { snapshot, ..none }).expect("an iterator");
+        db.raw_iterator_cf_opt(&family, &ReadOptions { snapshot, ..none }).expect("an iterator");
     iterator.seek_to_first().expect("a first key");
     assert!(iterator.valid());
     db.flush_all().expect("a flush");
-    db.compact_range(&family, None, None, &CompactRangeOptions::default()).expect("a compaction");
+    db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
     assert!(get(db, "table").is_some());
 }
 
@@ -70,7 +71,7 @@ fn a_thread_that_ends_can_use_the_database() {
         let mut options = simulated(&disk, text);
         options.set_inline_background(inline);
         options.set_statistics(Arc::new(Statistics::new()));
-        let db = Db::open(PATH.as_ref(), &options).expect("a database");
+        let db = Db::open(PATH, &options).expect("a database");
         put(&db, "table", &"v".repeat(1000)).expect("a put");
         db.flush_all().expect("a flush");
         // Values of a thread go in the opposite order of their first uses.
@@ -104,7 +105,7 @@ fn open(disk: &SimStorage, fuse: &Arc<Fuse>, text: &str) -> Db {
     let mut options = options(disk, fuse);
     options.set_options("level0_file_num_compaction_trigger=2").expect("options");
     options.set_options(text).expect("options");
-    let db = Db::open(PATH.as_ref(), &options).expect("a database");
+    let db = Db::open(PATH, &options).expect("a database");
     for key in ["a", "b"] {
         put(&db, key, "1").expect("a put");
     }
@@ -122,7 +123,7 @@ fn options(disk: &SimStorage, fuse: &Arc<Fuse>) -> OpenOptions {
 /// Opens the database when it was closed.
 fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     for _ in 0..2000 {
-        match Db::open(PATH.as_ref(), &options(disk, fuse)) {
+        match Db::open(PATH, &options(disk, fuse)) {
             Ok(db) => return db,
             Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
         }
@@ -143,7 +144,7 @@ fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
     ] {
         let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
         let db = open(&disk, &fuse, text);
-        db.put(&default_family(&db), b"unlogged", b"1", &unlogged()).expect("a put");
+        db.put_cf_opt(&default_family(&db), b"unlogged", b"1", &unlogged()).expect("a put");
         // It overlaps the first, so that it is not merely moved.
         put(&db, "a", "2").expect("a put");
         put(&db, "c", "1").expect("a put");
@@ -157,10 +158,12 @@ fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
             drop(last);
         });
         // Nobody waits for the flush: its thread may be the one that drops the handle.
-        db.set_options(&default_family(&db), &[("write_buffer_size", "65536")]).expect("options");
+        db.set_options_cf(&default_family(&db), &[("write_buffer_size", "65536")])
+            .expect("options");
         for key in 0..20 {
             let key = format!("filler {key:02}");
-            db.put(&default_family(&db), key.as_bytes(), &[b'v'; 4000], &unlogged()).expect("it");
+            db.put_cf_opt(&default_family(&db), key.as_bytes(), [b'v'; 4000], &unlogged())
+                .expect("it");
         }
         drop(db);
         is_last.store(true, Ordering::Release);
@@ -185,9 +188,9 @@ fn code_that_the_database_calls_cannot_close_it() {
         });
         if threads == "endings::" {
             let range = CompactRangeOptions::default();
-            db.compact_range(&family, None, None, &range).expect("a compaction");
+            db.compact_range_cf_opt(&family, None, None, &range).expect("a compaction");
         } else {
-            db.set_options(&family, &[("disable_auto_compactions", "false")]).expect("options");
+            db.set_options_cf(&family, &[("disable_auto_compactions", "false")]).expect("options");
             for _ in 0..2 {
                 put(&db, "a", "2").expect("a put");
                 db.flush_all().expect("a flush");

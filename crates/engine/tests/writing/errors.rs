@@ -11,7 +11,7 @@ const PATH: &str = "/db";
 fn open(disk: &SimStorage) -> Db {
     // No flush is tried again by itself, so that each failure shows.
     let options = simulated(disk, "max_bgerror_resume_count=0");
-    Db::open(PATH.as_ref(), &options).expect("a database")
+    Db::open(PATH, &options).expect("a database")
 }
 
 fn fail_once(disk: &SimStorage, fault: Fault, operation: Operation, purpose: Purpose) {
@@ -23,9 +23,9 @@ fn fail_once(disk: &SimStorage, fault: Fault, operation: Operation, purpose: Pur
 fn failed_write(fault: Fault, operation: Operation) -> (SimStorage, Db) {
     let disk = SimStorage::new(3);
     let db = open(&disk);
-    db.put(&default_family(&db), b"before", b"1", &synced()).expect("a put");
+    db.put_cf_opt(&default_family(&db), b"before", b"1", &synced()).expect("a put");
     fail_once(&disk, fault, operation, Purpose::Wal);
-    let failed = db.put(&default_family(&db), b"during", b"1", &synced());
+    let failed = db.put_cf_opt(&default_family(&db), b"during", b"1", &synced());
     let (_, text) = told(failed);
     assert!(text.contains(".log"), "{text}");
     assert_eq!(get(&db, "before").as_deref(), Some("1"), "reads go on");
@@ -55,7 +55,7 @@ fn a_log_without_space_is_left_behind_by_resuming() {
     for operation in [Operation::Write, Operation::Sync] {
         let (disk, db) = failed_write(Fault::NoSpace, operation);
         db.resume().expect("there is space");
-        db.put(&default_family(&db), b"after", b"2", &synced()).expect("a put");
+        db.put_cf_opt(&default_family(&db), b"after", b"2", &synced()).expect("a put");
         for seed in 0..20 {
             let image = disk.crash_image(seed);
             assert_eq!(findings(PATH.as_ref(), &simulated(&image, "")), [], "seed {seed}");
@@ -84,7 +84,7 @@ fn a_failed_flush_is_taken_up_again_by_resuming() {
         assert_eq!(get(&db, "before").as_deref(), Some("1"));
         told(put(&db, "refused", "1"));
         db.resume().expect("the disk works again");
-        db.put(&default_family(&db), b"after", b"2", &synced()).expect("a put");
+        db.put_cf_opt(&default_family(&db), b"after", b"2", &synced()).expect("a put");
         let crashed = open(&disk.crash_image(1));
         assert_eq!(get(&crashed, "before").as_deref(), Some("1"));
         assert_eq!(get(&crashed, "after").as_deref(), Some("2"));
@@ -96,7 +96,7 @@ fn a_failed_manifest_is_written_anew_by_resuming() {
     for operation in [Operation::Write, Operation::Sync] {
         let disk = SimStorage::new(3);
         let db = open(&disk);
-        db.put(&default_family(&db), b"before", b"1", &synced()).expect("a put");
+        db.put_cf_opt(&default_family(&db), b"before", b"1", &synced()).expect("a put");
         fail_once(&disk, Fault::InputOutput, operation, Purpose::Manifest);
         let (_, text) = told(db.flush_all());
         assert!(text.contains("MANIFEST"), "{text}");

@@ -11,7 +11,7 @@ use tailwater_io::{IoMode, Purpose, Storage};
 use crate::support::{default_family, get, level_0, names, property, put, simulated, stored};
 
 fn open(disk: &SimStorage, text: &str) -> Db {
-    Db::open("/db".as_ref(), &simulated(disk, text)).expect("a database")
+    Db::open("/db", &simulated(disk, text)).expect("a database")
 }
 
 #[test]
@@ -51,14 +51,13 @@ fn memtables_are_merged_as_many_as_are_wanted() {
 fn the_logs_of_many_families_are_bounded() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "max_total_wal_size=100000;min_write_buffer_number_to_merge=2");
-    let quiet =
-        db.create_column_family("quiet", &default_family(&db).options()).expect("a column family");
-    db.put(&quiet, b"a", b"1", &WriteOptions::default()).expect("a put");
+    let quiet = db.create_cf("quiet", &default_family(&db).options()).expect("a column family");
+    db.put_cf_opt(&quiet, b"a", b"1", &WriteOptions::default()).expect("a put");
     let value = "v".repeat(1000);
     for key in 0..300 {
         put(&db, &format!("{key:04}"), &value).expect("a put");
     }
-    let flushed = db.property(&quiet, "rocksdb.num-files-at-level0").expect("a property");
+    let flushed = db.property_value_cf(&quiet, "rocksdb.num-files-at-level0").expect("a property");
     assert_eq!(flushed.as_deref(), Some("1"), "its write no longer holds the oldest log");
 }
 
@@ -82,13 +81,14 @@ fn a_deletion_stays_below_a_write_that_a_single_deletion_deletes() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "disable_auto_compactions=true");
     let (family, options) = (default_family(&db), WriteOptions::default());
-    let deletes = |key: &str| db.delete(&family, key.as_bytes(), &options).expect("a deletion");
+    let deletes =
+        |key: &str| db.delete_cf_opt(&family, key.as_bytes(), &options).expect("a deletion");
     for key in ["mixed", "plain"] {
         put(&db, key, "first").expect("a put");
         deletes(key);
         put(&db, key, "second").expect("a put");
     }
-    db.single_delete(&family, b"mixed", &options).expect("a single deletion");
+    db.single_delete_cf_opt(&family, b"mixed", &options).expect("a single deletion");
     db.flush_all().expect("a flush");
     let stored: Vec<_> =
         stored(&disk, &db).into_iter().map(|(key, _, kind, _)| (key, kind)).collect();
@@ -111,7 +111,8 @@ fn what_no_snapshot_tells_apart_of_range_deletions_is_not_written() {
     let delete_range = |begin: u32, end: u32| {
         let (begin, end) = (format!("{begin:05}"), format!("{end:05}"));
         let options = WriteOptions::default();
-        db.delete_range(&family, begin.as_bytes(), end.as_bytes(), &options).expect("a deletion");
+        db.delete_range_cf_opt(&family, begin.as_bytes(), end.as_bytes(), &options)
+            .expect("a deletion");
     };
     let tombstone = |key: &str, sequence, end: &str| {
         (key.to_owned(), sequence, ValueType::RangeDeletion, end.as_bytes().to_vec())
@@ -135,7 +136,7 @@ fn what_no_snapshot_tells_apart_of_range_deletions_is_not_written() {
     ];
     assert_eq!(stored(&disk, &db), expected);
     let at_snapshot = ReadOptions { snapshot: Some(seen), ..ReadOptions::default() };
-    let get = |key: &str| db.get(&family, key.as_bytes(), &at_snapshot).expect("a get");
+    let get = |key: &str| db.get_cf_opt(&family, key.as_bytes(), &at_snapshot).expect("a get");
     assert_eq!((get("00500").as_deref(), get("00501")), (Some(&b"seen"[..]), None));
 
     // Snapshots between two tell them apart.
@@ -161,7 +162,8 @@ fn range_deletions_flush_a_memtable_that_has_enough_of_them() {
     let db = open(&disk, "memtable_max_range_deletions=3");
     let family = default_family(&db);
     for key in 0..10_u8 {
-        db.delete_range(&family, &[key], &[key + 1], &WriteOptions::default()).expect("a deletion");
+        db.delete_range_cf_opt(&family, [key], [key + 1], &WriteOptions::default())
+            .expect("a deletion");
     }
     assert_eq!(level_0(&db), 3);
 }
@@ -170,10 +172,10 @@ fn range_deletions_flush_a_memtable_that_has_enough_of_them() {
 fn a_flush_together_is_one_of_all_families() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "atomic_flush=true");
-    let other = db.create_column_family("other", &default_family(&db).options()).expect("a family");
+    let other = db.create_cf("other", &default_family(&db).options()).expect("a family");
     put(&db, "a", "1").expect("a put");
-    db.put(&other, b"b", b"2", &WriteOptions::default()).expect("a put");
-    db.flush(&other).expect("a flush");
+    db.put_cf_opt(&other, b"b", b"2", &WriteOptions::default()).expect("a put");
+    db.flush_cf(&other).expect("a flush");
     assert_eq!(level_0(&db), 1, "the other families' memtables go with it");
 }
 
@@ -185,19 +187,19 @@ fn single_deletions_keep_what_they_may_have_to_meet() {
     let family = default_family(&db);
     let written = WriteOptions::default();
     for _ in 0..2 {
-        db.put(&family, b"key", b"1", &written).expect("a put");
-        db.single_delete(&family, b"key", &written).expect("a single deletion");
+        db.put_cf_opt(&family, b"key", b"1", &written).expect("a put");
+        db.single_delete_cf_opt(&family, b"key", &written).expect("a single deletion");
     }
-    db.put(&family, b"key", b"2", &written).expect("a put");
-    db.flush(&family).expect("a flush");
+    db.put_cf_opt(&family, b"key", b"2", &written).expect("a put");
+    db.flush_cf(&family).expect("a flush");
     let entries = property(&db, "rocksdb.sstables");
     assert!(entries.contains("seq:5"), "{entries}");
     assert_eq!(
-        db.get(&family, b"key", &ReadOptions::default()).expect("a get").as_deref(),
+        db.get_cf_opt(&family, b"key", &ReadOptions::default()).expect("a get").as_deref(),
         Some(&b"2"[..])
     );
-    db.single_delete(&family, b"key", &written).expect("a single deletion");
-    db.flush(&family).expect("a flush");
+    db.single_delete_cf_opt(&family, b"key", &written).expect("a single deletion");
+    db.flush_cf(&family).expect("a flush");
     assert_eq!(get(&db, "key"), None);
 }
 
@@ -221,7 +223,7 @@ fn flushes_keep_to_a_rate() {
     let second = 1_000_000;
     let limiter = Arc::new(RateLimiter::new(1 << 30, second, disk.clock(), 1));
     options.set_rate_limiter(Arc::clone(&limiter));
-    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    let db = Db::open("/db", &options).expect("a database");
     put(&db, "a", &"v".repeat(10_000)).expect("a put");
     db.flush_all().expect("a flush");
     let size: u64 = property(&db, "rocksdb.total-sst-files-size").parse().expect("a number");

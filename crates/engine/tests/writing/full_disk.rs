@@ -35,7 +35,7 @@ fn writing_goes_on_when_a_full_disk_has_room_again() {
     let value = vec![b'v'; 4000];
     let mut acknowledged = 0;
     let error = loop {
-        match db.put(&family, format!("{acknowledged:06}").as_bytes(), &value, &synced()) {
+        match db.put_cf_opt(&family, format!("{acknowledged:06}").as_bytes(), &value, &synced()) {
             Ok(()) => acknowledged += 1,
             Err(error) => break error,
         }
@@ -58,7 +58,8 @@ fn writing_goes_on_when_a_full_disk_has_room_again() {
     }
     for key in 0..50 {
         let key = format!("later {key}");
-        db.put(&family, key.as_bytes(), &value, &synced()).expect("a put when there is room");
+        db.put_cf_opt(&family, key.as_bytes(), &value, &synced())
+            .expect("a put when there is room");
     }
     db.close().expect("closing");
     drop((db, family));

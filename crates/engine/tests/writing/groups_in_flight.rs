@@ -28,7 +28,7 @@ fn open(disk: &SimStorage) -> (Arc<Gate>, Db) {
 }
 
 fn put(db: &Db, key: &str) -> tailwater::Result<()> {
-    db.put(&default_family(db), key.as_bytes(), b"1", &synced())
+    db.put_cf_opt(&default_family(db), key.as_bytes(), b"1", &synced())
 }
 
 fn log_writes(disk: &SimStorage) -> u64 {

@@ -35,7 +35,8 @@ fn make(options: &OpenOptions, path: &str, keys: &[&str], value: &str) {
 }
 
 fn ingest(db: &Db, path: &str, options: &IngestOptions) -> Result<IngestedFile> {
-    let mut files = db.ingest_external_file(&default_family(db), &[Path::new(path)], options)?;
+    let mut files =
+        db.ingest_external_file_cf_opts(&default_family(db), &[Path::new(path)], options)?;
     Ok(files.pop().expect("one file"))
 }
 
@@ -43,7 +44,7 @@ fn ingest(db: &Db, path: &str, options: &IngestOptions) -> Result<IngestedFile> 
 fn refused(disk: &SimStorage, db: &Db, options: &IngestOptions) -> (ErrorKind, String) {
     let state = || {
         let tables = names(disk, Path::new(PATH)).into_iter().filter(|name| name.ends_with("sst"));
-        (tables.collect::<Vec<_>>(), db.latest_sequence())
+        (tables.collect::<Vec<_>>(), db.latest_sequence_number())
     };
     let before = state();
     let told = told(ingest(db, FILE, options));
@@ -61,7 +62,7 @@ fn a_file_that_hides_nothing_goes_to_the_last_level() {
     assert_eq!((file.level, file.sequence, file.entries, file.is_copy), (6, 0, 2, true));
     assert_eq!(file.path, Path::new(FILE));
     assert_eq!(get(&db, "a").as_deref(), Some("ingested"));
-    assert_eq!(db.latest_sequence(), 1);
+    assert_eq!(db.latest_sequence_number(), 1);
     assert_eq!(property(&db, "rocksdb.num-entries-active-mem-table"), "1", "nothing was flushed");
     assert!(disk.metadata(Path::new(FILE)).is_ok(), "a copied file stays");
     drop(db);
@@ -91,7 +92,7 @@ fn a_file_that_hides_something_gets_a_sequence_number() {
     assert_eq!((get(&db, "a"), get(&db, "b")), (None, None));
     assert_eq!(get(&db, "c").as_deref(), Some("ingested"));
     put(&db, "b", "newer").expect("a put");
-    assert_eq!(db.latest_sequence(), 4);
+    assert_eq!(db.latest_sequence_number(), 4);
     assert_eq!(get(&db, "b").as_deref(), Some("newer"));
 }
 
@@ -109,8 +110,8 @@ fn snapshots_do_not_see_a_file_unless_they_may() {
     assert_eq!((file.level, file.sequence), (6, 0));
     let options = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
     let family = default_family(&db);
-    assert_eq!(db.get(&family, b"a", &options).expect("a get"), None);
-    assert_eq!(db.get(&family, b"c", &options).expect("a get"), Some(b"ingested".to_vec()));
+    assert_eq!(db.get_cf_opt(&family, b"a", &options).expect("a get"), None);
+    assert_eq!(db.get_cf_opt(&family, b"c", &options).expect("a get"), Some(b"ingested".to_vec()));
     assert_eq!(get(&db, "a").as_deref(), Some("ingested"));
 }
 
@@ -125,7 +126,7 @@ fn of_files_that_overlap_the_last_one_counts() {
     make(&options, paths[2], &["c", "d"], "third");
     let family = default_family(&db);
     let files = db
-        .ingest_external_file(&family, &paths.map(Path::new), &IngestOptions::default())
+        .ingest_external_file_cf_opts(&family, &paths.map(Path::new), &IngestOptions::default())
         .expect("files");
     let places: Vec<_> = files.iter().map(|file| (file.level, file.sequence)).collect();
     assert_eq!(places, [(6, 1), (0, 2), (0, 3)]);
@@ -167,7 +168,7 @@ fn a_table_of_the_database_is_not_moved() {
     let disk = disk();
     let db = open(&disk, "");
     let options = simulated(&disk, "");
-    let family = db.create_column_family("other", &Default::default()).expect("a column family");
+    let family = db.create_cf("other", &Default::default()).expect("a column family");
     make(&options, FILE, &["a"], "ingested");
     ingest(&db, FILE, &IngestOptions::default()).expect("a file");
     let table = db.live_files()[0].path.clone();
@@ -189,7 +190,7 @@ fn a_table_of_the_database_is_not_moved() {
     for path in &paths {
         for family in [&default_family(&db), &family] {
             let files = [Path::new("/outside/other.sst"), path];
-            let (kind, message) = told(db.ingest_external_file(family, &files, &moves));
+            let (kind, message) = told(db.ingest_external_file_cf_opts(family, &files, &moves));
             assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
             assert!(message.contains(&path.display().to_string()), "{message}");
             assert!(message.contains(&table.display().to_string()), "{message}");
@@ -199,12 +200,12 @@ fn a_table_of_the_database_is_not_moved() {
     // Linked or copied nothing loses its name.
     let links = IngestOptions { link_files: true, ..IngestOptions::default() };
     for (path, options) in paths.iter().zip([links, IngestOptions::default()]) {
-        db.ingest_external_file(&family, &[path], &options).expect("a file");
+        db.ingest_external_file_cf_opts(&family, &[path], &options).expect("a file");
     }
     drop(db);
     assert_eq!(findings(Path::new(PATH), &options), []);
     let db = open(&disk, "");
-    let family = db.column_family("other").expect("a column family");
+    let family = db.cf_handle("other").expect("a column family");
     assert_eq!(get(&db, "a").as_deref(), Some("ingested"));
     assert_eq!(get_from(&db, &family, "a").as_deref(), Some("ingested"));
 }
@@ -218,13 +219,13 @@ fn a_table_that_is_still_read_is_not_moved() {
     ingest(&db, FILE, &IngestOptions::default()).expect("a file");
     let table = db.live_files()[0].path.clone();
     let mut iterator =
-        db.iterator(&default_family(&db), &ReadOptions::default()).expect("an iterator");
+        db.raw_iterator_cf_opt(&default_family(&db), &ReadOptions::default()).expect("an iterator");
     put(&db, "a", "newer").expect("a put");
     let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
-    db.compact_range(&default_family(&db), None, None, &force).expect("a compaction");
+    db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
     assert!(db.live_files().iter().all(|file| file.path != table));
     let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
-    let (kind, _) = told(db.ingest_external_file(&default_family(&db), &[&table], &moves));
+    let (kind, _) = told(db.ingest_external_file_cf_opts(&default_family(&db), &[&table], &moves));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     iterator.seek(b"b").expect("a seek");
     assert_eq!(iterator.entry(), Some((&b"b"[..], &b"ingested"[..])));
@@ -238,7 +239,7 @@ fn a_file_that_is_named_twice_is_moved_in_twice() {
     make(&options, FILE, &["a"], "ingested");
     let link = Path::new("/outside/link.sst");
     disk.create_symbolic_link(Path::new(FILE), link).expect("a symbolic link");
-    let other = db.create_column_family("other", &Default::default()).expect("a column family");
+    let other = db.create_cf("other", &Default::default()).expect("a column family");
     let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
     let (twice, once) = ([Path::new(FILE), link, Path::new(FILE)], [Path::new(FILE)]);
     let family = default_family(&db);
@@ -250,7 +251,7 @@ fn a_file_that_is_named_twice_is_moved_in_twice() {
     db.close().expect("closing");
     assert_eq!(findings(Path::new(PATH), &options), []);
     let db = open(&disk, "");
-    let other = db.column_family("other").expect("a column family");
+    let other = db.cf_handle("other").expect("a column family");
     assert_eq!(get(&db, "a").as_deref(), Some("ingested"));
     assert_eq!(get_from(&db, &other, "a").as_deref(), Some("ingested"));
 }
@@ -267,8 +268,9 @@ fn a_file_that_is_moved_in_by_a_symbolic_link_is_in_the_database() {
         std::os::unix::fs::symlink(&file, &link).expect("a symbolic link");
         let moving =
             IngestOptions { move_files: moves, link_files: !moves, ..IngestOptions::default() };
-        let taken_in =
-            db.ingest_external_file(&default_family(&db), &[&link], &moving).expect("a file");
+        let taken_in = db
+            .ingest_external_file_cf_opts(&default_family(&db), &[&link], &moving)
+            .expect("a file");
         assert!(!taken_in[0].is_copy);
         assert_eq!(link.is_symlink(), !moves);
         db.close().expect("closing");
@@ -318,7 +320,7 @@ fn files_that_are_not_for_this_are_refused_by_name() {
     let disk = disk();
     let db = open(&disk, "");
     let family = default_family(&db);
-    let other = db.create_column_family("other", &family.options()).expect("a column family");
+    let other = db.create_cf("other", &family.options()).expect("a column family");
     let mine = simulated(&disk, "");
     let careful =
         IngestOptions { verify_checksums_before_ingest: true, ..IngestOptions::default() };
@@ -344,7 +346,7 @@ fn files_that_are_not_for_this_are_refused_by_name() {
     writer.finish().expect("a whole file");
     refused(ErrorKind::InvalidArgument, "for column family 'other'");
     let path = [Path::new(FILE)];
-    db.ingest_external_file(&other, &path, &careful).expect("the family it is for");
+    db.ingest_external_file_cf_opts(&other, &path, &careful).expect("the family it is for");
     assert_eq!(get_from(&db, &other, "key").as_deref(), Some("value"));
 
     put(&db, "key", "value").expect("a put");
@@ -376,7 +378,10 @@ fn wrong_calls_are_refused() {
     let family = default_family(&db);
     let all = IngestOptions::default();
     let kind = |result: Result<_>| told(result).0;
-    assert_eq!(kind(db.ingest_external_file(&family, &[], &all)), ErrorKind::InvalidArgument);
+    assert_eq!(
+        kind(db.ingest_external_file_cf_opts(&family, &[""; 0], &all)),
+        ErrorKind::InvalidArgument
+    );
     let paths = [Path::new(FILE)];
     let files = ExternalFiles { family: &family, paths: &paths, options: all };
     let (kind, message) = told(db.ingest_external_files(&[files, files]));
@@ -476,9 +481,9 @@ fn ingestions_are_seen_whole_while_others_write() {
     let text = "write_buffer_size=65536;level0_file_num_compaction_trigger=2;\
                 target_file_size_base=20000;max_bytes_for_level_base=50000;max_background_jobs=3";
     let options = options(text);
-    let db = Db::open(&directory.path().join("db"), &options).expect("a database");
+    let db = Db::open(directory.path().join("db"), &options).expect("a database");
     let first = default_family(&db);
-    let second = db.create_column_family("second", &first.options()).expect("a column family");
+    let second = db.create_cf("second", &first.options()).expect("a column family");
     let families = [first, second];
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -531,7 +536,8 @@ fn write_until(db: &Db, families: &[ColumnFamily], is_done: &AtomicBool) {
         let key = format!("ingested{:03} and more", number % KEYS);
         let value = number.to_string().repeat(20);
         let family = &families[number % families.len()];
-        db.put(family, key.as_bytes(), value.as_bytes(), &WriteOptions::default()).expect("a put");
+        db.put_cf_opt(family, key.as_bytes(), value.as_bytes(), &WriteOptions::default())
+            .expect("a put");
     }
 }
 
@@ -542,7 +548,7 @@ fn check_whole(db: &Db, families: &[ColumnFamily]) {
     for family in families {
         for key in 0..KEYS {
             let key = format!("ingested{key:03}");
-            seen.push(db.get(family, key.as_bytes(), &options).expect("a get"));
+            seen.push(db.get_cf_opt(family, key.as_bytes(), &options).expect("a get"));
         }
     }
     seen.dedup();

@@ -14,7 +14,8 @@ use crate::support::{default_family, findings, make_file, options, put};
 fn all(db: &Db, family: &ColumnFamily) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     let mut found = Vec::new();
-    let mut iterator = db.iterator(family, &ReadOptions::default()).expect("an iterator");
+    let mut iterator =
+        db.raw_iterator_cf_opt(family, &ReadOptions::default()).expect("an iterator");
     iterator.seek_to_first().expect("a seek");
     while let Some((key, value)) = iterator.entry() {
         found.push((text(key), text(value)));
@@ -46,7 +47,7 @@ fn closing_waits_for_an_ingestion() {
         let ingesting = scope.spawn(|| {
             let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
             let options = IngestOptions { link_files: true, ..IngestOptions::default() };
-            db.ingest_external_file(&default_family(&db), &files, &options)
+            db.ingest_external_file_cf_opts(&default_family(&db), &files, &options)
         });
         gate.wait();
         let closing = scope.spawn(|| db.close());
@@ -65,7 +66,8 @@ fn closing_waits_for_an_ingestion() {
         ingesting.join().expect("a thread").expect_err("an ingestion while closing");
         closing.join().expect("a thread").expect("closing");
     });
-    let refused = db.ingest_external_file(&default_family(&db), &[&files[0]], &Default::default());
+    let refused =
+        db.ingest_external_file_cf_opts(&default_family(&db), &[&files[0]], &Default::default());
     assert_eq!(refused.expect_err("a closed database").kind(), ErrorKind::Closed);
     assert_eq!(findings(&path, &options("")), []);
     let next = Db::open(&path, &options("")).expect("a database");
@@ -79,11 +81,11 @@ fn a_read_sees_all_files_of_a_column_family_or_none() {
     let directory = tempfile::tempdir().expect("a directory");
     let gate = Gate::new();
     let options = gate.options("disable_auto_compactions=true");
-    let db = Db::open(&directory.path().join("db"), &options).expect("a database");
+    let db = Db::open(directory.path().join("db"), &options).expect("a database");
     let first = default_family(&db);
-    let second = db.create_column_family("second", &first.options()).expect("a column family");
+    let second = db.create_cf("second", &first.options()).expect("a column family");
     put(&db, "b", "old").expect("a put");
-    db.flush(&first).expect("a flush");
+    db.flush_cf(&first).expect("a flush");
     let paths = ["a", "b", "c"].map(|key| {
         let path = directory.path().join(key);
         make_file(&options, &path, &[key], "new");

@@ -38,18 +38,18 @@ impl Scene {
         let mut options = gate.options("disable_auto_compactions=true;num_levels=2");
         options.set_clock(disk.clock());
         let db = Db::open(Path::new(PATH), &options).expect("a database");
-        let first = db.column_family("default").expect("the default column family");
-        let second = db.create_column_family("second", &first.options()).expect("a column family");
+        let first = db.cf_handle("default").expect("the default column family");
+        let second = db.create_cf("second", &first.options()).expect("a column family");
         let scene = Self { disk, gate, db, first, second };
         for value in ["old", "new"] {
             ["a", "z"].iter().for_each(|key| scene.put(&scene.first, key, value));
-            scene.db.flush(&scene.first).expect("a flush");
+            scene.db.flush_cf(&scene.first).expect("a flush");
         }
         scene
     }
 
     fn put(&self, family: &ColumnFamily, key: &str, value: &str) {
-        self.db.put(family, key.as_bytes(), value.as_bytes(), &synced()).expect("a put");
+        self.db.put_cf_opt(family, key.as_bytes(), value.as_bytes(), &synced()).expect("a put");
     }
 
     fn get(&self, family: &ColumnFamily, key: &str) -> Option<String> {
@@ -57,7 +57,7 @@ impl Scene {
     }
 
     fn compact(&self, family: &ColumnFamily) -> Result<()> {
-        self.db.compact_range(family, None, None, &CompactRangeOptions::default())
+        self.db.compact_range_cf_opt(family, None, None, &CompactRangeOptions::default())
     }
 
     /// Number of tables that flushes and installations created or opened.
@@ -88,7 +88,7 @@ impl Scene {
         assert_eq!(findings(Path::new(PATH), &options), []);
         let db = Db::open(Path::new(PATH), &options).expect("the database again");
         for &(family, key, value) in expected {
-            let family = db.column_family(family).expect("a column family");
+            let family = db.cf_handle(family).expect("a column family");
             assert_eq!(get_from(&db, &family, key).as_deref(), value, "{key}");
         }
     }
@@ -116,7 +116,7 @@ fn a_flush_completes_while_a_compaction_opens_its_outputs() {
         let compaction = scope.spawn(|| scene.compact(&scene.first));
         scene.gate.wait();
         scene.use_both("1");
-        let flush = scope.spawn(|| scene.db.flush(&scene.second));
+        let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         wait_for("a flush", || flush.is_finished());
         flush.join().expect("a thread").expect("a flush");
         scene.use_both("2");
@@ -144,7 +144,7 @@ fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
         scene.gate.wait();
         scene.use_both("1");
         let (opens, written) = (scene.opens(), scene.manifest_writes());
-        let flush = scope.spawn(|| scene.db.flush(&scene.second));
+        let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
         // The memtable is sealed now, and its table is not installed.
         scene.use_both("2");
@@ -178,7 +178,7 @@ fn those_who_wait_for_a_manifest_that_fails_are_refused() {
         let compaction = scope.spawn(|| scene.compact(&scene.first));
         scene.gate.wait();
         let (opens, written) = (scene.opens(), scene.manifest_writes());
-        let flush = scope.spawn(|| scene.db.flush(&scene.second));
+        let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
         scene.gate.open_to_fail();
         let (kind, text) = told(compaction.join().expect("a thread"));
@@ -187,7 +187,7 @@ fn those_who_wait_for_a_manifest_that_fails_are_refused() {
         assert!(kind == ErrorKind::Io && text.contains("the gate failed"), "{text}");
         assert_eq!(scene.manifest_writes(), written, "nothing is behind the failed sync");
     });
-    let refused = scene.db.put(&scene.first, b"b", b"1", &synced());
+    let refused = scene.db.put_cf_opt(&scene.first, b"b", b"1", &synced());
     assert!(told(refused).1.contains("writes are refused"));
     let manifests = || {
         let mut names = names(&scene.disk, Path::new(PATH));
@@ -209,14 +209,14 @@ fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     let scene = Scene::new();
     for value in ["old", "new"] {
         ["a", "z"].iter().for_each(|key| scene.put(&scene.second, key, value));
-        scene.db.flush(&scene.second).expect("a flush");
+        scene.db.flush_cf(&scene.second).expect("a flush");
     }
     scene.gate.stop(Call::Open(Purpose::FlushWrite), 0);
     thread::scope(|scope| {
         let opening = Opening(&scene.gate);
         let compaction = scope.spawn(|| scene.compact(&scene.second));
         scene.gate.wait();
-        let dropping = scope.spawn(|| scene.db.drop_column_family(&scene.second));
+        let dropping = scope.spawn(|| scene.db.drop_cf(&scene.second));
         wait_for("a column family's end", || dropping.is_finished());
         dropping.join().expect("a thread").expect("a column family that is dropped");
         drop(opening);
@@ -244,11 +244,11 @@ fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
     thread::scope(|scope| {
         let opening = Opening(&scene.gate);
         let ingestion = scope.spawn(|| {
-            scene.db.ingest_external_file(&scene.first, &[file], &IngestOptions::default())
+            scene.db.ingest_external_file_cf_opts(&scene.first, &[file], &IngestOptions::default())
         });
         scene.gate.wait();
         // The tables in level 0 are due now, and reach over the file's key.
-        let changing = scope.spawn(|| scene.db.set_options(&scene.first, &due));
+        let changing = scope.spawn(|| scene.db.set_options_cf(&scene.first, &due));
         // Who would not wait has claimed them by the last of them.
         (0..20).for_each(|_| thread::sleep(PAUSE));
         drop(opening);

@@ -11,7 +11,7 @@ use crate::support::{self, default_family, get, names, put, simulated, synced};
 const PATH: &str = "/db";
 
 fn open(disk: &SimStorage, text: &str) -> Db {
-    Db::open(PATH.as_ref(), &simulated(disk, text)).expect("a database")
+    Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
 fn logs(disk: &SimStorage) -> Vec<String> {
@@ -34,7 +34,7 @@ fn manual_flushes_hold_records_back_and_sync_does_not() {
     db.flush_wal(true).expect("a sync of the log");
     assert!(get(&again(&disk.crash_image(1)), "held back").is_some());
     put(&db, "earlier", "1").expect("a put");
-    db.put(&default_family(&db), b"synced", b"1", &synced()).expect("a put");
+    db.put_cf_opt(&default_family(&db), b"synced", b"1", &synced()).expect("a put");
     let image = again(&disk.crash_image(1));
     assert!(get(&image, "earlier").is_some() && get(&image, "synced").is_some());
 }
@@ -86,7 +86,7 @@ fn logs_stay_where_recovery_is_not_to_flush() {
     assert_eq!(get(&kept, "a").as_deref(), Some("1"));
     assert_eq!(support::level_0(&kept), 0);
     assert_eq!(logs(&image).len(), 2);
-    kept.put(&default_family(&kept), b"b", b"2", &synced()).expect("a put");
+    kept.put_cf_opt(&default_family(&kept), b"b", b"2", &synced()).expect("a put");
     let crashed = again(&image.crash_image(7));
     assert_eq!(get(&crashed, "a").as_deref(), Some("1"), "the old log came before the new one");
     assert_eq!(get(&crashed, "b").as_deref(), Some("2"));
@@ -158,10 +158,10 @@ fn the_recovery_modes_treat_a_torn_tail_as_rocksdb_does() {
     for (mode, opens) in modes {
         let image = image.process_crash_image(1);
         let options: OpenOptions = simulated(&image, &format!("wal_recovery_mode={mode}"));
-        let db = Db::open(PATH.as_ref(), &options);
+        let db = Db::open(PATH, &options);
         assert_eq!(db.is_ok(), opens, "{mode}: {:?}", db.err());
         if opens {
-            let db = Db::open_read_only(PATH.as_ref(), &options).expect("a reader");
+            let db = Db::open_read_only(PATH, &options).expect("a reader");
             assert!(get(&db, "098").is_some() && get(&db, "099").is_none(), "{mode}");
         }
     }

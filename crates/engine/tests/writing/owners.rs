@@ -29,24 +29,24 @@ fn write_options() -> WriteOptions {
 
 /// Calls that read.
 const READS: [Call; 8] = [
-    ("get", |db, family, options| db.get(family, KEY, options).map(drop)),
+    ("get", |db, family, options| db.get_cf_opt(family, KEY, options).map(drop)),
     ("get_into", |db, family, options| {
-        db.get_into(family, KEY, options, &mut Vec::new()).map(drop)
+        db.get_into_cf_opt(family, KEY, options, &mut Vec::new()).map(drop)
     }),
-    ("get_pinned", |db, family, options| db.get_pinned(family, KEY, options).map(drop)),
+    ("get_pinned", |db, family, options| db.get_pinned_cf_opt(family, KEY, options).map(drop)),
     ("multi_get", |db, family, options| {
-        let values = db.multi_get(family, &[KEY, b"other"], options);
+        let values = db.multi_get_cf_opt(family, &[KEY, b"other"], options);
         assert_eq!(values.len(), 2, "an answer for each key");
         values.into_iter().try_for_each(|value| value.map(drop))
     }),
-    ("iterator", |db, family, options| db.iterator(family, options).map(drop)),
+    ("iterator", |db, family, options| db.raw_iterator_cf_opt(family, options).map(drop)),
     ("approximate_sizes", |db, family, _| {
         db.approximate_sizes(family, &[(b"a", b"z")], &SizeOptions::default()).map(drop)
     }),
     ("approximate_memtable_stats", |db, family, _| {
         db.approximate_memtable_stats(family, b"a", b"z").map(drop)
     }),
-    ("property", |db, family, _| db.property(family, "rocksdb.levelstats").map(drop)),
+    ("property", |db, family, _| db.property_value_cf(family, "rocksdb.levelstats").map(drop)),
 ];
 
 /// How many of them take a snapshot.
@@ -54,27 +54,29 @@ const SNAPSHOT_READS: usize = 5;
 
 /// Calls that change something.
 const CHANGES: [Call; 11] = [
-    ("put", |db, family, _| db.put(family, b"changed", b"", &write_options())),
-    ("delete", |db, family, _| db.delete(family, b"changed", &write_options())),
-    ("single_delete", |db, family, _| db.single_delete(family, b"changed", &write_options())),
-    ("delete_range", |db, family, _| db.delete_range(family, b"c", b"d", &write_options())),
-    ("merge", |db, family, _| db.merge(family, b"changed", b"", &write_options())),
-    ("flush", |db, family, _| db.flush(family)),
+    ("put", |db, family, _| db.put_cf_opt(family, b"changed", b"", &write_options())),
+    ("delete", |db, family, _| db.delete_cf_opt(family, b"changed", &write_options())),
+    ("single_delete", |db, family, _| {
+        db.single_delete_cf_opt(family, b"changed", &write_options())
+    }),
+    ("delete_range", |db, family, _| db.delete_range_cf_opt(family, b"c", b"d", &write_options())),
+    ("merge", |db, family, _| db.merge_cf_opt(family, b"changed", b"", &write_options())),
+    ("flush", |db, family, _| db.flush_cf(family)),
     ("compact_range", |db, family, _| {
-        db.compact_range(family, None, None, &CompactRangeOptions::default())
+        db.compact_range_cf_opt(family, None, None, &CompactRangeOptions::default())
     }),
     ("ingest_external_file", |db, family, _| {
         let paths = [Path::new(FILE)];
-        db.ingest_external_file(family, &paths, &IngestOptions::default()).map(drop)
+        db.ingest_external_file_cf_opts(family, &paths, &IngestOptions::default()).map(drop)
     }),
     ("ingest_external_files", |db, family, _| {
         let (paths, options) = ([Path::new(FILE)], IngestOptions::default());
         db.ingest_external_files(&[ExternalFiles { family, paths: &paths, options }]).map(drop)
     }),
     ("set_options", |db, family, _| {
-        db.set_options(family, &[("disable_auto_compactions", "true")])
+        db.set_options_cf(family, &[("disable_auto_compactions", "true")])
     }),
-    ("drop_column_family", |db, family, _| db.drop_column_family(family)),
+    ("drop_column_family", |db, family, _| db.drop_cf(family)),
 ];
 
 fn options(disk: &SimStorage) -> OpenOptions {
@@ -86,11 +88,11 @@ fn options(disk: &SimStorage) -> OpenOptions {
 }
 
 fn open(disk: &SimStorage, path: &str) -> Db {
-    Db::open(path.as_ref(), &options(disk)).expect("a database")
+    Db::open(path, &options(disk)).expect("a database")
 }
 
 fn family(db: &Db) -> ColumnFamily {
-    db.column_family(NAME).expect("the column family")
+    db.cf_handle(NAME).expect("the column family")
 }
 
 fn make_file(disk: &SimStorage) {
@@ -116,11 +118,11 @@ fn scene(origin: Origin) -> (SimStorage, Db, ColumnFamily, Snapshot, Db) {
     let disk = SimStorage::new(1);
     make_file(&disk);
     let first = open(&disk, "/db");
-    first.put(&family(&first), KEY, b"1", &write_options()).expect("a put");
+    first.put_cf_opt(&family(&first), KEY, b"1", &write_options()).expect("a put");
     let (db, other) = match origin {
         Origin::OtherDatabase => {
             let other = open(&disk, "/other");
-            other.put(&family(&other), KEY, b"1", &write_options()).expect("a put");
+            other.put_cf_opt(&family(&other), KEY, b"1", &write_options()).expect("a put");
             (first, other)
         }
         Origin::EarlierOpening => {
@@ -128,7 +130,7 @@ fn scene(origin: Origin) -> (SimStorage, Db, ColumnFamily, Snapshot, Db) {
             (open(&disk, "/db"), first)
         }
         Origin::ReadOnly => {
-            let reader = Db::open_read_only("/db".as_ref(), &options(&disk)).expect("a reader");
+            let reader = Db::open_read_only("/db", &options(&disk)).expect("a reader");
             (first, reader)
         }
     };
@@ -194,8 +196,8 @@ fn handles_of_ones_own_are_taken() {
         call(&db, &family(&db), &options).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
     let clone = db.clone();
-    let default = clone.column_family("default").expect("a column family");
-    db.put(&default, b"a", b"", &write_options()).expect("a clone's handle is the same");
+    let default = clone.cf_handle("default").expect("a column family");
+    db.put_cf_opt(&default, b"a", b"", &write_options()).expect("a clone's handle is the same");
 }
 
 /// A flush by the handle of a column family that was dropped answered that it was done.
@@ -204,16 +206,16 @@ fn a_dropped_family_is_not_the_one_that_has_its_name() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
     let dropped = family(&db);
     let options_of = dropped.options();
-    db.drop_column_family(&dropped).expect("dropping");
-    let again = db.create_column_family(NAME, &options_of).expect("the name again");
+    db.drop_cf(&dropped).expect("dropping");
+    let again = db.create_cf(NAME, &options_of).expect("the name again");
     for (name, call) in CHANGES {
         let error = call(&db, &dropped, &ReadOptions::default()).expect_err(name);
         assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{name}: {error}");
     }
     let mut batch = WriteBatch::new();
-    batch.put(again.id(), b"changed", b"").expect("a put");
-    batch.put(dropped.id(), b"changed", b"").expect("a put");
-    let error = db.write(&mut batch, &write_options()).expect_err("a dropped family");
+    batch.put_cf(again.id(), b"changed", b"").expect("a put");
+    batch.put_cf(dropped.id(), b"changed", b"").expect("a put");
+    let error = db.write_opt(&mut batch, &write_options()).expect_err("a dropped family");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     assert_eq!(get_from(&db, &dropped, "key").as_deref(), Some("1"), "reads go on");
     assert_eq!(get_from(&db, &again, "key"), None);
@@ -224,12 +226,12 @@ fn a_dropped_family_is_not_the_one_that_has_its_name() {
 #[test]
 fn a_batch_for_a_family_of_others_is_refused_where_its_id_is_unknown() {
     let (_disk, db, _, _, other) = scene(Origin::OtherDatabase);
-    let more = other.create_column_family("more", &family(&other).options()).expect("a family");
+    let more = other.create_cf("more", &family(&other).options()).expect("a family");
     let mut batch = WriteBatch::new();
-    batch.put(0, b"changed", b"").expect("a put");
-    batch.put(more.id(), b"changed", b"").expect("a put");
-    let error = db.write(&mut batch, &write_options()).expect_err("an unknown family");
+    batch.put_cf(0, b"changed", b"").expect("a put");
+    batch.put_cf(more.id(), b"changed", b"").expect("a put");
+    let error = db.write_opt(&mut batch, &write_options()).expect_err("an unknown family");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-    let default = db.column_family("default").expect("a column family");
+    let default = db.cf_handle("default").expect("a column family");
     assert_eq!(get_from(&db, &default, "changed"), None);
 }

@@ -40,13 +40,13 @@ impl Scene {
     }
 
     fn open(&self) -> Db {
-        Db::open(PATH.as_ref(), &self.options()).expect("a database")
+        Db::open(PATH, &self.options()).expect("a database")
     }
 
     fn open_inline(&self) -> Db {
         let mut options = self.options();
         options.set_inline_background(true);
-        Db::open(PATH.as_ref(), &options).expect("a database")
+        Db::open(PATH, &options).expect("a database")
     }
 
     /// Opens it again when nothing panics any more, and looks whether all is there.
@@ -121,7 +121,7 @@ fn a_flush_that_panics_is_told_and_taken_up_by_resuming() {
 fn closing_tells_of_a_flush_that_panicked() {
     let scene = Scene::new("");
     let db = scene.open();
-    db.put(&default_family(&db), b"a", b"1", &synced()).expect("a put");
+    db.put_cf_opt(&default_family(&db), b"a", b"1", &synced()).expect("a put");
     put(&db, "b", "2").expect("a put");
     scene.fuse.arm(Object::Comparator, "tailwater-flush");
     told(db.flush_all());
@@ -156,13 +156,14 @@ fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) 
     let family = default_family(&db);
     for round in 0..2 {
         for key in ["a", "b", "c", "d"] {
-            db.merge(&family, key.as_bytes(), b"1", &WriteOptions::default()).expect("a merge");
+            db.merge_cf_opt(&family, key.as_bytes(), b"1", &WriteOptions::default())
+                .expect("a merge");
             put(&db, &format!("{key}{key}"), &"v".repeat(2000)).expect("a put");
         }
         if round == 1 {
             scene.fuse.arm(object, threads);
         }
-        db.flush(&family).expect("a flush");
+        db.flush_cf(&family).expect("a flush");
     }
     wait_for_failure(&db);
     db
@@ -215,12 +216,13 @@ fn a_compaction_that_was_asked_for_answers_with_the_panic() {
         let db = scene.open();
         let family = default_family(&db);
         for _ in 0..2 {
-            db.merge(&family, b"a", b"1", &WriteOptions::default()).expect("a merge");
+            db.merge_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a merge");
             put(&db, "b", "1").expect("a put");
-            db.flush(&family).expect("a flush");
+            db.flush_cf(&family).expect("a flush");
         }
         scene.fuse.arm(object, "panics::");
-        let range = || db.compact_range(&family, None, None, &CompactRangeOptions::default());
+        let range =
+            || db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default());
         let (kind, text) = told(range());
         expect_panic(kind, &text, object);
         scene.fuse.disarm();
@@ -240,7 +242,7 @@ fn a_cleaning_that_panics_is_told() {
     scene.fuse.arm(Object::Storage, "tailwater-clean");
     let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     // One table takes the place of another, so it panics once.
-    db.compact_range(&default_family(&db), None, None, &force).expect("a compaction");
+    db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
     wait_for_failure(&db);
     expect_latched(&db, Object::Storage);
     scene.fuse.disarm();
@@ -336,17 +338,19 @@ fn a_writer_that_panics_leaves_the_queue_to_others() {
         let scene = Scene::new("");
         let db = scene.open();
         let family = default_family(&db);
-        db.put(&family, b"k", b"1", &synced()).expect("a put");
+        db.put_cf_opt(&family, b"k", b"1", &synced()).expect("a put");
         scene.fuse.arm_after(Object::Comparator, "writer", passes);
         let write = |writer: usize| {
             for round in 0..100 {
                 // Some are inserted by their leader, and some by their own thread.
                 let mut batch = tailwater::WriteBatch::new();
                 for key in 0..if writer == 0 { 100 } else { 3 } {
-                    batch.put(0, format!("{writer} {round} {key}").as_bytes(), b"").expect("a put");
+                    batch
+                        .put_cf(0, format!("{writer} {round} {key}").as_bytes(), b"")
+                        .expect("a put");
                 }
                 let options = WriteOptions { sync: writer == 1, ..WriteOptions::default() };
-                if let Err(error) = db.write(&mut batch, &options) {
+                if let Err(error) = db.write_opt(&mut batch, &options) {
                     assert_eq!(error.kind(), ErrorKind::Panicked, "{error}");
                 }
             }
@@ -391,7 +395,7 @@ fn an_ingestion_that_panics_leaves_the_queue_to_others() {
         writer.finish().expect("a whole file");
         scene.fuse.arm_after(Object::Comparator, "panics::", passes);
         let options = IngestOptions::default();
-        let ingest = || db.ingest_external_file(&family, &[file], &options);
+        let ingest = || db.ingest_external_file_cf_opts(&family, &[file], &options);
         let ended = catch_unwind(AssertUnwindSafe(ingest));
         scene.fuse.disarm();
         let is_done = matches!(ended, Ok(Ok(_)));

@@ -15,7 +15,7 @@ fn compacted_tables_are_found_in_the_directory_of_their_level() {
     let text = "cf_paths={/db,1000:/deeper};max_bytes_for_level_base=2000;\
         level_compaction_dynamic_level_bytes=false;paranoid_file_checks=true";
     let options = simulated(&disk, text);
-    let open = || Db::open("/db".as_ref(), &options).expect("a database");
+    let open = || Db::open("/db", &options).expect("a database");
     let db = open();
     for value in ["1", "2"] {
         put(&db, "a", value).expect("a put");
@@ -23,7 +23,7 @@ fn compacted_tables_are_found_in_the_directory_of_their_level() {
         db.flush_all().expect("a flush");
     }
     let all = CompactRangeOptions::default();
-    db.compact_range(&default_family(&db), None, None, &all).expect("a compaction");
+    db.compact_range_cf_opt(&default_family(&db), None, None, &all).expect("a compaction");
     let tables = names(&disk, "/deeper".as_ref());
     assert!(tables.iter().any(|name| name.ends_with(".sst")), "{tables:?}");
     assert_eq!(get(&db, "a").as_deref(), Some("2"));
@@ -44,20 +44,20 @@ fn levels_go_to_the_first_directory_that_has_room() {
         level0_file_num_compaction_trigger=2;compression=kNoCompression;\
         block_based_table_factory={block_size=200}";
     let mut options = simulated(&disk, text);
-    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    let db = Db::open("/db", &options).expect("a database");
     let default = default_family(&db);
     let own = ColumnFamilyOptions {
         cf_paths: vec![DbPath { path: "/own".into(), target_size: 1 << 40 }],
         ..default.options().as_ref().clone()
     };
     options.set_column_family("own", own.clone());
-    let own = db.create_column_family("own", &own).expect("a column family");
+    let own = db.create_cf("own", &own).expect("a column family");
     let mut places = BTreeSet::new();
     for number in 0..900 {
         for family in [&default, &own] {
             let key = format!("{:05}", number * 7919 % 1000);
             let value = [b'v'; 100];
-            db.put(family, key.as_bytes(), &value, &WriteOptions::default()).expect("a put");
+            db.put_cf_opt(family, key.as_bytes(), value, &WriteOptions::default()).expect("a put");
         }
         if number % 10 == 9 {
             db.flush_all().expect("a flush");

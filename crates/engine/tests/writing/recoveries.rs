@@ -12,7 +12,7 @@ use crate::support::{default_family, get, get_from, logs, names, options, put, s
 const PATH: &str = "/db";
 
 fn open(disk: &SimStorage, text: &str) -> Db {
-    Db::open(PATH.as_ref(), &simulated(disk, text)).expect("a database")
+    Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
 /// A database that was just made was refused for having no log.
@@ -51,18 +51,18 @@ fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {
     let text = "recycle_log_file_num=1";
     let db = open(&disk, text);
     let default = default_family(&db);
-    let other = db.create_column_family("other", &default.options()).expect("a family");
+    let other = db.create_cf("other", &default.options()).expect("a family");
     for _ in 0..3 {
         put(&db, "long", &"v".repeat(3000)).expect("a put");
         db.flush_all().expect("a flush");
     }
-    db.put(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
+    db.put_cf_opt(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
     for _ in 0..2 {
         put(&db, "b", "2").expect("a put");
-        db.flush(&default).expect("a flush");
+        db.flush_cf(&default).expect("a flush");
     }
     let db = open(&disk.process_crash_image(1), text);
-    let other = db.column_family("other").expect("the other family");
+    let other = db.cf_handle("other").expect("the other family");
     assert_eq!(get_from(&db, &other, "a").as_deref(), Some("1"));
     assert_eq!(get(&db, "b").as_deref(), Some("2"));
 }
@@ -75,8 +75,8 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
     let text = "avoid_flush_during_recovery=true";
     let db = open(&disk, text);
     let default = default_family(&db);
-    let other = db.create_column_family("other", &default.options()).expect("a family");
-    db.put(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
+    let other = db.create_cf("other", &default.options()).expect("a family");
+    db.put_cf_opt(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
     put(&db, "b", "2").expect("a put");
     put(&db, "c", "3").expect("a put");
     let cut = disk.process_crash_image(1);
@@ -88,9 +88,9 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
     drop(file);
 
     let db = open(&cut, text);
-    db.flush(&default_family(&db)).expect("a flush");
+    db.flush_cf(&default_family(&db)).expect("a flush");
     let db = open(&cut.process_crash_image(1), text);
-    let other = db.column_family("other").expect("the other family");
+    let other = db.cf_handle("other").expect("the other family");
     assert_eq!(get_from(&db, &other, "a").as_deref(), Some("1"));
     assert_eq!((get(&db, "b").as_deref(), get(&db, "c")), (Some("2"), None));
 }
@@ -101,12 +101,12 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
 fn replay_does_not_go_on_behind_a_gap_between_logs() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
-    let other = db.create_column_family("other", &default_family(&db).options()).expect("a family");
+    let other = db.create_cf("other", &default_family(&db).options()).expect("a family");
     put(&db, "zero", "0").expect("a put");
     put(&db, "one", "1").expect("a put");
-    db.put(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
+    db.put_cf_opt(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
     // A flush switches the log, of which the default family still needs what it holds.
-    db.flush(&other).expect("a flush");
+    db.flush_cf(&other).expect("a flush");
     put(&db, "two", "2").expect("a put");
     let logs = |disk: &SimStorage| logs(disk, PATH.as_ref());
     let [first, second] = &logs(&disk)[..] else { panic!("{:?}", logs(&disk)) };
@@ -118,10 +118,10 @@ fn replay_does_not_go_on_behind_a_gap_between_logs() {
     let missing = disk.process_crash_image(1);
     missing.remove(&Path::new(PATH).join(first)).expect("removing a log");
     // The flush needed it synced; what a crash takes away here stands for a disk that lost it.
-    let error = Db::open(PATH.as_ref(), &simulated(&missing, "")).expect_err("a log is missing");
+    let error = Db::open(PATH, &simulated(&missing, "")).expect_err("a log is missing");
     assert!(error.to_string().contains("is missing, and may hold writes"), "{error}");
     let skipping = simulated(&missing, "wal_recovery_mode=kSkipAnyCorruptedRecords");
-    let reader = Db::open_read_only(PATH.as_ref(), &skipping).expect("a reader");
+    let reader = Db::open_read_only(PATH, &skipping).expect("a reader");
     let left_out = &reader.left_out()[0];
     assert!(left_out.path.ends_with(first), "{left_out:?}");
 
@@ -131,7 +131,7 @@ fn replay_does_not_go_on_behind_a_gap_between_logs() {
         .expect("the log");
     file.truncate(length_of_one(&disk) / 2).expect("a lost end");
     drop(file);
-    let error = Db::open(PATH.as_ref(), &simulated(&shorter, "")).expect_err("tables are ahead");
+    let error = Db::open(PATH, &simulated(&shorter, "")).expect_err("tables are ahead");
     assert!(error.to_string().contains("hold later writes"), "{error}");
     assert!(second > first);
 }
@@ -152,7 +152,7 @@ fn what_was_not_synced_and_follows_a_gap_is_kept_aside() {
     assert!(logs.len() >= 3, "{logs:?}");
     let image = disk.process_crash_image(1);
     image.remove(&Path::new(PATH).join(&logs[1])).expect("removing a log");
-    let reader = Db::open_read_only(PATH.as_ref(), &simulated(&image, "")).expect("a reader");
+    let reader = Db::open_read_only(PATH, &simulated(&image, "")).expect("a reader");
     assert!(reader.left_out().iter().all(|left_out| left_out.torn_tail));
     let db = open(&image, "");
     let found = (0..150).take_while(|key| get(&db, &format!("{key:03}")).is_some()).count();

@@ -8,13 +8,14 @@ use crate::support::{default_family, property, put, simulated};
 fn open(disk: &SimStorage, text: &str) -> (Db, ColumnFamily) {
     let mut options = simulated(disk, "disable_auto_compactions=true");
     options.set_options(text).expect("options");
-    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    let db = Db::open("/db", &options).expect("a database");
     let family = default_family(&db);
     (db, family)
 }
 
 fn compact(db: &Db, family: &ColumnFamily) {
-    db.compact_range(family, None, None, &CompactRangeOptions::default()).expect("a compaction");
+    db.compact_range_cf_opt(family, None, None, &CompactRangeOptions::default())
+        .expect("a compaction");
 }
 
 /// A table was removed under the readers of an older version, if it had been moved to another level
@@ -31,7 +32,7 @@ fn a_moved_table_stays_while_an_older_version_is_read() {
 
     // The table is opened when it is read.
     let (db, family) = open(&disk, "level_compaction_dynamic_level_bytes=true;max_open_files=20");
-    let mut older = db.iterator(&family, &ReadOptions::default()).expect("an iterator");
+    let mut older = db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
     compact(&db, &family);
     assert_eq!(property(&db, "rocksdb.num-files-at-level6"), "1", "it was moved");
     put(&db, "a", "2").expect("a put");

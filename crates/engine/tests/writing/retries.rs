@@ -14,7 +14,7 @@ fn a_flush_without_space_is_tried_once_for_each_resuming() {
     // The first pause takes an hour.
     let mut options = simulated(&disk, "bgerror_resume_retry_interval=28800000000");
     options.set_inline_background(false);
-    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    let db = Db::open("/db", &options).expect("a database");
     put(&db, "a", "1").expect("a put");
     let is_attempt =
         |operation, purpose| (operation, purpose) == (Operation::Create, Some(Purpose::FlushWrite));

@@ -19,7 +19,7 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     let text_of_triggers = "level0_file_num_compaction_trigger=2;\
                             level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=5;\
                             delayed_write_rate=1000000";
-    let db = Db::open("/db".as_ref(), &simulated(&disk, text_of_triggers)).expect("a new database");
+    let db = Db::open("/db", &simulated(&disk, text_of_triggers)).expect("a new database");
     db.pause_compactions().expect("a pause");
     flush_rounds(&db, 2);
     assert_eq!(db.stall_state(), StallState::Normal);
@@ -34,7 +34,7 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "1000000");
     let hasty = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
     // Small ones are let through until the allowance is used up.
-    let (kind, text) = told(db.put(&default_family(&db), b"a", &[b'1'; 100_000], &hasty));
+    let (kind, text) = told(db.put_cf_opt(&default_family(&db), b"a", [b'1'; 100_000], &hasty));
     assert_eq!((kind, text.contains("3 tables in level 0")), (ErrorKind::Busy, true), "{text}");
     flush_rounds(&db, 1);
     // Near the stop it goes down quickly: when the memtable is sealed, and when it is a table.
@@ -50,7 +50,7 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     drop(db);
 
     let text = format!("{text_of_triggers};disable_auto_compactions=true");
-    let db = Db::open("/db".as_ref(), &simulated(&disk, &text)).expect("the database again");
+    let db = Db::open("/db", &simulated(&disk, &text)).expect("the database again");
     flush_rounds(&db, 6);
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
 }
@@ -63,7 +63,7 @@ fn universal_databases_stall_until_somebody_compacts_them() {
     let text = "compaction_style=kCompactionStyleUniversal;num_levels=4;\
                 level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3;\
                 level0_stop_writes_trigger=5";
-    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    let db = Db::open("/db", &simulated(&disk, text)).expect("a new database");
     let warning = "'default' is compacted only when asked for: its compaction_style is not built; \
                    writes are slowed down at 3 sorted runs and stopped at 5 until somebody does";
     assert_eq!(db.warnings(), [warning]);
@@ -78,7 +78,8 @@ fn universal_databases_stall_until_somebody_compacts_them() {
     }
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
     assert_eq!(told(put(&db, "a", "1")).0, ErrorKind::Busy);
-    db.compact_range(&default_family(&db), None, None, &Default::default()).expect("by hand");
+    db.compact_range_cf_opt(&default_family(&db), None, None, &Default::default())
+        .expect("by hand");
     assert_eq!(db.stall_state(), StallState::Normal);
     // The run that came of it counts, too.
     flush_rounds(&db, 2);
@@ -94,7 +95,7 @@ fn universal_databases_stall_until_somebody_compacts_them() {
     drop(db);
 
     let text = format!("{text};disable_auto_compactions=true");
-    let db = Db::open("/db".as_ref(), &simulated(&disk, &text)).expect("the database again");
+    let db = Db::open("/db", &simulated(&disk, &text)).expect("the database again");
     assert!(db.warnings().is_empty());
     flush_rounds(&db, 6);
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
@@ -109,7 +110,7 @@ fn fifo_databases_stall_on_what_would_have_to_be_dropped() {
                 compaction_options_fifo={max_table_files_size=100000};\
                 soft_pending_compaction_bytes_limit=20000;\
                 hard_pending_compaction_bytes_limit=60000";
-    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    let db = Db::open("/db", &simulated(&disk, text)).expect("a new database");
     let warnings = db.warnings();
     assert!(warnings.iter().any(|it| it.contains("nothing is dropped")), "{warnings:?}");
     let family = default_family(&db);
@@ -127,14 +128,14 @@ fn fifo_databases_stall_on_what_would_have_to_be_dropped() {
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
     assert_eq!(told(put(&db, "a", "1")).0, ErrorKind::Busy);
     let more = [("compaction_options_fifo", "{max_table_files_size=1000000}")];
-    db.set_options(&family, &more).expect("a change");
+    db.set_options_cf(&family, &more).expect("a change");
     assert_eq!(db.stall_state(), StallState::Normal);
     (0..8).for_each(|_| flush());
     // Only the newest value of the key is left of all tables.
-    db.set_options(&family, &[("compaction_options_fifo", "{max_table_files_size=100000}")])
+    db.set_options_cf(&family, &[("compaction_options_fifo", "{max_table_files_size=100000}")])
         .expect("a change");
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
-    db.compact_range(&family, None, None, &Default::default()).expect("by hand");
+    db.compact_range_cf_opt(&family, None, None, &Default::default()).expect("by hand");
     assert_eq!(db.stall_state(), StallState::Normal);
     put(&db, "a", "1").expect("a put");
 }
@@ -147,10 +148,11 @@ fn slow_writes_may_go_at_any_rate() {
             "compaction_style=kCompactionStyleUniversal;level0_file_num_compaction_trigger=1;\
              level0_slowdown_writes_trigger=1;level0_stop_writes_trigger=9;delayed_write_rate={rate}"
         );
-        let db = Db::open("/db".as_ref(), &simulated(&disk, &text)).expect("a new database");
+        let db = Db::open("/db", &simulated(&disk, &text)).expect("a new database");
         flush_rounds(&db, 8);
         assert!(matches!(db.stall_state(), StallState::Delayed { .. }), "{rate}");
-        db.compact_range(&default_family(&db), None, None, &Default::default()).expect("by hand");
+        db.compact_range_cf_opt(&default_family(&db), None, None, &Default::default())
+            .expect("by hand");
         flush_rounds(&db, 3);
     }
 }
@@ -166,7 +168,7 @@ fn a_stopped_write_goes_on_when_another_thread_compacts() {
     std::thread::scope(|scope| {
         let writing = scope.spawn(|| put(&db, "a", "1"));
         let all = CompactRangeOptions::default();
-        db.compact_range(&default_family(&db), None, None, &all).expect("by hand");
+        db.compact_range_cf_opt(&default_family(&db), None, None, &all).expect("by hand");
         writing.join().expect("no panic").expect("a put");
     });
 }
@@ -176,7 +178,7 @@ fn the_rate_of_slow_writes_follows_what_there_is_to_compact() {
     let disk = SimStorage::new(1);
     let text = "level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3;\
                 level0_stop_writes_trigger=20;delayed_write_rate=1000000";
-    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    let db = Db::open("/db", &simulated(&disk, text)).expect("a new database");
     let rate = || property(&db, "rocksdb.actual-delayed-write-rate");
     db.pause_compactions().expect("a pause");
     flush_rounds(&db, 3);
@@ -192,10 +194,10 @@ fn the_rate_of_slow_writes_follows_what_there_is_to_compact() {
     assert_eq!(rate(), "573440", "it went up when the delay ended");
     // There is one rate: column families that are content make it go up, as in RocksDB.
     let options = default_family(&db).options().clone();
-    let other = db.create_column_family("other", &options).expect("a column family");
+    let other = db.create_cf("other", &options).expect("a column family");
     for _ in 0..2 {
-        db.put(&other, b"key", b"value", &WriteOptions::default()).expect("a put");
-        db.flush(&other).expect("a flush");
+        db.put_cf_opt(&other, b"key", b"value", &WriteOptions::default()).expect("a put");
+        db.flush_cf(&other).expect("a flush");
     }
     assert_eq!(rate(), "1000000");
 }
@@ -204,7 +206,7 @@ fn the_rate_of_slow_writes_follows_what_there_is_to_compact() {
 fn memtables_that_cannot_be_flushed_stop_writes_until_they_are() {
     let disk = SimStorage::new(1);
     let text = "write_buffer_size=64K;max_write_buffer_number=2;max_bgerror_resume_count=0";
-    let db = Db::open("/db".as_ref(), &simulated(&disk, text)).expect("a new database");
+    let db = Db::open("/db", &simulated(&disk, text)).expect("a new database");
     let no_tables = FaultRule::new(Fault::NoSpace)
         .operation(Operation::Create)
         .purpose(Purpose::FlushWrite)

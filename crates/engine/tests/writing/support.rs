@@ -15,7 +15,7 @@ pub(crate) use crate::database::{
 
 /// Puts a value into the default column family.
 pub(crate) fn put(db: &Db, key: &str, value: &str) -> Result<()> {
-    db.put(&default_family(db), key.as_bytes(), value.as_bytes(), &WriteOptions::default())
+    db.put_cf_opt(&default_family(db), key.as_bytes(), value.as_bytes(), &WriteOptions::default())
 }
 
 /// A value of the default column family.
@@ -25,13 +25,13 @@ pub(crate) fn get(db: &Db, key: &str) -> Option<String> {
 
 /// A value.
 pub(crate) fn get_from(db: &Db, family: &ColumnFamily, key: &str) -> Option<String> {
-    let value = db.get(family, key.as_bytes(), &ReadOptions::default()).expect("a get");
+    let value = db.get_cf_opt(family, key.as_bytes(), &ReadOptions::default()).expect("a get");
     value.map(|value| String::from_utf8(value).expect("text"))
 }
 
 /// A property of the default column family.
 pub(crate) fn property(db: &Db, name: &str) -> String {
-    let value = db.property(&default_family(db), name).expect("a property");
+    let value = db.property_value_cf(&default_family(db), name).expect("a property");
     value.unwrap_or_else(|| panic!("there is no property {name}"))
 }
 

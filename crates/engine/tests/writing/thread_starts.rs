@@ -16,7 +16,7 @@ fn opening_fails_where_a_thread_cannot_be_started_and_leaves_no_lock() {
     let disk = SimStorage::new(1);
     let mut options = simulated(&disk, "wal_io_mode=direct;max_background_jobs=4");
     options.set_inline_background(false);
-    let open = || Db::open("/db".as_ref(), &options);
+    let open = || Db::open("/db", &options);
     let mut missing = Vec::new();
     let db = loop {
         match with_starts_left(missing.len(), open) {
@@ -49,7 +49,7 @@ fn where_no_more_compactions_can_run_those_that_can_go_on() {
     let disk = SimStorage::new(1);
     let mut options = simulated(&disk, "max_background_jobs=2");
     options.set_inline_background(false);
-    let db = Db::open("/db".as_ref(), &options).expect("a database");
+    let db = Db::open("/db", &options).expect("a database");
     let more = [("max_background_jobs", "16")];
     with_starts_left(1, || db.set_database_options(&more)).expect("it is no failure");
     put(&db, "a", "1").expect("a put");

@@ -12,7 +12,7 @@ use crate::support::{Stored, default_family, get, put, simulated, stored};
 const SECOND_NS: u64 = 1_000_000_000;
 
 fn open(disk: &SimStorage, text: &str) -> Db {
-    Db::open("/db".as_ref(), &simulated(disk, text)).expect("a database")
+    Db::open("/db", &simulated(disk, text)).expect("a database")
 }
 
 fn now_s(disk: &SimStorage) -> u64 {
@@ -21,8 +21,8 @@ fn now_s(disk: &SimStorage) -> u64 {
 
 fn timed_put(db: &Db, key: &str, value: &str, time_s: u64) {
     let mut batch = WriteBatch::new();
-    batch.timed_put(0, key.as_bytes(), value.as_bytes(), time_s).expect("a batch");
-    db.write(&mut batch, &WriteOptions::default()).expect("a write");
+    batch.timed_put_cf(0, key.as_bytes(), value.as_bytes(), time_s).expect("a batch");
+    db.write_opt(&mut batch, &WriteOptions::default()).expect("a write");
 }
 
 fn plain(key: &str, sequence: u64, value: &str) -> Stored {
@@ -64,7 +64,7 @@ fn tables_tell_when_they_were_written_where_that_is_preserved() {
     let begun_s = now_s(&disk);
     let db = open(&disk, "preserve_internal_time_seconds=10000;disable_auto_compactions=true");
     // A new database has numbers for the time before.
-    assert_eq!(db.latest_sequence(), 100);
+    assert_eq!(db.latest_sequence_number(), 100);
     put(&db, "a", "1").expect("a put");
     disk.clock().advance(500 * SECOND_NS);
     put(&db, "b", "2").expect("a put");
@@ -93,7 +93,7 @@ fn tables_tell_when_they_were_written_where_that_is_preserved() {
     // A compaction to the bottom gives it that number, and keeps numbers that tell times.
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     let compact = || {
-        db.compact_range(&default_family(&db), None, None, &options).expect("a compaction");
+        db.compact_range_cf_opt(&default_family(&db), None, None, &options).expect("a compaction");
     };
     compact();
     let mut expected = vec![

@@ -78,8 +78,8 @@ pub(crate) fn write_batch(example: &Example) -> Answer {
         let record = record.unwrap();
         let (family, key, value) = (record.column_family, record.key, record.value);
         match record.kind {
-            RecordKind::Put => batch.put(family, key, value).unwrap(),
-            RecordKind::Delete => batch.delete(family, key).unwrap(),
+            RecordKind::Put => batch.put_cf(family, key, value).unwrap(),
+            RecordKind::Delete => batch.delete_cf(family, key).unwrap(),
             other => panic!("{other:?} is not in the example"),
         }
         let mut line = format!("{:?} {}", record.kind, quoted(key));

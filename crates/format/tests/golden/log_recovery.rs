@@ -25,7 +25,7 @@ const LOG_NUMBER: u32 = 4;
 /// A batch of one put, as record `number` of a log holds it.
 fn put(number: u64, length: usize) -> Vec<u8> {
     let mut batch = WriteBatch::new();
-    batch.put(0, format!("k{number:03}").as_bytes(), &value(number, length)).unwrap();
+    batch.put_cf(0, format!("k{number:03}").as_bytes(), value(number, length)).unwrap();
     batch.set_sequence(number + 1);
     batch.as_bytes().to_vec()
 }

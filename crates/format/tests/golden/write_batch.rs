@@ -17,19 +17,19 @@ fn read(bytes: &[u8]) -> Result<Vec<Record<'_>>> {
 /// The batch that `every-kind` holds, built here.
 fn every_kind() -> WriteBatch {
     let mut batch = WriteBatch::new();
-    batch.put(0, b"k1", b"value").unwrap();
-    batch.put(1, b"k2", &[0; 200]).unwrap();
+    batch.put_cf(0, b"k1", b"value").unwrap();
+    batch.put_cf(1, b"k2", [0; 200]).unwrap();
     for family in 0..2 {
-        batch.delete(family, b"k3").unwrap();
+        batch.delete_cf(family, b"k3").unwrap();
     }
     for family in 0..2 {
-        batch.single_delete(family, b"k4").unwrap();
+        batch.single_delete_cf(family, b"k4").unwrap();
     }
     for family in 0..2 {
-        batch.delete_range(family, b"a", b"b").unwrap();
+        batch.delete_range_cf(family, b"a", b"b").unwrap();
     }
     for family in 0..2 {
-        batch.merge(family, b"m", b"op").unwrap();
+        batch.merge_cf(family, b"m", b"op").unwrap();
     }
     batch.put_log_data(b"blob").unwrap();
     batch
@@ -111,9 +111,9 @@ fn blob_index() -> Vec<u8> {
 fn kinds_that_rocksdbs_java_library_cannot_build_read_back() {
     let mut batch = WriteBatch::with_capacity(200);
     for family in [0, 3, 300, u32::MAX] {
-        batch.put_entity(family, b"e", &entity()).unwrap();
-        batch.put_blob_index(family, b"b", &blob_index()).unwrap();
-        batch.timed_put(family, b"t", b"value", 0x0102_0304).unwrap();
+        batch.put_entity_cf(family, b"e", &entity()).unwrap();
+        batch.put_blob_index_cf(family, b"b", &blob_index()).unwrap();
+        batch.timed_put_cf(family, b"t", b"value", 0x0102_0304).unwrap();
     }
     batch.set_sequence(77);
     let reader = batch.reader().unwrap();
@@ -182,9 +182,9 @@ fn values_that_do_not_decode_are_refused() {
     for kind in [RecordKind::TimedPut, RecordKind::Entity, RecordKind::BlobIndex] {
         for family in [0, 1] {
             let mut batch = WriteBatch::new();
-            batch.put(0, b"before", b"value").unwrap();
+            batch.put_cf(0, b"before", b"value").unwrap();
             let offset = batch.data_size();
-            batch.put(family, b"key", b"7bytes.").unwrap();
+            batch.put_cf(family, b"key", b"7bytes.").unwrap();
             let mut bytes = batch.as_bytes().to_vec();
             bytes[offset] = match (kind, family) {
                 (RecordKind::TimedPut, 0) => 0x18,
@@ -200,7 +200,7 @@ fn values_that_do_not_decode_are_refused() {
         }
     }
     let mut shortest = WriteBatch::new();
-    shortest.timed_put(0, b"key", b"", 7).unwrap();
+    shortest.timed_put_cf(0, b"key", b"", 7).unwrap();
     assert_eq!(WriteBatch::from_bytes(shortest.as_bytes().to_vec()), Ok(shortest));
 }
 

@@ -110,21 +110,21 @@ impl Source {
         let mut open = OpenOptions::default();
         open.set_options(&format!("create_if_missing=true;{};{options}", self.shape.options()))?;
         let db = Db::open(directory, &open)?;
-        let family = db.column_family("default")?;
+        let family = db.cf_handle("default")?;
         let values = RandomValues::new(self.value_bytes, self.keys);
         let writes = WriteOptions { disable_wal: true, ..WriteOptions::default() };
         let mut told = Instant::now();
         for number in keys {
-            db.put(&family, &key(number), values.get(number), &writes)?;
+            db.put_cf_opt(&family, key(number), values.get(number), &writes)?;
             if told.elapsed().as_secs() >= 10 {
                 say!("  at key {number}");
                 told = Instant::now();
             }
         }
-        db.flush(&family)?;
+        db.flush_cf(&family)?;
         if moves_down {
             // Nothing overlaps, so tables are moved without rewriting.
-            db.compact_range(&family, None, None, &CompactRangeOptions::default())?;
+            db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default())?;
         }
         Ok(db.close()?)
     }

@@ -28,7 +28,7 @@ impl TailEngine for TailwaterEngine {
         let statistics = Arc::new(Statistics::new());
         open.set_statistics(Arc::clone(&statistics));
         let db = Db::open(directory, &open)?;
-        let family = db.column_family("default")?;
+        let family = db.cf_handle("default")?;
         let (reads, writes) = (ReadOptions::default(), WriteOptions::default());
         Ok(Box::new(Opened { db, family, statistics, reads, writes }))
     }
@@ -44,19 +44,24 @@ struct Opened {
 
 impl TailDatabase for Opened {
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure> {
-        Ok(self.db.get_into(&self.family, key, &self.reads, value)?)
+        Ok(self.db.get_into_cf_opt(&self.family, key, &self.reads, value)?)
     }
 
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
-        Ok(self.db.put(&self.family, key, value, &self.writes)?)
+        Ok(self.db.put_cf_opt(&self.family, key, value, &self.writes)?)
     }
 
     fn compact(&self) -> Result<(), Failure> {
-        Ok(self.db.compact_range(&self.family, None, None, &CompactRangeOptions::default())?)
+        Ok(self.db.compact_range_cf_opt(
+            &self.family,
+            None,
+            None,
+            &CompactRangeOptions::default(),
+        )?)
     }
 
     fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure> {
-        let mut iterator = self.db.iterator(&self.family, &self.reads)?;
+        let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &self.reads)?;
         iterator.seek_to_first()?;
         while !is_over()
             && let Some(entry) = iterator.entry()
@@ -78,7 +83,7 @@ impl TailDatabase for Opened {
         let purposes: BTreeMap<_, _> = Purpose::ALL.into_iter().map(moved).collect();
         let stalled_us = self.statistics.ticker("rocksdb.stall.micros").unwrap_or(0);
         let pending =
-            self.db.property(&self.family, "rocksdb.estimate-pending-compaction-bytes")?;
+            self.db.property_value_cf(&self.family, "rocksdb.estimate-pending-compaction-bytes")?;
         Ok(Activity {
             purposes,
             stalled: Duration::from_micros(stalled_us),
@@ -89,7 +94,8 @@ impl TailDatabase for Opened {
     }
 
     fn fallen_back(&self) -> Result<Option<String>, Failure> {
-        let modes = self.db.property(&self.family, "tailwater.io-modes")?.unwrap_or_default();
+        let modes =
+            self.db.property_value_cf(&self.family, "tailwater.io-modes")?.unwrap_or_default();
         let lines: Vec<&str> = modes.lines().filter(|line| is_fallen_back(line)).collect();
         Ok((!lines.is_empty()).then(|| lines.join("; ")))
     }

@@ -81,7 +81,7 @@ impl<'a> Loader<'a> {
     /// Refused, for keys and values longer than a batch can hold.
     pub(super) fn put(&mut self, family: u32, key: &[u8], value: &[u8]) -> Result<()> {
         let refused = |error: tailwater_format::Error| Failure::Refused(error.to_string());
-        self.batch.put(family, key, value).map_err(refused)
+        self.batch.put_cf(family, key, value).map_err(refused)
     }
 
     /// Completes the current package or line, and writes the batch if it is full.
@@ -108,7 +108,7 @@ impl<'a> Loader<'a> {
         if self.waiting == 0 {
             return Ok(());
         }
-        self.database.db.write(&mut self.batch, &self.options)?;
+        self.database.db.write_opt(&mut self.batch, &self.options)?;
         self.loaded.items += self.waiting;
         self.loaded.entries += u64::from(self.batch.count());
         self.loaded.batches += 1;

@@ -91,7 +91,7 @@ impl Subject {
 fn open(path: &Path) -> Scene {
     let options = OpenOptions::load(path).unwrap();
     let db = Db::open_read_only(path, &options).unwrap();
-    let version = Arc::clone(db.column_family("default").unwrap().super_version().version());
+    let version = Arc::clone(db.cf_handle("default").unwrap().super_version().version());
     Scene::of(path.to_owned(), &options, version)
 }
 

@@ -58,8 +58,8 @@ impl DbIterator {
     /// refreshes itself, since it has no snapshot any more.
     ///
     /// # Errors
-    /// Not supported, on a read-only handle; invalid argument, if the database or the dropped
-    /// column family has no handle any more; those of opening tables, after which the next seek
+    /// Read-only, on a read-only handle; closed, if the database has no handle any more; invalid
+    /// argument, if the dropped column family has none; those of opening tables, after which the next seek
     /// tries again.
     pub fn refresh(&mut self) -> Result<()> {
         self.refresh_to(Refresh(None))
@@ -76,10 +76,10 @@ impl DbIterator {
 
     fn refresh_to(&mut self, refresh: Refresh) -> Result<()> {
         let Some(origin) = &mut self.origin else {
-            return Err(Error::not_supported("refreshing an iterator of a read-only handle"));
+            return Err(Error::read_only().while_doing("refreshing an iterator"));
         };
         let Some(shared) = origin.shared.upgrade() else {
-            return Err(Error::invalid_argument("the iterator's database is closed"));
+            return Err(Error::closed());
         };
         let snapshot = refresh.0.as_ref();
         if snapshot.is_some_and(|snapshot| !snapshot.is_of(&shared)) {

@@ -107,14 +107,28 @@ impl OpenOptions {
     /// of range. No option is changed then.
     pub fn set_options(&mut self, text: &str) -> Result<()> {
         let mut changed = self.clone();
-        let refused = |error: options::Error| Error::invalid_argument(error.to_string());
         let mut database = self.database.clone();
         for (_, family) in &mut changed.families {
-            options::set_options(&mut database, family, text).map_err(refused)?;
+            options::set_options(&mut database, family, text)?;
         }
-        options::set_options(&mut changed.database, &mut changed.other_families, text)
-            .map_err(refused)?;
+        options::set_options(&mut changed.database, &mut changed.other_families, text)?;
         *self = changed;
+        Ok(())
+    }
+
+    /// Applies an option string to one column family, which is opened too, and created if
+    /// `create_missing_column_families` is set.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::set_options`]; invalid argument, for options of the database.
+    pub fn set_options_cf(&mut self, name: &str, text: &str) -> Result<()> {
+        let (mut database, mut family) = (self.database.clone(), self.column_family(name).clone());
+        options::set_options(&mut database, &mut family, text)?;
+        if database != self.database {
+            let message = format!("'{text}' has options that are the database's");
+            return Err(Error::invalid_argument(message));
+        }
+        self.set_column_family(name, family);
         Ok(())
     }
 

@@ -40,7 +40,7 @@ use std::sync::Arc;
 
 use tailwater_format::batch::WriteBatch;
 
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 pub(crate) use in_flight::Flight;
 use in_flight::InFlight;
@@ -138,7 +138,7 @@ impl Queue {
                 Ok(leadership)
             }
             Turn::Insert(_) | Turn::Done(_) => {
-                Err(Error::new(ErrorKind::Io, "a request to lead was taken for a write"))
+                Err(Error::internal("a request to lead was taken for a write"))
             }
         }
     }

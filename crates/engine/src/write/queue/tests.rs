@@ -34,7 +34,7 @@ enum Outcome {
 fn batch(operations: usize) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for _ in 0..operations {
-        batch.delete(0, b"ab").expect("a small key");
+        batch.delete_cf(0, b"ab").expect("a small key");
     }
     batch
 }

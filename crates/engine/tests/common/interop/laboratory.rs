@@ -95,7 +95,7 @@ pub(crate) fn open_ours(
     context: &str,
 ) -> Db {
     let options = shape.open_options(place, model, more);
-    let db = Db::open(&place.database(), &options)
+    let db = Db::open(place.database(), &options)
         .unwrap_or_else(|error| panic!("{context}: opening for writing: {error}"));
     check::holds(&db, &model.dump(), &format!("{context}, opened for writing"));
     db
@@ -121,10 +121,11 @@ pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize,
 /// Asserts that a snapshot shows what the model had in the default family.
 fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}: {error}") };
-    let family = db.column_family("default").unwrap_or_else(|error| fail(error));
+    let family = db.cf_handle("default").unwrap_or_else(|error| fail(error));
     let options =
         ReadOptions { snapshot: Some(snapshot), total_order_seek: true, ..ReadOptions::default() };
-    let mut iterator = db.iterator(&family, &options).unwrap_or_else(|error| fail(error));
+    let mut iterator =
+        db.raw_iterator_cf_opt(&family, &options).unwrap_or_else(|error| fail(error));
     iterator.seek_to_first().unwrap_or_else(|error| fail(error));
     for entry in model.dump().iter().filter(|entry| entry.family == "default") {
         let expected = Some((entry.key.as_slice(), entry.value.as_slice()));
@@ -150,7 +151,7 @@ pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> S
 
 /// Asserts that ours finds what the model has in a database, read only, and nothing wrong with it.
 pub(crate) fn ours_finds(options: &OpenOptions, place: &Place, model: &Model, context: &str) {
-    let db = Db::open_read_only(&place.database(), options)
+    let db = Db::open_read_only(place.database(), options)
         .unwrap_or_else(|error| panic!("{context}: opening for reading: {error}"));
     check::holds(&db, &model.dump(), &format!("{context}, opened for reading"));
     // What an older log left in a file may look like a record that was cut short.

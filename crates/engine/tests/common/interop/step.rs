@@ -57,11 +57,9 @@ impl Step {
     pub(crate) fn perform(&self, db: &Db) -> Result<()> {
         match self {
             Self::Write(writes, durability) => perform_writes(db, writes, *durability),
-            Self::Flush(family) => db.flush(&db.column_family(family)?),
-            Self::Create(family, text) => {
-                db.create_column_family(family, &family_options(text)).map(drop)
-            }
-            Self::Drop(family) => db.drop_column_family(&db.column_family(family)?),
+            Self::Flush(family) => db.flush_cf(&db.cf_handle(family)?),
+            Self::Create(family, text) => db.create_cf(family, &family_options(text)).map(drop),
+            Self::Drop(family) => db.drop_cf(&db.cf_handle(family)?),
         }
     }
 
@@ -86,30 +84,30 @@ fn perform_writes(db: &Db, writes: &[Write], durability: Durability) -> Result<(
     if let [Write { family, record }] = writes
         && !matches!(record, Record::TimedPut(..))
     {
-        let family = db.column_family(family)?;
+        let family = db.cf_handle(family)?;
         return match record {
-            Record::Put(key, value) => db.put(&family, key, value, &options),
-            Record::Merge(key, operand) => db.merge(&family, key, operand, &options),
-            Record::Delete(key) => db.delete(&family, key, &options),
-            Record::SingleDelete(key) => db.single_delete(&family, key, &options),
-            Record::DeleteRange(from, to) => db.delete_range(&family, from, to, &options),
+            Record::Put(key, value) => db.put_cf_opt(&family, key, value, &options),
+            Record::Merge(key, operand) => db.merge_cf_opt(&family, key, operand, &options),
+            Record::Delete(key) => db.delete_cf_opt(&family, key, &options),
+            Record::SingleDelete(key) => db.single_delete_cf_opt(&family, key, &options),
+            Record::DeleteRange(from, to) => db.delete_range_cf_opt(&family, from, to, &options),
             Record::TimedPut(..) => unreachable!("it is written in a batch"),
         };
     }
     let mut batch = WriteBatch::new();
     for Write { family, record } in writes {
-        let id = db.column_family(family)?.id();
+        let id = db.cf_handle(family)?.id();
         let added = match record {
-            Record::Put(key, value) => batch.put(id, key, value),
-            Record::Merge(key, operand) => batch.merge(id, key, operand),
-            Record::Delete(key) => batch.delete(id, key),
-            Record::SingleDelete(key) => batch.single_delete(id, key),
-            Record::DeleteRange(from, to) => batch.delete_range(id, from, to),
-            Record::TimedPut(key, value, time_s) => batch.timed_put(id, key, value, *time_s),
+            Record::Put(key, value) => batch.put_cf(id, key, value),
+            Record::Merge(key, operand) => batch.merge_cf(id, key, operand),
+            Record::Delete(key) => batch.delete_cf(id, key),
+            Record::SingleDelete(key) => batch.single_delete_cf(id, key),
+            Record::DeleteRange(from, to) => batch.delete_range_cf(id, from, to),
+            Record::TimedPut(key, value, time_s) => batch.timed_put_cf(id, key, value, *time_s),
         };
         added.expect("a batch within its bounds");
     }
-    db.write(&mut batch, &options)
+    db.write_opt(&mut batch, &options)
 }
 
 fn tell_writes(script: &mut Script, writes: &[Write], durability: Durability) {

@@ -61,18 +61,18 @@ impl Library {
                 let rewrite =
                     CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
                 for family in db.column_families() {
-                    db.compact_range(&family, None, None, &rewrite)?;
+                    db.compact_range_cf_opt(&family, None, None, &rewrite)?;
                 }
             }
             Work::CreateFamily(name) => {
-                db.create_column_family(name, options.column_family(name))?;
+                db.create_cf(name, options.column_family(name))?;
             }
-            Work::DropFamily(name) => db.drop_column_family(&db.column_family(name)?)?,
+            Work::DropFamily(name) => db.drop_cf(&db.cf_handle(name)?)?,
             Work::Ingest(file) | Work::Move(file) => {
                 let move_files = matches!(work, Work::Move(_));
                 let options = IngestOptions { move_files, ..IngestOptions::default() };
-                let family = db.column_family("default")?;
-                db.ingest_external_file(&family, &[Path::new(file)], &options)?;
+                let family = db.cf_handle("default")?;
+                db.ingest_external_file_cf_opts(&family, &[Path::new(file)], &options)?;
             }
             Work::Checkpoint(target) => db.checkpoint(Path::new(target))?,
             Work::Open | Work::Adopt => return contents(db),
@@ -90,7 +90,7 @@ impl Library {
             let loaded = OpenOptions::load_from(Arc::clone(&self.storage), path)?;
             options.set_database(loaded.database().clone());
             // The file may name column families that were dropped since.
-            if let Ok(names) = Db::list_column_families(path, &loaded) {
+            if let Ok(names) = Db::list_cf(path, &loaded) {
                 for name in loaded.column_families().filter(|&it| names.iter().any(|n| n == it)) {
                     options.set_column_family(name, loaded.column_family(name).clone());
                 }
@@ -109,10 +109,10 @@ fn put(db: &Db, entries: &[(String, String)]) -> Result<()> {
     let mut batch = WriteBatch::new();
     for (key, value) in entries {
         let (family, key) = key.split_once(':').unwrap_or(("default", key));
-        let family = db.column_family(family)?;
-        batch.put(family.id(), key.as_bytes(), value.as_bytes()).expect("room");
+        let family = db.cf_handle(family)?;
+        batch.put_cf(family.id(), key.as_bytes(), value.as_bytes()).expect("room");
     }
-    db.write(&mut batch, &WriteOptions::default())
+    db.write_opt(&mut batch, &WriteOptions::default())
 }
 
 /// What was found when a database was opened.
@@ -124,7 +124,7 @@ fn warnings(db: &Db) -> String {
 pub(crate) fn contents(db: &Db) -> Result<Contents> {
     let mut contents = Contents::new();
     for family in db.column_families() {
-        let mut iterator = db.iterator(&family, &ReadOptions::default())?;
+        let mut iterator = db.raw_iterator_cf_opt(&family, &ReadOptions::default())?;
         iterator.seek_to_first()?;
         while let Some((key, value)) = iterator.entry() {
             let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

@@ -21,10 +21,10 @@ effects! {
         let disk = SimStorage::new(1);
         let mut options = options(&disk, "");
         options.set_column_family("other", options.column_family("other").clone());
-        assert!(Db::open(DB.as_ref(), &options).is_err());
+        assert!(Db::open(DB, &options).is_err());
         options.set_options("create_missing_column_families=true").expect("options");
-        let db = Db::open(DB.as_ref(), &options).expect("a database");
-        db.column_family("other").expect("a column family");
+        let db = Db::open(DB, &options).expect("a database");
+        db.cf_handle("other").expect("a column family");
     }
 
     the_identity_is_written shows "write_identity_file", "write_dbid_to_manifest" {
@@ -52,7 +52,7 @@ effects! {
         for (text, found) in [("", true), ("avoid_flush_during_shutdown=true", false)] {
             let scene = open(text);
             let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
-            scene.db.put(&scene.family(), b"a", b"1", &unlogged).expect("a put");
+            scene.db.put_cf_opt(&scene.family(), b"a", b"1", &unlogged).expect("a put");
             scene.db.close().expect("closed");
             assert_eq!(scene.reopen("").get("a").is_some(), found, "{text}");
         }
@@ -71,9 +71,9 @@ effects! {
         for (text, tables) in [("", 1), ("atomic_flush=true", 2)] {
             let scene = open(text);
             let options = scene.family().options();
-            let other = scene.db.create_column_family("other", &options).expect("a family");
+            let other = scene.db.create_cf("other", &options).expect("a family");
             scene.put("a", "1");
-            scene.db.put(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
+            scene.db.put_cf_opt(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
             scene.flush();
             assert_eq!(scene.db.live_files().len(), tables, "{text}");
         }
@@ -154,7 +154,7 @@ effects! {
             let scene = open(text);
             scene.disk.refuse_direct(DB.as_ref());
             scene.put("a", "1");
-            assert_eq!(scene.db.flush(&scene.family()).is_err(), is_direct, "{text}");
+            assert_eq!(scene.db.flush_cf(&scene.family()).is_err(), is_direct, "{text}");
         }
     }
 
@@ -176,7 +176,7 @@ effects! {
             let mut options = options(&disk, text);
             options.set_inline_background(false);
             assert!(!has_thread(name));
-            let db = Db::open(DB.as_ref(), &options).expect("a new database");
+            let db = Db::open(DB, &options).expect("a new database");
             until(|| has_thread(name));
             drop(db);
         }
@@ -218,13 +218,13 @@ effects! {
         let text = "bgerror_resume_retry_interval=100;max_bgerror_resume_count=30";
         let mut options = options(&disk, text);
         options.set_inline_background(false);
-        let db = Db::open(DB.as_ref(), &options).expect("a new database");
-        let family = db.column_family("default").expect("a column family");
-        db.put(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
+        let db = Db::open(DB, &options).expect("a new database");
+        let family = db.cf_handle("default").expect("a column family");
+        db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
         let no_space = FaultRule::new(Fault::NoSpace).purpose(Purpose::FlushWrite).from(0);
         disk.set_faults(FaultPlan::none().with(no_space));
         // With the usual interval thirty tries take minutes, and the usual count has no end.
-        assert!(db.flush(&family).is_err());
+        assert!(db.flush_cf(&family).is_err());
         until(|| db.background_error().is_some());
     }
 
@@ -234,11 +234,11 @@ effects! {
                     level0_file_num_compaction_trigger=100";
         let mut options = options(&disk, text);
         options.set_inline_background(false);
-        let db = Db::open(DB.as_ref(), &options).expect("a new database");
-        let family = db.column_family("default").expect("a column family");
+        let db = Db::open(DB, &options).expect("a new database");
+        let family = db.cf_handle("default").expect("a column family");
         for value in [b"1", b"2"] {
             for key in [b"a", b"b"] {
-                db.put(&family, key, value, &WriteOptions::default()).expect("a put");
+                db.put_cf_opt(&family, key, value, &WriteOptions::default()).expect("a put");
             }
             db.flush_all().expect("a flush");
         }

@@ -53,7 +53,10 @@ fn ingest(scene: &Scene, text: &str) {
     writer.put(b"ingested", b"value").expect("a put");
     writer.finish().expect("a table");
     let copied = IngestOptions::default();
-    scene.db.ingest_external_file(&scene.family(), &[&path], &copied).expect("an ingestion");
+    scene
+        .db
+        .ingest_external_file_cf_opts(&scene.family(), &[&path], &copied)
+        .expect("an ingestion");
 }
 
 /// The tables that were opened and created, in order. None of those calls fails, so that the list
@@ -265,9 +268,10 @@ fn a_database_that_is_only_read_tells_what_modes_come_to() {
     scene.put("a", "1");
     scene.flush();
     drop(scene);
-    let db = tailwater::Db::open_read_only(DB.as_ref(), &options(&disk, text)).expect("it");
-    let family = db.column_family("default").expect("the default column family");
-    let modes = db.property(&family, "tailwater.io-modes").expect("a property").expect("modes");
+    let db = tailwater::Db::open_read_only(DB, &options(&disk, text)).expect("it");
+    let family = db.cf_handle("default").expect("the default column family");
+    let modes =
+        db.property_value_cf(&family, "tailwater.io-modes").expect("a property").expect("modes");
     let line =
         |purpose: &str| modes.lines().find(|line| line.starts_with(purpose)).expect("a line");
     assert!(line("compaction_read:").ends_with("effective direct"), "{modes}");
@@ -281,7 +285,7 @@ fn held_back(text: &str, duration_ns: u64) -> u64 {
     let mut options = options(&disk, &format!("{ALWAYS};direct_request_size=4096;{text}"));
     // Who does the work himself has nothing on its way that could be held back.
     options.set_inline_background(false);
-    let db = tailwater::Db::open(DB.as_ref(), &options).expect("a new database");
+    let db = tailwater::Db::open(DB, &options).expect("a new database");
     let scene = Scene { disk: disk.clone(), db, statistics: Default::default() };
     for _ in 0..3 {
         scene.fill(0, 600, 100);

@@ -13,7 +13,7 @@ use super::watched::watched;
 fn synced_put(scene: &Scene, key: &str, value: &str) {
     let synced = WriteOptions { sync: true, ..WriteOptions::default() };
     let (key, value) = (key.as_bytes(), value.as_bytes());
-    scene.db.put(&scene.family(), key, value, &synced).expect("a put");
+    scene.db.put_cf_opt(&scene.family(), key, value, &synced).expect("a put");
 }
 
 /// The bytes of the newest log.
@@ -23,7 +23,7 @@ fn newest_log(scene: &Scene) -> Vec<u8> {
 }
 
 fn put(db: &Db, family: &ColumnFamily, key: &[u8]) {
-    db.put(family, key, b"1", &WriteOptions::default()).expect("a put");
+    db.put_cf_opt(family, key, b"1", &WriteOptions::default()).expect("a put");
 }
 
 effects! {
@@ -138,11 +138,11 @@ effects! {
             let mut options = OpenOptions::new(storage);
             options.set_options("create_if_missing=true").expect("options");
             options.set_options(text).expect("options");
-            let db = Db::open(DB.as_ref(), &options).expect("a new database");
-            let family = db.column_family("default").expect("a column family");
+            let db = Db::open(DB, &options).expect("a new database");
+            let family = db.cf_handle("default").expect("a column family");
             let synced = WriteOptions { sync: true, ..WriteOptions::default() };
             let before = full_syncs.load(Ordering::Relaxed);
-            db.put(&family, b"a", b"1", &synced).expect("a put");
+            db.put_cf_opt(&family, b"a", b"1", &synced).expect("a put");
             assert_eq!(full_syncs.load(Ordering::Relaxed) > before, is_full, "{text}");
         }
     }
@@ -161,7 +161,7 @@ effects! {
         for (text, tables) in [("", 0), ("max_total_wal_size=20k", 1)] {
             let scene = open(text);
             let options = scene.family().options();
-            let other = scene.db.create_column_family("other", &options).expect("a family");
+            let other = scene.db.create_cf("other", &options).expect("a family");
             put(&scene.db, &other, b"a");
             scene.fill(0, 100, 1000);
             let of_other = scene.db.live_files().into_iter();

@@ -41,7 +41,7 @@ effects! {
             for begin in ["a", "b", "c", "d"] {
                 let options = WriteOptions::default();
                 let (begin, family) = (begin.as_bytes(), scene.family());
-                scene.db.delete_range(&family, begin, b"x", &options).expect("a deletion");
+                scene.db.delete_range_cf_opt(&family, begin, b"x", &options).expect("a deletion");
             }
             scene.put("z", "1");
             assert_eq!(scene.level_0() > 0, is_flushed, "{text}");
@@ -107,11 +107,11 @@ effects! {
         let scene = open("merge_operator=stringappend");
         for operand in [b"1", b"2"] {
             let options = WriteOptions::default();
-            scene.db.merge(&scene.family(), b"a", operand, &options).expect("a merge");
+            scene.db.merge_cf_opt(&scene.family(), b"a", operand, &options).expect("a merge");
         }
         assert_eq!(scene.get("a").as_deref(), Some(&b"1,2"[..]));
         let scene = open("");
-        let merged = scene.db.merge(&scene.family(), b"a", b"1", &WriteOptions::default());
+        let merged = scene.db.merge_cf_opt(&scene.family(), b"a", b"1", &WriteOptions::default());
         assert!(merged.is_err());
     }
 
@@ -121,7 +121,7 @@ effects! {
             scene.put("a", "1");
             scene.put("b", "1");
             let options = tailwater::ReadOptions::default();
-            let mut iterator = scene.db.iterator(&scene.family(), &options).expect("an iterator");
+            let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family(), &options).expect("an iterator");
             iterator.seek_to_first().expect("a seek");
             assert_eq!(iterator.key(), first.as_bytes(), "{text}");
         }

@@ -59,7 +59,7 @@ effects! {
             let disk = SimStorage::new(1);
             let mut options = options(&disk, text);
             options.set_block_cache(Arc::clone(&cache));
-            Db::open(DB.as_ref(), &options).expect("a database");
+            Db::open(DB, &options).expect("a database");
             assert_eq!(cache.trims_allocator(), is_trimmed, "{text}");
         }
     }
@@ -151,8 +151,8 @@ effects! {
             options.set_statistics(Arc::clone(&statistics));
             let db = Db::open_read_only(copy.path(), &options).expect("the database");
             for entry in golden::dump("formats").iter().step_by(10) {
-                let family = db.column_family(&entry.family).expect("a column family");
-                db.get(&family, &entry.key, &ReadOptions::default()).expect("a get");
+                let family = db.cf_handle(&entry.family).expect("a column family");
+                db.get_cf_opt(&family, &entry.key, &ReadOptions::default()).expect("a get");
             }
             let ticker = |name| statistics.ticker(name).expect("a ticker");
             ticker("rocksdb.block.cache.index.hit") + ticker("rocksdb.block.cache.index.miss")
@@ -179,7 +179,7 @@ effects! {
     prefixes_may_have_to_be_asked_for shows "prefix_seek_opt_in_only" {
         let seek = |text: &str, options: &ReadOptions| {
             let scene = prefixed(text);
-            let mut iterator = scene.db.iterator(&scene.family(), options).expect("an iterator");
+            let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family(), options).expect("an iterator");
             iterator.seek(b"abd").expect("a seek");
             iterator.valid()
         };
@@ -196,7 +196,7 @@ effects! {
             for key in 0..60 {
                 let key = format!("{key:02}");
                 let (family, options) = (scene.family(), WriteOptions::default());
-                scene.db.put(&family, key.as_bytes(), b"1", &options).expect("a put");
+                scene.db.put_cf_opt(&family, key.as_bytes(), b"1", &options).expect("a put");
                 scene.flush();
             }
             scene.scan();

@@ -47,7 +47,7 @@ pub(super) fn try_open(disk: &SimStorage, text: &str) -> Result<Scene> {
     let statistics = Arc::new(Statistics::new());
     let mut options = options(disk, text);
     options.set_statistics(Arc::clone(&statistics));
-    let db = Db::open(DB.as_ref(), &options)?;
+    let db = Db::open(DB, &options)?;
     Ok(Scene { disk: disk.clone(), db, statistics })
 }
 
@@ -67,7 +67,7 @@ impl Scene {
     }
 
     pub(super) fn family(&self) -> ColumnFamily {
-        self.db.column_family("default").expect("the default column family")
+        self.db.cf_handle("default").expect("the default column family")
     }
 
     pub(super) fn put(&self, key: &str, value: &str) {
@@ -76,7 +76,7 @@ impl Scene {
 
     pub(super) fn try_put(&self, key: &str, value: &str) -> Result<()> {
         let options = WriteOptions::default();
-        self.db.put(&self.family(), key.as_bytes(), value.as_bytes(), &options)
+        self.db.put_cf_opt(&self.family(), key.as_bytes(), value.as_bytes(), &options)
     }
 
     /// Puts keys `from..to`, each with a value of `length` bytes that do not compress.
@@ -89,22 +89,24 @@ impl Scene {
     }
 
     pub(super) fn get(&self, key: &str) -> Option<Vec<u8>> {
-        self.db.get(&self.family(), key.as_bytes(), &ReadOptions::default()).expect("a get")
+        self.db.get_cf_opt(&self.family(), key.as_bytes(), &ReadOptions::default()).expect("a get")
     }
 
     pub(super) fn flush(&self) {
-        self.db.flush(&self.family()).expect("a flush");
+        self.db.flush_cf(&self.family()).expect("a flush");
     }
 
     pub(super) fn compact(&self) {
         let all = CompactRangeOptions::default();
-        self.db.compact_range(&self.family(), None, None, &all).expect("a compaction");
+        self.db.compact_range_cf_opt(&self.family(), None, None, &all).expect("a compaction");
     }
 
     /// How many keys an iterator over everything shows.
     pub(super) fn scan(&self) -> usize {
-        let mut iterator =
-            self.db.iterator(&self.family(), &ReadOptions::default()).expect("an iterator");
+        let mut iterator = self
+            .db
+            .raw_iterator_cf_opt(&self.family(), &ReadOptions::default())
+            .expect("an iterator");
         iterator.seek_to_first().expect("a seek");
         let mut keys = 0;
         while iterator.valid() {
@@ -144,7 +146,7 @@ impl Scene {
     }
 
     pub(super) fn property(&self, name: &str) -> String {
-        let value = self.db.property(&self.family(), name).expect("a property");
+        let value = self.db.property_value_cf(&self.family(), name).expect("a property");
         value.unwrap_or_else(|| panic!("there is no property {name}"))
     }
 

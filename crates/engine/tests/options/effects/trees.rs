@@ -203,14 +203,14 @@ effects! {
             let disk = tailwater_io::sim::SimStorage::new(1);
             let mut options = options(&disk, text);
             options.add_compaction_filter(Arc::new(NoneStays));
-            let db = tailwater::Db::open(DB.as_ref(), &options).expect("a new database");
-            let family = db.column_family("default").expect("a column family");
-            db.put(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
+            let db = tailwater::Db::open(DB, &options).expect("a new database");
+            let family = db.cf_handle("default").expect("a column family");
+            db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
             let all = CompactRangeOptions {
                 bottommost_level_compaction: BottommostRewrite::Force,
             };
-            db.compact_range(&family, None, None, &all).expect("a compaction");
-            let value = db.get(&family, b"a", &ReadOptions::default()).expect("a get");
+            db.compact_range_cf_opt(&family, None, None, &all).expect("a compaction");
+            let value = db.get_cf_opt(&family, b"a", &ReadOptions::default()).expect("a get");
             assert_eq!(value.is_some(), is_kept, "{text}");
         }
     }

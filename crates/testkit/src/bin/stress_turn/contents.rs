@@ -116,7 +116,7 @@ fn read_family(db: &Db, family: &ColumnFamily) -> Result<Vec<Pair>, String> {
     let doing = format!("reading all of column family '{}'", family.name());
     let doing = text(&doing);
     let mut pairs = Vec::new();
-    let mut iterator = db.iterator(family, &options).map_err(&doing)?;
+    let mut iterator = db.raw_iterator_cf_opt(family, &options).map_err(&doing)?;
     iterator.seek_to_first().map_err(&doing)?;
     while let Some((key, value)) = iterator.entry() {
         pairs.push((key.into(), value.into()));

@@ -105,7 +105,7 @@ fn look(arguments: &Arguments, options: &OpenOptions) -> Result<(Contents, u64),
         let checked = expected::check(&contents, &db, state, arguments)?;
         println!("{checked} keys are as db_stress expects them");
     }
-    Ok((contents, db.latest_sequence()))
+    Ok((contents, db.latest_sequence_number()))
 }
 
 /// Opens the database for writing, works for some time and closes it.

@@ -115,7 +115,7 @@ impl CustomMergeOperator for NewestOperand {
 pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<OpenOptions, String> {
     let mut options = OpenOptions::load(directory).map_err(text("reading the options"))?;
     options.add_merge_operator(MergeOperator::Custom(Arc::new(NewestOperand)));
-    let mut names = Db::list_column_families(directory, &options)
+    let mut names = Db::list_cf(directory, &options)
         .map_err(text("reading the names of the column families"))?;
     // A killed run may have left it, and the first round drops it.
     names.retain(|name| name != EXTRA_FAMILY);

@@ -46,7 +46,7 @@ fn compact_all(db: &Db) {
         for family in db.column_families() {
             scope.spawn(move || {
                 let all = CompactRangeOptions::default();
-                if let Err(error) = db.compact_range(&family, None, None, &all) {
+                if let Err(error) = db.compact_range_cf_opt(&family, None, None, &all) {
                     println!("not compacted: {error}");
                 }
             });

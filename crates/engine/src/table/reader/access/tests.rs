@@ -15,10 +15,10 @@ fn blocks_that_are_there_already_and_blocks_for_compactions_count_as_such() {
     options.set_inline_background(true);
     options.set_options("create_if_missing=true").expect("options");
     options.set_statistics(Arc::clone(&statistics));
-    let db = Db::open("/db".as_ref(), &options).expect("a database");
-    let family = db.column_family("default").expect("a family");
-    db.put(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
-    db.flush(&family).expect("a flush");
+    let db = Db::open("/db", &options).expect("a database");
+    let family = db.cf_handle("default").expect("a family");
+    db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
+    db.flush_cf(&family).expect("a flush");
     let source = family.super_version();
     let (_, file) = source.version().files().next().expect("a table");
     let table = source.tables().open(file, Purpose::CompactionRead).expect("a table");

@@ -149,14 +149,14 @@ pub(crate) fn remove_extras(db: &Db) -> Result<(), String> {
     let options = ReadOptions { total_order_seek: true, ..ReadOptions::default() };
     for family in db.column_families() {
         if family.name() == EXTRA_FAMILY {
-            db.drop_column_family(&family).map_err(text("dropping the extra column family"))?;
+            db.drop_cf(&family).map_err(text("dropping the extra column family"))?;
             continue;
         }
         let doing = text("deleting extra keys");
-        let mut iterator = db.iterator(&family, &options).map_err(&doing)?;
+        let mut iterator = db.raw_iterator_cf_opt(&family, &options).map_err(&doing)?;
         iterator.seek(&EXTRA_KEYS).map_err(&doing)?;
         while iterator.valid() {
-            db.delete(&family, iterator.key(), &WriteOptions::default()).map_err(&doing)?;
+            db.delete_cf_opt(&family, iterator.key(), &WriteOptions::default()).map_err(&doing)?;
             iterator.next().map_err(&doing)?;
         }
     }

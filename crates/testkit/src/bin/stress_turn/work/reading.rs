@@ -52,10 +52,11 @@ impl Work<'_> {
         options: &ReadOptions,
     ) -> Result<(), String> {
         for (key, value) in wanted {
-            let found = self.db.get(family, key, options).map_err(text("getting a key"))?;
+            let found = self.db.get_cf_opt(family, key, options).map_err(text("getting a key"))?;
             compare(family, key, found.as_deref(), Some(value))?;
             let absent = [key, &b"-"[..]].concat();
-            let found = self.db.get(family, &absent, options).map_err(text("getting a key"))?;
+            let found =
+                self.db.get_cf_opt(family, &absent, options).map_err(text("getting a key"))?;
             compare(family, &absent, found.as_deref(), None)?;
         }
         Ok(())
@@ -68,7 +69,7 @@ impl Work<'_> {
         options: &ReadOptions,
     ) -> Result<(), String> {
         let keys: Vec<&[u8]> = wanted.iter().map(|(key, _)| &**key).collect();
-        let found = self.db.multi_get(family, &keys, options);
+        let found = self.db.multi_get_cf_opt(family, &keys, options);
         for ((key, value), found) in wanted.iter().zip(found) {
             let found = found.map_err(text("getting keys"))?;
             compare(family, key, found.as_deref(), Some(value))?;
@@ -93,7 +94,7 @@ impl Work<'_> {
             iterate_upper_bound: Some(bound),
             ..options
         };
-        let mut iterator = self.db.iterator(family, &options).map_err(&doing)?;
+        let mut iterator = self.db.raw_iterator_cf_opt(family, &options).map_err(&doing)?;
         let forward = rng.bool();
         match forward {
             true => iterator.seek(&pairs[start].0).map_err(&doing)?,

@@ -40,7 +40,7 @@ impl Work<'_> {
     fn flush(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         let flushed = match rng.bool() {
             true => self.db.flush_all(),
-            false => self.db.flush(family),
+            false => self.db.flush_cf(family),
         };
         count(&self.counts.flushes, 1);
         flushed.map_err(text("flushing"))
@@ -62,14 +62,14 @@ impl Work<'_> {
         }
         let [begin, end] = bounds;
         count(&self.counts.compactions, 1);
-        self.db.compact_range(family, begin, end, &options).map_err(text("compacting"))
+        self.db.compact_range_cf_opt(family, begin, end, &options).map_err(text("compacting"))
     }
 
     fn change_option(&self, family: &ColumnFamily, rng: &mut Rng) -> Result<(), String> {
         let change = settings::change(self.options, rng);
         count(&self.counts.changes, 1);
         let doing = format!("changing {} to {}", change.0, change.1);
-        self.db.set_options(family, &[change]).map_err(text(&doing))
+        self.db.set_options_cf(family, &[change]).map_err(text(&doing))
     }
 
     /// Flushes while compactions are paused. The pause is limited, since the flush may wait for a
@@ -78,7 +78,7 @@ impl Work<'_> {
         let doing = text("flushing while compactions are paused");
         self.db.pause_compactions().map_err(&doing)?;
         let flushed = std::thread::scope(|scope| {
-            let flush = scope.spawn(|| self.db.flush(family));
+            let flush = scope.spawn(|| self.db.flush_cf(family));
             let begun = Instant::now();
             while !flush.is_finished() && begun.elapsed() < PAUSE {
                 std::thread::sleep(PAUSE / 100);
@@ -101,8 +101,8 @@ impl Work<'_> {
         while_unblocked(&db, || {
             super::remove_extras(&db)?;
             Contents::read(&db)?.compare(self.reference).map_err(|e| format!("checkpoint: {e}"))?;
-            let family = db.column_family("default").map_err(&doing)?;
-            db.put(&family, b"only in the checkpoint", b"", &WriteOptions::default())
+            let family = db.cf_handle("default").map_err(&doing)?;
+            db.put_cf_opt(&family, b"only in the checkpoint", b"", &WriteOptions::default())
                 .map_err(&doing)
         })?;
         db.close().map_err(text("closing the checkpoint"))?;
@@ -119,16 +119,16 @@ impl Work<'_> {
     fn make_family(&self, rng: &mut Rng) -> Result<(), String> {
         let doing = text("making a column family and dropping it");
         let options = self.options.column_family("default");
-        let family = self.db.create_column_family(EXTRA_FAMILY, options).map_err(&doing)?;
+        let family = self.db.create_cf(EXTRA_FAMILY, options).map_err(&doing)?;
         for number in 0..rng.u32(1..200) {
             let key = number.to_be_bytes();
-            self.db.put(&family, &key, &[7; 100], &self.write_options(rng)).map_err(&doing)?;
+            self.db.put_cf_opt(&family, key, [7; 100], &self.write_options(rng)).map_err(&doing)?;
         }
         if rng.bool() {
-            self.db.flush(&family).map_err(&doing)?;
+            self.db.flush_cf(&family).map_err(&doing)?;
         }
         count(&self.counts.families, 1);
-        self.db.drop_column_family(&family).map_err(&doing)
+        self.db.drop_cf(&family).map_err(&doing)
     }
 
     /// Ingests a table with some keys and their current values.
@@ -159,7 +159,7 @@ impl Work<'_> {
         writer.finish().map_err(&doing)?;
         let moves = rng.bool();
         let options = IngestOptions { move_files: moves, ..IngestOptions::default() };
-        self.db.ingest_external_file(family, &[&path], &options).map_err(&doing)?;
+        self.db.ingest_external_file_cf_opts(family, &[&path], &options).map_err(&doing)?;
         if !moves {
             self.remove(&path)?;
         }

@@ -36,7 +36,7 @@ impl Work<'_> {
             self.rewrite_pair(family, &pairs[at], &mut batch, rng).map_err(|e| e.to_string())?;
             written += 1;
         }
-        self.db.write(&mut batch, &self.write_options(rng)).map_err(text("rewriting keys"))?;
+        self.db.write_opt(&mut batch, &self.write_options(rng)).map_err(text("rewriting keys"))?;
         count(&self.counts.rewritten, written);
         Ok(())
     }
@@ -55,17 +55,17 @@ impl Work<'_> {
         let id = family.id();
         let may_overwrite = self.keys.may_overwrite(key);
         if !may_overwrite {
-            batch.single_delete(id, key)?;
+            batch.single_delete_cf(id, key)?;
         } else if rng.u8(..8) == 0 {
-            batch.delete(id, key)?;
+            batch.delete_cf(id, key)?;
         }
         if let Some(entity) = self.keys.entity(value) {
-            return batch.put_entity(id, key, &entity);
+            return batch.put_entity_cf(id, key, &entity);
         }
         let merges = family.options().merge_operator.id().is_some();
         match rng.u8(..4) {
-            0 if merges && may_overwrite => batch.merge(id, key, value),
-            _ => batch.put(id, key, value),
+            0 if merges && may_overwrite => batch.merge_cf(id, key, value),
+            _ => batch.put_cf(id, key, value),
         }
     }
 
@@ -87,13 +87,13 @@ impl Work<'_> {
             let length = rng.usize(..200);
             let id = family.id();
             if put_now {
-                batch.put(id, &key, &vec![thread; length]).map_err(|e| e.to_string())?;
+                batch.put_cf(id, &key, vec![thread; length]).map_err(|e| e.to_string())?;
             }
             if delete_now {
-                batch.delete(id, &key).map_err(|e| e.to_string())?;
+                batch.delete_cf(id, &key).map_err(|e| e.to_string())?;
             }
         }
-        self.db.write(&mut batch, &options).map_err(&doing)?;
+        self.db.write_opt(&mut batch, &options).map_err(&doing)?;
         count(&self.counts.extra, numbers.len());
         Ok(())
     }
@@ -106,7 +106,9 @@ impl Work<'_> {
         let begin = [&pairs[at].0[..], &[0]].concat();
         let end = &pairs[at + 1].0;
         let options = self.write_options(rng);
-        self.db.delete_range(family, &begin, end, &options).map_err(text("deleting a range"))?;
+        self.db
+            .delete_range_cf_opt(family, &begin, end, &options)
+            .map_err(text("deleting a range"))?;
         count(&self.counts.range_tombstones, 1);
         Ok(())
     }

@@ -1,0 +1,96 @@
+//! Two column families in one database: counters with a merge operator, and sessions with a
+//! compaction filter that removes those that have expired.
+//!
+//! ```sh
+//! cargo run -p tailwater --example column_families
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tailwater::{
+    CompactionFilter, CustomMergeOperator, Db, FilterDecision, FilteredValue, MergeOperator,
+    OpenOptions, Result, WriteBatch,
+};
+
+/// Keeps the largest of the 64-bit numbers merged into a key.
+struct Largest;
+
+fn number(bytes: &[u8]) -> Option<u64> {
+    bytes.try_into().ok().map(u64::from_be_bytes)
+}
+
+impl CustomMergeOperator for Largest {
+    fn name(&self) -> &str {
+        "example.Largest"
+    }
+
+    fn full_merge(&self, _: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
+        let all = existing.iter().chain(operands).map(|bytes| number(bytes));
+        // A value that is no number fails the read instead of being lost.
+        let largest = all.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
+        Some(largest.to_be_bytes().to_vec())
+    }
+
+    fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
+        self.full_merge(key, None, operands)
+    }
+}
+
+/// Removes sessions whose value, the time of their end, is past.
+struct Expired {
+    now_s: AtomicU64,
+}
+
+impl CompactionFilter for Expired {
+    fn name(&self) -> &str {
+        "example.Expired"
+    }
+
+    fn filter(&self, _: usize, _: &[u8], kind: FilteredValue, value: &[u8]) -> FilterDecision {
+        let now_s = self.now_s.load(Ordering::Relaxed);
+        match number(value) {
+            Some(end_s) if kind == FilteredValue::Plain && end_s <= now_s => FilterDecision::Remove,
+            _ => FilterDecision::Keep,
+        }
+    }
+}
+
+fn main() -> Result<()> {
+    let directory = std::env::temp_dir().join(format!("families-{}", std::process::id()));
+    let expired = Arc::new(Expired { now_s: AtomicU64::new(0) });
+    let mut options = OpenOptions::default();
+    options.set_options("create_if_missing=true;create_missing_column_families=true")?;
+    // An object is registered once, and named by the options of each column family that uses it.
+    options.add_merge_operator(MergeOperator::Custom(Arc::new(Largest)));
+    options.add_compaction_filter(expired.clone());
+    options.set_options_cf("records", "merge_operator=example.Largest")?;
+    options.set_options_cf("sessions", "compaction_filter=example.Expired")?;
+
+    let db = Db::open(&directory, &options)?;
+    let (records, sessions) = (db.cf_handle("records")?, db.cf_handle("sessions")?);
+
+    for score in [300_u64, 700, 500] {
+        db.merge_cf(&records, "player", score.to_be_bytes())?;
+    }
+    assert_eq!(db.get_cf(&records, "player")?.as_deref(), Some(&700_u64.to_be_bytes()[..]));
+
+    // One batch, written atomically to both.
+    let mut batch = WriteBatch::new();
+    batch.put_cf(&sessions, "first", 100_u64.to_be_bytes())?;
+    batch.put_cf(&sessions, "second", 200_u64.to_be_bytes())?;
+    batch.merge_cf(&records, "sessions", 2_u64.to_be_bytes())?;
+    db.write(&mut batch)?;
+
+    expired.now_s.store(150, Ordering::Relaxed);
+    db.compact_range_cf(&sessions, None, None)?;
+    for entry in db.range_cf(&sessions, ..) {
+        println!("session {} is left", entry?.0.escape_ascii());
+    }
+    assert!(db.get_cf(&sessions, "first")?.is_none());
+    assert!(db.get_cf(&sessions, "second")?.is_some());
+
+    println!("column families: {}", Db::list_cf(&directory, &options)?.join(", "));
+    db.close()?;
+    Db::destroy(&directory, &options)
+}

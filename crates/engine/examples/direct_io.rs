@@ -1,0 +1,46 @@
+//! Direct I/O by purpose: compactions bypass the page cache, users' reads and flushes do not.
+//!
+//! The property `tailwater.io-modes` reports, for every purpose, the mode that is in effect and the
+//! option that asked for it. Opening probes the directory, and fails if its filesystem refuses a
+//! mode that an option demands.
+//!
+//! ```sh
+//! cargo run -p tailwater --example direct_io -- DIRECTORY
+//! ```
+
+use std::path::PathBuf;
+
+use tailwater::{Db, ErrorKind, OpenOptions, Result};
+
+fn main() -> Result<()> {
+    let parent = std::env::args_os().nth(1).map_or_else(std::env::temp_dir, PathBuf::from);
+    let directory = parent.join(format!("direct-{}", std::process::id()));
+    let mut options = OpenOptions::default();
+    options.set_options(
+        "create_if_missing=true;compaction_read_io_mode=direct;compaction_write_io_mode=direct",
+    )?;
+    let db = match Db::open(&directory, &options) {
+        Ok(db) => db,
+        Err(error) if error.kind() == ErrorKind::NotSupported => {
+            println!("choose a directory on another filesystem: {error}");
+            return Db::destroy(&directory, &options);
+        }
+        Err(error) => return Err(error),
+    };
+    for number in 0..1000_u32 {
+        db.put(number.to_be_bytes(), vec![7; 1000])?;
+    }
+    db.flush()?;
+    db.compact_range(None, None)?;
+
+    let modes = db.property_value("tailwater.io-modes")?.unwrap_or_default();
+    println!("{modes}");
+    let is_direct = |purpose: &str| {
+        modes.lines().any(|line| line.starts_with(purpose) && line.contains("direct"))
+    };
+    assert!(is_direct("compaction_read") && is_direct("compaction_write"));
+    assert!(!is_direct("user_read"));
+
+    db.close()?;
+    Db::destroy(&directory, &options)
+}

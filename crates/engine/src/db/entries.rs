@@ -1,0 +1,307 @@
+//! Iterators over the entries of a range of keys.
+//!
+//! [`Entries`] has two cursors, one for each end, that are created when that end is first used. Each
+//! stays on the entry that it yielded last, so that the ends notice when they meet.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::{self, Bound};
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::key::Sequence;
+
+use crate::db::{ColumnFamily, Db, ReadOptions, SuperVersion, profile};
+use crate::iterator::DbIterator;
+use crate::{Error, Result};
+
+/// The bounds of a range of keys: one of Rust's ranges, or a pair of [`Bound`]s.
+///
+/// The keys are copied. A range that ends before it begins is empty.
+pub trait KeyBounds {
+    /// Returns the lower and the upper bound, in the comparator's order.
+    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
+}
+
+fn copy(key: impl AsRef<[u8]>) -> Vec<u8> {
+    key.as_ref().to_vec()
+}
+
+impl KeyBounds for ops::RangeFull {
+    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        (Bound::Unbounded, Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for ops::Range<K> {
+    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        (Bound::Included(copy(self.start)), Bound::Excluded(copy(self.end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for ops::RangeFrom<K> {
+    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        (Bound::Included(copy(self.start)), Bound::Unbounded)
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for ops::RangeTo<K> {
+    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        (Bound::Unbounded, Bound::Excluded(copy(self.end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for ops::RangeInclusive<K> {
+    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        let (start, end) = self.into_inner();
+        (Bound::Included(copy(start)), Bound::Included(copy(end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for ops::RangeToInclusive<K> {
+    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        (Bound::Unbounded, Bound::Included(copy(self.end)))
+    }
+}
+
+impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
+    fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+        (self.0.map(copy), self.1.map(copy))
+    }
+}
+
+/// An iterator over the entries of a range of keys, in the comparator's order, from either end.
+///
+/// Each item is a copy of a key and its value, or the error that ended the iterator. All items are
+/// of one moment: that of the snapshot in the options, or of the iterator's creation. Until it is
+/// dropped it keeps the memtables and tables of that moment. [`DbIterator`] does not copy, and can
+/// seek.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let db = tailwater::Db::open_default(directory.path())?;
+/// for (key, value) in [("apple", "red"), ("apricot", "orange"), ("banana", "yellow")] {
+///     db.put(key, value)?;
+/// }
+/// for entry in db.prefix("ap") {
+///     let (key, value) = entry?;
+///     println!("{} is {}", key.escape_ascii(), value.escape_ascii());
+/// }
+/// let (last, _) = db.range(.."banana").next_back().expect("an entry")?;
+/// assert_eq!(&*last, b"apricot");
+/// assert_eq!(db.range("apricot"..).rev().count(), 2);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Entries {
+    /// `None` once it has ended.
+    range: Option<Box<Range>>,
+    /// An error to be yielded before the end.
+    refused: Option<Error>,
+}
+
+struct Range {
+    source: Arc<SuperVersion>,
+    sequence: Sequence,
+    /// With a bound of the range wherever these can express it.
+    options: ReadOptions,
+    start: Bound<Vec<u8>>,
+    end: Bound<Vec<u8>>,
+    /// On the last entry yielded from the front, once there was one.
+    front: Option<DbIterator>,
+    /// The same of the back.
+    back: Option<DbIterator>,
+}
+
+/// A copy of a key and its value.
+type Entry = (Box<[u8]>, Box<[u8]>);
+
+impl Db {
+    /// Returns an iterator over a range of keys of a column family, such as `"a".."c"`, `"a"..` or
+    /// `..`; see [`Entries`]. Bounds in the options narrow it further. Its options
+    /// `prefix_same_as_start`, `total_order_seek` and `allow_unprepared_value` have no effect:
+    /// every entry is yielded, with its value.
+    ///
+    /// # Errors
+    /// The first item is an error for a column family or a snapshot that is not of this opening of
+    /// the database: invalid argument.
+    pub fn range_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        bounds: impl KeyBounds,
+        options: &ReadOptions,
+    ) -> Entries {
+        self.entries(family, bounds.into_bounds(), options)
+    }
+
+    /// Returns an iterator over the keys of a column family that begin with `prefix`; see
+    /// [`Db::range_cf_opt`]. It needs no prefix extractor, and does not use prefix filters.
+    ///
+    /// # Errors
+    /// As [`Db::range_cf_opt`]; not supported, for a comparator other than the bytewise one, which
+    /// may scatter the keys of a prefix.
+    pub fn prefix_cf_opt(
+        &self,
+        family: &ColumnFamily,
+        prefix: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Entries {
+        let prefix = prefix.as_ref();
+        if !matches!(family.comparator(), Comparator::Bytewise) {
+            let comparator = family.comparator().name();
+            let what = format!("an iterator over a prefix with the comparator '{comparator}'");
+            return Entries { range: None, refused: Some(Error::not_supported(what)) };
+        }
+        let end = successor(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        self.entries(family, (Bound::Included(prefix.to_vec()), end), options)
+    }
+
+    fn entries(
+        &self,
+        family: &ColumnFamily,
+        (start, end): (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        options: &ReadOptions,
+    ) -> Entries {
+        if let Err(error) = self.check_read(family, options) {
+            return Entries { range: None, refused: Some(error) };
+        }
+        let source = family.super_version();
+        let sequence = self.read_sequence(options);
+        let mut options = options.clone();
+        options.prefix_same_as_start = false;
+        options.total_order_seek = true;
+        options.allow_unprepared_value = false;
+        let comparator = family.comparator();
+        if let Bound::Included(start) = &start {
+            let bound = &mut options.iterate_lower_bound;
+            if bound.as_ref().is_none_or(|bound| comparator.compare(bound, start).is_lt()) {
+                *bound = Some(start.clone());
+            }
+        }
+        if let Bound::Excluded(end) = &end {
+            let bound = &mut options.iterate_upper_bound;
+            if bound.as_ref().is_none_or(|bound| comparator.compare(bound, end).is_gt()) {
+                *bound = Some(end.clone());
+            }
+        }
+        let (front, back) = (None, None);
+        let range = Range { source, sequence, options, start, end, front, back };
+        Entries { range: Some(Box::new(range)), refused: None }
+    }
+}
+
+/// Returns the first key after all those that begin with `prefix`, if there is any.
+fn successor(prefix: &[u8]) -> Option<Vec<u8>> {
+    let last = prefix.iter().rposition(|&byte| byte < u8::MAX)?;
+    let mut successor = prefix.get(..=last)?.to_vec();
+    *successor.last_mut()? += 1;
+    Some(successor)
+}
+
+impl Entries {
+    fn step(
+        &mut self,
+        step: impl FnOnce(&mut Range) -> Result<Option<Entry>>,
+    ) -> Option<Result<Entry>> {
+        let stepped = match (&mut self.range, self.refused.take()) {
+            (_, Some(error)) => Err(error),
+            (Some(range), None) => step(range),
+            (None, None) => return None,
+        };
+        let item = stepped.transpose();
+        if !matches!(item, Some(Ok(_))) {
+            self.range = None;
+        }
+        item
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry>;
+
+    fn next(&mut self) -> Option<Result<Entry>> {
+        self.step(Range::next)
+    }
+}
+
+impl DoubleEndedIterator for Entries {
+    fn next_back(&mut self) -> Option<Result<Entry>> {
+        self.step(Range::next_back)
+    }
+}
+
+impl FusedIterator for Entries {}
+
+impl fmt::Debug for Entries {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entries")
+            .field("has_ended", &self.range.is_none())
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Range {
+    fn next(&mut self) -> Result<Option<Entry>> {
+        let comparator = self.source.tables().comparator();
+        let cursor = match &mut self.front {
+            Some(cursor) => {
+                cursor.next()?;
+                cursor
+            }
+            None => {
+                let mut cursor = self.cursor()?;
+                match &self.start {
+                    Bound::Excluded(start) => {
+                        cursor.seek(start)?;
+                        if cursor.valid() && comparator.compare(cursor.key(), start).is_eq() {
+                            cursor.next()?;
+                        }
+                    }
+                    Bound::Included(_) | Bound::Unbounded => cursor.seek_to_first()?,
+                }
+                self.front.insert(cursor)
+            }
+        };
+        let Some((key, value)) = cursor.entry() else { return Ok(None) };
+        let is_after_end = match &self.end {
+            Bound::Included(end) => comparator.compare(key, end).is_gt(),
+            Bound::Excluded(_) | Bound::Unbounded => false,
+        };
+        let has_met =
+            self.back.as_ref().is_some_and(|back| comparator.compare(key, back.key()).is_ge());
+        Ok((!is_after_end && !has_met).then(|| (key.into(), value.into())))
+    }
+
+    fn next_back(&mut self) -> Result<Option<Entry>> {
+        let comparator = self.source.tables().comparator();
+        let cursor = match &mut self.back {
+            Some(cursor) => {
+                cursor.previous()?;
+                cursor
+            }
+            None => {
+                let mut cursor = self.cursor()?;
+                match &self.end {
+                    Bound::Included(end) => cursor.seek_for_prev(end)?,
+                    Bound::Excluded(_) | Bound::Unbounded => cursor.seek_to_last()?,
+                }
+                self.back.insert(cursor)
+            }
+        };
+        let Some((key, value)) = cursor.entry() else { return Ok(None) };
+        let is_before_start = match &self.start {
+            Bound::Excluded(start) => comparator.compare(key, start).is_le(),
+            Bound::Included(_) | Bound::Unbounded => false,
+        };
+        let has_met =
+            self.front.as_ref().is_some_and(|front| comparator.compare(key, front.key()).is_le());
+        Ok((!is_before_start && !has_met).then(|| (key.into(), value.into())))
+    }
+
+    fn cursor(&self) -> Result<DbIterator> {
+        let source = Arc::clone(&self.source);
+        DbIterator::over(source, self.sequence, &self.options, &profile(&self.options))
+    }
+}

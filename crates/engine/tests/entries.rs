@@ -1,0 +1,148 @@
+//! Iterators over ranges and prefixes, and the short forms of methods.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use tailwater::options::{ColumnFamilyOptions, ObjectName};
+use tailwater::{
+    AsColumnFamilyId, Db, Entries, ErrorKind, OpenOptions, ReadOptions, WriteBatch, WriteOptions,
+};
+use tailwater_format::Comparator;
+use tailwater_io::sim::SimStorage;
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
+    options.set_options("create_if_missing=true").expect("options");
+    options
+}
+
+fn keys(entries: impl Iterator<Item = tailwater::Result<(Box<[u8]>, Box<[u8]>)>>) -> Vec<Vec<u8>> {
+    entries.map(|entry| entry.expect("an entry").0.into_vec()).collect()
+}
+
+/// Takes entries from both ends in the order of `fronts`, and returns the keys as they were taken.
+fn taken(mut entries: Entries, mut fronts: impl FnMut() -> bool) -> Vec<Vec<u8>> {
+    let mut taken = Vec::new();
+    while let Some(entry) = if fronts() { entries.next() } else { entries.next_back() } {
+        taken.push(entry.expect("an entry").0.into_vec());
+    }
+    assert!(entries.next().is_none() && entries.next_back().is_none());
+    taken.sort();
+    taken
+}
+
+#[test]
+fn ranges_agree_with_a_map_from_both_ends() {
+    let db = Db::open("/db", &options()).expect("a database");
+    let mut model = BTreeMap::new();
+    for key in (0..60u8).step_by(2) {
+        db.put([key], [key, key]).expect("a put");
+        model.insert(vec![key], vec![key, key]);
+        if key == 30 {
+            db.flush().expect("a flush");
+        }
+    }
+    let bounds =
+        |key: u8| [Bound::Unbounded, Bound::Included(vec![key]), Bound::Excluded(vec![key])];
+    let mut rng = fastrand::Rng::with_seed(7);
+    for (low, high) in [(0, 58), (1, 57), (2, 2), (20, 41), (21, 21), (30, 32), (58, 80)] {
+        for start in bounds(low) {
+            for end in bounds(high) {
+                if let (Bound::Excluded(low), Bound::Excluded(high)) = (&start, &end)
+                    && low == high
+                {
+                    continue;
+                }
+                let range = (start.clone(), end.clone());
+                let expected: Vec<_> =
+                    model.range(range.clone()).map(|(key, _)| key.clone()).collect();
+                assert_eq!(keys(db.range(range.clone())), expected, "{range:?}");
+                let reversed: Vec<_> = expected.iter().rev().cloned().collect();
+                assert_eq!(keys(db.range(range.clone()).rev()), reversed, "{range:?}");
+                assert_eq!(taken(db.range(range.clone()), || rng.bool()), expected, "{range:?}");
+            }
+        }
+    }
+    assert!(keys(db.range([9]..[3])).is_empty(), "a range that ends before it begins");
+}
+
+#[test]
+fn a_range_shows_one_moment_and_narrows_to_the_options_bounds() {
+    let db = Db::open("/db", &options()).expect("a database");
+    for key in ["a", "b", "c", "d"] {
+        db.put(key, "1").expect("a put");
+    }
+    let mut entries = db.range(..);
+    db.delete("c").expect("a deletion");
+    db.put("e", "1").expect("a put");
+    db.flush().expect("a flush");
+    assert_eq!(entries.next_back().expect("an entry").expect("no error").0.as_ref(), b"d");
+    assert_eq!(keys(entries), [b"a", b"b", b"c"]);
+    let mut bounded = ReadOptions::new();
+    bounded.iterate_lower_bound = Some(b"b".to_vec());
+    bounded.iterate_upper_bound = Some(b"e".to_vec());
+    assert_eq!(keys(db.range_opt("a"..="z", &bounded)), [b"b", b"d"]);
+    assert_eq!(keys(db.range_opt("c".., &bounded)), [b"d"]);
+}
+
+#[test]
+fn a_prefix_of_bytes_255_ends_with_the_last_key() {
+    let db = Db::open("/db", &options()).expect("a database");
+    for key in [&[1u8, 255][..], &[1, 255, 3], &[2], &[255], &[255, 255], &[255, 255, 9]] {
+        db.put(key, "").expect("a put");
+    }
+    assert_eq!(keys(db.prefix([1, 255])), [vec![1, 255], vec![1, 255, 3]]);
+    assert_eq!(keys(db.prefix([255, 255])), [vec![255, 255], vec![255, 255, 9]]);
+    assert_eq!(keys(db.prefix("")).len(), 6);
+}
+
+#[test]
+fn foreign_families_and_other_orders_are_refused_as_the_first_item() {
+    let other = Db::open("/db", &options()).expect("a database");
+    let mut options = options();
+    options.add_comparator(Comparator::ReverseBytewise);
+    let reverse = ColumnFamilyOptions {
+        comparator: ObjectName::new("rocksdb.ReverseBytewiseComparator"),
+        ..ColumnFamilyOptions::default()
+    };
+    let db = Db::open("/db", &options).expect("a database");
+    let mut refused = db.range_cf(other.default_cf(), ..);
+    let error = refused.next().expect("an item").expect_err("a foreign column family");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    assert!(refused.next().is_none());
+    let family = db.create_cf("reverse", &reverse).expect("a column family");
+    for key in ["a", "b", "c"] {
+        db.put_cf(&family, key, "").expect("a put");
+    }
+    assert_eq!(keys(db.range_cf(&family, "c".."a")), [b"c", b"b"]);
+    let error = db.prefix_cf(&family, "a").next().expect("an item").expect_err("another order");
+    assert_eq!(error.kind(), ErrorKind::NotSupported);
+}
+
+#[test]
+fn short_forms_use_the_default_column_family() {
+    let db = Db::open("/db", &options()).expect("a database");
+    let family = db.create_cf("second", &ColumnFamilyOptions::default()).expect("a column family");
+    let mut batch = WriteBatch::new();
+    batch.put("key", "default").expect("a record");
+    batch.put_cf(&family, "key", "second").expect("a record");
+    batch.put_cf(family.column_family_id(), "by ID", "second").expect("a record");
+    db.write(&mut batch).expect("a write");
+    db.put_opt("synced", "1", &WriteOptions { sync: true, ..WriteOptions::default() })
+        .expect("a put");
+    assert_eq!(db.get("key").expect("a get").as_deref(), Some(&b"default"[..]));
+    assert_eq!(db.get_cf(&family, "key").expect("a get").as_deref(), Some(&b"second"[..]));
+    assert_eq!(db.get_cf(&family, "by ID").expect("a get").as_deref(), Some(&b"second"[..]));
+    assert_eq!(db.get("by ID").expect("a get"), None);
+    let found = db.multi_get(&["synced", "nothing"]);
+    assert!(matches!(&found[..], [Ok(Some(value)), Ok(None)] if **value == b"1"[..]));
+    db.delete_range("a", "l").expect("a range deletion");
+    db.flush().expect("a flush");
+    db.compact_range(None, None).expect("a compaction");
+    assert_eq!(keys(db.range(..)), [b"synced"]);
+    let entries = db.property_int_value("rocksdb.estimate-num-keys").expect("a property");
+    assert!(entries.is_some());
+    let error = db.property_int_value("rocksdb.levelstats").expect_err("a text");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+}

@@ -248,7 +248,7 @@ fn a_file_that_could_not_be_synced_is_copied() {
         let mut writer = SstFileWriter::new(&options(&disk, ""), DEFAULT).expect("a writer");
         writer.open(Path::new("/made.sst")).expect("a file");
         (0..50).for_each(|key| {
-            writer.put(format!("{key:03}").as_bytes(), &[b'v'; 200]).expect("a put")
+            writer.put(format!("{key:03}").as_bytes(), [b'v'; 200]).expect("a put")
         });
         writer.finish().expect("a table");
         copy(&disk, "/made.sst", "/copy.sst");

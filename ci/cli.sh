@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs Apache Iggy's command line, unmodified, against the server: every command that reaches a server over TCP, with
-# what it must print.
+# Runs Apache Iggy's command line, unmodified, against the server: its commands, each with a pattern for its output
+# (without the line that repeats the arguments), and polls with their exact payloads. `message flush`, `login`, `session`
+# and `context` are left out.
 #
 # usage: ci/cli.sh [ADDRESS]
 #
@@ -51,7 +52,7 @@ expect() {
     local pattern=$1 output
     shift
     output=$("$@") || fail "$*" "$output"
-    grep -Eqi -- "$pattern" <<<"$output" || fail "$* (no line matches: $pattern)" "$output"
+    grep -v '^Executing' <<<"$output" | grep -Ei -- "$pattern" >/dev/null || fail "$* (no line matches: $pattern)" "$output"
     checks=$((checks + 1))
 }
 
@@ -60,7 +61,7 @@ refuse() {
     local pattern=$1 output
     shift
     ! output=$("$@") || fail "$* (it succeeded)" "$output"
-    grep -Eqi -- "$pattern" <<<"$output" || fail "$* (no line matches: $pattern)" "$output"
+    grep -v '^Executing' <<<"$output" | grep -Ei -- "$pattern" >/dev/null || fail "$* (no line matches: $pattern)" "$output"
     checks=$((checks + 1))
 }
 

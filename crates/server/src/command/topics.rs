@@ -28,11 +28,13 @@ pub(super) fn get_topic(state: &State, request: &Request<'_>) -> Outcome {
     details(state, id)
 }
 
-/// Returns the topics of a stream.
+/// Returns the topics of a stream; none if it does not exist, as Iggy does.
 pub(super) fn get_topics(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetTopicsRequest::decode_from(request.body)?;
     let catalog = state.log.catalog();
-    let stream = resolve::stream_in(&catalog, &get.stream_id)?;
+    let Ok(stream) = resolve::stream_in(&catalog, &get.stream_id) else {
+        return Ok(GetTopicsResponse { topics: Vec::new() }.to_bytes().to_vec());
+    };
     state.users.authorize(request.user, Action::GetTopics(stream))?;
     let info = catalog.streams().get(&stream).ok_or(Status::STREAM_ID_NOT_FOUND)?;
     let headers = info

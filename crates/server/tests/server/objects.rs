@@ -92,6 +92,17 @@ async fn topics_and_their_options() {
     assert!(client.get_topic(&id("s"), &id("t2")).await.expect("a reply").is_none());
 }
 
+/// The topics of a missing stream were answered with status 1009, and Iggy's Python tests failed.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_does_not_exist_has_no_topics() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    for missing in ["missing", "7"] {
+        let topics = client.get_topics(&id(missing)).await.expect("a reply");
+        assert!(topics.is_empty(), "{missing}: {topics:?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_purge_leaves_nothing_and_offsets_begin_anew() {
     let scene = Scene::new().await;

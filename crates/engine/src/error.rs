@@ -20,8 +20,8 @@ pub enum ErrorKind {
     InvalidArgument,
     /// A database, column family or file does not exist.
     NotFound,
-    /// The data or an option needs a feature that this version lacks: the call was refused before it
-    /// changed anything.
+    /// The data or an option needs a feature that this version lacks: the call was refused before
+    /// it changed anything.
     NotSupported,
     /// The disk or quota is full: free space, then try again.
     NoSpace,
@@ -33,9 +33,9 @@ pub enum ErrorKind {
     UserCode,
     /// The work was cancelled on request: nothing is wrong.
     Cancelled,
-    /// Code panicked, the user's or the database's own. The message names a user's object whose code
-    /// it was: fix that code, then resume or reopen as the message says. A panic that names none is
-    /// a bug: report it.
+    /// Code panicked, the user's or the database's own. The message names a user's object whose
+    /// code it was: fix that code, then resume or reopen as the message says. A panic that names
+    /// none is a bug: report it.
     Panicked,
     /// The database was closed or is being closed: open it again.
     Closed,
@@ -277,8 +277,8 @@ impl std::error::Error for Error {
 
 impl From<format::Error> for Error {
     /// Converts an error of a [`WriteBatch`](crate::WriteBatch): a record that it refuses is an
-    /// invalid argument. Errors of decoding a file are converted by [`Error::decoding`], which names
-    /// the file.
+    /// invalid argument. Errors of decoding a file are converted by [`Error::decoding`], which
+    /// names the file.
     fn from(error: format::Error) -> Self {
         let kind = match &error {
             format::Error::Corruption { .. } => ErrorKind::Corruption,

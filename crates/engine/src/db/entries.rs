@@ -1,7 +1,7 @@
 //! Iterators over the entries of a range of keys.
 //!
-//! [`Entries`] has two cursors, one for each end, that are created when that end is first used. Each
-//! stays on the entry that it yielded last, so that the ends notice when they meet.
+//! [`Entries`] has two cursors, one for each end, that are created when that end is first used.
+//! Each stays on the entry that it yielded last, so that the ends notice when they meet.
 
 use std::fmt;
 use std::iter::FusedIterator;

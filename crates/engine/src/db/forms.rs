@@ -1,8 +1,8 @@
 //! Short forms of the methods of [`Db`], under the names of crate `rocksdb`.
 //!
 //! Each operation has one full form: `_cf` takes a column family, `_opt` takes options, and options
-//! come last. The shorter forms use the column family `default` and default options, and are inlined
-//! calls of the full one.
+//! come last. The shorter forms use the column family `default` and default options, and are
+//! inlined calls of the full one.
 
 use std::path::Path;
 

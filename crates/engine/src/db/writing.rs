@@ -45,8 +45,8 @@ impl Db {
         recovery::open(directory, options).and_then(|opened| Self::writing(directory, opened))
     }
 
-    /// Opens the database in `directory` for reading and writing with default options; creates it if
-    /// it is missing. See [`Db::open`].
+    /// Opens the database in `directory` for reading and writing with default options; creates it
+    /// if it is missing. See [`Db::open`].
     ///
     /// # Errors
     /// Those of [`Db::open`].

@@ -59,8 +59,8 @@ impl DbIterator {
     ///
     /// # Errors
     /// Read-only, on a read-only handle; closed, if the database has no handle any more; invalid
-    /// argument, if the dropped column family has none; those of opening tables, after which the next seek
-    /// tries again.
+    /// argument, if the dropped column family has none; those of opening tables, after which the
+    /// next seek tries again.
     pub fn refresh(&mut self) -> Result<()> {
         self.refresh_to(Refresh(None))
     }

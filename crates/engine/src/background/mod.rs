@@ -9,11 +9,13 @@
 //! ([`Writer::round`]), which refuses later writes and is reported to waiting callers.
 
 mod backoff;
+mod errors;
 mod own_work;
 mod round;
 mod threads;
 
 pub(crate) use backoff::Backoff;
+pub(crate) use errors::{ErrorState, FailedPart};
 pub(crate) use own_work::{OwnWork, is_at_work_for};
 pub(crate) use threads::Threads;
 
@@ -23,7 +25,7 @@ use std::time::Duration;
 
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::Urgency;
+use crate::stall::Urgency;
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum sleep of the flushing and cleaning threads.

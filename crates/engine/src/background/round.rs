@@ -1,9 +1,8 @@
 //! Rounds of background work, in the database's threads or a caller's.
 
 use crate::Result;
-use crate::background::OwnWork;
+use crate::background::{FailedPart, OwnWork};
 use crate::db::Writer;
-use crate::db::errors::FailedPart;
 use crate::panics;
 
 impl Writer {

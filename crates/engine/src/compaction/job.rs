@@ -29,20 +29,22 @@ use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, IoMode, Storage};
 
+use crate::column_family::FamilyReaders;
+use crate::compaction::Quiet;
 use crate::compaction::merge::{DeeperLevels, Dropped, InputTable, Inputs, Snapshots};
 use crate::compaction::output::{self, WrittenTable};
 use crate::compaction::subcompaction::{self, PartOutcome};
-use crate::compaction::urgency::Quiet;
-use crate::compaction::{Compaction, CompactionFilter};
-use crate::db::{FamilyReaders, OpeningId};
+use crate::compaction_filter::CompactionFilter;
+use crate::file_numbers::FileNumbers;
 use crate::handover::Takeover;
 use crate::io_modes::IoModes;
+use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
 use crate::panics;
 use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
 use crate::table::builder::{Format, Origin, TableCompression};
 use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
-use crate::version::{FileNumbers, Version};
+use crate::version::{Compaction, Version};
 use crate::{Error, Result};
 
 /// Maximum memory for the readahead of a part of a compaction, in bytes, unless two requests per

@@ -2,7 +2,8 @@
 
 use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};
 use super::schedule::Picked;
-use crate::db::{ColumnFamily, Writer};
+use crate::column_family::ColumnFamily;
+use crate::db::Writer;
 use crate::{Error, ErrorKind, Result, panics};
 
 /// Options of a manual compaction. Names and defaults are those of RocksDB's `CompactRangeOptions`.

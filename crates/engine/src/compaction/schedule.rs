@@ -14,35 +14,23 @@ use tailwater_format::version_edit::{
     BlobFileGarbage, CompactCursor, DeletedFile, NewFile, VersionEdit,
 };
 
+use super::Quiet;
 use super::job::{Job, LevelFiles, Needs, Outcome, Statistics};
-use super::picker::{self, CompactCursors, LevelTargets, PickContext};
-use super::{Compaction, Quiet, Reason};
-use crate::background::{Backoff, OwnWork, Running};
-use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, FamilySettings, Writer};
+use super::picker::{self, LevelTargets, PickContext};
+use crate::background::{Backoff, FailedPart, OwnWork, Running};
+use crate::column_family::{ColumnFamily, FamilySettings};
+use crate::db::Writer;
 use crate::handover::{self, Takeover};
 use crate::options::DbOptions;
 use crate::panics;
 use crate::stats::LevelFigures;
 use crate::table::builder::TableCompression;
-use crate::table::table_buffers;
-use crate::version::{FileMetadata, Version, VersionSet};
+use crate::table::{FileMetadata, table_buffers};
+use crate::version::{Compaction, Reason, Version, VersionSet};
 use crate::{Error, ErrorKind, Result};
 
 /// How often a compaction whose outputs could not be written is tried, on new files each time.
 const TRIES: usize = 2;
-
-/// What the compactions of a column family have in common. It stands beside its version, under the
-/// same lock.
-#[derive(Debug, Default)]
-pub(crate) struct CompactionState {
-    /// Those that are under way.
-    running: Vec<Arc<Compaction>>,
-    /// Where round robin goes on.
-    cursors: CompactCursors,
-    /// Why nothing is compacted any more, if that is so.
-    stopped: Option<Error>,
-}
 
 /// How a round of compacting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,34 +62,12 @@ pub(super) struct Claim<'w> {
     cursor: Option<CompactCursor>,
 }
 
-impl CompactionState {
-    /// Compactions that go on where the MANIFEST says.
-    pub(crate) fn new(cursors: CompactCursors) -> Self {
-        Self { cursors, ..Self::default() }
-    }
-
-    /// Those that are under way.
-    pub(crate) fn running(&self) -> &[Arc<Compaction>] {
-        &self.running
-    }
-
-    /// Where round robin goes on.
-    pub(crate) fn cursors(&self) -> &CompactCursors {
-        &self.cursors
-    }
-
-    /// Lets compactions begin again after an error.
-    pub(crate) fn resume(&mut self) {
-        self.stopped = None;
-    }
-}
-
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
         let mut versions = self.writer.versions();
         self.compaction.mark_inputs(false);
         if let Some(state) = versions.compactions(self.family.id()) {
-            state.running.retain(|running| !Arc::ptr_eq(running, &self.compaction));
+            state.end(&self.compaction);
         }
     }
 }
@@ -206,7 +172,7 @@ impl Writer {
         let compaction = Arc::new(compaction);
         compaction.mark_inputs(true);
         let state = versions.compactions(family.id())?;
-        state.running.push(Arc::clone(&compaction));
+        state.begin(Arc::clone(&compaction));
         let settings = family.settings();
         Some(Claim { writer: self, family: family.clone(), compaction, version, settings, cursor })
     }
@@ -220,7 +186,7 @@ impl Writer {
         call: impl FnOnce(&PickContext<'_>) -> T,
     ) -> Option<T> {
         let known = versions.families().get(&family.id())?;
-        if known.compactions.stopped.is_some() {
+        if known.compactions.is_stopped() {
             return None;
         }
         Some(call(&PickContext {
@@ -230,8 +196,8 @@ impl Writer {
             comparator: family.comparator(),
             now_s: self.clock.wall_us() / 1_000_000,
             oldest_snapshot: self.shared.snapshots.oldest_at_release(),
-            cursors: &known.compactions.cursors,
-            running: &known.compactions.running,
+            cursors: known.compactions.cursors(),
+            running: known.compactions.running(),
             level_0_fan_in: self.level_0_fan_in(family),
         }))
     }
@@ -404,7 +370,7 @@ impl Writer {
         }
         let mut installed = written.install();
         if let (Some(state), Some(cursor)) = (installed.compactions(family.id()), &claim.cursor) {
-            state.cursors.set(cursor);
+            state.move_cursor(cursor);
         }
         match installed.families().get(&family.id()) {
             Some(known) => family.install(Arc::clone(&known.version), &[]),
@@ -443,7 +409,7 @@ impl Writer {
                 ));
                 self.errors.set_stopped_compaction(Some(error.clone()));
                 if let Some(state) = self.versions().compactions(family.id()) {
-                    state.stopped = Some(error);
+                    state.stop(error);
                 }
                 self.stall.wake();
                 Ended::GoesOn

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType};
 use tailwater_io::Purpose;
 
-use crate::db::{ColumnFamily, Db, SuperVersion};
+use crate::column_family::{ColumnFamily, SuperVersion};
+use crate::db::Db;
 use crate::memtable::{Cursor, MemTable};
-use crate::table::{ReadProfile, TableIterator};
-use crate::version::{FileMetadata, Level};
+use crate::table::{FileMetadata, ReadProfile, TableIterator};
+use crate::version::Level;
 use crate::{Error, Result};
 
 /// Read profile of the indexes.

@@ -7,7 +7,7 @@
 //!    recomputed. This cannot fail.
 //!
 //! Changes are serialized. Writes and reads continue meanwhile: they find the options with their
-//! other data, see [`crate::db::FamilySettings`] and [`crate::db::DatabaseOptions`]. A running
+//! other data, see [`crate::column_family::FamilySettings`] and [`crate::open_options::DatabaseOptions`]. A running
 //! flush or compaction keeps the options that it began with.
 //!
 //! The options are in three places because they are read in three ways: writes read the database's
@@ -18,7 +18,8 @@
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use crate::db::{ColumnFamily, Writer};
+use crate::column_family::ColumnFamily;
+use crate::db::Writer;
 use crate::options::{
     ColumnFamilyOptions, DbOptions, OptionTable, change_column_family, change_database,
     check_column_family,

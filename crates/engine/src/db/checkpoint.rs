@@ -24,7 +24,8 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{FileLock, Purpose};
 
-use crate::db::{SuperVersion, Writer};
+use crate::column_family::SuperVersion;
+use crate::db::Writer;
 use crate::directory::{create_directory, sync_parent};
 use crate::file_copy::{CopyModes, link_or_copy};
 use crate::options::Options;

@@ -21,9 +21,8 @@ use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
-use crate::background::{Threads, is_at_work_for};
+use crate::background::{FailedPart, Threads, is_at_work_for};
 use crate::db::Writer;
-use crate::db::errors::FailedPart;
 use crate::epoch;
 use crate::panics;
 use crate::wal::{LogDurability, SpaceListener};

@@ -1,6 +1,7 @@
 //! Writing statistics to the LOG, every `stats_dump_period_sec` seconds.
 
 use crate::db::Writer;
+use crate::db::properties::report_state;
 use crate::stats::report::{database_text, family_done, family_text};
 
 impl Writer {
@@ -14,7 +15,7 @@ impl Writer {
         let mut text = database_text(&done, &activity.done_at_last_dump());
         activity.dumped(done);
         for family in self.shared.family_set().iter() {
-            let state = family.report_state(done.seconds);
+            let state = report_state(family, done.seconds);
             text.push_str(&family_text(&state, family.statistics()));
             family.statistics().dumped(family_done(&state, family.statistics()));
         }

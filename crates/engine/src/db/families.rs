@@ -5,12 +5,14 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::version_edit::VersionEdit;
 
-use crate::db::{ColumnFamily, FamilyReaders, Writer};
+use crate::column_family::{ColumnFamily, FamilyReaders};
+use crate::db::Writer;
 use crate::directory::{Directories, Home, Needed};
 use crate::io_modes::OF_TABLES;
 use crate::memtable::MemTable;
+use crate::open_options::OpenOptions;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
-use crate::recovery::{OpenOptions, warnings};
+use crate::recovery::warnings;
 use crate::version::{FamilyVersion, Version};
 use crate::{Error, Result};
 

@@ -8,11 +8,12 @@ use std::path::Path;
 
 use tailwater_format::batch::WriteBatch;
 
+use crate::column_family::ColumnFamily;
 use crate::compaction::CompactRangeOptions;
-use crate::db::{ColumnFamily, Db, Entries, KeyBounds, ReadOptions};
+use crate::db::{Db, Entries, KeyBounds};
 use crate::ingest::{IngestOptions, IngestedFile};
 use crate::iterator::DbIterator;
-use crate::read::PinnedValue;
+use crate::read::{PinnedValue, ReadOptions};
 use crate::write::WriteOptions;
 use crate::{Error, Result};
 

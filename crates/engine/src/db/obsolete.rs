@@ -9,12 +9,11 @@ use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use crate::Result;
-use crate::background::Cleaning;
-use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, Writer};
+use crate::background::{Cleaning, FailedPart};
+use crate::column_family::ColumnFamily;
+use crate::db::Writer;
 use crate::epoch::{self, heavy};
-use crate::table::{BlockCache, TableCache};
-use crate::version::FileMetadata;
+use crate::table::{BlockCache, FileMetadata, TableCache};
 
 /// Rest after a removal, as a multiple of its duration.
 const REST: u32 = 4;

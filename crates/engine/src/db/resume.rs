@@ -15,8 +15,9 @@
 //! leave tables that are ahead of the other families' logs, and apply a refused batch to those
 //! families alone. If a step fails, writes stay refused and resuming can be tried again.
 
-use crate::db::errors::{ErrorState, FailedPart};
-use crate::db::{ColumnFamily, Writer};
+use crate::background::{ErrorState, FailedPart};
+use crate::column_family::ColumnFamily;
+use crate::db::Writer;
 use crate::{Error, Result};
 
 impl Writer {

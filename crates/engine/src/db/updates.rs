@@ -32,8 +32,9 @@ impl Db {
         }
         let logs = writing.writer.logs();
         let follower = logs.follow()?;
+        let shared = Arc::clone(&self.inner.shared);
         let of = LogsOf {
-            shared: Arc::clone(&self.inner.shared),
+            published: Box::new(move || shared.published()),
             storage: Arc::clone(&self.inner.storage),
             directory: logs.directory().to_owned(),
             holds_back: logs.holds_back(),

@@ -14,81 +14,30 @@ use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, FileIdentity, Storage};
 
-use crate::background::{Background, Threads};
-use crate::db::errors::{ErrorState, FailedPart};
+use crate::background::{Background, ErrorState, FailedPart, Threads};
+use crate::column_family::{ColumnFamily, FamilySet, ReaderFactory};
+use crate::compaction::stall_conditions;
 use crate::db::obsolete::Obsolete;
-use crate::db::{
-    Closing, ColumnFamily, DatabaseOptions, FamilySet, OpeningId, ReaderFactory, SnapshotList,
-    WriteTimes,
-};
-use crate::directory::Locks;
-use crate::epoch::EpochCell;
-use crate::io_modes::IoModes;
-use crate::options::DbOptions;
+use crate::directory::{DatabaseIdentity, Locks};
+use crate::epoch::{Closing, EpochCell};
+use crate::file_numbers::FileNumbers;
+use crate::open_options::DatabaseOptions;
+use crate::open_options::OpenOptions;
+use crate::options::ColumnFamilyOptions;
 use crate::panics;
-use crate::recovery::OpenOptions;
-use crate::stats::{Activity, InfoLog, Statistics};
-use crate::version::{FileMetadata, FileNumbers, Installation, VersionSet, Versions, Written};
+use crate::read::ReadState;
+use crate::sequence_times::WriteTimes;
+use crate::stall::{FamilyLook, StallCause, StallController, StallState};
+use crate::stats::InfoLog;
+use crate::table::FileMetadata;
+use crate::version::{Installation, VersionSet, Versions, Written};
 use crate::wal::LogSet;
+use crate::write::WriteOptions;
 use crate::write::queue::{Leadership, Queue};
-use crate::write::{FamilyLook, StallCause, StallController, StallState, WriteOptions};
 use crate::{Error, ErrorKind, Result};
 
 /// Time that a stopped write waits for a manual compaction, if only that can resume writes.
 const PATIENCE: Duration = Duration::from_secs(10);
-
-/// State shared by reading and writing.
-#[derive(Debug)]
-pub(crate) struct Shared {
-    /// The opening ID of its column families.
-    pub(crate) opening: OpeningId,
-    /// The column families.
-    pub(crate) families: EpochCell<FamilySet>,
-    /// The highest sequence number that reads see.
-    pub(crate) published: AtomicU64,
-    pub(crate) snapshots: SnapshotList,
-    /// Activity since the database was opened.
-    pub(crate) activity: Activity,
-    /// The statistics object, if one was set.
-    pub(crate) statistics: Option<Arc<Statistics>>,
-    /// The I/O modes of its files.
-    pub(crate) io_modes: Arc<IoModes>,
-    #[expect(dead_code, reason = "dropped after the others")]
-    closing: Closing,
-}
-
-impl Shared {
-    /// Creates the state from column families and the published sequence number.
-    pub(crate) fn new(
-        opening: OpeningId,
-        families: FamilySet,
-        published: Sequence,
-        activity: Activity,
-        statistics: Option<Arc<Statistics>>,
-        io_modes: Arc<IoModes>,
-    ) -> Self {
-        Self {
-            opening,
-            families: EpochCell::new(Some(Arc::new(families))),
-            published: AtomicU64::new(published),
-            snapshots: SnapshotList::default(),
-            activity,
-            statistics,
-            io_modes,
-            closing: Closing,
-        }
-    }
-
-    /// Returns the highest sequence number that reads see.
-    pub(crate) fn published(&self) -> Sequence {
-        self.published.load(Ordering::Acquire)
-    }
-
-    /// Returns a reference to the column families.
-    pub(crate) fn family_set(&self) -> Arc<FamilySet> {
-        self.families.load_arc().unwrap_or_default()
-    }
-}
 
 /// When sealed memtables are flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -99,28 +48,9 @@ pub(crate) enum Flush {
     InAnyCase,
 }
 
-/// The identity of a database and its opening, as written to its files.
-#[derive(Debug, Clone)]
-pub(crate) struct DatabaseIdentity {
-    pub(crate) database_id: String,
-    pub(crate) session_id: String,
-    /// The host name; empty if it is not to be recorded.
-    pub(crate) host_id: String,
-}
-
-impl DatabaseIdentity {
-    /// Returns the ID if these options persist it; empty if it changes with every opening.
-    pub(crate) fn durable_id(&self, options: &DbOptions) -> &str {
-        match options.write_identity_file || options.write_dbid_to_manifest {
-            true => &self.database_id,
-            false => "",
-        }
-    }
-}
-
 /// The writing side of an open database.
 pub(crate) struct Writer {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<ReadState>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
     pub(crate) database: DatabaseOptions,
@@ -229,8 +159,9 @@ impl Writer {
         let (bytes, no_slowdown) = (bytes as u64, options.no_slowdown);
         let wait = || {
             let mut idle_since = None;
+            let refuse = |error| leadership.refuse_impatient(error);
             let go_on = |cause| self.check_waiting(cause, &mut idle_since);
-            self.stall.wait(leadership, bytes, no_slowdown, go_on)
+            self.stall.wait(refuse, bytes, no_slowdown, go_on)
         };
         if self.stall.is_stalled() && !no_slowdown { self.count_stall(wait) } else { wait() }
     }
@@ -272,7 +203,7 @@ impl Writer {
             return None;
         }
         let families = self.shared.family_set();
-        let mut conditions = families.iter().map(ColumnFamily::stall_conditions);
+        let mut conditions = families.iter().map(stall_conditions);
         let by_hand = conditions.find(|it| {
             let state = it.state(0);
             !it.compacts_by_itself && state.stopped_by() == Some(cause)
@@ -329,6 +260,19 @@ impl Writer {
             return Ok(());
         }
         if is_due { self.switch_log(leadership).map(drop) } else { Ok(()) }
+    }
+
+    /// Applies the options of the current column families to the sampling of write times.
+    pub(crate) fn update_write_times(&self) {
+        let published = self.published();
+        let options = self.family_options();
+        let now_s = self.clock.wall_us() / 1_000_000;
+        self.write_times.update(options.iter().map(|options| &**options), published, now_s);
+    }
+
+    /// Returns the options of the current column families.
+    pub(crate) fn family_options(&self) -> Vec<Arc<ColumnFamilyOptions>> {
+        self.shared.family_set().iter().map(ColumnFamily::options).collect()
     }
 
     /// Recomputes the maximum total length of the logs, after a change of column families.
@@ -396,7 +340,7 @@ impl Writer {
             return Ok(false);
         }
         let next_log = self.switch_log(leadership)?;
-        self.sample_write_times_if_due();
+        self.write_times.sample_if_due(&*self.clock, || self.published());
         let sealing = self.sealing();
         for family in &due {
             family.seal(next_log);
@@ -508,7 +452,7 @@ impl Writer {
         let families = self.shared.family_set();
         let looks = families.iter().map(|family| FamilyLook {
             id: family.id(),
-            conditions: family.stall_conditions(),
+            conditions: stall_conditions(family),
             has_changed: changed.iter().any(|changed| changed.id() == family.id()),
         });
         let record = |id: u32, state: &StallState| {

@@ -7,13 +7,16 @@ use std::sync::Arc;
 use tailwater_format::batch::WriteBatch;
 
 use super::{Db, Writing, destroy};
+use crate::column_family::ColumnFamily;
 use crate::compaction::CompactRangeOptions;
-use crate::db::{ColumnFamily, Writer};
+use crate::db::Writer;
 use crate::ingest::{ExternalFiles, IngestOptions, IngestedFile};
+use crate::open_options::OpenOptions;
 use crate::options::{ColumnFamilyOptions, DbOptions};
-use crate::recovery::{self, OpenOptions};
+use crate::recovery;
+use crate::stall::StallState;
 use crate::version::manifest::{self, Manifest};
-use crate::write::{StallState, WriteOptions};
+use crate::write::WriteOptions;
 use crate::{Error, Result};
 
 thread_local! {

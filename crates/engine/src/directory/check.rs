@@ -7,8 +7,9 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 use super::files::{Files, TableName};
 use super::found::Directories;
-use crate::version::{FileMetadata, Version};
-use crate::wal::replay::LeftOut;
+use crate::left_out::LeftOut;
+use crate::table::FileMetadata;
+use crate::version::Version;
 use crate::{Error, Result};
 
 /// The logs that a database needs.

@@ -29,6 +29,7 @@
 
 pub(crate) mod atomic;
 mod cell;
+mod closing;
 pub(crate) mod domain;
 pub(crate) mod heavy;
 #[cfg(all(loom, test))]
@@ -42,6 +43,7 @@ use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
 pub use cell::{EpochCell, Held};
+pub(crate) use closing::Closing;
 use domain::{Domain, Slot};
 use retired::Retired;
 

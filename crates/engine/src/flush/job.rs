@@ -7,14 +7,15 @@ use tailwater_format::version_edit::{NewFile, VersionEdit};
 use tailwater_io::sync;
 
 use super::table::FlushedTable;
-use crate::background::{Backoff, Task};
-use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
+use crate::background::{Backoff, FailedPart, Task};
+use crate::column_family::{ColumnFamily, FamilySet, SealedMemTable};
+use crate::db::Writer;
 use crate::epoch::{self, heavy};
 use crate::handover::{self, Takeover};
 use crate::memtable::MemTable;
 use crate::stats::Work;
-use crate::version::{FileMetadata, VersionSet};
+use crate::table::FileMetadata;
+use crate::version::VersionSet;
 use crate::{Error, Result};
 
 /// The sealed memtables of a column family that are to be flushed.
@@ -61,7 +62,7 @@ impl Writer {
                     Task::Idle | Task::End => self.look_after_snapshots(),
                 }
                 self.dump_statistics_if_due();
-                self.sample_write_times_if_due();
+                self.write_times.sample_if_due(&*self.clock, || self.published());
             };
             // Who is refused is told of a failure.
             let _ = self.round(FailedPart::Upkeep, "the upkeep of statistics", look_after);

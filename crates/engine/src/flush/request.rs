@@ -1,6 +1,7 @@
 //! Flushes that somebody asks and waits for.
 
-use crate::db::{ColumnFamily, Flush, SealedMemTable, Writer};
+use crate::column_family::{ColumnFamily, SealedMemTable};
+use crate::db::{Flush, Writer};
 use crate::write::queue::Leadership;
 use crate::{Error, Result};
 

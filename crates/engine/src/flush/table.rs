@@ -11,8 +11,9 @@ use tailwater_io::pace::Priority;
 
 use super::contents::Contents;
 use super::timed_values::TimedValues;
+use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::compaction::Snapshots;
-use crate::db::{ColumnFamily, SealedMemTable, Writer};
+use crate::db::Writer;
 use crate::handover::{Handover, Takeover, Warmth};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
@@ -20,9 +21,8 @@ use crate::panics;
 use crate::range_tombstone::{StripedFragment, joined, striped_fragments};
 use crate::sequence_times::SequenceTimes;
 use crate::stats::{Histogram, LevelFigures, Work};
-use crate::table::NewFiles;
 use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
-use crate::version::FileMetadata;
+use crate::table::{FileMetadata, NewFiles};
 use crate::{Error, ErrorKind, Result};
 
 /// A table that memtables became, on the device.
@@ -79,7 +79,7 @@ impl Writer {
         let Some(builder) = self.table_builder(family, memtables, number, path)? else {
             return Ok(None);
         };
-        let times = self.write_times(family);
+        let times = self.write_times.of(&family.options());
         let mut builder = builder.telling_times(times.clone());
         let snapshots = Snapshots::new(self.shared.snapshots.sequences());
         let layers: Vec<_> =

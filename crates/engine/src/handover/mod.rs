@@ -28,10 +28,10 @@ use std::sync::Arc;
 use tailwater_io::Purpose;
 
 use crate::cache::{Key, Priority};
-use crate::compaction::Urgency;
+use crate::stall::Urgency;
 use crate::stats::{Statistics, Ticker};
-use crate::table::{Block, BlockCache, BlockKind, ReadProfile};
-use crate::version::{FileMetadata, Version};
+use crate::table::{Block, BlockCache, BlockKind, FileMetadata, ReadProfile};
+use crate::version::Version;
 
 use aside::Aside;
 pub(crate) use heat::{Generations, Heat};

@@ -9,10 +9,10 @@ use tailwater_io::{Create, IoMode, Purpose, ReadFile};
 use super::external_file::ExternalFile;
 use super::options::IngestOptions;
 use crate::Result;
-use crate::db::{ColumnFamily, Writer};
+use crate::column_family::ColumnFamily;
+use crate::db::Writer;
 use crate::file_copy::copy_into;
-use crate::table::{NewFiles, table_buffers};
-use crate::version::FileMetadata;
+use crate::table::{FileMetadata, NewFiles, table_buffers};
 
 /// A file in the database's directory.
 #[derive(Debug)]

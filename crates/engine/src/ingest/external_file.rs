@@ -9,8 +9,8 @@ use tailwater_format::table::{Properties, UniqueId};
 use tailwater_format::version_edit::NewFile;
 use tailwater_io::{IoMode, Purpose, Storage};
 
+use crate::column_family::ColumnFamily;
 use crate::compaction::compare_bounds;
-use crate::db::ColumnFamily;
 use crate::table::{
     AutoReadAhead, BlockCache, MetaBlockPlacement, ReadPlan, ReadProfile, TableContext,
     TableIdentity, TableIterator, TableReader,

@@ -13,12 +13,14 @@ use super::external_file::ExternalFile;
 use super::options::{ExternalFiles, IngestOptions, IngestedFile};
 use super::overlap::{self, Overlaps};
 use super::place::{Placement, Surroundings};
-use crate::compaction::{Compaction, LevelTargets};
-use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, Writer};
+use crate::background::FailedPart;
+use crate::column_family::ColumnFamily;
+use crate::compaction::LevelTargets;
+use crate::db::Writer;
 use crate::panics;
 use crate::stats::{Histogram, Ingestion};
-use crate::version::{FileMetadata, Version, VersionSet};
+use crate::table::FileMetadata;
+use crate::version::{Compaction, Version, VersionSet};
 use crate::write::queue::Leadership;
 use crate::{Error, ErrorKind, Result};
 

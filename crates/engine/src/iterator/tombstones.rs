@@ -9,8 +9,7 @@ use crate::memtable::MemTable;
 use crate::range_tombstone::{
     Boundary, Cursor, FragmentedRangeTombstones, IndexCursor, TombstoneIndex, Truncation, View,
 };
-use crate::table::TableReader;
-use crate::version::FileMetadata;
+use crate::table::{FileMetadata, TableReader};
 use crate::{Error, Result};
 
 /// A range tombstone that hides a record.

@@ -6,15 +6,14 @@ use std::sync::Arc;
 use tailwater_format::key::{ParsedKey, Sequence};
 
 use crate::Result;
-use crate::db::SuperVersion;
+use crate::column_family::SuperVersion;
 use crate::epoch::{self, EpochCell};
 use crate::memtable::MemTable;
 use crate::read::{Lookup, Owner, Sink, Step};
 use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{
-    BlockAccess, GetCursors, Loading, ReadProfile, Resident, TableReader, TableStep,
+    BlockAccess, FileMetadata, GetCursors, Loading, ReadProfile, Resident, TableReader, TableStep,
 };
-use crate::version::FileMetadata;
 
 thread_local! {
     /// The cursors of the last get of this thread, for the next.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tailwater_format::key::Sequence;
 
 use crate::Result;
-use crate::db::SuperVersion;
+use crate::column_family::SuperVersion;
 use crate::read::{PinnedValue, Sink, get};
 use crate::stats::{Histogram, Statistics, Ticker};
 use crate::table::ReadProfile;

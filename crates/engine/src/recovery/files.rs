@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use tailwater_format::log::RecoveryMode;
 
-use super::{FilesFound, FoundFamily, ManifestRead, OpenOptions, durable_id};
-use crate::directory::{Directories, NeededLogs};
+use super::{FilesFound, FoundFamily, ManifestRead};
+use crate::directory::{Directories, NeededLogs, durable_id};
+use crate::open_options::OpenOptions;
 use crate::version::Version;
 use crate::version::manifest::{FamilyState, Manifest};
 use crate::{Error, ErrorKind, Result};

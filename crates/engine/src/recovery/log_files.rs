@@ -7,12 +7,12 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use super::OpenOptions;
 use crate::Result;
-use crate::db::ColumnFamily;
+use crate::column_family::ColumnFamily;
 use crate::directory::create_directory;
 use crate::file_copy::{CopyModes, link_or_copy};
 use crate::io_modes::IoModes;
+use crate::open_options::OpenOptions;
 use crate::options::{CompressionType, DbOptions, IoModeChoice};
 use crate::stats::InfoLog;
 use crate::wal::{LiveLog, LogMode, LogOptions};

@@ -17,7 +17,6 @@ mod logs;
 mod manifest;
 mod new_database;
 mod open;
-mod options;
 pub(crate) mod warnings;
 
 use std::collections::BTreeSet;
@@ -29,22 +28,21 @@ use tailwater_io::Storage;
 
 use tailwater_format::Comparator;
 
-use crate::compaction::CompactCursors;
-use crate::db::{ColumnFamily, OpeningId, ReaderFactory};
+use crate::column_family::{ColumnFamily, ReaderFactory};
 use crate::directory::{Directories, Files, Home};
 use crate::io_modes::IoModes;
+use crate::left_out::LeftOut;
+use crate::open_options::OpenOptions;
+use crate::opening::OpeningId;
 use crate::options::ColumnFamilyOptions;
 use crate::stats::{Activity, Statistics};
-use crate::version::Version;
 use crate::version::manifest::Manifest;
-use crate::wal::replay::{LeftOut, ReplayedLog};
+use crate::version::{CompactCursors, Version};
+use crate::wal::replay::ReplayedLog;
 use crate::{Error, ErrorKind, Result};
 
 pub(crate) use log_files::{LOST, log_options};
-pub(crate) use new_database::durable_id;
-use new_database::new_identity;
-pub(crate) use open::{Opened, host_id, manifest_limits, open};
-pub use options::OpenOptions;
+pub(crate) use open::{Opened, manifest_limits, open};
 
 /// Maximum number of attempts to read a database that is written elsewhere.
 const ATTEMPTS: usize = 16;

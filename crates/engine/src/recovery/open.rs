@@ -32,31 +32,35 @@ use tailwater_io::stream::Workers;
 use tailwater_io::{FileLock, Purpose, Storage};
 
 use super::log_files::{are_on_device, log_options, set_aside, sync_logs};
-use super::new_database::{create_database, new_identity, read_identity, write_identity};
-use super::{FilesFound, LogsReplayed, ManifestRead, OpenOptions, Unrecovered, warnings};
+use super::new_database::create_database;
+use super::{FilesFound, LogsReplayed, ManifestRead, Unrecovered, warnings};
 use tailwater_io::sync::Mutex;
 
-use crate::background::Background;
-use crate::compaction::{CompactCursors, CompactionState};
-use crate::db::errors::ErrorState;
-use crate::db::{
-    Closing, ColumnFamily, DatabaseIdentity, DatabaseOptions, FamilySet, SealedMemTable, Shared,
-    WriteTimes, Writer, Writing, first_sequence,
-};
+use crate::background::{Background, ErrorState};
+use crate::column_family::{ColumnFamily, FamilySet, SealedMemTable};
+use crate::db::{Writer, Writing};
 use crate::directory::{
-    Directories, FILE_NUMBER_MAX, Files, GuardedStorage, Home, Locks, Needed, create_directory,
+    DatabaseIdentity, Directories, Files, GuardedStorage, Home, Locks, Needed, create_directory,
+    host_id, new_identity, read_identity, write_identity,
 };
-use crate::epoch::EpochCell;
+use crate::epoch::{Closing, EpochCell};
+use crate::file_numbers::FILE_NUMBER_MAX;
+use crate::file_numbers::FileNumbers;
 use crate::inspect::table::TableFile;
 use crate::io_modes::OF_TABLES;
+use crate::left_out::LeftOut;
+use crate::open_options::{DatabaseOptions, OpenOptions};
 use crate::options::{ColumnFamilyOptions, DbOptions, check_column_family, check_database};
+use crate::read::ReadState;
+use crate::sequence_times::{WriteTimes, first_sequence};
+use crate::stall::StallController;
 use crate::stats::{Activity, InfoLog, Work};
 use crate::table::table_buffers;
 use crate::version::manifest::{self, Manifest};
-use crate::version::{FamilyVersion, FileNumbers, ManifestLimits, VersionSetBeginning, Versions};
-use crate::wal::replay::LeftOut;
+use crate::version::{
+    CompactCursors, CompactionState, FamilyVersion, ManifestLimits, VersionSetBeginning, Versions,
+};
 use crate::wal::{LiveLog, LogSet};
-use crate::write::StallController;
 use crate::write::queue::Queue;
 use crate::{Error, ErrorKind, Result};
 
@@ -81,7 +85,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     }
     let home = Home::at(&*storage, directory)
         .map_err(|error| if error.is_not_found() { not_created(directory) } else { error })?;
-    options.resolve_paths(&home)?;
+    options.resolve_paths(&home.path, home.identity)?;
     let guard = Arc::new(GuardedStorage::new(storage, &home.path, home.identity));
     let storage: Arc<dyn Storage> = Arc::clone(&guard) as _;
     options.set_storage(Arc::clone(&storage));
@@ -89,13 +93,14 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     let locks = Locks::of_home(lock, Some(guard));
     if !is_new && options.loads_when_opened() {
         options = checked(directory, &options.loaded_when_opened(&home.path)?)?;
-        options.resolve_paths(&home)?;
+        options.resolve_paths(&home.path, home.identity)?;
     }
     // Listed once: there may be very many tables.
     let home_files = Files::list_with_lengths(&*storage, &home.path)?;
     let (clock, elsewhere) = (options.clock(), options.info_log_directory());
     let database = options.database();
-    let info_log = InfoLog::begin(&storage, clock, &home.path, &home_files, elsewhere, database)?;
+    let old_logs = home_files.old_info_logs().collect();
+    let info_log = InfoLog::begin(&storage, clock, &home.path, old_logs, elsewhere, database)?;
     let info_log = Arc::new(info_log);
     let refused = |error: &Error| {
         info_log.error(format_args!("the database cannot be opened: {error}"));
@@ -120,7 +125,10 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Opened> {
     writer.create_missing_families()?;
     writer.update_log_bound();
     if is_new {
-        writer.spread_write_times();
+        let now_s = writer.clock.wall_us() / 1_000_000;
+        let options = writer.family_options();
+        let families = options.iter().map(|options| &**options);
+        writer.write_times.spread(families, writer.published(), now_s);
     }
     writer.update_write_times();
     writer.write_options_file(&writer.all_options())?;
@@ -325,7 +333,7 @@ impl LogsReplayed {
         let input_readers = workers("tailwater-compr", jobs)?;
         let stall = StallController::new(Arc::clone(factory.urgency()));
         let writer = Writer {
-            shared: Arc::new(Shared::new(
+            shared: Arc::new(ReadState::new(
                 factory.opening(),
                 FamilySet::new(families),
                 last_sequence,
@@ -545,21 +553,13 @@ fn identity(
     in_manifest: Option<String>,
 ) -> Result<DatabaseIdentity> {
     let in_file = read_identity(storage, directory)?;
-    let database_id = in_manifest.or_else(|| in_file.clone()).unwrap_or_else(super::new_identity);
+    let database_id = in_manifest.or_else(|| in_file.clone()).unwrap_or_else(new_identity);
     if options.database().write_identity_file && in_file.as_ref() != Some(&database_id) {
         write_identity(storage, directory, &database_id)?;
     }
     let host_id = host_id(options.database());
     let session_id = encode_session_id(fastrand::u64(..), fastrand::u64(..));
     Ok(DatabaseIdentity { database_id, session_id, host_id })
-}
-
-/// Returns the host ID that tables record.
-pub(crate) fn host_id(options: &DbOptions) -> String {
-    match options.db_host_id.as_str() {
-        "__hostname__" => tailwater_io::host_name(),
-        own => own.to_owned(),
-    }
 }
 
 fn family_versions(

@@ -6,6 +6,7 @@
 mod block;
 mod block_cache;
 pub mod builder;
+mod file;
 mod iterator;
 mod new_files;
 mod open_budget;
@@ -17,6 +18,7 @@ mod table_cache;
 pub(crate) use block::{Block, BlockBytes, BlockKind, BlockRef};
 pub use block_cache::BlockCache;
 pub use builder::Builder;
+pub(crate) use file::{FileMetadata, FileStatistics};
 pub(crate) use iterator::{ReadPlan, Streaming, TableIterator};
 pub(crate) use new_files::{NewFiles, table_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};

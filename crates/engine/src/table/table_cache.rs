@@ -17,8 +17,10 @@ use crate::Result;
 use crate::epoch::{Guard, Held};
 use crate::io_modes::IoModes;
 use crate::stats::{Histogram, Ticker};
-use crate::table::{MetaBlockPlacement, OpenBudget, OpenTables, TableContext, TableReader};
-use crate::version::{FileMetadata, FileStatistics};
+use crate::table::{
+    FileMetadata, FileStatistics, MetaBlockPlacement, OpenBudget, OpenTables, TableContext,
+    TableReader,
+};
 
 /// The open tables of a column family.
 #[derive(Debug)]

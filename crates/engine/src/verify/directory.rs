@@ -8,8 +8,7 @@ use tailwater_format::options_text::Document;
 use tailwater_io::{IoMode, Purpose};
 
 use super::{Family, ManifestPart, Numbers, Severity, Verification};
-use crate::directory::{Directories, Home, Needed, NeededLogs};
-use crate::recovery::durable_id;
+use crate::directory::{Directories, Home, Needed, NeededLogs, durable_id};
 use crate::version::manifest::Manifest;
 use crate::{Error, Result};
 

@@ -19,7 +19,7 @@ use tailwater_format::log::Torn;
 use tailwater_io::Storage;
 use tailwater_io::stream::SequentialReader;
 
-use crate::recovery::OpenOptions;
+use crate::open_options::OpenOptions;
 use crate::table::TableReader;
 use crate::version::Version;
 use crate::version::manifest::{self, FamilyState, Manifest};

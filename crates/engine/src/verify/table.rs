@@ -21,10 +21,9 @@ use crate::blob::{BlobCache, OpenBlobFiles};
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 use crate::table::{
-    AutoReadAhead, Block, BlockCache, BlockKind, MetaBlockPlacement, OpenTables, TableCache,
-    TableContext, TableIdentity, TableReader,
+    AutoReadAhead, Block, BlockCache, BlockKind, FileMetadata, MetaBlockPlacement, OpenTables,
+    TableCache, TableContext, TableIdentity, TableReader,
 };
-use crate::version::FileMetadata;
 use crate::{Error, Result};
 
 /// Size of one read of a table, in bytes, and number of reads ahead.

@@ -14,8 +14,7 @@ use super::Report;
 use super::table::{BlockStream, Spans, note};
 use crate::Result;
 use crate::blob::BlobCache;
-use crate::table::{BlockKind, Loading, ReadProfile, TableReader};
-use crate::version::FileMetadata;
+use crate::table::{BlockKind, FileMetadata, Loading, ReadProfile, TableReader};
 
 /// Parameters of reads of a table's index and filter.
 pub(super) const PROFILE: ReadProfile =

@@ -49,7 +49,8 @@ use tailwater_io::sync::{Condvar, Mutex};
 
 use super::manifest_writer::ManifestWriter;
 use super::turns::{Turn, Turns};
-use crate::version::{FileMetadata, Version, VersionSet, VersionSetBeginning};
+use crate::table::FileMetadata;
+use crate::version::{Version, VersionSet, VersionSetBeginning};
 use crate::{Error, Result, panics};
 
 /// The versions of all column families, and the MANIFEST that they are written to.

@@ -19,10 +19,9 @@ use tailwater_format::log::{
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
-use crate::compaction::CompactCursors;
+use crate::left_out::LeftOut;
 use crate::record_log::{self, FileSource};
-use crate::version::VersionBuilder;
-use crate::wal::replay::LeftOut;
+use crate::version::{CompactCursors, VersionBuilder};
 use crate::{Error, Result};
 
 /// No CURRENT file is longer, in bytes.

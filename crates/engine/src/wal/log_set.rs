@@ -36,7 +36,7 @@ use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
 use super::space::{Ended, LogSpace, SpaceListener};
 use super::suited_mode::{LogMode, SuitedMode};
-use crate::version::FileNumbers;
+use crate::file_numbers::FileNumbers;
 use crate::{Error, Result};
 
 /// How logs are written.

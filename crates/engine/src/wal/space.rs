@@ -37,8 +37,8 @@ use tailwater_io::thread::{Thread, spawn};
 use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::durability::LogDurability;
+use crate::file_numbers::FileNumbers;
 use crate::panics;
-use crate::version::FileNumbers;
 use crate::{Error, ErrorKind, Result};
 
 /// Maximum number of zeros written in one request, in bytes.

@@ -7,8 +7,9 @@ use std::sync::atomic::Ordering;
 use tailwater_format::batch::{Record, RecordKind, WriteBatch};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 
-use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, FamilySet, SuperVersion, Writer};
+use crate::background::FailedPart;
+use crate::column_family::{ColumnFamily, FamilySet, SuperVersion};
+use crate::db::Writer;
 use crate::epoch;
 use crate::memtable::{self, MemTable};
 use crate::panics;

@@ -29,14 +29,9 @@
 //! and, if it was synced, of the machine. A group in flight may be on the device while one ahead of
 //! it is not: neither was acknowledged, and recovery ends at the hole.
 
-mod allowance;
 mod commit;
 mod counts;
-mod delay_rate;
 mod options;
 pub(crate) mod queue;
-mod stall;
 
 pub use options::WriteOptions;
-pub(crate) use stall::{FamilyLook, StallConditions, StallController};
-pub use stall::{StallCause, StallState};

@@ -15,8 +15,7 @@ use crate::range_tombstone::{
     Boundary, Cursor, FragmentedRangeTombstones, RangeTombstone, StripedFragment, Truncation, View,
     striped_fragments,
 };
-use crate::table::TableReader;
-use crate::version::FileMetadata;
+use crate::table::{FileMetadata, TableReader};
 use crate::{Error, Result};
 
 /// The range tombstones of all inputs.

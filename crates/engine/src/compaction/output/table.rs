@@ -12,9 +12,8 @@ use tailwater_io::pace::Priority;
 use crate::compaction::job::{Part, Shared};
 use crate::handover::{Handover, Takeover, Warmth};
 use crate::options::ColumnFamilyOptions;
-use crate::table::Builder;
 use crate::table::builder::Origin;
-use crate::version::FileMetadata;
+use crate::table::{Builder, FileMetadata};
 use crate::{Error, Result};
 
 /// A table that is being written.

@@ -7,7 +7,7 @@ use tailwater_format::key::{Sequence, ValueType};
 use super::scene::{Record, Scene, text};
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::{CompactionFilter, FilterDecision, FilteredValue};
+use crate::compaction_filter::{CompactionFilter, FilterDecision, FilteredValue};
 
 /// Decides by the first letter of a value, and records its calls.
 #[derive(Default)]

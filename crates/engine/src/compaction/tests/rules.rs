@@ -10,8 +10,9 @@ use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_format::wide_column::{self, WideColumn};
 
 use super::scene::{Record, Scene, text};
+use crate::ErrorKind;
 use crate::merge_operator::{CustomMergeOperator, MergeOperator};
-use crate::{ErrorKind, OpenOptions};
+use crate::open_options::OpenOptions;
 
 /// Returns the records that remain of one table of level 0, compacted into the last level or, if a
 /// deeper table overlaps the range, into the level above. The deeper table is not included.

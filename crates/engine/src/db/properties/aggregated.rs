@@ -8,7 +8,7 @@ use tailwater_format::table::Properties;
 use tailwater_io::Purpose;
 
 use crate::Result;
-use crate::db::SuperVersion;
+use crate::column_family::SuperVersion;
 
 /// Entries after the numbers, which cannot be added.
 const NOTHING: [(&str, &str); 24] = [

@@ -1,9 +1,10 @@
 //! Properties of writes, flushes, logs and snapshots.
 
 use super::saturating_sum;
-use crate::compaction::LevelTargets;
-use crate::db::{ColumnFamily, Db};
-use crate::write::StallState;
+use crate::column_family::ColumnFamily;
+use crate::compaction::{LevelTargets, stall_conditions};
+use crate::db::Db;
+use crate::stall::StallState;
 
 impl Db {
     /// Returns a numeric property of writes, flushes, logs or snapshots.
@@ -20,7 +21,7 @@ impl Db {
             "num-running-flushes" => activity.running_flushes.get(),
             "mem-table-flush-pending" => u64::from(family.wants_flush()),
             "estimate-pending-compaction-bytes" => {
-                family.stall_conditions().pending_compaction_bytes
+                stall_conditions(family).pending_compaction_bytes
             }
             "num-running-compactions" => self.running_compactions() as u64,
             "compaction-pending" => u64::from(self.needs_compaction(family)),

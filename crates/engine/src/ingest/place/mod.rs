@@ -21,9 +21,10 @@ use tailwater_format::key::Sequence;
 
 use super::external_file::ExternalFile;
 use super::options::IngestOptions;
-use crate::compaction::{Compaction, compare_bounds};
+use crate::compaction::compare_bounds;
 use crate::options::CompactionStyle;
-use crate::version::{FileMetadata, Version};
+use crate::table::FileMetadata;
+use crate::version::{Compaction, Version};
 use crate::{Error, ErrorKind, Result};
 
 /// The placement of a file.

@@ -7,11 +7,11 @@ use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
 use super::{Placement, Surroundings};
-use crate::compaction::{Compaction, InputLevel, Reason};
 use crate::ingest::IngestOptions;
 use crate::ingest::external_file::ExternalFile;
 use crate::options::CompactionStyle;
-use crate::version::{FileMetadata, Version, VersionBuilder};
+use crate::table::FileMetadata;
+use crate::version::{Compaction, InputLevel, Reason, Version, VersionBuilder};
 use crate::{ErrorKind, Result};
 
 /// The last assigned sequence number, and the number of levels.

@@ -20,9 +20,10 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, Sequence, ValueType};
 
 use crate::Result;
-use crate::db::{ReadOptions, SuperVersion};
+use crate::column_family::SuperVersion;
 use crate::iterator::{Direction, Leaf, LevelIterator, MergingIterator};
 use crate::prefix_extractor::PrefixExtractor;
+use crate::read::ReadOptions;
 use crate::stats::IteratorCharge;
 use crate::table::{ReadPlan, ReadProfile, TableIterator};
 

@@ -1,6 +1,6 @@
 //! Options of reads.
 
-use crate::db::Snapshot;
+use crate::read::Snapshot;
 
 /// Options of a get or an iterator. The names and defaults are those of RocksDB's `ReadOptions`.
 #[derive(Debug, Clone)]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::db::ColumnFamily;
+use crate::column_family::ColumnFamily;
 
 /// The open column families, by ID. Immutable: a new set replaces it.
 #[derive(Debug, Clone, Default)]

@@ -2,21 +2,22 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use tailwater_io::FileIdentity;
+
 use crate::Result;
-use crate::directory::Home;
 
 use super::OpenOptions;
 
 impl OpenOptions {
     /// Fixes the working directory that relative paths start from, so that a later `chdir` has no
     /// effect, and clears a `wal_dir` that is the home.
-    pub(crate) fn resolve_paths(&mut self, home: &Home) -> Result<()> {
+    pub(crate) fn resolve_paths(&mut self, home: &Path, identity: FileIdentity) -> Result<()> {
         self.working_directory = self.storage.canonical_path(Path::new("."))?;
         if self.database.wal_dir.is_empty() {
             return Ok(());
         }
-        match self.storage.identity(&self.wal_directory(&home.path)) {
-            Ok(identity) if identity == home.identity => self.database.wal_dir.clear(),
+        match self.storage.identity(&self.wal_directory(home)) {
+            Ok(of_logs) if of_logs == identity => self.database.wal_dir.clear(),
             Err(error) if !error.is_not_found() => return Err(error.into()),
             _ => {}
         }

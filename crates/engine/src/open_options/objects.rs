@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_io::pace::RateLimiter;
 
-use crate::compaction::CompactionFilter;
+use crate::compaction_filter::CompactionFilter;
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
 use crate::options::{self, CacheCapacity, FilterPolicy, PinningTier};
 use crate::prefix_extractor::PrefixExtractor;

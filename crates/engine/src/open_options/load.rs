@@ -10,11 +10,13 @@ use tailwater_io::posix::PosixStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::options::{self, DbOptions, Options, TailwaterOptions, UnknownOptions};
-use crate::recovery::ATTEMPTS;
 use crate::version::manifest::{self, Manifest};
 use crate::{Error, ErrorKind, Result};
 
 use super::OpenOptions;
+
+/// Maximum number of attempts to read the options of a database that is written elsewhere.
+const ATTEMPTS: usize = 16;
 
 impl OpenOptions {
     /// Returns the options recorded in a database's newest OPTIONS file and its

@@ -1,4 +1,14 @@
-//! An open column family.
+//! Open column families: their memtables, versions and settings, and what reads of them use.
+
+mod readers;
+mod set;
+mod settings;
+mod super_version;
+
+pub(crate) use readers::{FamilyReaders, ReaderFactory};
+pub(crate) use set::FamilySet;
+pub(crate) use settings::FamilySettings;
+pub(crate) use super_version::SuperVersion;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
@@ -7,15 +17,13 @@ use tailwater_format::Comparator;
 use tailwater_format::batch::AsColumnFamilyId;
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::{is_behind, pending_compaction_bytes};
-use crate::db::{Closing, FamilyReaders, FamilySettings, OpeningId, SuperVersion};
-use crate::epoch::EpochCell;
+use crate::epoch::{Closing, EpochCell};
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
+use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::stats::FamilyStatistics;
 use crate::version::Version;
-use crate::write::StallConditions;
 
 /// An open column family. Clones are handles to the same one.
 ///
@@ -243,36 +251,8 @@ impl ColumnFamily {
 
     /// Whether it is compacted automatically: only leveled compaction is implemented.
     pub(crate) fn compacts_by_itself(&self) -> bool {
-        compacts_by_itself(&self.options())
-    }
-
-    /// Returns the figures that decide whether it stalls writes.
-    pub(crate) fn stall_conditions(&self) -> StallConditions {
-        let memory = self.memory();
-        let options = &*memory.settings.options;
-        let count = |number: i32| usize::try_from(number).unwrap_or(usize::MAX);
-        let is_stalled = !options.disable_auto_compactions;
-        let pending = match is_stalled {
-            true => pending_compaction_bytes(&memory.version, options),
-            false => 0,
-        };
-        StallConditions {
-            family: self.inner.name.clone(),
-            compacts: is_stalled,
-            compacts_by_itself: compacts_by_itself(options),
-            counts_runs: options.compaction_style == CompactionStyle::Universal,
-            sealed_memtables: memory.sealed.len(),
-            level_0_tables: if is_stalled { sorted_runs(&memory.version, options) } else { 0 },
-            pending_compaction_bytes: pending,
-            is_behind: is_stalled && is_behind(&memory.version, options, pending),
-            max_write_buffer_number: count(options.max_write_buffer_number),
-            min_write_buffer_number_to_merge: count(options.min_write_buffer_number_to_merge),
-            level_0_trigger: count(options.level0_file_num_compaction_trigger),
-            level_0_slowdown: count(options.level0_slowdown_writes_trigger),
-            level_0_stop: count(options.level0_stop_writes_trigger),
-            soft_pending_bytes: options.soft_pending_compaction_bytes_limit,
-            hard_pending_bytes: options.hard_pending_compaction_bytes_limit,
-        }
+        let options = self.options();
+        !options.disable_auto_compactions && options.compaction_style == CompactionStyle::Level
     }
 
     /// Whether `other` is a handle to the same column family of the same opening.
@@ -418,32 +398,4 @@ impl Memory {
         let version = Arc::clone(&self.version);
         SuperVersion::new(self.super_versions, memtables, version, Arc::clone(&self.settings))
     }
-}
-
-/// Returns the merge operator's name, as recorded in tables.
-pub(crate) fn merge_operator_name(operator: &FamilyMergeOperator) -> Option<&str> {
-    match operator {
-        FamilyMergeOperator::None => None,
-        FamilyMergeOperator::Known(operator) => Some(operator.name()),
-        FamilyMergeOperator::Unknown(name) => Some(name),
-    }
-}
-
-/// Returns the number of tables in level 0, plus, under universal compaction, the number of deeper
-/// levels with tables, each of which is a sorted run. Source:
-/// `VersionStorageInfo::CalculateBaseBytes` in `db/version_set.cc`.
-fn sorted_runs(version: &Version, options: &ColumnFamilyOptions) -> usize {
-    let Some((level_0, deeper)) = version.levels().split_first() else { return 0 };
-    let runs = match options.compaction_style {
-        CompactionStyle::Universal => {
-            deeper.iter().filter(|level| !level.files().is_empty()).count()
-        }
-        _ => 0,
-    };
-    level_0.files().len() + runs
-}
-
-/// Whether these options enable automatic compactions of an implemented style.
-fn compacts_by_itself(options: &ColumnFamilyOptions) -> bool {
-    !options.disable_auto_compactions && options.compaction_style == CompactionStyle::Level
 }

@@ -14,9 +14,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tailwater_format::key::Sequence;
+use tailwater_io::Clock;
 use tailwater_io::sync::Mutex;
 
-use crate::db::{ColumnFamily, Writer};
 use crate::options::ColumnFamilyOptions;
 use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
 
@@ -88,67 +88,74 @@ pub(crate) fn first_sequence<'a>(
     Windows::of(families).map_or(0, |_| PREALLOCATED_SEQUENCES)
 }
 
-impl Writer {
-    /// Spreads times over the initial sequence numbers of a new database.
-    pub(crate) fn spread_write_times(&self) {
-        let Some(windows) = self.time_windows() else { return };
-        let now_s = self.clock.wall_us() / 1_000_000;
+impl WriteTimes {
+    /// Spreads times over the initial sequence numbers of a new database, up to `last`, at the time
+    /// `now_s` in seconds since 1970. `families` are the options of its column families, here and
+    /// below.
+    pub(crate) fn spread<'a>(
+        &self,
+        families: impl Iterator<Item = &'a ColumnFamilyOptions>,
+        last: Sequence,
+        now_s: u64,
+    ) {
+        let Some(windows) = Windows::of(families) else { return };
         let Some(from_s) = now_s.checked_sub(windows.longest_s).filter(|&from_s| from_s > 0) else {
             return;
         };
-        self.write_times.state.lock().times =
-            SequenceTimes::spread(self.published(), from_s, now_s, windows.limits());
+        self.state.lock().times = SequenceTimes::spread(last, from_s, now_s, windows.limits());
     }
 
     /// Applies the options of the current column families, and takes a sample if one of them
-    /// preserves times. Called when the families or their options have changed.
-    pub(crate) fn update_write_times(&self) {
-        let windows = self.time_windows();
-        let mut state = self.write_times.state.lock();
+    /// preserves times. To be called when the families or their options have changed. `published`
+    /// must have been loaded before `now_s`, so that everything up to it was written by then.
+    pub(crate) fn update<'a>(
+        &self,
+        families: impl Iterator<Item = &'a ColumnFamilyOptions>,
+        published: Sequence,
+        now_s: u64,
+    ) {
+        let windows = Windows::of(families);
+        let mut state = self.state.lock();
         state.times.set_limits(windows.map_or(NOTHING, Windows::limits));
         let cadence_s = windows.map_or(0, Windows::cadence_s);
-        self.write_times.cadence_s.store(cadence_s, Ordering::Relaxed);
+        self.cadence_s.store(cadence_s, Ordering::Relaxed);
         if windows.is_some() {
-            self.sample_write_times(&mut state);
+            state.sample(published, now_s);
         }
     }
 
-    /// Takes a sample if the interval has passed.
-    pub(crate) fn sample_write_times_if_due(&self) {
-        let cadence_s = self.write_times.cadence_s.load(Ordering::Relaxed);
+    /// Takes a sample if the interval has passed. `published` returns the last sequence number that
+    /// reads see.
+    pub(crate) fn sample_if_due(&self, clock: &dyn Clock, published: impl Fn() -> Sequence) {
+        let cadence_s = self.cadence_s.load(Ordering::Relaxed);
         if cadence_s == 0 {
             return;
         }
-        let now_s = self.clock.wall_us() / 1_000_000;
-        let mut state = self.write_times.state.lock();
+        let now_s = clock.wall_us() / 1_000_000;
+        let mut state = self.state.lock();
         // The clock may have gone back.
         if now_s.abs_diff(state.sampled_s) >= cadence_s {
-            self.sample_write_times(&mut state);
+            // The number is loaded first, so that everything up to it was written by the time.
+            let published = published();
+            state.sample(published, clock.wall_us() / 1_000_000);
         }
     }
 
-    fn sample_write_times(&self, state: &mut State) {
-        // The number is loaded first, so that everything up to it was written by the time.
-        let sequence = self.published().max(1);
-        let now_s = self.clock.wall_us() / 1_000_000;
-        state.times.sample(sequence, now_s);
-        state.sampled_s = now_s;
-    }
-
-    /// Returns when sequence numbers were written, if the column family preserves that and it is
-    /// known.
-    pub(crate) fn write_times(&self, family: &ColumnFamily) -> Option<Arc<SequenceTimes>> {
-        if family.options().preserved_seconds() == 0 {
+    /// Returns when sequence numbers were written, if a column family with these options preserves
+    /// that and it is known.
+    pub(crate) fn of(&self, family: &ColumnFamilyOptions) -> Option<Arc<SequenceTimes>> {
+        if family.preserved_seconds() == 0 {
             return None;
         }
-        let state = self.write_times.state.lock();
+        let state = self.state.lock();
         state.times.newest_s().map(|_| Arc::new(state.times.clone()))
     }
+}
 
-    fn time_windows(&self) -> Option<Windows> {
-        let families = self.shared.family_set();
-        let options: Vec<_> = families.iter().map(ColumnFamily::options).collect();
-        Windows::of(options.iter().map(|options| &**options))
+impl State {
+    fn sample(&mut self, sequence: Sequence, now_s: u64) {
+        self.times.sample(sequence.max(1), now_s);
+        self.sampled_s = now_s;
     }
 }
 

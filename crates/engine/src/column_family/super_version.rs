@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tailwater_io::Purpose;
 
 use crate::Result;
-use crate::db::FamilySettings;
+use crate::column_family::FamilySettings;
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::TableCache;

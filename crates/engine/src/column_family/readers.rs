@@ -8,13 +8,14 @@ use tailwater_io::kernel::{Memory, System};
 use tailwater_io::{IoMode, Purpose, open_files_max};
 
 use crate::blob::{BlobCache, OpenBlobFiles};
-use crate::compaction::Urgency;
-use crate::db::{ColumnFamily, FamilySet, OpeningId};
+use crate::column_family::{ColumnFamily, FamilySet};
 use crate::handover::{Generations, Handover, Shares};
 use crate::io_modes::IoModes;
 use crate::merge_operator::FamilyMergeOperator;
+use crate::open_options::OpenOptions;
+use crate::opening::OpeningId;
 use crate::options::PrepopulateBlockCache;
-use crate::recovery::OpenOptions;
+use crate::stall::Urgency;
 use crate::stats::{InfoLog, ReaderMemory};
 use crate::table::{
     BlockCache, OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve,

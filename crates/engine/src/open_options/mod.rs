@@ -3,9 +3,12 @@
 //! [`load`] reads what the database's files record, [`directories`] says which directories the
 //! options lead to, and [`objects`] makes or finds the objects that they name.
 
+mod database_options;
 mod directories;
 mod load;
 mod objects;
+
+pub(crate) use database_options::DatabaseOptions;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,7 +20,7 @@ use tailwater_io::pace::RateLimiter;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Clock, Storage};
 
-use crate::compaction::CompactionFilter;
+use crate::compaction_filter::CompactionFilter;
 use crate::merge_operator::MergeOperator;
 use crate::options::{
     self, ColumnFamilyOptions, DbOptions, sanitize_column_family, sanitize_database,
@@ -170,7 +173,7 @@ impl OpenOptions {
     }
 
     /// Replaces the storage.
-    pub(super) fn set_storage(&mut self, storage: Arc<dyn Storage>) {
+    pub(crate) fn set_storage(&mut self, storage: Arc<dyn Storage>) {
         self.storage = storage;
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 use tailwater_format::key::Sequence;
 use tailwater_io::sync::Mutex;
 
-use crate::db::Shared;
+use crate::read::ReadState;
 
 /// The snapshots that users hold; flushes and compactions keep what they show.
 #[derive(Debug, Default)]
@@ -51,10 +51,10 @@ struct Held {
     sequence: Sequence,
     /// Distinguishes snapshots of the same sequence number.
     number: u64,
-    shared: Arc<Shared>,
+    shared: Arc<ReadState>,
 }
 
-impl Shared {
+impl ReadState {
     /// Takes a snapshot of what reads see, at time `now_s` in seconds since 1970. The sequence
     /// number is loaded under the list's lock, so that readers of the list either see the snapshot
     /// or come before it.
@@ -106,7 +106,7 @@ impl SnapshotList {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let Shared { snapshots, published, .. } = &*self.shared;
+        let ReadState { snapshots, published, .. } = &*self.shared;
         let mut held = snapshots.lock();
         held.taken_s.remove(&(self.sequence, self.number));
         let oldest = held.taken_s.keys().next().map(|&(sequence, _)| sequence);
@@ -118,7 +118,7 @@ impl Drop for Held {
 impl Snapshot {
     /// Whether it belongs to the database of `shared`.
     #[inline]
-    pub(crate) fn is_of(&self, shared: &Arc<Shared>) -> bool {
+    pub(crate) fn is_of(&self, shared: &Arc<ReadState>) -> bool {
         // The snapshot keeps `shared` alive, so no other database has its address.
         Arc::ptr_eq(&self.held.shared, shared)
     }

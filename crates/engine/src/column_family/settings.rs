@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use crate::db::{Closing, FamilyReaders, merge_operator_name};
+use crate::column_family::FamilyReaders;
+use crate::epoch::Closing;
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Format;
 
@@ -30,7 +31,7 @@ impl FamilySettings {
             &options,
             context.comparator.clone(),
             context.prefix_extractor.clone(),
-            merge_operator_name(&readers.merge_operator),
+            readers.merge_operator.name(),
         ));
         Self { options: Arc::new(options), table_format, readers, closing: Closing }
     }

@@ -44,11 +44,13 @@
 // Modules hidden from the documentation are public for this crate's tests only.
 mod background;
 mod blob;
+mod block_cache;
 #[doc(hidden)]
 pub mod cache;
 mod column_family;
 mod compaction;
 mod compaction_filter;
+mod context;
 mod db;
 mod directory;
 #[doc(hidden)]
@@ -86,6 +88,7 @@ mod version;
 mod wal;
 mod write;
 
+pub use block_cache::BlockCache;
 pub use cache::AutoSizes;
 pub use column_family::ColumnFamily;
 pub use compaction::{BottommostRewrite, CompactRangeOptions};
@@ -101,10 +104,10 @@ pub use left_out::LeftOut;
 pub use merge_operator::{CustomMergeOperator, MergeOperator};
 pub use open_options::OpenOptions;
 pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
-pub use read::{PinnedValue, ReadOptions, Snapshot};
+pub use read::{ReadOptions, Snapshot};
 pub use stall::{StallCause, StallState};
 pub use stats::{HistogramData, Statistics};
-pub use table::BlockCache;
+pub use table::PinnedValue;
 pub use tailwater_format::batch::{AsColumnFamilyId, WriteBatch};
 pub use tailwater_format::comparator::{Comparator, CustomComparator};
 pub use tailwater_format::key::Sequence;

@@ -10,14 +10,16 @@ pub(crate) use set::FamilySet;
 pub(crate) use settings::FamilySettings;
 pub(crate) use super_version::SuperVersion;
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, MutexGuard, Weak};
 
 use tailwater_format::Comparator;
 use tailwater_format::batch::AsColumnFamilyId;
+use tailwater_format::file_name::FileKind;
 use tailwater_io::sync::Mutex;
 
-use crate::epoch::{Closing, EpochCell};
+use crate::epoch::{Closing, FullEpochCell};
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::opening::OpeningId;
@@ -45,7 +47,7 @@ struct Inner {
     takes_writes: bool,
     /// Whether its merge operator is available.
     merges: bool,
-    current: EpochCell<SuperVersion>,
+    current: FullEpochCell<SuperVersion>,
     /// The number of `current`, which tells iterators whether there is a newer one.
     current_number: Arc<AtomicU64>,
     memory: Mutex<Memory>,
@@ -102,7 +104,7 @@ impl ColumnFamily {
         let settings = Arc::new(FamilySettings::new(options, readers));
         let statistics = FamilyStatistics::new(version.levels().len());
         let memory = Memory::new(active, version, settings);
-        let current = EpochCell::new(Some(Arc::new(memory.super_version())));
+        let current = FullEpochCell::new(Arc::new(memory.super_version()));
         Self {
             inner: Arc::new(Inner {
                 opening,
@@ -199,21 +201,24 @@ impl ColumnFamily {
 
     /// Returns the current super version.
     #[inline]
-    pub(crate) fn current(&self) -> &EpochCell<SuperVersion> {
+    pub(crate) fn current(&self) -> &FullEpochCell<SuperVersion> {
         &self.inner.current
     }
 
     /// Returns a reference to the current super version.
     pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
-        match self.inner.current.load_arc() {
-            Some(current) => current,
-            None => Arc::new(self.memory().super_version()),
-        }
+        self.inner.current.load_arc()
     }
 
     /// Returns what its reads share.
     pub(crate) fn readers(&self) -> Arc<FamilyReaders> {
         Arc::clone(&self.settings().readers)
+    }
+
+    /// Returns the path of a new table of level 0. Its own readers know that even if it was dropped
+    /// meanwhile.
+    pub(crate) fn new_table_path(&self, number: u64) -> PathBuf {
+        self.readers().tables.directory(0).join(FileKind::Table(number).to_string())
     }
 
     /// Whether batches may write to it.
@@ -305,7 +310,7 @@ impl ColumnFamily {
     }
 
     /// Begins an empty memtable over a version whose tables hold everything that was in memory.
-    pub(crate) fn begin_anew(&self, version: Option<Arc<Version>>, log_number: u64) {
+    pub(crate) fn begin_anew(&self, version: Arc<Version>, log_number: u64) {
         let active = self.new_memtable();
         active.set_earliest_log_number(log_number);
         let mut memory = self.memory();
@@ -314,9 +319,7 @@ impl ColumnFamily {
         for sealed in std::mem::take(&mut memory.sealed) {
             memory.let_go(&sealed.memtable);
         }
-        if let Some(version) = version {
-            memory.set_version(version);
-        }
+        memory.set_version(version);
         self.publish(&mut memory);
     }
 
@@ -334,7 +337,7 @@ impl ColumnFamily {
     /// Makes `memory` visible to reads.
     fn publish(&self, memory: &mut Memory) {
         memory.super_versions += 1;
-        self.inner.current.store(Some(Arc::new(memory.super_version())));
+        self.inner.current.store(Arc::new(memory.super_version()));
         self.inner.current_number.store(memory.super_versions, Ordering::Relaxed);
     }
 

@@ -8,6 +8,7 @@ use tailwater_io::kernel::{Memory, System};
 use tailwater_io::{IoMode, Purpose, open_files_max};
 
 use crate::blob::{BlobCache, OpenBlobFiles};
+use crate::block_cache::BlockCache;
 use crate::column_family::{ColumnFamily, FamilySet};
 use crate::handover::{Generations, Handover, Shares};
 use crate::io_modes::IoModes;
@@ -17,9 +18,7 @@ use crate::opening::OpeningId;
 use crate::options::PrepopulateBlockCache;
 use crate::stall::Urgency;
 use crate::stats::{InfoLog, ReaderMemory};
-use crate::table::{
-    BlockCache, OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve,
-};
+use crate::table::{OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve};
 
 /// What all reads of a column family share, whatever its memtables and version.
 #[derive(Debug)]

@@ -15,7 +15,10 @@
 //! Before the end of step 5 the outputs are obsolete, and the next open removes them. After it the
 //! inputs are obsolete.
 
+mod claim;
+mod installation;
 mod job;
+mod job_state;
 mod manual;
 mod merge;
 mod output;
@@ -34,4 +37,5 @@ pub(crate) use picker::{
     LevelTargets, compare_bounds, is_behind, level_scores, pending_compaction_bytes,
 };
 pub(crate) use quiet::Quiet;
-pub(crate) use stalls::stall_conditions;
+pub(crate) use schedule::{CLEANING, CompactionScheduler};
+pub(crate) use stalls::{stall_conditions, update_all_stalls, update_stalls};

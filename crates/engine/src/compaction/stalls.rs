@@ -1,9 +1,11 @@
-//! The figures of a column family that decide whether it stalls writes.
+//! Whether writes are stalled, which depends on the memtables and the compaction backlog of column
+//! families.
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::{is_behind, pending_compaction_bytes};
+use crate::context::Context;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
-use crate::stall::StallConditions;
+use crate::stall::{FamilyLook, StallConditions, StallState};
 use crate::version::Version;
 
 /// Returns the figures that decide whether a column family stalls writes.
@@ -31,6 +33,43 @@ pub(crate) fn stall_conditions(family: &ColumnFamily) -> StallConditions {
         soft_pending_bytes: options.soft_pending_compaction_bytes_limit,
         hard_pending_bytes: options.hard_pending_compaction_bytes_limit,
     }
+}
+
+/// Recomputes whether writes are stalled, after the memtables or tables of column families have
+/// changed.
+pub(crate) fn update_stalls(context: &Context, changed: &[&ColumnFamily]) {
+    let families = context.shared.family_set();
+    let looks = families.iter().map(|family| FamilyLook {
+        id: family.id(),
+        conditions: stall_conditions(family),
+        has_changed: changed.iter().any(|changed| changed.id() == family.id()),
+    });
+    let record = |id: u32, state: &StallState| {
+        if let Some(family) = families.by_id(id) {
+            family.statistics().stalls.record(state);
+        }
+    };
+    let changed = context.stall.update(context.options.now().delayed_write_rate, looks, record);
+    if context.stall.urgency().is_behind() {
+        context.background.compact_soon();
+    }
+    if let Some(state) = changed {
+        match state {
+            StallState::Normal => context.info_log.info(format_args!("writes go on")),
+            StallState::Delayed { bytes_per_second, reason, .. } => context.info_log.warn(
+                format_args!("writes are slowed down to {bytes_per_second} bytes/s: {reason}"),
+            ),
+            StallState::Stopped { reason, .. } => {
+                context.info_log.warn(format_args!("writes are stopped: {reason}"));
+            }
+        }
+    }
+}
+
+/// Like [`update_stalls`], if any column family may have changed.
+pub(crate) fn update_all_stalls(context: &Context) {
+    let families = context.shared.family_set();
+    update_stalls(context, &families.iter().collect::<Vec<_>>());
 }
 
 /// Returns the number of tables in level 0, plus, under universal compaction, the number of deeper

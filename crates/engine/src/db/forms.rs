@@ -13,7 +13,8 @@ use crate::compaction::CompactRangeOptions;
 use crate::db::{Db, Entries, KeyBounds};
 use crate::ingest::{IngestOptions, IngestedFile};
 use crate::iterator::DbIterator;
-use crate::read::{PinnedValue, ReadOptions};
+use crate::read::ReadOptions;
+use crate::table::PinnedValue;
 use crate::write::WriteOptions;
 use crate::{Error, Result};
 

@@ -4,26 +4,27 @@ mod approximate_sizes;
 mod changing_options;
 mod checkpoint;
 mod closing;
+mod database;
 mod destroy;
 mod dump_statistics;
 mod entries;
 mod families;
 mod forms;
 mod live_files;
-mod obsolete;
-mod options_file;
+mod opening;
 mod properties;
 mod resume;
+mod threads;
 mod updates;
-mod writer;
 mod writing;
 
 pub use approximate_sizes::{MemTableStatistics, SizeOptions};
-pub(crate) use closing::Writing;
+use closing::Writing;
+use database::Database;
 pub use entries::{Entries, KeyBounds};
 pub use live_files::LiveFile;
+use opening::Opened;
 pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
-pub(crate) use writer::{Flush, Writer};
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -38,9 +39,9 @@ use crate::iterator::DbIterator;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
 use crate::opening::OpeningId;
-use crate::read::{self, PinnedValue, ReadOptions, ReadState, Sink, Snapshot, SnapshotList};
-use crate::recovery::{self, LogsReplayed, Opened};
-use crate::table::ReadProfile;
+use crate::read::{self, ReadOptions, ReadState, Snapshot, SnapshotList};
+use crate::recovery::{self, LogsReplayed};
+use crate::table::{PinnedValue, ReadProfile, Sink};
 use crate::{Error, ErrorKind, Result};
 
 /// An open database. Clones are handles to the same one. Thread-safe.
@@ -124,12 +125,13 @@ impl Db {
 
     fn writing(directory: &Path, opened: Opened) -> Result<Self> {
         let Opened { writing, left_out, warnings, is_new } = opened;
+        let context = &writing.database.context;
         let inner = Inner {
-            default_family: default_of(&writing.writer.shared.family_set())?,
-            opening: writing.writer.shared.opening,
+            default_family: default_of(&context.shared.family_set())?,
+            opening: context.shared.opening,
             directory: directory.to_owned(),
-            storage: Arc::clone(&writing.writer.storage),
-            shared: Arc::clone(&writing.writer.shared),
+            storage: Arc::clone(&context.storage),
+            shared: Arc::clone(&context.shared),
             left_out,
             warnings,
             is_new,

@@ -30,7 +30,7 @@ impl Db {
                 format!("sequence number {sequence} is not yet written, the last is {published}");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        let logs = writing.writer.logs();
+        let logs = writing.database.writes.logs();
         let follower = logs.follow()?;
         let shared = Arc::clone(&self.inner.shared);
         let of = LogsOf {

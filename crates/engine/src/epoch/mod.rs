@@ -42,6 +42,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
+pub(crate) use cell::FullEpochCell;
 pub use cell::{EpochCell, Held};
 pub(crate) use closing::Closing;
 use domain::{Domain, Slot};

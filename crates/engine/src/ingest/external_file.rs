@@ -9,11 +9,12 @@ use tailwater_format::table::{Properties, UniqueId};
 use tailwater_format::version_edit::NewFile;
 use tailwater_io::{IoMode, Purpose, Storage};
 
+use crate::block_cache::BlockCache;
 use crate::column_family::ColumnFamily;
 use crate::compaction::compare_bounds;
 use crate::table::{
-    AutoReadAhead, BlockCache, MetaBlockPlacement, ReadPlan, ReadProfile, TableContext,
-    TableIdentity, TableIterator, TableReader,
+    AutoReadAhead, MetaBlockPlacement, ReadPlan, ReadProfile, TableContext, TableIdentity,
+    TableIterator, TableReader,
 };
 use crate::verify;
 use crate::{Error, Result};

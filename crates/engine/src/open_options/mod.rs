@@ -3,12 +3,14 @@
 //! [`load`] reads what the database's files record, [`directories`] says which directories the
 //! options lead to, and [`objects`] makes or finds the objects that they name.
 
-mod database_options;
+mod current;
 mod directories;
+mod files;
 mod load;
 mod objects;
 
-pub(crate) use database_options::DatabaseOptions;
+pub(crate) use current::CurrentOptions;
+pub(crate) use files::OptionsFiles;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -20,6 +22,7 @@ use tailwater_io::pace::RateLimiter;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Clock, Storage};
 
+use crate::block_cache::BlockCache;
 use crate::compaction_filter::CompactionFilter;
 use crate::merge_operator::MergeOperator;
 use crate::options::{
@@ -27,7 +30,6 @@ use crate::options::{
 };
 use crate::prefix_extractor::PrefixExtractor;
 use crate::stats::Statistics;
-use crate::table::BlockCache;
 use crate::{Error, Result};
 
 /// Everything that [`Db::open`](crate::Db::open) takes: the options of the database and of its

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_io::pace::RateLimiter;
 
+use crate::block_cache::BlockCache;
 use crate::compaction_filter::CompactionFilter;
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
 use crate::options::{self, CacheCapacity, FilterPolicy, PinningTier};
 use crate::prefix_extractor::PrefixExtractor;
-use crate::table::{AutoReadAhead, BlockCache, Kept, MetaBlockPlacement};
+use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
 use crate::{Error, Result};
 
 use super::OpenOptions;

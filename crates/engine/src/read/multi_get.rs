@@ -6,9 +6,9 @@ use tailwater_format::key::Sequence;
 
 use crate::Result;
 use crate::column_family::SuperVersion;
-use crate::read::{PinnedValue, Sink, get};
+use crate::read::get;
 use crate::stats::{Histogram, Statistics, Ticker};
-use crate::table::ReadProfile;
+use crate::table::{PinnedValue, ReadProfile, Sink};
 
 /// Reads the values of several keys at one sequence number, in the order of the keys.
 ///

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tailwater_format::key::Sequence;
 
 use crate::column_family::FamilySet;
-use crate::epoch::{Closing, EpochCell};
+use crate::epoch::{Closing, FullEpochCell};
 use crate::io_modes::IoModes;
 use crate::opening::OpeningId;
 use crate::read::SnapshotList;
@@ -18,7 +18,7 @@ pub(crate) struct ReadState {
     /// The opening ID of its column families.
     pub(crate) opening: OpeningId,
     /// The column families.
-    pub(crate) families: EpochCell<FamilySet>,
+    pub(crate) families: FullEpochCell<FamilySet>,
     /// The highest sequence number that reads see.
     pub(crate) published: AtomicU64,
     pub(crate) snapshots: SnapshotList,
@@ -44,7 +44,7 @@ impl ReadState {
     ) -> Self {
         Self {
             opening,
-            families: EpochCell::new(Some(Arc::new(families))),
+            families: FullEpochCell::new(Arc::new(families)),
             published: AtomicU64::new(published),
             snapshots: SnapshotList::default(),
             activity,
@@ -61,6 +61,6 @@ impl ReadState {
 
     /// Returns a reference to the column families.
     pub(crate) fn family_set(&self) -> Arc<FamilySet> {
-        self.families.load_arc().unwrap_or_default()
+        self.families.load_arc()
     }
 }

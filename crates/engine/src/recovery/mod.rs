@@ -6,17 +6,21 @@
 //! ManifestRead   which tables and logs it consists of
 //! FilesFound     every file that the MANIFEST names is where the options expect it
 //! LogsReplayed   its logs in memtables: all that a reader needs
-//! Opened         with a log of its own and nothing left over: all that a writer needs
+//! Recovered      with a log of its own and nothing left over: all that a writer needs
 //! ```
+//!
+//! [`Db::open`](crate::Db::open) ends the chain: it makes a `Recovered` the opened database.
 //!
 //! Each step consumes the previous one, so none can be left out. Only the last one changes files.
 
+mod components;
 mod files;
 mod log_files;
 mod logs;
 mod manifest;
 mod new_database;
 mod open;
+mod recovered;
 pub(crate) mod warnings;
 
 use std::collections::BTreeSet;
@@ -41,8 +45,9 @@ use crate::version::{CompactCursors, Version};
 use crate::wal::replay::ReplayedLog;
 use crate::{Error, ErrorKind, Result};
 
-pub(crate) use log_files::{LOST, log_options};
-pub(crate) use open::{Opened, manifest_limits, open};
+pub(crate) use log_files::LOST;
+pub(crate) use open::open;
+pub(crate) use recovered::Recovered;
 
 /// Maximum number of attempts to read a database that is written elsewhere.
 const ATTEMPTS: usize = 16;

@@ -8,6 +8,7 @@
 mod blob;
 mod directory;
 mod table;
+mod table_blocks;
 mod table_contents;
 mod wal;
 

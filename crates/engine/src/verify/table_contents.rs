@@ -11,10 +11,11 @@ use tailwater_format::table::BlockHandle;
 use tailwater_io::Purpose;
 
 use super::Report;
-use super::table::{BlockStream, Spans, note};
+use super::table_blocks::{BlockStream, Spans, note};
 use crate::Result;
 use crate::blob::BlobCache;
-use crate::table::{BlockKind, FileMetadata, Loading, ReadProfile, TableReader};
+use crate::block_cache::BlockKind;
+use crate::table::{FileMetadata, Loading, ReadProfile, TableReader};
 
 /// Parameters of reads of a table's index and filter.
 pub(super) const PROFILE: ReadProfile =

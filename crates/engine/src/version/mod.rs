@@ -11,6 +11,7 @@ mod installation;
 mod level;
 pub(crate) mod manifest;
 mod manifest_writer;
+mod obsolete;
 mod set;
 mod turns;
 

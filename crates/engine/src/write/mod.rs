@@ -31,7 +31,14 @@
 
 mod commit;
 mod counts;
+mod flush_request;
+mod log_options;
+mod logs;
+mod memtables;
 mod options;
+mod path;
 pub(crate) mod queue;
 
+pub(crate) use log_options::log_options;
 pub use options::WriteOptions;
+pub(crate) use path::WritePath;

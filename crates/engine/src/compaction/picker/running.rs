@@ -1,9 +1,10 @@
 //! Running compactions.
 
+use tailwater_format::key::user_key;
+
 use crate::compaction::picker::inputs::Inputs;
 use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionStyle;
-use tailwater_format::key::user_key;
 
 impl<'a> Tree<'a> {
     /// Whether a compaction takes tables of level 0: only one may at a time, since its tables

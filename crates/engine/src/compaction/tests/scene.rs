@@ -17,9 +17,10 @@ use tempfile::TempDir;
 use crate::Result;
 use crate::column_family::{FamilyReaders, FamilySettings, ReaderFactory, SuperVersion};
 use crate::compaction::Quiet;
-use crate::compaction::job::{self, Job, Needs, Outcome};
+use crate::compaction::job::{self, Job, Outcome};
+use crate::compaction::job_state::Needs;
 use crate::compaction_filter::CompactionFilter;
-use crate::epoch::EpochCell;
+use crate::epoch::FullEpochCell;
 use crate::file_numbers::FileNumbers;
 use crate::io_modes::IoModes;
 use crate::iterator::DbIterator;
@@ -329,7 +330,7 @@ impl Scene {
 
     /// Returns the value of a key at a sequence number.
     pub(super) fn get(&self, key: &[u8], at: Sequence) -> Option<Vec<u8>> {
-        let current = EpochCell::new(Some(self.super_version()));
+        let current = FullEpochCell::new(self.super_version());
         let mut value = Vec::new();
         let found = read::get(&current, key, || at, &PROFILE, &mut value, None).unwrap();
         found.then_some(value)

@@ -16,11 +16,12 @@ use tailwater_format::table::BlockHandle;
 use tailwater_io::Purpose;
 
 use crate::Result;
+use crate::block_cache::Block;
 use crate::cache::Cached;
 use crate::handover::Warmth;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::reader::compare_to;
-use crate::table::{Block, Loading, ReadProfile, TableReader};
+use crate::table::{Loading, ReadProfile, TableReader};
 
 use index::IndexIterator;
 use readahead::ReadAhead;

@@ -6,8 +6,8 @@ use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::BlockHandle;
 
 use crate::Result;
+use crate::block_cache::BlockKind;
 use crate::prefix_extractor::PrefixExtractor;
-use crate::table::BlockKind;
 use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile, TableReader};
 
 impl TableReader {

@@ -14,6 +14,7 @@ use tailwater_format::table::{
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
+use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
@@ -22,7 +23,6 @@ use crate::table::reader::{
     BlockFile, Filter, FilterKind, Index, Kept, MetaBlock, MetaBlockPlacement, TableContext,
     TableReader,
 };
-use crate::table::{Block, BlockKind};
 use crate::{Error, Result};
 
 /// Size of the first read at a file's end, in bytes, if the MANIFEST does not record its tail's

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Queue;
-use super::request::Patience;
+use super::patience::Patience;
 use super::sync::{AtomicUsize, Mutex, Ordering, Thread, lock, thread, unpark, wait_until};
 use crate::{Error, Result, panics};
 

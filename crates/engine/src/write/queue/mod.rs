@@ -28,6 +28,7 @@ mod in_flight;
 mod inserting;
 #[cfg(all(loom, test))]
 mod loom;
+mod patience;
 mod processors;
 mod request;
 mod sync;
@@ -45,8 +46,8 @@ use crate::{Error, Result};
 pub(crate) use in_flight::Flight;
 use in_flight::InFlight;
 pub(crate) use inserting::{Inserting, Insertion};
+use patience::Patience;
 pub(crate) use processors::step_aside_if_due;
-use request::Patience;
 pub(crate) use request::{Durability, Group, Request};
 use sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
 

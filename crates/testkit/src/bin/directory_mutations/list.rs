@@ -55,9 +55,9 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "records no logs",
-        file: "flush/job.rs",
-        original: "if !self.versions().knows_logs(&logs) {",
-        changed: "if !{on} && !self.versions().knows_logs(&logs) {",
+        file: "flush/logs.rs",
+        original: "if !self.versions.lock().knows_logs(&logs) {",
+        changed: "if !{on} && !self.versions.lock().knows_logs(&logs) {",
     },
     Mutation {
         what: "takes every claim for its own",
@@ -111,9 +111,9 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "makes no claims",
         file: "recovery/open.rs",
-        original: "directories.claim(&*storage, identity.durable_id(&database), &needed)?;",
+        original: "self.directories.claim(&*self.storage, id, &needed)?;",
         changed: "if !{on} {
-            directories.claim(&*storage, identity.durable_id(&database), &needed)?;
+            self.directories.claim(&*self.storage, id, &needed)?;
         }",
     },
     Mutation {
@@ -191,8 +191,8 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "adopts directories that are in use",
         file: "recovery/open.rs",
-        original: "directories.lock_outside(&*storage, &mut locks)?;",
-        changed: "if !{on} { directories.lock_outside(&*storage, &mut locks)?; }",
+        original: "self.directories.lock_outside(&*self.storage, locks)?;",
+        changed: "if !{on} { self.directories.lock_outside(&*self.storage, locks)?; }",
     },
     Mutation {
         what: "looks for tables by one ending only",
@@ -329,7 +329,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "believes a recorded wal_dir that is gone or is a home",
-        file: "recovery/options/load.rs",
+        file: "open_options/load.rs",
         original: "            loaded.check_recorded_wal_dir(directory)?;",
         changed: "            if !{on} { loaded.check_recorded_wal_dir(directory)?; }",
     },

@@ -7,12 +7,12 @@ use tailwater_format::table::BlockHandle;
 use tailwater_io::Purpose;
 
 use crate::Result;
+use crate::block_cache::{Block, BlockKind, BlockRef};
 use crate::cache::{Cached, Inserted, Key, Priority};
 use crate::epoch::{self, Guard};
 use crate::stats::{Histogram, Statistics, Ticker};
 use crate::table::reader::index::prepare_index;
 use crate::table::reader::{Index, TableReader};
-use crate::table::{Block, BlockKind, BlockRef};
 
 /// The parameters of a read that may access the file.
 #[derive(Debug, Clone, Copy)]

@@ -8,8 +8,8 @@ use tailwater_io::sync::{Condvar, Mutex};
 use tailwater_io::thread::{self, Thread};
 
 use super::BlockCache;
+use crate::block_cache::Block;
 use crate::cache::{self, AutoSizes};
-use crate::table::Block;
 
 /// The thread that sizes a cache.
 #[derive(Debug)]

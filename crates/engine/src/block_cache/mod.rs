@@ -1,6 +1,9 @@
-//! The block cache of tables.
+//! Blocks of tables in memory, and the cache that keeps them.
 
+mod block;
 mod sizing;
+
+pub(crate) use block::{Block, BlockBytes, BlockKind, BlockRef};
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
@@ -9,7 +12,6 @@ use tailwater_io::kernel::{Memory, System};
 
 use self::sizing::Tuner;
 use crate::cache::{AutoSizes, Cache, Slabs};
-use crate::table::{Block, BlockBytes};
 
 /// Memory limit per shard of a self-sizing cache, in bytes.
 const SHARD_BYTES: u64 = 16 << 20;
@@ -182,8 +184,8 @@ impl Drop for BlockCache {
 #[cfg(all(not(loom), test))]
 mod tests {
     use super::*;
+    use crate::block_cache::BlockKind;
     use crate::cache::{Key, Priority};
-    use crate::table::BlockKind;
 
     const MIB: usize = 1 << 20;
 

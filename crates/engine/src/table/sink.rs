@@ -4,8 +4,8 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
 
+use crate::block_cache::{Block, BlockRef};
 use crate::cache::Cached;
-use crate::table::{Block, BlockRef};
 
 /// What keeps a found value in memory.
 #[derive(Clone, Copy)]
@@ -107,7 +107,7 @@ impl Sink for Option<PinnedValue> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::BlockKind;
+    use crate::block_cache::BlockKind;
 
     #[test]
     fn an_empty_value_that_stands_in_no_block_can_be_pinned() {

@@ -5,35 +5,61 @@
 //! as in RocksDB. Options that RocksDB does not have are in `TAILWATER-OPTIONS`, which is written
 //! likewise.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tailwater_format::file_name::FileKind;
-use tailwater_io::Purpose;
+use tailwater_io::sync::Mutex;
+use tailwater_io::{Purpose, Storage};
 
 use crate::Result;
-use crate::db::Writer;
-use crate::options::{ColumnFamilyOptions, DbOptions, Options};
+use crate::file_numbers::FileNumbers;
+use crate::options::{Options, TailwaterOptions};
+use crate::stats::InfoLog;
 use crate::version::write_whole;
 
 /// Number of OPTIONS files that are kept.
 const KEPT: usize = 2;
 
-impl Writer {
+/// The OPTIONS files of a database.
+pub(crate) struct OptionsFiles {
+    storage: Arc<dyn Storage>,
+    /// The home of the database.
+    directory: PathBuf,
+    numbers: FileNumbers,
+    info_log: Arc<InfoLog>,
+    /// The numbers of the existing files.
+    existing: Mutex<BTreeSet<u64>>,
+}
+
+impl OptionsFiles {
+    /// Creates the component from the numbers of the existing files.
+    pub(crate) fn new(
+        storage: Arc<dyn Storage>,
+        directory: PathBuf,
+        numbers: FileNumbers,
+        info_log: Arc<InfoLog>,
+        existing: BTreeSet<u64>,
+    ) -> Self {
+        Self { storage, directory, numbers, info_log, existing: Mutex::new(existing) }
+    }
+
     /// Writes options of the database and its column families.
     ///
     /// # Errors
     /// Those of writing the file; the previous one stays valid then. Failing to remove an older
     /// file is only logged.
-    pub(crate) fn write_options_file(&self, options: &Options) -> Result<()> {
+    pub(crate) fn write(&self, options: &Options) -> Result<()> {
         let number = self.numbers.take();
         let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());
         let path = self.directory.join(FileKind::Options(number).to_string());
-        self.write_new_options(options, &aside, &path).inspect_err(|_| {
+        self.write_new(options, &aside, &path).inspect_err(|_| {
             // If it was already renamed, it must not count; if removing fails, the next open
             // replaces it.
             let _ = self.storage.remove(&path);
         })?;
-        let mut numbers = self.options_files.lock();
+        let mut numbers = self.existing.lock();
         numbers.insert(number);
         while numbers.len() > KEPT
             && let Some(oldest) = numbers.pop_first()
@@ -49,29 +75,11 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes the current options after a change of the database. A failure is only logged.
-    pub(crate) fn update_options_file(&self) {
-        if let Err(error) = self.write_options_file(&self.all_options()) {
-            self.info_log.warn(format_args!("the OPTIONS file was not written: {error}"));
-        }
-    }
-
-    /// Returns the options of the database and its column families.
-    pub(crate) fn all_options(&self) -> Options {
-        let families = self.shared.family_set();
-        let options = families.iter().map(|family| ColumnFamilyOptions::clone(&family.options()));
-        let names = families.iter().map(|family| family.name().to_owned());
-        Options {
-            database: DbOptions::clone(&self.database.now()),
-            column_families: names.zip(options).collect(),
-        }
-    }
-
     /// Writes the options that RocksDB does not have, as the database was opened with them, into
     /// their own file, or removes the file if none is set.
-    pub(crate) fn write_own_options(&self) -> Result<()> {
+    pub(crate) fn write_own(&self, options: &TailwaterOptions) -> Result<()> {
         let path = self.directory.join(FileKind::TailwaterOptions.to_string());
-        match self.database.fixed().tailwater.to_text() {
+        match options.to_text() {
             Some(text) => {
                 let name = FileKind::Temporary(self.numbers.take()).to_string();
                 let aside = self.directory.join(name);
@@ -88,7 +96,7 @@ impl Writer {
         Ok(self.storage.sync_directory(&self.directory)?)
     }
 
-    fn write_new_options(&self, options: &Options, aside: &Path, path: &Path) -> Result<()> {
+    fn write_new(&self, options: &Options, aside: &Path, path: &Path) -> Result<()> {
         let text = options.to_document().to_text();
         write_whole(&*self.storage, aside, text.as_bytes(), Purpose::Metadata)?;
         // A crash here is safe: the older file stays valid.

@@ -1,7 +1,8 @@
 //! Flushes that somebody asks and waits for.
 
 use crate::column_family::{ColumnFamily, SealedMemTable};
-use crate::db::{Flush, Writer};
+use crate::write::WritePath;
+use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
 use crate::{Error, Result};
 
@@ -13,12 +14,12 @@ pub(crate) struct Awaited {
     rounds: u64,
 }
 
-impl Writer {
+impl WritePath {
     /// Flushes the memtables of column families, and waits until everything is in tables that was
     /// written to them before.
     pub(crate) fn flush(&self, families: &[&ColumnFamily]) -> Result<()> {
         let leadership = self.queue.lead()?;
-        self.errors.check()?;
+        self.context.errors.check()?;
         let awaited = self.seal_for_flush(&leadership, families)?;
         drop(leadership);
         self.wait_for_flush(&awaited)
@@ -30,7 +31,7 @@ impl Writer {
         leadership: &Leadership<'_>,
         families: &[&ColumnFamily],
     ) -> Result<Awaited> {
-        let rounds = self.background.rounds();
+        let rounds = self.context.background.rounds();
         let is_any_sealed = self.seal_only(leadership, families, Flush::InAnyCase)?;
         // Some may have been sealed before, and not have been enough for a table.
         families.iter().for_each(|family| family.request_flush(!family.sealed().is_empty()));
@@ -38,7 +39,7 @@ impl Writer {
             families.iter().map(|&family| (family.clone(), family.sealed())).collect();
         // Those of others may be sealed with them, which nobody waits for here.
         if is_any_sealed || sealed.iter().any(|(_, memtables)| !memtables.is_empty()) {
-            self.flush_now();
+            self.flushes.flush_now();
         }
         Ok(Awaited { sealed, rounds })
     }
@@ -49,23 +50,13 @@ impl Writer {
             let is_done = awaited.sealed.iter().all(|(family, memtables)| {
                 family.is_dropped() || !family.has_any_sealed(memtables)
             });
-            let failure = || self.errors.latched().map(|(_, error)| Err(error));
+            let failure = || self.context.errors.latched().map(|(_, error)| Err(error));
             if is_done { Some(Ok(())) } else { failure() }
         };
-        if self.options().inline_background() {
-            let undone = || self.background.last_failure().unwrap_or_else(Error::closed);
+        if self.context.options.is_inline() {
+            let undone = || self.context.background.last_failure().unwrap_or_else(Error::closed);
             return outcome().unwrap_or_else(|| Err(undone()));
         }
-        self.background.wait_for(awaited.rounds, outcome)
-    }
-
-    /// Hands what the log holds in memory to the system, and with `sync` puts all logs on the
-    /// device.
-    pub(crate) fn flush_wal(&self, sync: bool) -> Result<()> {
-        self.errors.check()?;
-        let mut logs = self.logs();
-        let flushed = if sync { self.sync_logs(&mut logs) } else { logs.write_out() };
-        drop(logs);
-        flushed.inspect_err(|error| self.latch_log(error))
+        self.context.background.wait_for(awaited.rounds, outcome)
     }
 }

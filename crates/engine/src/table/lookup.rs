@@ -4,7 +4,7 @@ use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 use tailwater_format::{timed_value, wide_column};
 
 use crate::merge_operator::FamilyMergeOperator;
-use crate::read::sink::{Owner, Sink};
+use crate::table::sink::{Owner, Sink};
 use crate::{Error, ErrorKind, Result};
 
 /// Whether older sources still matter.

@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering;
 use tailwater_format::version_edit::CompactCursor;
 
 use super::picker::{self, PickContext};
-use super::schedule::CompactionScheduler;
+use super::scheduler::CompactionScheduler;
 use crate::column_family::{ColumnFamily, FamilySettings};
 use crate::version::{Compaction, Version, VersionSet, Versions};
 

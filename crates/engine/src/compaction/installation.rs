@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tailwater_format::version_edit::{BlobFileGarbage, DeletedFile, NewFile, VersionEdit};
 
 use super::claim::Claim;
-use super::schedule::CompactionScheduler;
+use super::scheduler::CompactionScheduler;
 use super::stalls::update_stalls;
 use crate::column_family::ColumnFamily;
 use crate::handover::Takeover;

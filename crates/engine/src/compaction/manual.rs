@@ -2,7 +2,7 @@
 
 use super::claim::Picked;
 use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};
-use super::schedule::CompactionScheduler;
+use super::scheduler::CompactionScheduler;
 use crate::column_family::ColumnFamily;
 use crate::{Error, ErrorKind, Result};
 

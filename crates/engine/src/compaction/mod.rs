@@ -25,6 +25,7 @@ mod output;
 mod picker;
 mod quiet;
 mod schedule;
+mod scheduler;
 mod stalls;
 mod subcompaction;
 #[cfg(test)]
@@ -37,5 +38,6 @@ pub(crate) use picker::{
     LevelTargets, compare_bounds, is_behind, level_scores, pending_compaction_bytes,
 };
 pub(crate) use quiet::Quiet;
-pub(crate) use schedule::{CLEANING, CompactionScheduler};
+pub(crate) use schedule::CLEANING;
+pub(crate) use scheduler::CompactionScheduler;
 pub(crate) use stalls::{stall_conditions, update_all_stalls, update_stalls};

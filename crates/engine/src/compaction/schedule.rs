@@ -7,10 +7,8 @@
 //! ([`crate::version::Versions`]).
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-
-use tailwater_io::stream::Workers;
 
 use super::Quiet;
 use super::claim::Claim;
@@ -18,15 +16,15 @@ use super::installation::moved;
 use super::job::{Job, LevelFiles, Outcome, Statistics};
 use super::job_state::Needs;
 use super::picker::{self, LevelTargets};
+use super::scheduler::CompactionScheduler;
 use crate::background::{Backoff, FailedPart, OwnWork, Running};
 use crate::column_family::ColumnFamily;
-use crate::context::Context;
 use crate::options::DbOptions;
 use crate::panics;
 use crate::stats::LevelFigures;
 use crate::table::builder::TableCompression;
 use crate::table::table_buffers;
-use crate::version::{Compaction, Reason, Versions};
+use crate::version::{Compaction, Reason};
 use crate::{Error, ErrorKind, Result, epoch};
 
 /// How often a compaction whose outputs could not be written is tried, on new files each time.
@@ -34,22 +32,6 @@ const TRIES: usize = 2;
 
 /// The name of removing obsolete tables in errors.
 pub(crate) const CLEANING: &str = "the removal of obsolete files";
-
-/// Compacts what is due.
-pub(crate) struct CompactionScheduler {
-    pub(super) context: Arc<Context>,
-    pub(super) versions: Arc<Versions>,
-    /// Threads that write the full buffers of compactions and ingestions, other ones than those of
-    /// flushes, so that no flush waits for these, or for a lock held by a low-priority thread.
-    /// `None` if background work is done inline.
-    writers: Option<Arc<Workers>>,
-    /// Threads that read compaction inputs ahead where the system does not. `None` as above.
-    input_readers: Option<Arc<Workers>>,
-    /// The oldest snapshot when compactions were last considered because of it.
-    oldest_looked_at: AtomicU64,
-    /// Round-robin counter of the column family that may compact next.
-    pub(super) next_compacted: AtomicUsize,
-}
 
 /// How a round of compacting ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,23 +45,6 @@ enum Ended {
 }
 
 impl CompactionScheduler {
-    /// Creates the compactions of a database. `writers` are threads that write full buffers, and
-    /// `input_readers` threads that read inputs ahead; `None` if background work is done inline.
-    pub(crate) fn new(
-        context: Arc<Context>,
-        versions: Arc<Versions>,
-        writers: Option<Arc<Workers>>,
-        input_readers: Option<Arc<Workers>>,
-    ) -> Self {
-        let (oldest_looked_at, next_compacted) = Default::default();
-        Self { context, versions, writers, input_readers, oldest_looked_at, next_compacted }
-    }
-
-    /// Returns the threads that write the full buffers of compactions and ingestions.
-    pub(crate) fn writers(&self) -> Option<&Arc<Workers>> {
-        self.writers.as_ref()
-    }
-
     /// What compacting thread `number`, counted from 0, does until the database is closed.
     pub(crate) fn run_compactions(&self, number: usize) {
         let period = || {

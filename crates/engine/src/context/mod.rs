@@ -21,7 +21,6 @@ use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{Clock, Storage};
 
-use crate::Result;
 use crate::background::{Background, ErrorState, FailedPart};
 use crate::column_family::{ColumnFamily, ReaderFactory};
 use crate::directory::DatabaseIdentity;
@@ -33,6 +32,7 @@ use crate::stall::StallController;
 use crate::stats::InfoLog;
 use crate::table::FileMetadata;
 use crate::version::{Installation, Written};
+use crate::{Error, Result};
 
 /// What the components of a database that is open for writing share.
 pub(crate) struct Context {
@@ -87,7 +87,7 @@ impl Context {
         new_tables: &[Arc<FileMetadata>],
         last_sequence: Sequence,
     ) -> Result<Written<'v>> {
-        let failed = |error: &crate::Error| self.latch(FailedPart::Manifest, error);
+        let failed = |error: &Error| self.latch(FailedPart::Manifest, error);
         installation.write(edits, new_tables, last_sequence, failed)
     }
 }

@@ -254,7 +254,6 @@ impl LogsReplayed {
             write_times,
             keeps_logs,
         ));
-        let (left_out, warnings) = (self.left_out, self.warnings);
         let recovered = Recovered {
             context,
             versions,
@@ -263,8 +262,8 @@ impl LogsReplayed {
             writes,
             options_files,
             locks,
-            left_out,
-            warnings,
+            left_out: self.left_out,
+            warnings: self.warnings,
             is_new,
         };
         Ok((recovered, directories))

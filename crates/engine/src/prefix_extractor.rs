@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tailwater_format::user_code;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A user-defined prefix extractor.
 pub trait CustomPrefixExtractor: Send + Sync {

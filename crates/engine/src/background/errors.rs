@@ -31,7 +31,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tailwater_io::sync::Mutex;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The part that failed. Later ones require more before writes can resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -214,7 +214,7 @@ mod tests {
     use tailwater_io::Operation;
 
     use super::*;
-    use crate::ErrorKind;
+    use crate::error::ErrorKind;
 
     #[test]
     fn the_failure_stays_that_asks_for_most() {

@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use tailwater_io::sync::Mutex;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::stall::Urgency;
-use crate::{Error, ErrorKind, Result};
 
 /// Maximum sleep of the flushing and cleaning threads.
 const IDLE: Duration = Duration::from_secs(1);

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tailwater_io::Purpose;
 
-use crate::Result;
 use crate::column_family::FamilySettings;
+use crate::error::Result;
 use crate::memtable::MemTable;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::TableCache;

@@ -8,10 +8,10 @@ use super::claim::Claim;
 use super::scheduler::CompactionScheduler;
 use super::stalls::update_stalls;
 use crate::column_family::ColumnFamily;
+use crate::error::{Error, ErrorKind, Result};
 use crate::handover::Takeover;
 use crate::table::{FileMetadata, Installed, WarmInstallation};
 use crate::version::Compaction;
-use crate::{Error, ErrorKind, Result};
 
 impl CompactionScheduler {
     /// Puts the outputs in the place of the inputs.

@@ -25,11 +25,12 @@ use crate::compaction::job_state::{JobState, Needs};
 use crate::compaction::merge::{Dropped, Inputs, Snapshots};
 use crate::compaction::output::{self, WrittenTable};
 use crate::compaction::subcompaction::{self, PartOutcome};
+use crate::error::{Error, Result};
 use crate::handover::Takeover;
 use crate::options::ColumnFamilyOptions;
+use crate::panics;
 use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
 use crate::version::{Compaction, Version};
-use crate::{Error, Result, panics};
 
 /// A compaction to be executed.
 pub(crate) struct Job {

@@ -4,7 +4,7 @@ use super::claim::Picked;
 use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};
 use super::scheduler::CompactionScheduler;
 use crate::column_family::ColumnFamily;
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Options of a manual compaction. Names and defaults are those of RocksDB's `CompactRangeOptions`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -19,13 +19,14 @@ use super::picker::{self, LevelTargets};
 use super::scheduler::CompactionScheduler;
 use crate::background::{Backoff, FailedPart, OwnWork, Running};
 use crate::column_family::ColumnFamily;
+use crate::epoch;
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::DbOptions;
 use crate::panics;
 use crate::stats::LevelFigures;
 use crate::table::builder::TableCompression;
 use crate::table::table_buffers;
 use crate::version::{Compaction, Reason};
-use crate::{Error, ErrorKind, Result, epoch};
 
 /// How often a compaction whose outputs could not be written is tried, on new files each time.
 const TRIES: usize = 2;

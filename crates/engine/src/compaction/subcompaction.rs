@@ -16,7 +16,8 @@ use crate::background::OwnWork;
 use crate::compaction::job_state::{JobState, Part};
 use crate::compaction::merge::{BlobGarbage, Dropped, Merge, Rules, Source, Stop};
 use crate::compaction::output::{Outputs, WrittenTable, target_bytes};
-use crate::{Error, ErrorKind, Result, panics};
+use crate::error::{Error, ErrorKind, Result};
+use crate::panics;
 
 /// Name of the threads of parts.
 const THREAD: &str = "subcompaction";

@@ -3,7 +3,8 @@
 
 use super::Context;
 use crate::background::{FailedPart, OwnWork};
-use crate::{Error, Result, panics};
+use crate::error::{Error, Result};
+use crate::panics;
 
 impl Context {
     /// Refuses writes after a failure of the log.

@@ -24,6 +24,7 @@ use tailwater_io::{Clock, Storage};
 use crate::background::{Background, ErrorState, FailedPart};
 use crate::column_family::{ColumnFamily, ReaderFactory};
 use crate::directory::DatabaseIdentity;
+use crate::error::{Error, Result};
 use crate::file_numbers::FileNumbers;
 use crate::open_options::CurrentOptions;
 use crate::options::ColumnFamilyOptions;
@@ -32,7 +33,6 @@ use crate::stall::StallController;
 use crate::stats::InfoLog;
 use crate::table::FileMetadata;
 use crate::version::{Installation, Written};
-use crate::{Error, Result};
 
 /// What the components of a database that is open for writing share.
 pub(crate) struct Context {

@@ -6,9 +6,10 @@ use tailwater_io::Purpose;
 
 use super::Context;
 use crate::column_family::ColumnFamily;
+use crate::error::{ErrorKind, Result};
+use crate::panics;
 use crate::table::FileMetadata;
 use crate::table::builder::Origin;
-use crate::{ErrorKind, Result, panics};
 
 impl Context {
     /// Returns what all tables that are written for a column family record of their origin.

@@ -13,10 +13,10 @@ use tailwater_io::Purpose;
 
 use crate::column_family::{ColumnFamily, SuperVersion};
 use crate::db::Db;
+use crate::error::{Error, Result};
 use crate::memtable::{Cursor, MemTable};
 use crate::table::{FileMetadata, ReadProfile, TableIterator};
 use crate::version::Level;
-use crate::{Error, Result};
 
 /// Read profile of the indexes.
 const PROFILE: ReadProfile =

@@ -15,13 +15,13 @@ use std::sync::{Arc, MutexGuard};
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
 use crate::db::Database;
+use crate::error::{Error, Result};
 use crate::options::{
     ColumnFamilyOptions, DbOptions, OptionTable, change_column_family, change_database,
     check_column_family,
 };
 use crate::recovery::warnings;
 use crate::version::ManifestLimits;
-use crate::{Error, Result};
 
 impl Database {
     /// Locks the options and the set of column families against changes.

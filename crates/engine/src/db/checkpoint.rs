@@ -27,10 +27,10 @@ use tailwater_io::{FileLock, Purpose};
 use crate::column_family::SuperVersion;
 use crate::db::Database;
 use crate::directory::{create_directory, sync_parent};
+use crate::error::{Error, Result};
 use crate::file_copy::{CopyModes, link_or_copy};
 use crate::options::Options;
 use crate::version::{set_current, write_manifest, write_whole};
-use crate::{Error, Result};
 
 /// The number of a checkpoint's MANIFEST: no table has it.
 const MANIFEST: u64 = 1;

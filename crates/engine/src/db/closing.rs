@@ -24,9 +24,9 @@ use crate::background::{FailedPart, is_at_work_for};
 use crate::db::Database;
 use crate::db::threads::Threads;
 use crate::epoch;
+use crate::error::{Error, Result};
 use crate::panics;
 use crate::wal::{LogDurability, SpaceListener};
-use crate::{Error, Result};
 
 /// Longest wait of closing for obsolete tables to be released, and the interval between checks.
 const LAST_WAIT: Duration = Duration::from_millis(100);

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use tailwater_io::sync::Mutex;
 
-use crate::Result;
 use crate::column_family::ColumnFamily;
 use crate::compaction::{CompactRangeOptions, CompactionScheduler};
 use crate::context::Context;
 use crate::db::threads::Threads;
 use crate::directory::Locks;
 use crate::epoch::Closing;
+use crate::error::Result;
 use crate::flush::FlushScheduler;
 use crate::ingest::Ingester;
 use crate::open_options::OptionsFiles;

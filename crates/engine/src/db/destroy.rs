@@ -20,10 +20,10 @@ use tailwater_io::Storage;
 use crate::directory::{
     Directories, Home, Locks, Outside, Ownership, durable_id, holds_data, remove_claim, sync_parent,
 };
+use crate::error::{Error, Result};
 use crate::open_options::OpenOptions;
 use crate::recovery::LOST;
 use crate::version::manifest::{self, Manifest};
-use crate::{Error, Result};
 
 /// Removes the database in `directory`, and the directories that become empty.
 pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> {

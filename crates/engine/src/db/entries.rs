@@ -13,9 +13,9 @@ use tailwater_format::key::Sequence;
 
 use crate::column_family::{ColumnFamily, SuperVersion};
 use crate::db::{Db, profile};
+use crate::error::{Error, Result};
 use crate::iterator::DbIterator;
 use crate::read::ReadOptions;
-use crate::{Error, Result};
 
 /// The bounds of a range of keys: one of Rust's ranges, or a pair of [`Bound`]s.
 ///

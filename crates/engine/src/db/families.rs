@@ -9,13 +9,13 @@ use crate::column_family::{ColumnFamily, FamilyReaders};
 use crate::compaction::update_stalls;
 use crate::db::Database;
 use crate::directory::{Directories, Home, Needed};
+use crate::error::{Error, Result};
 use crate::io_modes::OF_TABLES;
 use crate::memtable::MemTable;
 use crate::open_options::OpenOptions;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
 use crate::recovery::warnings;
 use crate::version::{FamilyVersion, Version};
-use crate::{Error, Result};
 
 impl Database {
     /// Creates a column family.

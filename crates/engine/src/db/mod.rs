@@ -35,6 +35,7 @@ use tailwater_format::key::Sequence;
 use tailwater_io::{Purpose, Storage};
 
 use crate::column_family::{ColumnFamily, FamilySet};
+use crate::error::{Error, ErrorKind, Result};
 use crate::iterator::DbIterator;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
@@ -42,7 +43,6 @@ use crate::opening::OpeningId;
 use crate::read::{self, ReadOptions, ReadState, Snapshot, SnapshotList};
 use crate::recovery::{self, LogsReplayed};
 use crate::table::{PinnedValue, ReadProfile, Sink};
-use crate::{Error, ErrorKind, Result};
 
 /// An open database. Clones are handles to the same one. Thread-safe.
 #[derive(Clone)]

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use tailwater_io::sync::Mutex;
 
 use super::closing::Writing;
-use crate::Result;
 use crate::compaction::update_all_stalls;
 use crate::db::Database;
 use crate::epoch::Closing;
+use crate::error::Result;
 use crate::ingest::Ingester;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;

@@ -19,7 +19,7 @@ use crate::background::{ErrorState, FailedPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_all_stalls;
 use crate::db::Database;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 impl Database {
     /// Resumes writes after an error, if that is possible.

@@ -9,7 +9,7 @@ use crate::background::{Cleaning, FailedPart, OwnWork, Task};
 use crate::compaction::CLEANING;
 use crate::db::Database;
 use crate::epoch::{self, heavy};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The threads of a database. Dropping this joins them, so they must have been told to end before;
 /// a thread that drops this is not joined and ends by itself.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tailwater_format::key::Sequence;
 
 use super::Db;
+use crate::error::{Error, ErrorKind, Result};
 use crate::wal::{LogsOf, Updates};
-use crate::{Error, ErrorKind, Result};
 
 impl Db {
     /// Returns the batches written since `sequence`, starting with the one that holds it, from the

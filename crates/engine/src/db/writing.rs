@@ -9,13 +9,13 @@ use tailwater_format::batch::WriteBatch;
 use super::{Database, Db, Opened, Writing, destroy};
 use crate::column_family::ColumnFamily;
 use crate::compaction::CompactRangeOptions;
+use crate::error::{Error, Result};
 use crate::ingest::{ExternalFiles, IngestOptions, IngestedFile};
 use crate::open_options::OpenOptions;
 use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::stall::StallState;
 use crate::version::manifest::{self, Manifest};
 use crate::write::WriteOptions;
-use crate::{Error, Result};
 
 thread_local! {
     /// A batch for writes of one operation, kept so that they need not allocate.

@@ -7,10 +7,10 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 use super::files::{Files, TableName};
 use super::found::Directories;
+use crate::error::{Error, Result};
 use crate::left_out::LeftOut;
 use crate::table::FileMetadata;
 use crate::version::Version;
-use crate::{Error, Result};
 
 /// The logs that a database needs.
 pub(crate) struct NeededLogs<'a> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
-use crate::Result;
+use crate::error::Result;
 use crate::file_numbers::FILE_NUMBER_MAX;
 
 /// The files in a directory whose names a database gives, sorted. Other names are not in it.

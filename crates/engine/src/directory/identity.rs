@@ -6,9 +6,9 @@ use std::path::Path;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::{IoMode, Purpose, Storage};
 
+use crate::error::{Error, Result};
 use crate::options::DbOptions;
 use crate::version::write_whole;
-use crate::{Error, Result};
 
 /// The identity of a database and its opening, as written to its files.
 #[derive(Debug, Clone)]

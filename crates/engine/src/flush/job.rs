@@ -8,11 +8,11 @@ use super::scheduler::FlushScheduler;
 use super::table::FlushedTable;
 use crate::column_family::{ColumnFamily, FamilySet, SealedMemTable};
 use crate::compaction::update_stalls;
+use crate::error::{Error, Result};
 use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::table::{FileMetadata, WarmInstallation};
 use crate::version::VersionSet;
-use crate::{Error, Result};
 
 /// The sealed memtables of a column family that are to be flushed.
 struct Due<'a> {

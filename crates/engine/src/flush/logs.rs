@@ -2,8 +2,8 @@
 
 use super::job::Flushed;
 use super::scheduler::FlushScheduler;
-use crate::Result;
 use crate::column_family::ColumnFamily;
+use crate::error::Result;
 
 impl FlushScheduler {
     /// The lowest number of a log that is needed once `dropped` is dropped.

@@ -7,11 +7,11 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::Workers;
 use tailwater_io::sync::Mutex;
 
-use crate::Result;
 use crate::background::{Backoff, FailedPart};
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::epoch::{self, heavy};
+use crate::error::Result;
 use crate::options::DbOptions;
 use crate::sequence_times::WriteTimes;
 use crate::table::table_buffers;

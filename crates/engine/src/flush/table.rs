@@ -13,6 +13,7 @@ use super::scheduler::FlushScheduler;
 use super::timed_values::TimedValues;
 use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::compaction::Snapshots;
+use crate::error::{Error, ErrorKind, Result};
 use crate::handover::{Handover, Takeover, Warmth};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
@@ -22,7 +23,6 @@ use crate::sequence_times::SequenceTimes;
 use crate::stats::{Histogram, LevelFigures, Work};
 use crate::table::NewFiles;
 use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
-use crate::{Error, ErrorKind, Result};
 
 /// A table that memtables became, on the device.
 #[derive(Debug)]

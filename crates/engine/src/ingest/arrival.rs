@@ -9,8 +9,8 @@ use tailwater_io::{Create, IoMode, Purpose, ReadFile};
 use super::external_file::ExternalFile;
 use super::ingester::Ingester;
 use super::options::IngestOptions;
-use crate::Result;
 use crate::column_family::ColumnFamily;
+use crate::error::Result;
 use crate::file_copy::copy_into;
 use crate::table::{FileMetadata, NewFiles, table_buffers};
 

@@ -12,12 +12,12 @@ use tailwater_io::{IoMode, Purpose, Storage};
 use crate::block_cache::BlockCache;
 use crate::column_family::ColumnFamily;
 use crate::compaction::compare_bounds;
+use crate::error::{Error, Result};
 use crate::table::{
     AutoReadAhead, MetaBlockPlacement, ReadPlan, ReadProfile, TableContext, TableIdentity,
     TableIterator, TableReader,
 };
 use crate::verify;
-use crate::{Error, Result};
 
 /// The supported version of external tables.
 const VERSION: u32 = 2;

@@ -17,12 +17,12 @@ use super::place::{Placement, Surroundings};
 use crate::background::FailedPart;
 use crate::column_family::ColumnFamily;
 use crate::compaction::{LevelTargets, update_stalls};
+use crate::error::{Error, ErrorKind, Result};
 use crate::panics;
 use crate::stats::{Histogram, Ingestion};
 use crate::table::FileMetadata;
 use crate::version::{Compaction, Version, VersionSet};
 use crate::write::queue::Leadership;
-use crate::{Error, ErrorKind, Result};
 
 /// Name of the operation in errors.
 const INGESTION: &str = "an ingestion";

@@ -10,7 +10,7 @@ use tailwater_io::FileIdentity;
 
 use super::external_file::ExternalFile;
 use super::ingester::Ingester;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A table of the database.
 struct OwnTable {

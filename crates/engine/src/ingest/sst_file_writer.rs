@@ -11,12 +11,12 @@ use tailwater_io::{Create, Purpose, Storage};
 
 use crate::column_family::ColumnFamily;
 use crate::directory::{host_id, sync_parent};
+use crate::error::{Error, Result};
 use crate::io_modes::IoModes;
 use crate::open_options::OpenOptions;
 use crate::options::{DbOptions, check_column_family};
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
 use crate::table::{NewFiles, table_buffers};
-use crate::{Error, Result};
 
 /// The database id of such tables, the same as in RocksDB.
 const DATABASE_ID: &str = "SST Writer";

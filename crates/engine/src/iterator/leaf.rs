@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 
-use crate::Result;
+use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::LevelIterator;
 use crate::iterator::tombstones::{MemTableTombstones, TombstoneCursor, hides};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
-use crate::Result;
+use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::Direction;
 use crate::iterator::tombstones::{TombstoneCursor, hides};

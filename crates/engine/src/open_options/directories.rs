@@ -4,7 +4,7 @@ use std::path::{Component, Path, PathBuf};
 
 use tailwater_io::FileIdentity;
 
-use crate::Result;
+use crate::error::Result;
 
 use super::OpenOptions;
 

@@ -13,7 +13,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Purpose, Storage};
 
-use crate::Result;
+use crate::error::Result;
 use crate::file_numbers::FileNumbers;
 use crate::options::{Options, TailwaterOptions};
 use crate::stats::InfoLog;

@@ -9,9 +9,9 @@ use tailwater_format::options_text::Document;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::{self, DbOptions, Options, TailwaterOptions, UnknownOptions};
 use crate::version::manifest::{self, Manifest};
-use crate::{Error, ErrorKind, Result};
 
 use super::OpenOptions;
 

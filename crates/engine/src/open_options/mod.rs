@@ -24,13 +24,13 @@ use tailwater_io::{Clock, Storage};
 
 use crate::block_cache::BlockCache;
 use crate::compaction_filter::CompactionFilter;
+use crate::error::{Error, Result};
 use crate::merge_operator::MergeOperator;
 use crate::options::{
     self, ColumnFamilyOptions, DbOptions, sanitize_column_family, sanitize_database,
 };
 use crate::prefix_extractor::PrefixExtractor;
 use crate::stats::Statistics;
-use crate::{Error, Result};
 
 /// Everything that [`Db::open`](crate::Db::open) takes: the options of the database and of its
 /// column families, and the user's objects (comparators, merge operators, caches) that an option

@@ -7,11 +7,11 @@ use tailwater_io::pace::RateLimiter;
 
 use crate::block_cache::BlockCache;
 use crate::compaction_filter::CompactionFilter;
+use crate::error::{Error, Result};
 use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
 use crate::options::{self, CacheCapacity, FilterPolicy, PinningTier};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
-use crate::{Error, Result};
 
 use super::OpenOptions;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use tailwater_format::key::{ParsedKey, Sequence};
 
-use crate::Result;
 use crate::column_family::SuperVersion;
 use crate::epoch::{self, FullEpochCell};
+use crate::error::Result;
 use crate::memtable::MemTable;
 use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{

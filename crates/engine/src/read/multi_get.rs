@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use tailwater_format::key::Sequence;
 
-use crate::Result;
 use crate::column_family::SuperVersion;
+use crate::error::Result;
 use crate::read::get;
 use crate::stats::{Histogram, Statistics, Ticker};
 use crate::table::{PinnedValue, ReadProfile, Sink};

@@ -23,6 +23,7 @@ use crate::directory::{
     DatabaseIdentity, Directories, Locks, Needed, host_id, new_identity, read_identity,
     write_identity,
 };
+use crate::error::{Error, Result};
 use crate::file_numbers::{FILE_NUMBER_MAX, FileNumbers};
 use crate::flush::FlushScheduler;
 use crate::open_options::{CurrentOptions, OpenOptions, OptionsFiles};
@@ -37,7 +38,6 @@ use crate::version::{
 };
 use crate::wal::{LiveLog, LogSet};
 use crate::write::{WritePath, log_options};
-use crate::{Error, Result};
 
 /// What recovery has begun when it creates the components.
 struct Begun {

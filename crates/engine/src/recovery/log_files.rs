@@ -7,8 +7,8 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use crate::Result;
 use crate::directory::create_directory;
+use crate::error::Result;
 use crate::file_copy::{CopyModes, link_or_copy};
 use crate::stats::InfoLog;
 use crate::wal::LiveLog;

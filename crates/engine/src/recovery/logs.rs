@@ -9,10 +9,10 @@ use tailwater_io::{Purpose, Storage};
 
 use super::{FilesFound, FoundFamily, LogsReplayed};
 use crate::column_family::{ColumnFamily, ReaderFactory};
+use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::MemTable;
 use crate::open_options::OpenOptions;
 use crate::wal::replay::{self, ReplayFamily, ReplayRules};
-use crate::{Error, ErrorKind, Result};
 
 impl FilesFound {
     /// Replays the logs into memtables.

@@ -8,11 +8,11 @@ use tailwater_io::Storage;
 
 use super::{ManifestRead, Unrecovered};
 use crate::directory::{Files, Home};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::IoModes;
 use crate::open_options::OpenOptions;
 use crate::options::{check_family_for_reading, check_for_reading};
 use crate::version::manifest::{self, Manifest};
-use crate::{Error, ErrorKind, Result};
 
 /// The number and length of the MANIFEST that CURRENT names: while they do not change, neither does
 /// the database's set of tables and logs.

@@ -34,6 +34,7 @@ use tailwater_format::Comparator;
 
 use crate::column_family::{ColumnFamily, ReaderFactory};
 use crate::directory::{Directories, Files, Home};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::IoModes;
 use crate::left_out::LeftOut;
 use crate::open_options::OpenOptions;
@@ -43,7 +44,6 @@ use crate::stats::{Activity, Statistics};
 use crate::version::manifest::Manifest;
 use crate::version::{CompactCursors, Version};
 use crate::wal::replay::ReplayedLog;
-use crate::{Error, ErrorKind, Result};
 
 pub(crate) use log_files::LOST;
 pub(crate) use open::open;

@@ -5,8 +5,8 @@ use std::path::Path;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::Storage;
 
-use crate::Result;
 use crate::directory::write_identity;
+use crate::error::Result;
 use crate::open_options::OpenOptions;
 use crate::version::{set_current, write_manifest};
 

@@ -34,12 +34,12 @@ use super::recovered::Recovered;
 use crate::directory::{
     Directories, Files, GuardedStorage, Home, Locks, create_directory, new_identity,
 };
+use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::OF_TABLES;
 use crate::open_options::OpenOptions;
 use crate::options::{check_column_family, check_database};
 use crate::stats::InfoLog;
 use crate::version::manifest;
-use crate::{Error, ErrorKind, Result};
 
 /// Recovers the database in `directory` for writing: steps 1 to 6.
 ///

@@ -10,6 +10,7 @@ use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::directory::{Directories, Locks, Needed};
+use crate::error::{Error, Result};
 use crate::flush::FlushScheduler;
 use crate::inspect::table::TableFile;
 use crate::left_out::LeftOut;
@@ -17,7 +18,6 @@ use crate::open_options::OptionsFiles;
 use crate::stats::Work;
 use crate::version::Versions;
 use crate::write::WritePath;
-use crate::{Error, Result};
 
 /// A database with its components, whose logs are in tables or were kept.
 pub(crate) struct Recovered {

@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::stall::allowance::Allowance;
 use crate::stall::delay_rate::{Demand, Look, next_rate};
 use crate::stall::{StallCause, StallConditions, StallState, Urgency};
-use crate::{Error, ErrorKind, Result};
 
 /// Longest wait of a stopped write before it checks the state again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);

@@ -12,7 +12,7 @@ use tailwater_format::file_name::{FileKind, INFO_LOG, info_log_prefix};
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
 
-use crate::Result;
+use crate::error::Result;
 use crate::options::{DbOptions, InfoLogLevel};
 
 /// The `LOG` file. Any thread may write to it.

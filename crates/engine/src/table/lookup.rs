@@ -3,9 +3,9 @@
 use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 use tailwater_format::{timed_value, wide_column};
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::sink::{Owner, Sink};
-use crate::{Error, ErrorKind, Result};
 
 /// Whether older sources still matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -20,13 +20,13 @@ use super::table_contents::{Bounds, Contents, PROFILE};
 use super::{Family, Severity, Verification};
 use crate::blob::{BlobCache, OpenBlobFiles};
 use crate::block_cache::{Block, BlockCache, BlockKind};
+use crate::error::{Error, Result};
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 use crate::table::{
     AutoReadAhead, FileMetadata, MetaBlockPlacement, OpenTables, TableCache, TableContext,
     TableIdentity, TableReader,
 };
-use crate::{Error, Result};
 
 /// Size of one read of a table, in bytes, and number of reads ahead.
 const REQUEST_BYTES: usize = 512 << 10;

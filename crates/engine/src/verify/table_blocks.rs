@@ -7,8 +7,8 @@ use tailwater_io::Purpose;
 use tailwater_io::stream::SequentialReader;
 
 use crate::block_cache::{Block, BlockKind};
+use crate::error::{Error, Result};
 use crate::table::TableReader;
-use crate::{Error, Result};
 
 /// The parts of a table's file, by offset: length and description.
 pub(super) type Spans = BTreeMap<u64, (u64, &'static str)>;

@@ -12,9 +12,9 @@ use tailwater_io::Purpose;
 
 use super::Report;
 use super::table_blocks::{BlockStream, Spans, note};
-use crate::Result;
 use crate::blob::BlobCache;
 use crate::block_cache::BlockKind;
+use crate::error::Result;
 use crate::table::{FileMetadata, Loading, ReadProfile, TableReader};
 
 /// Parameters of reads of a table's index and filter.

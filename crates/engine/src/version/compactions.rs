@@ -6,7 +6,7 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::version_edit::CompactCursor;
 
-use crate::Error;
+use crate::error::Error;
 use crate::table::FileMetadata;
 
 /// A compaction: the picker's choice, which a job executes.

@@ -50,10 +50,11 @@ use tailwater_io::sync::{Condvar, Mutex};
 use super::manifest_writer::ManifestWriter;
 use super::obsolete::ObsoleteTables;
 use super::turns::{Turn, Turns};
+use crate::error::{Error, Result};
+use crate::panics;
 use crate::stats::InfoLog;
 use crate::table::FileMetadata;
 use crate::version::{Version, VersionSet, VersionSetBeginning};
-use crate::{Error, Result, panics};
 
 /// The versions of all column families, and the MANIFEST that they are written to.
 pub(crate) struct Versions {

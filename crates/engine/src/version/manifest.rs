@@ -19,10 +19,10 @@ use tailwater_format::log::{
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
+use crate::error::{Error, Result};
 use crate::left_out::LeftOut;
 use crate::record_log::{self, FileSource};
 use crate::version::{CompactCursors, VersionBuilder};
-use crate::{Error, Result};
 
 /// No CURRENT file is longer, in bytes.
 const MAX_CURRENT_LENGTH: u64 = 4096;

@@ -15,8 +15,8 @@ use tailwater_format::log::Writer;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
+use crate::error::{Error, Result};
 use crate::options::DbOptions;
-use crate::{Error, Result};
 
 /// How long a MANIFEST may become before it is written anew.
 #[derive(Debug, Clone, Copy)]

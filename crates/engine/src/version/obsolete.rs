@@ -11,9 +11,9 @@ use std::time::Duration;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Storage};
 
-use crate::Result;
 use crate::block_cache::BlockCache;
 use crate::epoch::heavy;
+use crate::error::Result;
 use crate::stats::InfoLog;
 use crate::table::{FileMetadata, TableCache};
 

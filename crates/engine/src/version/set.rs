@@ -9,10 +9,10 @@ use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::{BlobFileGarbage, VersionEdit};
 
 use super::manifest_writer::{ManifestLimits, NewManifest};
+use crate::error::{Error, ErrorKind, Result};
 use crate::file_numbers::FileNumbers;
 use crate::table::FileMetadata;
 use crate::version::{CompactionState, Version, VersionBuilder};
-use crate::{Error, ErrorKind, Result};
 
 /// A column family, as the MANIFEST has it.
 #[derive(Debug)]

@@ -36,8 +36,8 @@ use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
 use super::space::{Ended, LogSpace, SpaceListener};
 use super::suited_mode::{LogMode, SuitedMode};
+use crate::error::{Error, Result};
 use crate::file_numbers::FileNumbers;
-use crate::{Error, Result};
 
 /// How logs are written.
 #[derive(Debug, Clone)]

@@ -24,7 +24,7 @@ use tailwater_io::Storage;
 
 use super::followed::{Follower, Look};
 use super::tail::{FoundBatch, LogTail};
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The batches written to a database, in order, as its write-ahead logs have them: returned by
 /// [`Db::updates_since`], and equivalent to RocksDB's `TransactionLogIterator`.

@@ -10,13 +10,13 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use crate::background::FailedPart;
 use crate::column_family::{ColumnFamily, FamilySet, SuperVersion};
 use crate::epoch;
+use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::{self, MemTable};
 use crate::panics;
 use crate::stats::Histogram;
 use crate::wal::LogFlight;
 use crate::write::queue::{self, Durability, Flight, Group, Inserting, Leadership, Request, Turn};
 use crate::write::{WriteOptions, WritePath};
-use crate::{Error, ErrorKind, Result};
 
 /// Limit of small batches and their groups, as a fraction of `max_write_batch_group_size_bytes`: a
 /// leader whose batch is smaller takes along only as much more, to keep its own latency low.

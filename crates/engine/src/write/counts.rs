@@ -2,7 +2,7 @@
 
 use tailwater_format::batch::{HEADER_LENGTH, WriteBatch};
 
-use crate::Result;
+use crate::error::Result;
 use crate::stats::{Histogram, Ticker};
 use crate::wal::LogSet;
 use crate::write::WritePath;

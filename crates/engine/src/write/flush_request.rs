@@ -1,10 +1,10 @@
 //! Flushes that somebody asks and waits for.
 
 use crate::column_family::{ColumnFamily, SealedMemTable};
+use crate::error::{Error, Result};
 use crate::write::WritePath;
 use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
-use crate::{Error, Result};
 
 /// A flush that was asked for.
 pub(crate) struct Awaited {

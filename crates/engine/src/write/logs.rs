@@ -3,8 +3,8 @@
 use std::sync::MutexGuard;
 use std::sync::atomic::Ordering;
 
-use crate::Result;
 use crate::column_family::{ColumnFamily, FamilySet};
+use crate::error::Result;
 use crate::wal::LogSet;
 use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;

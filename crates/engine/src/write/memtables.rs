@@ -1,8 +1,8 @@
 //! Sealing of memtables.
 
-use crate::Result;
 use crate::column_family::ColumnFamily;
 use crate::compaction::update_stalls;
+use crate::error::Result;
 use crate::write::WritePath;
 use crate::write::queue::Leadership;
 

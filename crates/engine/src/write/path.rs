@@ -9,6 +9,7 @@ use tailwater_io::sync::Mutex;
 use crate::column_family::ColumnFamily;
 use crate::compaction::stall_conditions;
 use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
 use crate::flush::FlushScheduler;
 use crate::sequence_times::WriteTimes;
 use crate::stall::StallCause;
@@ -16,7 +17,6 @@ use crate::wal::LogSet;
 use crate::write::WriteOptions;
 use crate::write::memtables::Flush;
 use crate::write::queue::{Leadership, Queue};
-use crate::{Error, ErrorKind, Result};
 
 /// Time that a stopped write waits for a manual compaction, if only that can resume writes.
 const PATIENCE: Duration = Duration::from_secs(10);

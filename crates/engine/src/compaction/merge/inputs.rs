@@ -17,7 +17,7 @@ use tailwater_format::table::sequence_times::{self, SequenceTime};
 use tailwater_io::Purpose;
 
 use super::InputTombstones;
-use crate::Result;
+use crate::error::Result;
 use crate::iterator::{Leaf, LevelIterator, MergingIterator};
 use crate::sequence_times::{Limits, SequenceTimes};
 use crate::table::{

@@ -44,9 +44,9 @@ use tailwater_format::{Comparator, timed_value};
 use crate::column_family::FamilyReaders;
 use crate::compaction::Quiet;
 use crate::compaction_filter::CompactionFilter;
+use crate::error::{Error, ErrorKind, Result};
 use crate::handover::Warmth;
 use crate::merge_operator::FamilyMergeOperator;
-use crate::{Error, ErrorKind, Result};
 
 pub(crate) use blob_garbage::BlobGarbage;
 pub(crate) use deeper_levels::DeeperLevels;

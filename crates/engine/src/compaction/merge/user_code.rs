@@ -6,8 +6,8 @@ use tailwater_io::Purpose;
 
 use super::{Merge, Value};
 use crate::compaction_filter::{CompactionFilter, FilterDecision, FilteredValue};
+use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::MergeOperator;
-use crate::{Error, ErrorKind, Result};
 
 /// The state after a filter was applied to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 use tailwater_format::key;
 
-use crate::Result;
 use crate::compaction::job_state::{JobState, Part};
 use crate::compaction::merge::{DeeperLevels, Stop};
+use crate::error::Result;
 use crate::handover::Warmth;
 
 use cuts::Cuts;

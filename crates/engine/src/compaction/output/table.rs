@@ -10,11 +10,11 @@ use tailwater_io::Purpose;
 use tailwater_io::pace::Priority;
 
 use crate::compaction::job_state::{JobState, Part};
+use crate::error::{Error, Result};
 use crate::handover::{Handover, Takeover, Warmth};
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Origin;
 use crate::table::{Builder, FileMetadata};
-use crate::{Error, Result};
 
 /// A table that is being written.
 pub(super) struct OutputTable {

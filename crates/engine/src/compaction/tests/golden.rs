@@ -16,10 +16,11 @@ use tailwater_testkit::seed;
 
 use super::history::History;
 use super::scene::{Contents, Record, Scene, internal_key, text};
+use crate::db::Db;
+use crate::merge_operator::MergeOperator;
 use crate::open_options::OpenOptions;
 use crate::range_tombstone::{self, StripedFragment};
 use crate::table::FileMetadata;
-use crate::{Db, MergeOperator};
 
 /// Number of databases of each kind.
 const DATABASES: usize = 15;

@@ -10,7 +10,7 @@ use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_format::wide_column::{self, WideColumn};
 
 use super::scene::{Record, Scene, text};
-use crate::ErrorKind;
+use crate::error::ErrorKind;
 use crate::merge_operator::{CustomMergeOperator, MergeOperator};
 use crate::open_options::OpenOptions;
 
@@ -21,7 +21,7 @@ fn compacted(
     snapshots: &[Sequence],
     records: &[Record],
     deeper: &[Record],
-) -> Result<String, crate::Error> {
+) -> Result<String, crate::error::Error> {
     let mut scene = Scene::new(options);
     scene.snapshots = snapshots.to_vec();
     if !deeper.is_empty() {

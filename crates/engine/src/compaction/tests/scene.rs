@@ -14,13 +14,13 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Clock, Purpose, Storage};
 use tempfile::TempDir;
 
-use crate::Result;
 use crate::column_family::{FamilyReaders, FamilySettings, ReaderFactory, SuperVersion};
 use crate::compaction::Quiet;
 use crate::compaction::job::{self, Job, Outcome};
 use crate::compaction::job_state::Needs;
 use crate::compaction_filter::CompactionFilter;
 use crate::epoch::FullEpochCell;
+use crate::error::Result;
 use crate::file_numbers::FileNumbers;
 use crate::io_modes::IoModes;
 use crate::iterator::DbIterator;

@@ -9,8 +9,8 @@ use tailwater_io::Purpose;
 
 use super::blobs::blob_file_text;
 use super::{hex, saturating_sum};
-use crate::Result;
 use crate::column_family::{ColumnFamily, SuperVersion};
+use crate::error::Result;
 use crate::options::CompactionStyle;
 use crate::table::FileMetadata;
 use crate::version::{BlobFileMetadata, Level, Version};

@@ -22,10 +22,10 @@ use tailwater_format::key::Sequence;
 use super::external_file::ExternalFile;
 use super::options::IngestOptions;
 use crate::compaction::compare_bounds;
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::CompactionStyle;
 use crate::table::FileMetadata;
 use crate::version::{Compaction, Version};
-use crate::{Error, ErrorKind, Result};
 
 /// The placement of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

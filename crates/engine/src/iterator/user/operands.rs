@@ -1,6 +1,6 @@
 //! Collected merge operands.
 
-use crate::Result;
+use crate::error::Result;
 use crate::merge_operator::FamilyMergeOperator;
 use crate::table::fold;
 

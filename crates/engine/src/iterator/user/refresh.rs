@@ -19,9 +19,9 @@ use std::sync::{Arc, Weak};
 use tailwater_format::key::Sequence;
 
 use crate::column_family::{ColumnFamily, Followed, SuperVersion};
+use crate::error::{Error, Result};
 use crate::iterator::Direction;
 use crate::read::{ReadOptions, ReadState, Snapshot};
-use crate::{Error, Result};
 
 use super::{DbIterator, EntryLocation, FIRST_TRAILER, leaves, set_internal_key};
 

@@ -6,9 +6,9 @@ use tailwater_format::block::IndexCursor;
 use tailwater_format::table::BlockHandle;
 use tailwater_format::{self as format};
 
-use crate::Result;
 use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
+use crate::error::Result;
 use crate::table::{ReadProfile, TableReader};
 
 /// An iterator over a table's index: on a data block, or invalid.

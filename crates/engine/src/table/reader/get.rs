@@ -4,8 +4,8 @@ use tailwater_format::block::{Cursor, IndexCursor, Target};
 use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::BlockHandle;
 
-use crate::Result;
 use crate::block_cache::{BlockKind, BlockRef};
+use crate::error::Result;
 use crate::table::reader::{BlockAccess, TableReader};
 use crate::table::{Lookup, Owner, Sink, Step};
 

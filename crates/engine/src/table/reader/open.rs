@@ -16,6 +16,7 @@ use tailwater_io::{Purpose, ReadFile};
 
 use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
+use crate::error::{Error, Result};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
 use crate::table::reader::index::prepare_index;
@@ -23,7 +24,6 @@ use crate::table::reader::{
     BlockFile, Filter, FilterKind, Index, Kept, MetaBlock, MetaBlockPlacement, TableContext,
     TableReader,
 };
-use crate::{Error, Result};
 
 /// Size of the first read at a file's end, in bytes, if the MANIFEST does not record its tail's
 /// length.

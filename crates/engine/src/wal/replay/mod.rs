@@ -32,13 +32,13 @@ use tailwater_format::log::{
 use tailwater_format::wide_column;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
+use crate::error::{Error, Result};
 use crate::file_numbers::FILE_NUMBER_MAX;
 use crate::left_out::LeftOut;
 use crate::memtable::MemTable;
 use crate::record_log;
 use crate::wal::batch::{self, CheckedBatch, Refusal};
 use crate::wal::unwritten;
-use crate::{Error, Result};
 
 mod findings;
 

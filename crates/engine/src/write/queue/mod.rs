@@ -41,7 +41,7 @@ use std::sync::Arc;
 
 use tailwater_format::batch::WriteBatch;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 pub(crate) use in_flight::Flight;
 use in_flight::InFlight;

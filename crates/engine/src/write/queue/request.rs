@@ -12,7 +12,8 @@ use super::sync::{
     yield_until,
 };
 use super::{Leadership, Queue, Turn, processors};
-use crate::{Result, panics};
+use crate::error::Result;
+use crate::panics;
 
 /// The durability that a write asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,6 @@ use tailwater_io::sync::Mutex;
 use super::closing::Writing;
 use crate::compaction::update_all_stalls;
 use crate::db::Database;
-use crate::epoch::Closing;
 use crate::error::Result;
 use crate::ingest::Ingester;
 use crate::left_out::LeftOut;
@@ -55,7 +54,7 @@ impl Opened {
             changing_options: Mutex::default(),
             abandoned: Mutex::default(),
             locks: Mutex::new(Some(recovered.locks)),
-            closing: Closing,
+            closing: recovered.closing,
         };
         database.create_missing_families()?;
         if is_new {

@@ -23,6 +23,7 @@ use crate::directory::{
     DatabaseIdentity, Directories, Locks, Needed, host_id, new_identity, read_identity,
     write_identity,
 };
+use crate::epoch::Closing;
 use crate::error::{Error, Result};
 use crate::file_numbers::{FILE_NUMBER_MAX, FileNumbers};
 use crate::flush::FlushScheduler;
@@ -215,8 +216,7 @@ impl LogsReplayed {
             false => self.last_sequence,
         };
         let clock = Arc::clone(options.clock());
-        let families = FamilySet::new(families);
-        let shared = read_state(&factory, &options, families, last_sequence);
+        let shared = read_state(&factory, &options, FamilySet::new(families), last_sequence);
         let stall = StallController::new(Arc::clone(factory.urgency()));
         let context = Arc::new(Context {
             shared: Arc::new(shared),
@@ -265,6 +265,7 @@ impl LogsReplayed {
             left_out: self.left_out,
             warnings: self.warnings,
             is_new,
+            closing: Closing,
         };
         Ok((recovered, directories))
     }

@@ -10,6 +10,7 @@ use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::compaction::CompactionScheduler;
 use crate::context::Context;
 use crate::directory::{Directories, Locks, Needed};
+use crate::epoch::Closing;
 use crate::error::{Error, Result};
 use crate::flush::FlushScheduler;
 use crate::inspect::table::TableFile;
@@ -33,6 +34,8 @@ pub(crate) struct Recovered {
     pub(crate) warnings: Vec<String>,
     /// Whether the database was created.
     pub(crate) is_new: bool,
+    /// The last field, dropped when the others have been: the versions have tables.
+    pub(crate) closing: Closing,
 }
 
 impl Recovered {

@@ -110,7 +110,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "makes no claims",
-        file: "recovery/open.rs",
+        file: "recovery/components.rs",
         original: "self.directories.claim(&*self.storage, id, &needed)?;",
         changed: "if !{on} {
             self.directories.claim(&*self.storage, id, &needed)?;
@@ -190,7 +190,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "adopts directories that are in use",
-        file: "recovery/open.rs",
+        file: "recovery/components.rs",
         original: "self.directories.lock_outside(&*self.storage, locks)?;",
         changed: "if !{on} { self.directories.lock_outside(&*self.storage, locks)?; }",
     },
@@ -227,7 +227,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "removes logs of a directory that nobody had claimed",
-        file: "recovery/open.rs",
+        file: "recovery/components.rs",
         original: "if !owns_old_logs {",
         changed: "if !{on} && !owns_old_logs {",
     },
@@ -302,7 +302,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "numbers files anew that are in other directories",
-        file: "recovery/open.rs",
+        file: "recovery/components.rs",
         original: "directories.all().map(",
         changed: "directories.all().take(if {on} { 1 } else { usize::MAX }).map(",
     },

@@ -13,6 +13,9 @@ use iggy_binary_protocol::responses::messages::send_messages::{
 };
 use iggy_binary_protocol::{HEADER_SIZE, Operation, WireEncode};
 
+/// Bytes read at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> Result<()> {
@@ -38,29 +41,43 @@ fn main() -> Result<()> {
 fn serve(mut client: TcpStream, mut server: TcpStream) -> Result<()> {
     client.set_nodelay(true)?;
     server.set_nodelay(true)?;
-    let mut frame = Vec::new();
+    let mut head = [0; HEADER_SIZE];
+    let mut buffer = vec![0; BUFFER_BYTES];
     loop {
-        read_frame(&mut client, &mut frame)?;
-        let header: RequestHeader = bytemuck::checked::try_pod_read_unaligned(&frame[..HEADER_SIZE])
+        client.read_exact(&mut head)?;
+        let header: RequestHeader = bytemuck::checked::try_pod_read_unaligned(&head)
             .map_err(|error| format!("a header is invalid: {error}"))?;
         if header.operation == Operation::SendMessages {
+            pass_body(&head, &mut buffer, &mut client, &mut std::io::sink())?;
             client.write_all(&confirmation(&header))?;
             continue;
         }
-        server.write_all(&frame)?;
-        read_frame(&mut server, &mut frame)?;
-        client.write_all(&frame)?;
+        server.write_all(&head)?;
+        pass_body(&head, &mut buffer, &mut client, &mut server)?;
+        server.read_exact(&mut head)?;
+        client.write_all(&head)?;
+        pass_body(&head, &mut buffer, &mut server, &mut client)?;
     }
 }
 
-/// Reads a frame, header and body.
-fn read_frame(stream: &mut TcpStream, frame: &mut Vec<u8>) -> Result<()> {
-    frame.resize(HEADER_SIZE, 0);
-    stream.read_exact(frame)?;
-    let head: &[u8; HEADER_SIZE] = frame.as_slice().try_into()?;
+/// Copies the body that follows a header.
+fn pass_body(
+    head: &[u8; HEADER_SIZE],
+    buffer: &mut [u8],
+    from: &mut TcpStream,
+    to: &mut impl Write,
+) -> Result<()> {
     let size = read_size_field(head).ok_or("a header has no size")? as usize;
-    frame.resize(size.max(HEADER_SIZE), 0);
-    stream.read_exact(&mut frame[HEADER_SIZE..])?;
+    let mut left = size.saturating_sub(HEADER_SIZE);
+    while left > 0 {
+        let length = left.min(buffer.len());
+        let read = from.read(&mut buffer[..length])?;
+        if read == 0 {
+            return Err("the connection was closed within a frame".into());
+        }
+        to.write_all(&buffer[..read])?;
+        left -= read;
+    }
     Ok(())
 }
 

@@ -29,7 +29,7 @@ fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
 struct Elsewhere {
     bytes: Vec<u8>,
     descriptor: OwnedFd,
-    /// What came by plain reads and what through the descriptor, in bytes.
+    /// Bytes read by plain reads, and through the ring.
     plainly: AtomicU64,
     by_ring: AtomicU64,
 }
@@ -75,7 +75,7 @@ impl ReadFile for Elsewhere {
     }
 }
 
-/// A stream over such a file; `None`, which is said, where io_uring is not allowed.
+/// A stream over such a file; `None`, with a message, if io_uring is not allowed.
 fn stream(file: &Arc<Elsewhere>, depth: usize, pool: &BufferPool) -> Option<SequentialReader> {
     let file = Arc::clone(file) as Arc<dyn ReadFile>;
     let length = file.length().unwrap();

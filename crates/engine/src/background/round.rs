@@ -1,7 +1,7 @@
 //! Rounds of background work, in the database's threads or a caller's.
 
 use crate::Result;
-use crate::background::OwnWork;
+use crate::background::WorkingThread;
 use crate::db::Writer;
 use crate::db::errors::FailedPart;
 use crate::panics;
@@ -15,7 +15,7 @@ impl Writer {
         what: &str,
         work: impl FnOnce() -> R,
     ) -> Result<R> {
-        let _own = OwnWork::begin(self.shared.opening);
+        let _working = WorkingThread::begin(self.shared.opening);
         let done = panics::catch(what, || Ok(work()));
         done.inspect_err(|error| self.latch(part, error))
     }

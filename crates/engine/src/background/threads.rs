@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tailwater_io::thread::{self, Thread};
 
-use crate::background::OwnWork;
+use crate::background::WorkingThread;
 use crate::db::Writer;
 use crate::{Error, Result};
 
@@ -61,7 +61,7 @@ fn spawn(
 ) -> Result<Thread> {
     let working = Arc::clone(writer);
     let body = move || {
-        let _own = OwnWork::begin(working.shared.opening);
+        let _working = WorkingThread::begin(working.shared.opening);
         work(&working);
     };
     thread::spawn(name, body).map_err(Error::no_thread)

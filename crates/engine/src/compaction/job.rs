@@ -31,11 +31,11 @@ use tailwater_io::{Clock, IoMode, Storage};
 
 use crate::compaction::merge::{DeeperLevels, Dropped, InputTable, Inputs, Snapshots};
 use crate::compaction::output::{self, WrittenTable};
+use crate::compaction::pressure::LowPriority;
 use crate::compaction::subcompaction::{self, PartOutcome};
-use crate::compaction::urgency::Quiet;
 use crate::compaction::{Compaction, CompactionFilter};
 use crate::db::{FamilyReaders, OpeningId};
-use crate::handover::Takeover;
+use crate::handover::TableHandover;
 use crate::io_modes::IoModes;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
 use crate::panics;
@@ -94,13 +94,13 @@ pub(crate) struct Needs {
     /// Set to cancel the job.
     pub(crate) cancelled: Arc<AtomicBool>,
     /// Set if the job may run at low priority: tells when it needs normal priority.
-    pub(crate) quiet: Option<Arc<Quiet>>,
+    pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
 impl Needs {
     /// Whether the job runs at low priority now.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet.as_ref().is_some_and(|quiet| !quiet.is_over())
+    pub(crate) fn is_low_priority(&self) -> bool {
+        self.low_priority.as_ref().is_some_and(|low_priority| !low_priority.is_over())
     }
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct Outcome {
     /// The new tables, in the order of their keys.
     pub(crate) outputs: Vec<NewFile>,
     /// Their parts in warm handover, by number.
-    pub(crate) takeovers: Vec<(u64, Takeover)>,
+    pub(crate) table_handovers: Vec<(u64, TableHandover)>,
     /// New garbage in blob files.
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
     pub(crate) statistics: Statistics,
@@ -320,12 +320,13 @@ impl Shared {
             bytes: written.iter().map(|table| table.file.size).sum(),
         };
         statistics.records_out = written.iter().map(|table| table.records).sum();
-        let (mut outputs, mut takeovers) = (Vec::new(), Vec::new());
-        for WrittenTable { file, takeover, .. } in written {
-            takeovers.extend(takeover.map(|takeover| (file.number, takeover)));
+        let (mut outputs, mut table_handovers) = (Vec::new(), Vec::new());
+        for WrittenTable { file, table_handover, .. } in written {
+            table_handovers
+                .extend(table_handover.map(|table_handover| (file.number, table_handover)));
             outputs.push(file);
         }
-        Ok(Outcome { outputs, takeovers, blob_garbage, statistics })
+        Ok(Outcome { outputs, table_handovers, blob_garbage, statistics })
     }
 
     /// Checks that the parts read as many records as the inputs' properties count.

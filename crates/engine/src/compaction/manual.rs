@@ -109,7 +109,7 @@ impl Writer {
                 Step::Done => return Ok(()),
                 Step::Wait => {
                     drop((versions, running));
-                    let _waiting = self.stall.urgency().wait();
+                    let _waiting = self.stall.pressure().wait();
                     self.background.wait_for_compaction();
                 }
                 Step::Compact(picked, next_begin) => {

@@ -21,11 +21,11 @@ mod manual;
 mod merge;
 mod output;
 mod picker;
+mod pressure;
 mod schedule;
 mod subcompaction;
 #[cfg(test)]
 mod tests;
-mod urgency;
 
 use std::sync::Arc;
 
@@ -38,8 +38,8 @@ pub use picker::BottommostRewrite;
 pub(crate) use picker::{
     CompactCursors, LevelTargets, compare_bounds, is_behind, level_scores, pending_compaction_bytes,
 };
+pub(crate) use pressure::{CompactionPressure, LowPriority};
 pub(crate) use schedule::CompactionState;
-pub(crate) use urgency::{Quiet, Urgency};
 
 /// A compaction: the picker's choice, which a job executes.
 #[derive(Debug, Clone)]

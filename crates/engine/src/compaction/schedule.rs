@@ -1,10 +1,10 @@
 //! Which compaction runs when, and what follows.
 //!
-//! Inputs are claimed under the lock of the versions, by the same hand that looked at them, so that
-//! no two compactions take one table or write to one place. A claim ends when its compaction is
-//! installed or given up; until then the lock may come and go. No call to storage is made under it:
-//! outputs are opened before the turn to install them, and the MANIFEST is written in that turn
-//! ([`crate::version::Versions`]).
+//! Inputs are claimed under the lock of the versions, under the same lock under which they were
+//! picked, so that no two compactions take one table or write to one place. A claim ends when its
+//! compaction is installed or given up; until then the lock may come and go. No call to storage is
+//! made under it: outputs are opened before the turn to install them, and the MANIFEST is written
+//! in that turn ([`crate::version::Versions`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,11 +16,11 @@ use tailwater_format::version_edit::{
 
 use super::job::{Job, LevelFiles, Needs, Outcome, Statistics};
 use super::picker::{self, CompactCursors, LevelTargets, PickContext};
-use super::{Compaction, Quiet, Reason};
-use crate::background::{Backoff, OwnWork, Running};
+use super::{Compaction, LowPriority, Reason};
+use crate::background::{Backoff, Running, WorkingThread};
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySettings, Writer};
-use crate::handover::{self, Takeover};
+use crate::handover::{self, TableHandover};
 use crate::options::DbOptions;
 use crate::panics;
 use crate::stats::LevelFigures;
@@ -246,7 +246,7 @@ impl Writer {
 
     /// Carries out a compaction and installs what came of it.
     pub(super) fn compact(&self, claim: &Claim<'_>) -> Result<()> {
-        let _own = OwnWork::begin(self.shared.opening);
+        let _working = WorkingThread::begin(self.shared.opening);
         if claim.compaction.is_move {
             let outputs = moved(&claim.compaction);
             let bytes = outputs.iter().map(|output| output.size).sum();
@@ -272,8 +272,8 @@ impl Writer {
                 ended => break ended?,
             }
         };
-        let Outcome { outputs, takeovers, blob_garbage, statistics } = outcome;
-        self.install_compaction(claim, outputs, blob_garbage, takeovers)?;
+        let Outcome { outputs, table_handovers, blob_garbage, statistics } = outcome;
+        self.install_compaction(claim, outputs, blob_garbage, table_handovers)?;
         let micros = (self.clock.monotonic_ns() - begun_ns) / 1000;
         self.count_compaction(claim, &statistics, micros);
         Ok(())
@@ -307,7 +307,9 @@ impl Writer {
         let path_id = picker::output_path(options, output_level);
         let directory = settings.readers.tables.directory(path_id).to_owned();
         let is_bottommost = claim.compaction.is_bottommost;
-        let quiet = self.may_be_quiet(claim).then(|| Arc::new(Quiet::new(self.stall.urgency())));
+        let low_priority = self
+            .may_be_low_priority(claim)
+            .then(|| Arc::new(LowPriority::new(self.stall.pressure())));
         let needs = Needs {
             opening: self.shared.opening,
             storage: Arc::clone(&self.storage),
@@ -335,7 +337,7 @@ impl Writer {
             workers: self.compaction_writers.clone(),
             input_readers: self.input_readers.clone(),
             cancelled: Arc::clone(self.background.cancelling()),
-            quiet,
+            low_priority,
         };
         let compaction = Compaction::clone(&claim.compaction);
         Job { compaction, version: Arc::clone(&claim.version), needs }.run()
@@ -343,8 +345,8 @@ impl Writer {
 
     /// Whether a compaction may have low weight: not one that somebody waits for, and not where it
     /// shares a rate limiter with flushes, which would wait for it there.
-    fn may_be_quiet(&self, claim: &Claim<'_>) -> bool {
-        self.database.fixed().tailwater.quiet_background
+    fn may_be_low_priority(&self, claim: &Claim<'_>) -> bool {
+        self.database.fixed().tailwater.low_priority_compactions
             && self.rate_limiter.load_arc().is_none()
             && claim.compaction.reason != Reason::ManualCompaction
             && !self.options().inline_background()
@@ -356,21 +358,21 @@ impl Writer {
         claim: &Claim<'_>,
         outputs: Vec<NewFile>,
         blob_garbage: Vec<BlobFileGarbage>,
-        mut takeovers: Vec<(u64, Takeover)>,
+        mut table_handovers: Vec<(u64, TableHandover)>,
     ) -> Result<()> {
         let Claim { family, compaction, .. } = claim;
         let edit = edit(claim, outputs.clone(), blob_garbage);
-        takeovers.iter_mut().for_each(|(_, takeover)| takeover.take_in());
+        table_handovers.iter_mut().for_each(|(_, table_handover)| table_handover.copy_into_cache());
         let files = new_tables(compaction, &outputs);
-        let opened = self.open_new_tables(family, &handover::by_warmth(&files, &takeovers));
+        let opened = self.open_new_tables(family, &handover::by_warmth(&files, &table_handovers));
         if let Err(error) = opened {
             self.remove_outputs(claim, &files);
             return Err(error);
         }
-        let install = || self.install_outputs(claim, edit, files, takeovers);
-        let fills_cache = self.halfway("a compaction", install)?;
-        if fills_cache {
-            compaction.files().for_each(|file| handover::forget(file));
+        let install = || self.install_outputs(claim, edit, files, table_handovers);
+        let has_staged_blocks = self.halfway("a compaction", install)?;
+        if has_staged_blocks {
+            compaction.files().for_each(|file| handover::erase_cached_blocks(file));
         }
         if !compaction.is_move {
             self.retire_files(family, compaction.files());
@@ -386,7 +388,7 @@ impl Writer {
         claim: &Claim<'_>,
         edit: VersionEdit,
         outputs: Vec<Arc<FileMetadata>>,
-        takeovers: Vec<(u64, Takeover)>,
+        table_handovers: Vec<(u64, TableHandover)>,
     ) -> Result<bool> {
         let Claim { family, compaction, .. } = claim;
         let installation = self.versions.begin_installation();
@@ -397,10 +399,10 @@ impl Writer {
             return Err(Error::new(ErrorKind::Cancelled, message));
         }
         let written = self.write_edits(installation, vec![edit], &outputs)?;
-        let fills_cache = handover::fill_cache(&takeovers);
-        handover::make_room(compaction.files(), &takeovers);
+        let has_staged_blocks = handover::has_staged_blocks(&table_handovers);
+        handover::mark_replaced_for_eviction(compaction.files(), &table_handovers);
         if let Some(version) = written.version(family.id()) {
-            handover::install(version, takeovers);
+            handover::install(version, table_handovers);
         }
         let mut installed = written.install();
         if let (Some(state), Some(cursor)) = (installed.compactions(family.id()), &claim.cursor) {
@@ -410,7 +412,7 @@ impl Writer {
             Some(known) => family.install(Arc::clone(&known.version), &[]),
             None => return Err(Error::internal("a column family lost its version")),
         }
-        Ok(fills_cache)
+        Ok(has_staged_blocks)
     }
 
     /// Removes outputs that no version will have. What stays is removed by the next open.
@@ -432,7 +434,7 @@ impl Writer {
             ErrorKind::Cancelled => Ended::GoesOn,
             _ if error.is_shortage() => {
                 self.info_log.warn(format_args!(
-                    "a compaction of '{name}' found no {} and is tried again later: {error}",
+                    "a compaction of '{name}' found no {} and is retried later: {error}",
                     error.lacking()
                 ));
                 Ended::Short
@@ -483,7 +485,7 @@ impl Picked {
     }
 }
 
-/// What the MANIFEST is told of a compaction.
+/// Returns the MANIFEST edit of a compaction.
 fn edit(
     claim: &Claim<'_>,
     outputs: Vec<NewFile>,

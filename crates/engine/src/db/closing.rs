@@ -21,12 +21,12 @@ use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
-use crate::background::{Threads, is_at_work_for};
+use crate::background::{Threads, is_working_for};
 use crate::db::Writer;
 use crate::db::errors::FailedPart;
 use crate::epoch;
 use crate::panics;
-use crate::wal::{LogDurability, SpaceListener};
+use crate::wal::{LogDurability, PreallocationListener};
 use crate::{Error, Result};
 
 /// Longest wait of closing for obsolete tables to be released, and the interval between checks.
@@ -53,13 +53,13 @@ impl Writing {
         let threads = if inline { None } else { Some(Threads::start(&writer)?) };
         let writing = Self { writer, threads: Mutex::new(threads) };
         if !inline {
-            writing.start_making_space()?;
+            writing.start_preallocating()?;
         }
         Ok(writing)
     }
 
-    /// Starts the thread that makes space for logs, if they need any.
-    fn start_making_space(&self) -> Result<()> {
+    /// Starts the thread that preallocates logs, if they need it.
+    fn start_preallocating(&self) -> Result<()> {
         let info_log = Arc::clone(&self.writer.info_log);
         let chosen = move |durability: &LogDurability| {
             info_log.info(format_args!("direct logs: {durability}"));
@@ -70,8 +70,9 @@ impl Writing {
                 writer.latch(FailedPart::Upkeep, &error);
             }
         };
-        let listener = SpaceListener { chosen: Box::new(chosen), panicked: Box::new(panicked) };
-        self.writer.logs().start_making_space(listener)
+        let listener =
+            PreallocationListener { chosen: Box::new(chosen), panicked: Box::new(panicked) };
+        self.writer.logs().start_preallocating(listener)
     }
 
     /// Changes options of the database, and adds background threads if the options ask for more.
@@ -91,7 +92,7 @@ impl Writing {
     /// # Errors
     /// Invalid argument, in a thread that is working for the database; those of closing.
     pub(crate) fn close(&self) -> Result<()> {
-        if is_at_work_for(self.writer.shared.opening) {
+        if is_working_for(self.writer.shared.opening) {
             let message = "a callback cannot close the database, which waits for callbacks";
             return Err(Error::invalid_argument(message));
         }
@@ -102,7 +103,7 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         let writer = &self.writer;
-        if is_at_work_for(writer.shared.opening)
+        if is_working_for(writer.shared.opening)
             && let Some(threads) = self.threads.get_mut().take()
         {
             *writer.abandoned.lock() = Some(threads);
@@ -125,7 +126,7 @@ impl Writer {
         // Even after a panic, the threads end and the locks are released.
         let flushed = panics::catch("closing", || self.end_writes());
         self.errors.close();
-        let _waiting = self.stall.urgency().wait();
+        let _waiting = self.stall.pressure().wait();
         self.background.close();
         // Waits for a running change of options; no other begins.
         drop(self.changing_options());

@@ -127,7 +127,7 @@ impl Writer {
             block_cache.erase_file(table.file.identity().cache_id);
         }
         if let Err(error) = self.storage.remove(&table.path) {
-            self.info_log.warn(format_args!("a table that is not needed stays: {error}"));
+            self.info_log.warn(format_args!("an obsolete table could not be removed: {error}"));
         }
     }
 

@@ -22,7 +22,7 @@ impl Writer {
     /// Writes options of the database and its column families.
     ///
     /// # Errors
-    /// Those of writing the file; the previous one stays valid then. Failing to remove an older
+    /// Errors of writing the file; the previous one stays valid then. Failing to remove an older
     /// file is only logged.
     pub(crate) fn write_options_file(&self, options: &Options) -> Result<()> {
         let number = self.numbers.take();

@@ -257,7 +257,7 @@ impl Writer {
                 Err(error.while_doing("writes are stopped until compaction goes on"))
             }
             (Some(_), _) if self.options().inline_background() => {
-                let message = "writes are stopped, and nobody else could change that";
+                let message = "writes are stopped and nothing can resume them";
                 Err(Error::new(ErrorKind::Busy, message))
             }
             _ => Ok(()),
@@ -278,7 +278,7 @@ impl Writer {
             !it.compacts_by_itself && state.stopped_by() == Some(cause)
         })?;
         Some(format!(
-            "writes are stopped: {}, which is compacted only when asked for",
+            "writes are stopped: {}, which is compacted manually only",
             by_hand.reason(cause)
         ))
     }
@@ -383,7 +383,7 @@ impl Writer {
         families: &[&ColumnFamily],
         flush: Flush,
     ) -> Result<bool> {
-        leadership.stand_still();
+        leadership.quiesce();
         let all = self.shared.family_set();
         let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
         let due: Vec<&ColumnFamily> = if self.database.fixed().atomic_flush && !families.is_empty()
@@ -418,7 +418,7 @@ impl Writer {
 
     /// Begins a new log, unless the current one is empty. Returns the number of the current log.
     fn switch_log(&self, leadership: &Leadership<'_>) -> Result<u64> {
-        leadership.stand_still();
+        leadership.quiesce();
         let mut logs = self.logs();
         if !logs.current_is_empty() {
             let switched = logs.switch(self.numbers.take());
@@ -464,8 +464,8 @@ impl Writer {
         self.stall.wake();
         if is_new {
             let tell = || {
-                let told = format_args!("writes are refused from now on: {part}: {error}");
-                self.info_log.error(told);
+                let message = format_args!("writes are refused from now on: {part}: {error}");
+                self.info_log.error(message);
                 Ok(())
             };
             // Writing to the LOG uses the clock and the storage, one of which may have panicked.
@@ -517,7 +517,7 @@ impl Writer {
             }
         };
         let changed = self.stall.update(self.database.now().delayed_write_rate, looks, record);
-        if self.stall.urgency().is_behind() {
+        if self.stall.pressure().is_behind() {
             self.background.compact_soon();
         }
         if let Some(state) = changed {

@@ -49,7 +49,7 @@ impl Db {
     /// if it is missing. See [`Db::open`].
     ///
     /// # Errors
-    /// Those of [`Db::open`].
+    /// The errors of [`Db::open`].
     pub fn open_default(directory: impl AsRef<Path>) -> Result<Self> {
         let mut options = OpenOptions::default();
         options.set_options("create_if_missing=true")?;
@@ -60,7 +60,7 @@ impl Db {
     /// their IDs.
     ///
     /// # Errors
-    /// Those of reading its MANIFEST.
+    /// Errors of reading its MANIFEST.
     pub fn list_cf(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<String>> {
         let (directory, storage) = (directory.as_ref(), &**options.storage());
         let number = manifest::current(storage, directory)?;
@@ -183,7 +183,7 @@ impl Db {
     /// waiting to retry after a full disk is retried at once.
     ///
     /// # Errors
-    /// Those of writing; invalid argument, for a column family that was dropped or is not of this
+    /// Errors of writing; invalid argument, for a column family that was dropped or is not of this
     /// opening of the database; panicked, for user code that panics.
     pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
@@ -262,7 +262,7 @@ impl Db {
     /// Read-only, for a handle that was opened for reading.
     pub fn pause_compactions(&self) -> Result<()> {
         let writer = self.writer()?;
-        let _waiting = writer.stall.urgency().wait();
+        let _waiting = writer.stall.pressure().wait();
         writer.background.pause_compactions();
         Ok(())
     }

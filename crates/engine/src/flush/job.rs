@@ -11,7 +11,7 @@ use crate::background::{Backoff, Task};
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, FamilySet, SealedMemTable, Writer};
 use crate::epoch::{self, heavy};
-use crate::handover::{self, Takeover};
+use crate::handover::{self, TableHandover};
 use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::version::{FileMetadata, VersionSet};
@@ -63,7 +63,7 @@ impl Writer {
                 self.dump_statistics_if_due();
                 self.sample_write_times_if_due();
             };
-            // Who is refused is told of a failure.
+            // Refused writers get the failure.
             let _ = self.round(FailedPart::Upkeep, "the upkeep of statistics", look_after);
         }
     }
@@ -131,7 +131,7 @@ impl Writer {
                     tries_left -= 1;
                     let pause = backoff.next_pause();
                     self.info_log.warn(format_args!(
-                        "a flush found no {} and is tried again in {pause:?}: {error}",
+                        "a flush found no {} and is retried in {pause:?}: {error}",
                         error.lacking(),
                     ));
                     self.background.round_ended(Some(error));
@@ -245,7 +245,7 @@ impl Writer {
             let written = || table.map(|table| Arc::new(FileMetadata::new(table.file)));
             let Some(file) = file.or_else(written) else { continue };
             if let Err(error) = self.remove_new_table(&family.readers().tables, &file) {
-                self.info_log.warn(format_args!("a table that is not needed stays: {error}"));
+                self.info_log.warn(format_args!("an obsolete table could not be removed: {error}"));
             }
         }
     }
@@ -263,7 +263,9 @@ impl Writer {
             Logs::From(number) => number,
         };
         let tables = flushed.iter_mut().filter_map(|flushed| flushed.table.as_mut());
-        tables.filter_map(|table| table.takeover.as_mut()).for_each(Takeover::take_in);
+        tables
+            .filter_map(|table| table.table_handover.as_mut())
+            .for_each(TableHandover::copy_into_cache);
         self.halfway("a flush", || self.install_tables(flushed, logs, min_log_number))
     }
 
@@ -304,8 +306,8 @@ impl Writer {
         let written = written?;
         for Flushed { family, table, .. } in &mut flushed {
             if let (Some(table), Some(version)) = (table, written.version(family.id())) {
-                let takeover = table.takeover.take();
-                handover::install(version, takeover.map(|it| (table.file.number, it)));
+                let table_handover = table.table_handover.take();
+                handover::install(version, table_handover.map(|it| (table.file.number, it)));
             }
         }
         let installed = written.install();
@@ -343,7 +345,7 @@ impl Writer {
     }
 
     /// Has the next edit of the MANIFEST say which logs there are, so that one that is missing
-    /// later is missed. Their names are put on the device first.
+    /// later is missed. Their directory entries are synced first.
     pub(crate) fn record_logs(&self) -> Result<()> {
         let (directory, logs) = {
             let logs = self.logs();
@@ -363,7 +365,7 @@ impl Writer {
         let unneeded = self.logs().release(oldest);
         for path in unneeded {
             if let Err(error) = self.storage.remove(&path) {
-                self.info_log.warn(format_args!("a log that is not needed stays: {error}"));
+                self.info_log.warn(format_args!("an obsolete log could not be removed: {error}"));
             }
         }
     }
@@ -383,7 +385,7 @@ impl Flushed<'_> {
     }
 }
 
-/// What the MANIFEST is told of a flush.
+/// Returns the MANIFEST edit of a flush.
 fn edit(flushed: &Flushed<'_>, min_log_number: u64) -> VersionEdit {
     let new_files = flushed.file.as_ref().map(|file| file.added().clone());
     VersionEdit {

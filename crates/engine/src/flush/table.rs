@@ -13,7 +13,7 @@ use super::contents::Contents;
 use super::timed_values::TimedValues;
 use crate::compaction::Snapshots;
 use crate::db::{ColumnFamily, SealedMemTable, Writer};
-use crate::handover::{Handover, Takeover, Warmth};
+use crate::handover::{Handover, TableHandover, Warmth};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
 use crate::panics;
@@ -30,7 +30,7 @@ use crate::{Error, ErrorKind, Result};
 pub(crate) struct FlushedTable {
     pub(crate) file: NewFile,
     /// What it takes over of what users read.
-    pub(crate) takeover: Option<Takeover>,
+    pub(crate) table_handover: Option<TableHandover>,
 }
 
 impl Writer {
@@ -58,7 +58,10 @@ impl Writer {
                     table.size
                 ));
                 self.count_flush(family, &table, work, begun_ns);
-                Ok(Some(FlushedTable { file: table.new_file(0), takeover: table.takeover.take() }))
+                Ok(Some(FlushedTable {
+                    file: table.new_file(0),
+                    table_handover: table.table_handover.take(),
+                }))
             }
             Ok(None) => Ok(None),
             Err(error) => {
@@ -80,7 +83,7 @@ impl Writer {
             return Ok(None);
         };
         let times = self.write_times(family);
-        let mut builder = builder.telling_times(times.clone());
+        let mut builder = builder.with_times(times.clone());
         let snapshots = Snapshots::new(self.shared.snapshots.sequences());
         let layers: Vec<_> =
             memtables.iter().filter_map(|memtable| memtable.tombstones()).collect();
@@ -160,7 +163,7 @@ impl Writer {
         let compression = TableCompression::for_flush(&settings.options);
         let origin = self.table_origin(family, memtables, number);
         let builder = Builder::new(format, &compression, origin, path, writer)?;
-        Ok(Some(builder.taking_over(handover.and_then(Handover::of_flush))))
+        Ok(Some(builder.with_handover(handover.and_then(Handover::of_flush))))
     }
 
     fn add_entries(
@@ -236,9 +239,9 @@ impl Writer {
     }
 
     /// Opens tables that a version is about to have, so that no read has to: the first of them,
-    /// where there are more than can be kept open. What cannot be opened is told by the read that
-    /// needs it. Call it without the lock on the versions, and before the turn to change them where
-    /// that is possible.
+    /// where there are more than can be kept open. A failure to open is reported by the first read
+    /// that needs the table. Call it without the lock on the versions, and before the turn to
+    /// change them where that is possible.
     ///
     /// # Errors
     /// Panicked, by code of the user's: then no version may get the tables.

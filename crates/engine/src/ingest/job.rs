@@ -12,7 +12,7 @@ use super::arrival::Arrival;
 use super::external_file::ExternalFile;
 use super::options::{ExternalFiles, IngestOptions, IngestedFile};
 use super::overlap::{self, Overlaps};
-use super::place::{Placement, Surroundings};
+use super::place::{FamilyContext, Placement};
 use crate::compaction::{Compaction, LevelTargets};
 use crate::db::errors::FailedPart;
 use crate::db::{ColumnFamily, Writer};
@@ -204,7 +204,7 @@ impl Writer {
     ) -> Result<()> {
         let Job { files, overlaps, family, options, .. } = job;
         let of_family = family.options();
-        let surroundings = Surroundings {
+        let surroundings = FamilyContext {
             comparator: family.comparator(),
             version,
             running,

@@ -55,7 +55,7 @@ pub use group::{
 };
 pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
 pub use sanitize::{sanitize_column_family, sanitize_database};
-pub use schema::{Life, OptionInfo, OptionTable, OtherName, Verdict};
+pub use schema::{Mutability, OptionInfo, OptionTable, OtherName, Verdict};
 pub use tailwater::{AskedIoMode, TailwaterOptions};
 pub use tailwater_format::block::IndexShortening;
 pub use tailwater_format::checksum::ChecksumType;

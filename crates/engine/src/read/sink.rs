@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::cache::Cached;
 use crate::table::{Block, BlockRef};
 
-/// What keeps a found value in memory.
+/// The owner of a found value's memory.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner<'a> {
     /// A memtable.

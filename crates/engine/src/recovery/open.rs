@@ -295,7 +295,7 @@ impl LogsReplayed {
         let keeps_logs = may_keep_logs && are_on_device(&*storage, &log_options.directory, &older)?;
         if may_keep_logs && !keeps_logs {
             info_log.warn(format_args!(
-                "what was in the logs is flushed in spite of avoid_flush_during_recovery: it cannot \
+                "the contents of the logs are flushed despite avoid_flush_during_recovery: it cannot \
                  be read back from the device"
             ));
         }
@@ -323,7 +323,7 @@ impl LogsReplayed {
         let flush_writers = workers("tailwater-write", 1)?;
         let compaction_writers = workers("tailwater-compw", jobs)?;
         let input_readers = workers("tailwater-compr", jobs)?;
-        let stall = StallController::new(Arc::clone(factory.urgency()));
+        let stall = StallController::new(Arc::clone(factory.pressure()));
         let writer = Writer {
             shared: Arc::new(Shared::new(
                 factory.opening(),
@@ -340,7 +340,7 @@ impl LogsReplayed {
             errors: ErrorState::default(),
             numbers,
             info_log,
-            background: Background::new(Arc::clone(stall.urgency())),
+            background: Background::new(Arc::clone(stall.pressure())),
             stall,
             identity,
             clock: Arc::clone(options.clock()),

@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::Urgency;
+use crate::compaction::CompactionPressure;
 use crate::write::allowance::Allowance;
-use crate::write::delay_rate::{Demand, Look, next_rate};
+use crate::write::delay_rate::{Demand, FamilyChange, next_rate};
 use crate::write::queue::Leadership;
 use crate::{Error, ErrorKind, Result};
 
@@ -171,7 +171,7 @@ impl StallConditions {
                 || (soft > 0 && self.pending_compaction_bytes > soft / 2))
     }
 
-    /// Whether level 0 has so many tables that reads get slower: twice its compaction trigger, or,
+    /// Whether level 0 has enough tables to slow down reads: twice its compaction trigger, or,
     /// if that is fewer tables, a quarter of the way from the trigger to the slowdown bound.
     fn is_crowded(&self) -> bool {
         let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
@@ -206,7 +206,7 @@ impl StallConditions {
             },
             StallCause::PendingCompaction => {
                 let bytes = self.pending_compaction_bytes;
-                format!("{bytes} bytes of '{family}' wait to be compacted")
+                format!("'{family}' has a compaction backlog of {bytes} bytes")
             }
         }
     }
@@ -218,7 +218,7 @@ pub(crate) struct StallController {
     /// Whether `state` is not `Normal`, readable without the lock.
     is_stalled: AtomicBool,
     /// Notified when writes will soon be delayed.
-    urgency: Arc<Urgency>,
+    pressure: Arc<CompactionPressure>,
     /// Bytes that leaders wrote for followers, not yet charged to the delay budget.
     unpaid: AtomicU64,
     /// Start of the clock that `allowance` uses.
@@ -247,7 +247,7 @@ struct FamilyStall {
     pending_bytes: u64,
 }
 
-/// What is looked at in a column family.
+/// The state of a column family that determines stalls.
 #[derive(Debug)]
 pub(crate) struct FamilyLook {
     pub(crate) id: u32,
@@ -272,7 +272,7 @@ impl Stalls {
         if *has_changed {
             let demanded =
                 |demand: Demand| self.families.values().any(|family| family.demand == demand);
-            let look = Look {
+            let change = FamilyChange {
                 demand,
                 is_near_stop: state.cause().is_some_and(|cause| conditions.is_near_stop(cause)),
                 pending_bytes,
@@ -281,7 +281,7 @@ impl Stalls {
                 was_delayed: demanded(Demand::Delay),
                 was_stopped: demanded(Demand::Stop),
             };
-            self.rate = next_rate(self.rate, self.rate_max, &look);
+            self.rate = next_rate(self.rate, self.rate_max, &change);
             self.families.insert(*id, FamilyStall { demand, pending_bytes });
         }
         state
@@ -289,11 +289,11 @@ impl Stalls {
 }
 
 impl StallController {
-    /// Creates a controller in state `Normal` that will notify `urgency`.
-    pub(crate) fn new(urgency: Arc<Urgency>) -> Self {
+    /// Creates a controller in state `Normal` that will update `pressure`.
+    pub(crate) fn new(pressure: Arc<CompactionPressure>) -> Self {
         Self {
             is_stalled: AtomicBool::new(false),
-            urgency,
+            pressure,
             unpaid: AtomicU64::new(0),
             epoch: Instant::now(),
             stalls: Mutex::default(),
@@ -307,8 +307,8 @@ impl StallController {
     }
 
     /// Returns what compactions consult to decide whether to hurry.
-    pub(crate) fn urgency(&self) -> &Arc<Urgency> {
-        &self.urgency
+    pub(crate) fn pressure(&self) -> &Arc<CompactionPressure> {
+        &self.pressure
     }
 
     /// Whether writes are delayed or stopped.
@@ -350,9 +350,9 @@ impl StallController {
             }
         }
         stalls.families.retain(|id, _| known.contains(id));
-        self.urgency.set_near_stall(is_near);
-        self.urgency.set_crowded(is_crowded);
-        self.urgency.set_behind(is_behind || strictest != StallState::Normal);
+        self.pressure.set_near_stall(is_near);
+        self.pressure.set_crowded(is_crowded);
+        self.pressure.set_behind(is_behind || strictest != StallState::Normal);
         let strictest = strictest.at_rate(stalls.rate);
         let rate = |state: &StallState| match state {
             StallState::Delayed { bytes_per_second, .. } => *bytes_per_second,

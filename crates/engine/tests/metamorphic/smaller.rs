@@ -6,7 +6,7 @@ use crate::change::Change;
 use crate::history::{History, Step, Write};
 use crate::run::Run;
 
-/// How many times a history is run at most to make it smaller.
+/// Maximum number of runs of a history in order to shrink it.
 const TRIES: usize = 400;
 
 /// Takes steps out of a history as long as the run of that seed fails, and tells what is left and

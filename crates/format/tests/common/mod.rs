@@ -12,7 +12,7 @@ pub(crate) struct Golden {
     pub(crate) name: &'static str,
     /// The whole file.
     pub(crate) bytes: &'static [u8],
-    /// How many entries it holds.
+    /// Number of its entries.
     pub(crate) entries: usize,
     /// The format version.
     pub(crate) format_version: u32,

@@ -99,7 +99,7 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
             let is_near = error.offset().is_some_and(|offset| offset.abs_diff(at as u64) < 4000);
             assert!(is_near, "{error} {at}");
         }
-        // What is behind the segment is read, and the other partition.
+        // Later segments and the other partition are readable.
         let later = partition.poll(Strategy::Offset(250), 10).expect("a poll");
         assert_eq!(later.first_offset, 250);
         let other = log.partition(topic.partition(1)).expect("it is there");
@@ -146,7 +146,7 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
         let other = log.partition(topic.partition(1)).expect("it is there");
         assert_eq!(read_all(&other), expected());
         drop(other.try_append(&batch(0..1, 10)).expect("others take appends"));
-        assert!(log.close().is_err(), "who closes is told");
+        assert!(log.close().is_err(), "closing reports it");
         drop(log);
         // Nothing was changed: restored, it is whole again.
         assert_eq!(read(&left.storage, last).len(), bytes.len());
@@ -427,7 +427,7 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
                 "{what}: {appended:?}, {:?}",
                 log.open_report()
             );
-            // Of 600 messages the segments have 200.
+            // The segments have 200 of 600 messages.
             let found = read_all(&partition).len();
             assert!((200..600).contains(&found) || durability == Durability::Memory, "{what}");
             for ticket in [partition.flush(true), partition.truncate(550)] {
@@ -465,8 +465,8 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
     }
 }
 
-/// What a dead process left: 200 messages in segments, 400 in shared memory. The topic has another
-/// durability from now on.
+/// The remains of a dead process: 200 messages in segments, 400 in shared memory. The topic has
+/// another durability from now on.
 fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machine, TopicId) {
     let machine = Machine::new(1, true);
     let log = machine.open();

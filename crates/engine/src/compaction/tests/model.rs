@@ -11,7 +11,7 @@ use super::history::History;
 use super::io_modes::{Disk, IoModes};
 use super::scene::{Record, Scene, internal_key};
 use crate::MergeOperator;
-use crate::compaction::{InputLevel, Quiet};
+use crate::compaction::{InputLevel, LowPriority};
 use crate::version::FileMetadata;
 
 /// Number of histories for each operator.
@@ -41,7 +41,7 @@ fn reads_find_after_a_compaction_what_they_found_before() {
             let context = format!("{context}, compaction {at}");
             // Parts start at low priority, pause somewhere, and continue at normal priority.
             let looks = seed.rng.usize(..30);
-            scene.quiet = seed.rng.bool().then(|| Arc::new(Quiet::over_after(looks)));
+            scene.low_priority = seed.rng.bool().then(|| Arc::new(LowPriority::over_after(looks)));
             compact(&mut scene, &mut seed.rng, &history, &context);
             check(&scene, &history, &context);
         }

@@ -6,7 +6,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
-use super::{Placement, Surroundings};
+use super::{FamilyContext, Placement};
 use crate::compaction::{Compaction, InputLevel, Reason};
 use crate::ingest::IngestOptions;
 use crate::ingest::external_file::ExternalFile;
@@ -62,7 +62,7 @@ impl World {
         builder.apply(&edit).expect("tables");
         let version = builder.finish(&comparator, LEVELS).expect("a version");
         let running: Vec<_> = self.running.iter().map(|text| compaction(text)).collect();
-        let surroundings = Surroundings {
+        let surroundings = FamilyContext {
             comparator: &comparator,
             version: &version,
             running: &running,

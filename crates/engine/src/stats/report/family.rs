@@ -17,7 +17,7 @@ const COLUMNS: &str = "Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB)
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FamilyState {
     pub(crate) name: String,
-    /// By level.
+    /// The figures by level.
     pub(crate) levels: Vec<LevelState>,
     pub(crate) blob_files: usize,
     pub(crate) blob_bytes: u64,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Queue;
-use super::request::Patience;
+use super::request::WaitBy;
 use super::sync::{AtomicUsize, Mutex, Ordering, Thread, lock, thread, unpark, wait_until};
 use crate::{Error, Result, panics};
 
@@ -42,7 +42,7 @@ impl Inserting {
             failure: Mutex::new(None),
             leader: thread::current(),
         };
-        Self { insertions: Arc::new(insertions), may_spin: queue.patience_at(0) == Patience::Spins }
+        Self { insertions: Arc::new(insertions), may_spin: queue.wait_by_at(0) == WaitBy::Spins }
     }
 
     /// Adds an insertion for a member.

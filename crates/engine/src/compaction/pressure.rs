@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 /// The causes of compaction pressure. Any thread may set them, and compactions check them between
 /// records.
 #[derive(Debug, Default)]
-pub(crate) struct Urgency {
+pub(crate) struct CompactionPressure {
     /// Writes are about to be slowed down.
     near_stall: AtomicBool,
     /// Level 0 has enough tables to slow down reads.
@@ -20,9 +20,9 @@ pub(crate) struct Urgency {
 
 /// A caller waiting for a compaction to end, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting<'u>(&'u Urgency);
+pub(crate) struct Waiting<'u>(&'u CompactionPressure);
 
-impl Urgency {
+impl CompactionPressure {
     /// Whether compactions need normal priority.
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_near_stall() || self.crowded.load(Relaxed) || self.waiting.load(Relaxed) > 0
@@ -63,40 +63,40 @@ impl Urgency {
 /// The low priority of a job. Once it has ended it stays so, so that parts that have paused do not
 /// wait for others that continue at low priority.
 #[derive(Debug)]
-pub(crate) struct Quiet {
-    urgency: Arc<Urgency>,
+pub(crate) struct LowPriority {
+    pressure: Arc<CompactionPressure>,
     is_over: AtomicBool,
     /// Number of checks after which it ends.
     #[cfg(test)]
-    looks_left: AtomicUsize,
+    checks_left: AtomicUsize,
 }
 
-impl Quiet {
+impl LowPriority {
     /// Creates the state of a job that begins.
-    pub(crate) fn new(urgency: &Arc<Urgency>) -> Self {
+    pub(crate) fn new(pressure: &Arc<CompactionPressure>) -> Self {
         Self {
-            urgency: Arc::clone(urgency),
+            pressure: Arc::clone(pressure),
             is_over: AtomicBool::new(false),
             #[cfg(test)]
-            looks_left: AtomicUsize::new(usize::MAX),
+            checks_left: AtomicUsize::new(usize::MAX),
         }
     }
 
     /// Creates a state that ends after this many checks.
     #[cfg(test)]
     pub(crate) fn over_after(looks: usize) -> Self {
-        let quiet = Self::new(&Arc::default());
-        quiet.looks_left.store(looks, Relaxed);
-        quiet
+        let low_priority = Self::new(&Arc::default());
+        low_priority.checks_left.store(looks, Relaxed);
+        low_priority
     }
 
     /// Whether the job needs normal priority from now on.
     pub(crate) fn is_over(&self) -> bool {
         #[cfg(test)]
-        if self.looks_left.fetch_sub(1, Relaxed) == 0 {
+        if self.checks_left.fetch_sub(1, Relaxed) == 0 {
             self.is_over.store(true, Relaxed);
         }
-        let is_over = self.is_over.load(Relaxed) || self.urgency.is_urgent();
+        let is_over = self.is_over.load(Relaxed) || self.pressure.is_urgent();
         if is_over {
             self.is_over.store(true, Relaxed);
         }
@@ -114,31 +114,31 @@ impl Drop for Waiting<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use super::{Quiet, Urgency};
+    use super::{CompactionPressure, LowPriority};
 
     #[test]
-    fn it_is_urgent_while_somebody_waits_or_a_stall_is_near() {
-        let urgency = Urgency::default();
-        assert!(!urgency.is_urgent());
-        let waiting = [urgency.wait(), urgency.wait()];
-        assert!(urgency.is_urgent());
+    fn it_is_urgent_while_a_caller_waits_or_a_stall_is_near() {
+        let pressure = CompactionPressure::default();
+        assert!(!pressure.is_urgent());
+        let waiting = [pressure.wait(), pressure.wait()];
+        assert!(pressure.is_urgent());
         drop(waiting);
-        assert!(!urgency.is_urgent());
-        urgency.set_near_stall(true);
-        assert!(urgency.is_urgent());
-        urgency.set_near_stall(false);
-        urgency.set_crowded(true);
-        assert!(urgency.is_urgent() && !urgency.is_near_stall());
+        assert!(!pressure.is_urgent());
+        pressure.set_near_stall(true);
+        assert!(pressure.is_urgent());
+        pressure.set_near_stall(false);
+        pressure.set_crowded(true);
+        assert!(pressure.is_urgent() && !pressure.is_near_stall());
     }
 
     #[test]
-    fn what_was_urgent_once_is_quiet_no_more() {
-        let urgency = Arc::new(Urgency::default());
-        let quiet = Quiet::new(&urgency);
-        assert!(!quiet.is_over());
-        let waiting = urgency.wait();
-        assert!(quiet.is_over());
+    fn normal_priority_is_kept_once_it_was_needed() {
+        let pressure = Arc::new(CompactionPressure::default());
+        let low_priority = LowPriority::new(&pressure);
+        assert!(!low_priority.is_over());
+        let waiting = pressure.wait();
+        assert!(low_priority.is_over());
         drop(waiting);
-        assert!(quiet.is_over() && !Quiet::new(&urgency).is_over());
+        assert!(low_priority.is_over() && !LowPriority::new(&pressure).is_over());
     }
 }

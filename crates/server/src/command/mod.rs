@@ -231,7 +231,8 @@ fn is_bulky(code: u32) -> bool {
     )
 }
 
-/// Executes a request of a client that is logged in. `reservation` is the memory that its body takes.
+/// Executes a request of a client that is logged in. `reservation` is the memory that its body
+/// takes.
 ///
 /// # Errors
 /// The status of the reply.

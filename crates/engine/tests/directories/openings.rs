@@ -210,7 +210,7 @@ impl World {
         }
     }
 
-    /// Updates the validity of a database's copies after it was opened for writing, or removed.
+    /// Marks a database's copies as outdated after it was opened for writing, or removed.
     pub(crate) fn outdate_copies(&mut self, of: &Database) {
         let outside = of.layout.outside();
         for copy in &mut self.databases {

@@ -203,7 +203,7 @@ impl World {
         original.standing == Standing::Copy || self.has_claimed_all(original)
     }
 
-    /// The identity of a home's copy in another directory.
+    /// Returns the state of a home's copy in another directory.
     fn copied(&self, original: &Database, home: PathBuf) -> Database {
         let mut copy = original.clone();
         copy.layout.renamed(&original.layout.home, &home);
@@ -407,8 +407,7 @@ impl World {
         self.check(&all)
     }
 
-    /// All files in a home belong to the database. A directory that is claimed is
-    /// no home.
+    /// Files in a home, other than a claimed directory, now belong to the database.
     fn forget_strays(&mut self, home: &Path) {
         if self.disk.metadata(&home.join(CLAIM)).is_err() {
             self.strays.retain(|stray| stray.parent() != Some(home));

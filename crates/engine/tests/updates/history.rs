@@ -12,7 +12,7 @@ pub(crate) struct History {
     handed_on: usize,
 }
 
-/// One who follows the database.
+/// A follower of the database.
 pub(crate) struct Follower {
     updates: Updates,
     /// Index of the expected next batch; `None` before the first one if any may come.

@@ -87,7 +87,7 @@ fn put(db: &Db, key: &str, flushed: bool) {
     }
 }
 
-/// A disk with a database on it that nobody closed: one key is in a table, another in the log.
+/// A disk with a database that was not closed: one key is in a table, another in the log.
 fn left_by_a_crash() -> SimStorage {
     let disk = SimStorage::new(1);
     let db = open(&disk, CREATE);

@@ -52,7 +52,7 @@ fn forty_tables_are_merged_in_requests_of_1_mib() {
     compact(40, "direct_request_size=1048576");
 }
 
-/// The same by itself: what fails here is latched, and writes are refused.
+/// The same automatically: a failure is latched, and writes are refused.
 #[test]
 fn forty_tables_are_merged_by_themselves() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

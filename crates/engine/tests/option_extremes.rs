@@ -21,7 +21,7 @@ use tailwater_testkit::seed;
 
 use candidates::Candidate;
 
-/// Address space limit of the process, in bytes: some times what the tests take.
+/// Address space limit of the process, in bytes: several times what the tests need.
 const ADDRESS_SPACE: u64 = 6 << 30;
 
 /// Number of random option sets in a run.

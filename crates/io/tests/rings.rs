@@ -173,7 +173,7 @@ fn a_stream_takes_the_best_way_for_each_of_its_files() {
 fn what_the_kernel_leaves_undone_is_read_plainly() {
     let bytes = pattern(50_000);
     let pool = BufferPool::new(1 << 20);
-    // The file behind the descriptor ends early: inside a request, and then at once.
+    // The file ends early: first inside a request, then at its beginning.
     let file = Elsewhere::new(&bytes, unnamed(&bytes[..22_222]));
     let Some(mut reader) = stream(&file, 4, &pool) else { return };
     assert!(reader.read(0, 50_000).unwrap() == bytes);

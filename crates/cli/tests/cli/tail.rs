@@ -47,7 +47,7 @@ fn each_configuration_runs_in_a_process_of_its_own_and_is_reported() {
         assert!(log.as_f64() > Some(100_000.0), "{name}: {figures}");
     }
     assert_eq!(report["parameters"]["limited_by"], "none");
-    // The databases that were kept are databases.
+    // The kept databases can be opened.
     let kept = directory.path().join("tailwater-direct_compaction_read_write");
     crate::support::db("verify", &kept, []).well();
 }
@@ -82,7 +82,7 @@ fn what_cannot_be_done_is_said_before_anything_is() {
     assert!(!place.exists());
 }
 
-/// The experiment without `--keep`: nothing but its results stays.
+/// The experiment without `--keep`: only its results remain.
 fn passing(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = program();
     command.args(["tail", "--quick", "--directory"]).arg(directory);

@@ -82,7 +82,7 @@ fn extractor(family: &ColumnFamily) -> Option<PrefixExtractor> {
 }
 
 impl Subject<'_> {
-    /// A key that is there, lies near one that is, or is anything.
+    /// Returns an existing key, a key near one, or an arbitrary key.
     fn random_key(&self, rng: &mut Rng) -> Vec<u8> {
         let mut key = match self.model.entries.len() {
             0 => Vec::new(),

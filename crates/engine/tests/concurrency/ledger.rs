@@ -133,7 +133,7 @@ impl Ledger {
         Ok(numbers)
     }
 
-    /// Checks a writer's token. Answers how many entries the writer has.
+    /// Checks a writer's token. Returns the number of the writer's entries.
     fn check_token(
         &self,
         state: &State,

@@ -242,8 +242,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Opens what crashes would leave, of the process or the machine, for as long as writers write.
-    /// With `all_synced`, acknowledged writes survive a crash of the machine, too.
+    /// Opens the states that crashes of the process or the machine would leave, while writers
+    /// write. With `all_synced`, acknowledged writes survive a crash of the machine, too.
     pub(crate) fn watch_crashes(
         &self,
         storage: &SimStorage,

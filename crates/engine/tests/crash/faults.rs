@@ -89,7 +89,7 @@ fn faulty(setup: &Setup, work: u64, at: u64, trouble: Trouble, rng: &mut Rng) ->
     let fault = trouble.fault;
     let plan = if trouble.once { FaultPlan::at(at, fault) } else { FaultPlan::from(at, fault) };
     run.storage.set_faults(plan);
-    // A short transfer is to be gone on with.
+    // The caller must continue after a short transfer.
     run.mood = if fault == Fault::Short { Mood::Calm } else { Mood::Faulty };
     let is_healed = fault != Fault::Short;
     let steps = |run: &Run| crate::power::last_steps(&run.history, u64::MAX);

@@ -43,7 +43,7 @@ pub(crate) enum Step {
     Close,
     /// With what the database held then.
     Checkpoint(PathBuf, State),
-    /// To a value, of the database or of a column family.
+    /// Changes an option of the database or of a column family to a value.
     ChangeOption(&'static str, &'static str),
 }
 

@@ -186,8 +186,8 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     (db, late, file)
 }
 
-/// A column family that was made when a complete log was not on the device, and took a file in, had
-/// more than there were logs for after a power cut: the database did not open.
+/// A column family was created while a complete log was unsynced, and a file was ingested into it.
+/// After a power cut it had data later than the surviving logs, and the database did not open.
 #[test]
 fn a_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {

@@ -66,7 +66,7 @@ pub(crate) enum Durability {
     Ingested,
 }
 
-/// One write: all of it happens, or nothing.
+/// One atomic write.
 #[derive(Debug, Clone)]
 pub(crate) struct Batch {
     /// At most one for each column family.

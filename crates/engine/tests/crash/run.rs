@@ -251,7 +251,7 @@ impl Run {
         Ok(())
     }
 
-    /// Makes files outside the database, and has them taken in together.
+    /// Creates files outside the database, and ingests them together.
     fn ingest(&mut self, db: &Db, batch: Batch, moves: bool) -> Checked<()> {
         let mut families = Vec::new();
         for part in &batch.parts {

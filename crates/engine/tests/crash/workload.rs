@@ -104,7 +104,7 @@ impl Generator {
         self.families.push(family);
     }
 
-    /// A column family is used no more.
+    /// The column family is not used any more.
     pub(crate) fn dropped(&mut self, family: &str) {
         self.families.retain(|name| name != family);
         self.singles.retain(|(name, _)| name != family);
@@ -301,7 +301,7 @@ impl Generator {
     }
 }
 
-/// The key that shows that a batch is there.
+/// Returns the key that proves that a batch was applied.
 pub(crate) fn marker(number: u64) -> Vec<u8> {
     format!("!{number:07}").into_bytes()
 }

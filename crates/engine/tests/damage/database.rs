@@ -30,7 +30,7 @@ pub(crate) struct Damaged<'a> {
     pub(crate) contents: Vec<u8>,
 }
 
-/// Why a column family does not answer as it should.
+/// The reason why a column family returns a wrong result.
 enum Trouble {
     /// There was an error, and no wrong answer.
     Failed(Error),

@@ -16,7 +16,7 @@ pub(crate) enum Outcome {
     LeftOut,
     /// The database is as it was once; only verification finds that.
     Older,
-    /// All answers are right, and verification finds the damage.
+    /// All reads are correct, and verification finds the damage.
     Verified,
     /// All answers are right, and nothing shows the damage.
     Unnoticed,

@@ -63,7 +63,7 @@ impl Layout {
     pub(crate) fn renamed(&mut self, from: &Path, to: &Path) {
         let rename = |path: &mut PathBuf| {
             if let Ok(below) = path.strip_prefix(from) {
-                // Joining an empty path would end it with a slash.
+                // Joining an empty path would append a slash.
                 let is_itself = below.as_os_str().is_empty();
                 *path = if is_itself { to.to_owned() } else { to.join(below) };
             }

@@ -28,7 +28,7 @@ pub(crate) struct Needed {
     hash: u64,
 }
 
-/// A disk, the databases on it, and how paths are written at the moment.
+/// A disk, the databases on it, and the current form of paths.
 pub(crate) struct World {
     pub(crate) disk: SimStorage,
     pub(crate) rng: Rng,

@@ -46,7 +46,7 @@ fn a_database_opens_as_it_was_at_one_moment() {
             while !ended.load(Ordering::Acquire) {
                 let db = match Db::open_read_only(&path, &OpenOptions::default()) {
                     Ok(db) => db,
-                    // The database is being made, or the writer is too quick.
+                    // The database is being created, or the writer is too fast.
                     Err(error) if error.is_not_found() || error.kind() == ErrorKind::Busy => {
                         continue;
                     }

@@ -38,7 +38,7 @@ pub(crate) fn logs(place: &Place) -> Vec<PathBuf> {
     logs
 }
 
-/// Asserts that both find what the model has in a copy of what is there at this moment.
+/// Asserts that both engines find the model's contents in a copy of the current files.
 pub(crate) fn look(
     laboratory: &mut Laboratory,
     shape: &Shape,

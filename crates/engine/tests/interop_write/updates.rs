@@ -15,7 +15,7 @@ const LOOKS: usize = 4;
 /// From how many places everything is followed at each.
 const PLACES: usize = 6;
 
-/// The batches since a sequence number, and how they end.
+/// The batches since a sequence number, and the error that ends them, if any.
 struct Followed<E> {
     batches: Vec<Vec<u8>>,
     end: E,
@@ -47,7 +47,7 @@ fn theirs(
     Followed { batches: read(&file), end }
 }
 
-/// The batches in a file of the oracle's.
+/// Returns the batches in a file of the oracle.
 #[expect(clippy::disallowed_methods, reason = "what the oracle wrote")]
 fn read(file: &std::path::Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(file).expect("what the oracle wrote");

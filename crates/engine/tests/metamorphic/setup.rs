@@ -118,7 +118,7 @@ const OF_TABLE: [&[&str]; 12] = [
     &["", "enable_index_compression=false"],
 ];
 
-/// Options that become others while the database is open.
+/// Options that change while the database is open.
 #[derive(Debug)]
 pub(crate) enum OptionChange {
     OfDatabase(Vec<(&'static str, &'static str)>),

@@ -28,7 +28,7 @@ fn read(text: &str) -> Options {
     Options::from_document(&document, UnknownOptions::Refuse).unwrap()
 }
 
-/// The options of a database that was just made with these.
+/// Returns the options of a new database that was created with these.
 fn opened(mut database: DbOptions, mut family: ColumnFamilyOptions) -> Options {
     database.create_if_missing = true;
     database.create_missing_column_families = true;

@@ -31,7 +31,7 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
 }
 
-/// Why a database does not come to the end of its story.
+/// The reasons why the test of a database ends early.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// Nothing can be tried here.

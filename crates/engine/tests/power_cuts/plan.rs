@@ -35,7 +35,7 @@ impl Plan {
     /// ones as often as long ones.
     pub(crate) fn put(self, writer: usize, number: u64) -> Put {
         let mut rng = Rng::with_seed(self.seed ^ (number << 8 | writer as u64));
-        // The first numbers of seeds that are close are close.
+        // Similar seeds yield similar first numbers.
         rng = Rng::with_seed(rng.u64(..));
         let slot = rng.usize(..SLOTS);
         let sync = rng.u64(..SYNCED[self.seed as usize % SYNCED.len()]) == 0;

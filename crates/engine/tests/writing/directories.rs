@@ -10,7 +10,7 @@ use crate::support::{default_family, failure, get, put, simulated};
 
 const DB: &str = "/home/db";
 
-/// A disk with a database of some tables and a log, and how it was opened.
+/// Returns a disk with a database of some tables and a log, and the open database.
 fn database(text: &str) -> (SimStorage, Db) {
     let disk = SimStorage::new(1);
     disk.create_directory("/home".as_ref()).expect("a directory");

@@ -17,7 +17,7 @@ use crate::support::{default_family, get, put, simulated, synced, unlogged};
 
 const PATH: &str = "/db";
 
-/// Does something when its thread ends.
+/// Runs an action when its thread ends.
 #[derive(Default)]
 struct AtEnd(Option<Box<dyn FnOnce()>>);
 

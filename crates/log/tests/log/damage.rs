@@ -115,7 +115,7 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
         let (machine, topic) = filled(durability);
         let logs = files(&machine.storage, topic.partition(0), Kind::Log);
         let last = logs.last().expect("a segment").clone();
-        // A torn tail would be cut off; so the file must go on behind the damage as it was written.
+        // A torn tail would be cut off, so intact bytes must follow the damage.
         let log = machine.open();
         let partition = log.partition(topic.partition(0)).expect("it is there");
         for round in 60..64 {
@@ -159,7 +159,7 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
     }
 }
 
-/// Retention must not take what may be restored, nor numbers be used again.
+/// Retention must not remove messages that may be restored, and offsets must not be reused.
 #[test]
 fn a_fenced_partition_is_not_trimmed() {
     let (machine, topic) = filled(Durability::Disk);

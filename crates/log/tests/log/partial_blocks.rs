@@ -30,7 +30,7 @@ struct Scenario {
 }
 
 impl Scenario {
-    /// A partition that persists whenever it has anything.
+    /// A partition that persists every batch at once.
     fn new(partial: PartialBlocks, durability: Durability) -> Self {
         let machine = Machine::new(1, false);
         let log = machine.open();

@@ -315,7 +315,7 @@ pub(crate) fn check(
     for (number, (durability, _)) in TOPICS.into_iter().enumerate() {
         let (found, promised) = (found[number], promised[number]);
         let is_empty = found.first == found.end;
-        // A topic that was purged may be empty; what was acknowledged since is there.
+        // A purged topic may be empty; messages acknowledged since must be found.
         let all_purged = is_empty && promised.purged >= promised.acknowledged;
         if survives(durability) && found.end < promised.acknowledged && !all_purged {
             // A purge that nobody heard of took all there was.

@@ -39,8 +39,8 @@ impl Place {
         text.replace(ROOT, &self.root.display().to_string())
     }
 
-    /// Copies all files to a new place, as a process leaves them that is killed at one moment: a
-    /// copy during which something changed is made again.
+    /// Copies all files to a new place, as a process killed at one moment would leave them: the
+    /// copy is repeated if anything changed meanwhile.
     ///
     /// # Panics
     /// If the files keep changing.

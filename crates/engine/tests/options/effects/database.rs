@@ -253,7 +253,7 @@ effects! {
     }
 }
 
-/// Puts of eight threads at once.
+/// Concurrent puts of eight threads.
 fn write_from_many_threads(scene: &Scene) {
     std::thread::scope(|scope| {
         for thread in 0..8 {

@@ -29,7 +29,7 @@ fn scan_reads(table: &str) -> usize {
     scene.calls(Operation::Read, Purpose::UserRead) - before
 }
 
-/// A database with an iterator's bloom filters of prefixes of three bytes.
+/// A database with prefix Bloom filters of three bytes.
 fn prefixed(text: &str) -> Scene {
     let scene = open(&format!(
         "prefix_extractor=fixed:3;disable_auto_compactions=true;{text};\

@@ -42,7 +42,7 @@ fn without_gaps(text: &str) -> String {
     text.replace("block_based_table_factory={}", "").trim_matches(';').replace(";;", ";")
 }
 
-/// A new database, or why there is none.
+/// Opens a new database.
 pub(super) fn try_open(disk: &SimStorage, text: &str) -> Result<Scene> {
     let statistics = Arc::new(Statistics::new());
     let mut options = options(disk, text);

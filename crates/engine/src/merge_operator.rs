@@ -12,7 +12,7 @@ use tailwater_format::user_code;
 
 /// A user-defined merge operator.
 pub trait CustomMergeOperator: Send + Sync {
-    /// The name written to OPTIONS files and table properties.
+    /// Returns the name written to OPTIONS files and table properties.
     fn name(&self) -> &str;
 
     /// Returns the value of `key` whose base value is `existing` and whose operands, oldest first,
@@ -101,7 +101,7 @@ impl MergeOperator {
         })
     }
 
-    /// The name written to OPTIONS files and table properties.
+    /// Returns the name written to OPTIONS files and table properties.
     pub fn name(&self) -> &str {
         match self {
             Self::UInt64Add => "UInt64AddOperator",

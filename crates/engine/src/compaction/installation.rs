@@ -112,7 +112,7 @@ impl CompactionScheduler {
     }
 }
 
-/// What the MANIFEST is told of a compaction.
+/// Returns the MANIFEST edit of a compaction.
 fn edit(
     claim: &Claim<'_>,
     outputs: Vec<NewFile>,

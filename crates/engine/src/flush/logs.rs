@@ -34,8 +34,8 @@ impl FlushScheduler {
         oldest
     }
 
-    /// Has the next edit of the MANIFEST say which logs there are, so that one that is missing
-    /// later is missed. Their names are put on the device first.
+    /// Records the existing logs in the next MANIFEST edit, so that a log that goes missing later is
+    /// noticed. Their names are synced first.
     pub(crate) fn record_logs(&self) -> Result<()> {
         let (directory, logs) = {
             let logs = self.logs.lock();

@@ -17,8 +17,9 @@
 //! much memory as the inputs' blocks, which are dropped with them.
 //!
 //! Tables are built with a [`TableHandover`] each, and installed by
-//! [`WarmInstallation`](crate::table::WarmInstallation). Outputs are warm before readers see them. The staged blocks of a failed job are dropped with it;
-//! a failure to keep blocks warm is not an error.
+//! [`WarmInstallation`](crate::table::WarmInstallation). Outputs are warm before readers see them.
+//! The staged blocks of a failed job are dropped with it; a failure to keep blocks warm is not an
+//! error.
 
 mod staged_blocks;
 mod warm_set;
@@ -262,8 +263,8 @@ impl TableHandover {
         });
     }
 
-    /// Inserts the staged blocks into the block cache, right before readers see the table. `file` is
-    /// the table's key in the cache, and `hot_regions` its part of the warm set.
+    /// Inserts the staged blocks into the block cache, right before readers see the table. `file`
+    /// is the table's key in the cache, and `hot_regions` its part of the warm set.
     pub(crate) fn install(mut self, file: u64, hot_regions: &HotRegions) {
         debug_assert!(self.staged.is_empty(), "staged blocks were not copied into the cache");
         hot_regions.inherit(&self.warm);

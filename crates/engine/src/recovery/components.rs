@@ -1,5 +1,5 @@
-//! From replayed logs to the components of a database: its files are claimed, and a new MANIFEST and
-//! log are begun.
+//! From replayed logs to the components of a database: its files are claimed, and a new MANIFEST
+//! and log are begun.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -34,8 +34,8 @@ impl FlushScheduler {
         oldest
     }
 
-    /// Records the existing logs in the next MANIFEST edit, so that a log that goes missing later is
-    /// noticed. Their names are synced first.
+    /// Records the existing logs in the next MANIFEST edit, so that a log that goes missing later
+    /// is noticed. Their names are synced first.
     pub(crate) fn record_logs(&self) -> Result<()> {
         let (directory, logs) = {
             let logs = self.logs.lock();

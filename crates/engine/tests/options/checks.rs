@@ -302,7 +302,10 @@ fn the_reasons_say_what_is_missing() {
             "unordered_write=true;allow_concurrent_memtable_write=false",
             "it needs allow_concurrent_memtable_write",
         ),
-        ("atomic_flush=1;enable_pipelined_write=1", "not go with unordered_write or atomic_flush"),
+        (
+            "atomic_flush=1;enable_pipelined_write=1",
+            "be combined with unordered_write or atomic_flush",
+        ),
         ("unordered_write=1;max_successive_merges=1", "it cannot be combined with unordered_write"),
         ("compaction_style=kCompactionStyleFIFO;max_open_files=100", "max_open_files=-1"),
         (

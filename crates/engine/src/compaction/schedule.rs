@@ -1,10 +1,7 @@
-//! Which compaction runs when, and what follows.
+//! Rounds of compacting: which compaction runs when, and what follows when it succeeds or fails.
 //!
-//! Inputs are claimed under the lock of the versions, by the same hand that looked at them, so that
-//! no two compactions take one table or write to one place. A claim ends when its compaction is
-//! installed or given up; until then the lock may come and go. No call to storage is made under it:
-//! outputs are opened before the turn to install them, and the MANIFEST is written in that turn
-//! ([`crate::version::Versions`]).
+//! No call to storage is made under the version lock: outputs are opened before the turn to install
+//! them, and the MANIFEST is written in that turn ([`crate::version::Versions`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

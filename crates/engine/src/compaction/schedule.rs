@@ -1,10 +1,7 @@
-//! Schedules compactions: claims their inputs, runs them and installs their results.
+//! Rounds of compaction: picks compactions, runs them and installs their results.
 //!
-//! A compaction is picked and its inputs are claimed under one lock of the versions, so that no two
-//! compactions use the same table or write to the same key range of a level. A claim ends when its
-//! compaction is installed or abandoned; the lock is not held in between. No call to storage is
-//! made under the lock: outputs are opened before the turn to install them, and the MANIFEST is
-//! written in that turn ([`crate::version::Versions`]).
+//! No call to storage is made under the lock of the versions: outputs are opened before the turn to
+//! install them, and the MANIFEST is written in that turn ([`crate::version::Versions`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

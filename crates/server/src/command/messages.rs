@@ -276,10 +276,49 @@ async fn read(
             continue;
         }
         if room.as_mut().is_some_and(|room| room.resize(bytes)) {
-            return Ok(Read { polled, room });
+            let mut read = Read { polled, room };
+            extend(state, &partition, &mut read, count).await;
+            return Ok(read);
         }
         drop((polled, room.take()));
         room = state.in_flight.reply(bytes).await;
+    }
+}
+
+/// Adds messages to a poll that ended at the log's bound on bytes, up to `count`. Programs take fewer
+/// messages than they asked for as the end of the partition. It stops where others wait for room, at
+/// the largest frame, and at an error, which the next poll returns.
+async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
+    let Read { polled, room: Some(room) } = read else { return };
+    let limits = &state.config.limits;
+    let bytes_max = limits.frame_bytes_max.min(limits.connection_bytes_max);
+    loop {
+        let bytes = POLL_HEADER_BYTES + polled.length();
+        let end = polled.end_offset();
+        let is_complete = polled.count == 0
+            || polled.count >= count
+            || polled.last_offset.is_none_or(|last| end > last);
+        if is_complete
+            || bytes + POLL_BYTES > bytes_max
+            || room.is_wanted()
+            || !room.resize(bytes + POLL_BYTES)
+        {
+            return;
+        }
+        let more = read_once(partition, Strategy::Offset(end), count - polled.count).await;
+        let more = more.ok().filter(|more| more.count > 0 && more.first_offset == end);
+        let total = bytes + more.as_ref().map_or(0, Polled::length);
+        match more {
+            Some(more) if total <= bytes_max && room.resize(total) => {
+                polled.last_offset = more.last_offset;
+                polled.count += more.count;
+                polled.pieces.extend(more.pieces);
+            }
+            _ => {
+                room.resize(bytes);
+                return;
+            }
+        }
     }
 }
 

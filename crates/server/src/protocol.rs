@@ -28,9 +28,9 @@ pub(crate) const START_BYTES: usize = 8;
 /// Largest first frame of a client of the earlier protocol, in bytes.
 const EARLIER_FRAME_BYTES: u32 = 4 << 10;
 
-/// Returns whether a client's first frame is one of Iggy's earlier protocol (server 0.8 and before):
-/// the length of what follows, the code of a ping or login, and the body. A header of this protocol
-/// begins with a checksum, which clients leave at zero.
+/// Returns whether a client's first frame is one of Iggy's earlier protocol (server 0.8 and
+/// before): the length of what follows, the code of a ping or login, and the body. A header of this
+/// protocol begins with a checksum, which clients leave at zero.
 pub(crate) fn is_earlier_protocol(start: [u8; START_BYTES]) -> bool {
     let [a, b, c, d, e, f, g, h] = start;
     let (length, code) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));

@@ -285,9 +285,9 @@ async fn read(
     }
 }
 
-/// Adds messages to a poll that ended at the log's bound on bytes, up to `count`. Programs take fewer
-/// messages than they asked for as the end of the partition. It stops where others wait for room, at
-/// the largest frame, and at an error, which the next poll returns.
+/// Adds messages to a poll that ended at the log's bound on bytes, up to `count`. Programs take
+/// fewer messages than they asked for as the end of the partition. It stops where others wait for
+/// room, at the largest frame, and at an error, which the next poll returns.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, room: Some(room) } = read else { return };
     let limits = &state.config.limits;

@@ -201,8 +201,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets one option. A size or expiry of 0 is no choice: the value stays, which is the default if
-    /// the topic is being created.
+    /// Sets one option. A size or expiry of 0 is no choice: the value stays, which is the default
+    /// if the topic is being created.
     fn set(&mut self, key: Key, entry: &WireUserHeaderEntry<'_>) -> Result<(), Status> {
         let mut is_chosen = true;
         let mut or_unchanged = |value: u64, unchanged: u64| {

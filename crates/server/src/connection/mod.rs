@@ -206,8 +206,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(())
     }
 
-    /// Ends the connection of a client that speaks the earlier protocol. Its frame is shorter than a
-    /// header, so both sides would otherwise wait for each other.
+    /// Ends the connection of a client that speaks the earlier protocol. Its frame is shorter than
+    /// a header, so both sides would otherwise wait for each other.
     async fn refuse_earlier_protocol(&mut self) -> Result<(), End> {
         self.fill(START_BYTES, None, "sending a header").await?;
         if !protocol::is_earlier_protocol(self.input.start()) {

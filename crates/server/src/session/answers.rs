@@ -2,8 +2,8 @@
 //!
 //! A client's numbers rise, but its requests need not arrive in their order: a client with several
 //! requests in flight repeats one that was not accepted after others were answered, and its threads
-//! may send in another order than they count. A number below the last one is therefore new unless it
-//! is remembered, or so old that it may have been forgotten.
+//! may send in another order than they count. A number below the last one is therefore new unless
+//! it is remembered, or so old that it may have been forgotten.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

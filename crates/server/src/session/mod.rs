@@ -115,8 +115,8 @@ impl Session {
     }
 }
 
-/// Returns the index of the sequence of numbers that a request belongs to. Iggy's Java client counts
-/// requests for messages and offsets apart from the others.
+/// Returns the index of the sequence of numbers that a request belongs to. Iggy's Java client
+/// counts requests for messages and offsets apart from the others.
 fn sequence(head: &Head) -> usize {
     usize::from(head.operation.is_partition())
 }

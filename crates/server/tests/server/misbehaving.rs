@@ -37,8 +37,8 @@ async fn garbage_ends_its_own_connection_only() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 50);
 }
 
-/// A client of Iggy 0.8 sends frames shorter than this protocol's header. It got no answer until the
-/// time for a login was up.
+/// A client of Iggy 0.8 sends frames shorter than this protocol's header. It got no answer until
+/// the time for a login was up.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_the_earlier_protocol_is_refused_at_once() {
     let scene = Scene::new().await;

@@ -127,8 +127,8 @@ async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
     assert!(!format!("{:?}", found.options).contains("enforce_fsync"));
 }
 
-/// A size or expiry of 0, which means no choice, was reported as chosen by the client, and an update
-/// with it reset the value.
+/// A size or expiry of 0, which means no choice, was reported as chosen by the client, and an
+/// update with it reset the value.
 #[tokio::test(flavor = "multi_thread")]
 async fn zero_is_the_default_and_not_a_choice() {
     let scene = Scene::new().await;

@@ -176,8 +176,8 @@ async fn different_messages_under_one_number_are_all_appended() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["one", "two", "three"]);
 }
 
-/// Iggy's Java client counts messages and offsets apart from other changes. After a few messages the
-/// next stream or topic was refused as one that was already created (59).
+/// Iggy's Java client counts messages and offsets apart from other changes. After a few messages
+/// the next stream or topic was refused as one that was already created (59).
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_and_other_changes_may_be_numbered_apart() {
     let scene = Scene::new().await;

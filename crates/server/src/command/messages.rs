@@ -286,40 +286,41 @@ async fn read(
 }
 
 /// Adds messages to a poll that ended at the log's bound on bytes, up to `count`. Programs take
-/// fewer messages than they asked for as the end of the partition. It stops where others wait for
-/// room, at the largest frame, and at an error, which the next poll returns.
+/// fewer messages than they asked for as the end of the partition. It stops at the largest frame,
+/// where half of the room for replies is taken, and at an error, which the next poll returns.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, room: Some(room) } = read else { return };
     let limits = &state.config.limits;
     let bytes_max = limits.frame_bytes_max.min(limits.connection_bytes_max);
-    loop {
-        let bytes = POLL_HEADER_BYTES + polled.length();
-        let end = polled.end_offset();
-        let is_complete = polled.count == 0
-            || polled.count >= count
-            || polled.last_offset.is_none_or(|last| end > last);
-        if is_complete
-            || bytes + POLL_BYTES > bytes_max
-            || room.is_wanted()
-            || !room.resize(bytes + POLL_BYTES)
-        {
-            return;
-        }
-        let more = read_once(partition, Strategy::Offset(end), count - polled.count).await;
-        let more = more.ok().filter(|more| more.count > 0 && more.first_offset == end);
-        let total = bytes + more.as_ref().map_or(0, Polled::length);
-        match more {
-            Some(more) if total <= bytes_max && room.resize(total) => {
-                polled.last_offset = more.last_offset;
-                polled.count += more.count;
-                polled.pieces.extend(more.pieces);
-            }
-            _ => {
-                room.resize(bytes);
-                return;
-            }
-        }
+    while let Some(more) = read_more(partition, polled, room, count, bytes_max).await {
+        polled.last_offset = more.last_offset;
+        polled.count += more.count;
+        polled.pieces.extend(more.pieces);
     }
+    room.resize(POLL_HEADER_BYTES + polled.length());
+}
+
+/// Reads the messages that follow those of a poll, and grows its room for them.
+async fn read_more(
+    partition: &Arc<Partition>,
+    polled: &Polled,
+    room: &mut Room,
+    count: u32,
+    bytes_max: usize,
+) -> Option<Polled> {
+    let end = polled.end_offset();
+    let rest = count.checked_sub(polled.count).filter(|rest| *rest > 0)?;
+    let has_more = polled.count > 0 && polled.last_offset.is_some_and(|last| last >= end);
+    let bytes = POLL_HEADER_BYTES + polled.length();
+    let expected = bytes + POLL_BYTES;
+    if !has_more || expected > bytes_max || !room.grow(expected) {
+        return None;
+    }
+    let more = read_once(partition, Strategy::Offset(end), rest).await.ok()?;
+    let total = bytes + more.length();
+    let is_next = more.count > 0 && more.first_offset == end;
+    let fits = total <= bytes_max && (total <= expected || room.grow(total));
+    (is_next && fits).then_some(more)
 }
 
 /// Reads from memory at once, or from a segment on a thread that may block.

@@ -146,7 +146,7 @@ async fn a_client_that_takes_no_replies_is_not_read_from() {
             topic_id: iggy_binary_protocol::WireIdentifier::named("t").expect("a name"),
             partition_id: Some(0),
             strategy: iggy_binary_protocol::WirePollingStrategy::first(),
-            count: 1000,
+            count: 2,
             auto_commit: false,
         },
     );

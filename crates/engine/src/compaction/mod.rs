@@ -31,7 +31,7 @@ use std::sync::Arc;
 
 use crate::version::FileMetadata;
 
-pub use filter::{CompactionFilter, FilterDecision, FilteredValue};
+pub use filter::{CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue};
 pub use manual::CompactRangeOptions;
 pub(crate) use merge::{Snapshots, Stripe};
 pub use picker::BottommostRewrite;

@@ -20,7 +20,7 @@ use crate::panics;
 use crate::stats::{Histogram, Ingestion};
 use crate::version::{FileMetadata, Version, VersionSet};
 use crate::write::queue::Leadership;
-use crate::{Error, ErrorKind, Result};
+use crate::{Error, Result};
 
 /// Name of the operation in errors.
 const INGESTION: &str = "an ingestion";
@@ -247,7 +247,7 @@ impl Writer {
         let last = jobs.iter().flat_map(|job| &job.places).map(|place| place.sequence).max();
         let last = last.unwrap_or(0).max(self.published());
         if last > MAX_SEQUENCE {
-            return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
+            return Err(Error::no_sequence_left());
         }
         let edits: Vec<VersionEdit> =
             jobs.iter().map(|job| self.edit(job, &mut installation.versions())).collect();

@@ -16,7 +16,7 @@ const BEFORE_RECORDS: u8 = 0x1A;
 
 /// The bounds of a file, to which its range tombstones are truncated.
 #[derive(Debug, Clone)]
-pub struct Truncation {
+pub(crate) struct Truncation {
     /// Inclusive.
     smallest: Option<OwnedBoundary>,
     /// Exclusive.
@@ -31,7 +31,7 @@ struct OwnedBoundary {
 
 impl Truncation {
     /// No bounds.
-    pub const NONE: &'static Self = &Self { smallest: None, largest: None };
+    pub(crate) const NONE: &'static Self = &Self { smallest: None, largest: None };
 
     /// Returns the bounds of a file with the smallest and largest internal key of its version edit.
     ///
@@ -44,7 +44,7 @@ impl Truncation {
     ///
     /// # Errors
     /// Corruption, for a key that is shorter than its trailer.
-    pub fn new(smallest: &[u8], largest: &[u8]) -> Result<Self> {
+    pub(crate) fn new(smallest: &[u8], largest: &[u8]) -> Result<Self> {
         let smallest = parse("smallest key of a file", smallest)?;
         let largest = parse("largest key of a file", largest)?;
         let smallest_trailer = pack_trailer(smallest.trailer >> 8, BEFORE_RECORDS);
@@ -79,7 +79,7 @@ fn parse<'a>(what: &'static str, internal_key: &'a [u8]) -> Result<Boundary<'a>>
 
 /// Fragments truncated to a file's bounds.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub(crate) struct View<'a> {
     pub(super) fragments: &'a FragmentedRangeTombstones,
     truncation: &'a Truncation,
 }
@@ -87,20 +87,23 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// Truncates `fragments` to the bounds.
     #[inline]
-    pub fn new(fragments: &'a FragmentedRangeTombstones, truncation: &'a Truncation) -> Self {
+    pub(crate) fn new(
+        fragments: &'a FragmentedRangeTombstones,
+        truncation: &'a Truncation,
+    ) -> Self {
         Self { fragments, truncation }
     }
 
     /// The fragments, without the bounds.
     #[inline]
-    pub fn fragments(self) -> &'a FragmentedRangeTombstones {
+    pub(crate) fn fragments(self) -> &'a FragmentedRangeTombstones {
         self.fragments
     }
 
     /// The newest tombstone at or below the snapshot that covers versions of the user key in this
     /// file.
     #[inline]
-    pub fn covering_sequence(self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
+    pub(crate) fn covering_sequence(self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
         let comparator = self.fragments.comparator();
         if let Some(smallest) = self.smallest()
             && comparator.compare(user_key, smallest.user_key).is_lt()

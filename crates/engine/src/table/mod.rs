@@ -5,7 +5,7 @@
 
 mod block;
 mod block_cache;
-pub mod builder;
+pub(crate) mod builder;
 mod iterator;
 mod new_files;
 mod open_budget;

@@ -7,7 +7,7 @@ use tailwater_format::key::{Sequence, ValueType};
 use super::scene::{Record, Scene, text};
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::{CompactionFilter, FilterDecision, FilteredValue};
+use crate::compaction::{CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue};
 
 /// Decides by the first letter of a value, and records its calls.
 #[derive(Default)]
@@ -15,7 +15,7 @@ struct Told {
     asked: Mutex<Vec<String>>,
 }
 
-impl CompactionFilter for Told {
+impl CustomCompactionFilter for Told {
     fn name(&self) -> &str {
         "Told"
     }
@@ -46,7 +46,7 @@ fn filtered(
 ) -> (String, Vec<String>) {
     let mut scene = Scene::new("merge_operator=stringappend");
     let told = Arc::new(Told::default());
-    scene.filter = Some(Arc::clone(&told) as Arc<dyn CompactionFilter>);
+    scene.filter = Some(CompactionFilter::Custom(told.clone()));
     scene.snapshots = snapshots.to_vec();
     if !deeper.is_empty() {
         scene.add_table(6, deeper, None);

@@ -89,7 +89,7 @@ pub(super) struct Scene {
     pub(super) version: Arc<Version>,
     pub(super) numbers: FileNumbers,
     pub(super) snapshots: Vec<Sequence>,
-    pub(super) filter: Option<Arc<dyn CompactionFilter>>,
+    pub(super) filter: Option<CompactionFilter>,
     pub(super) cancelled: Arc<AtomicBool>,
     pub(super) quiet: Option<Arc<Quiet>>,
     pub(super) parts: usize,

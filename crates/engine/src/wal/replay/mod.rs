@@ -58,6 +58,7 @@ pub(crate) struct ReplayFamily {
 
 /// A part of a log or MANIFEST that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeftOut {
     /// The log or MANIFEST.
     pub path: PathBuf,

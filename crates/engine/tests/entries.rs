@@ -184,8 +184,8 @@ fn options_of_one_column_family_leave_the_others_alone() {
 #[test]
 fn an_error_of_the_system_keeps_its_number() {
     let file = tempfile::NamedTempFile::new().expect("a file");
-    let error = Db::open_default(file.path().join("db")).expect_err("a file is no directory");
-    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::NOTDIR.raw_os_error()), "{error:?}");
+    let error = Db::open_default(file.path().join("db")).expect_err("a file is in the way");
+    assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::EXIST.raw_os_error()), "{error:?}");
     assert_eq!(error.kind(), ErrorKind::Io);
     let source = std::error::Error::source(&error).expect("the storage's error");
     assert!(source.downcast_ref::<tailwater::io::Error>().is_some());

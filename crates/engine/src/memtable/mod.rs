@@ -39,7 +39,7 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
 use tailwater_io::thread::ordinal;
 
 use crate::epoch::heavy;
-use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TombstoneLayers};
+use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
 use counters::{Entry, LiveCounters};
 use read_keys::ReadKeys;
 use skiplist::{SkipList, Splice};
@@ -48,7 +48,7 @@ use writer_slot::WriterSlot;
 
 pub(crate) use counters::Counters;
 pub(crate) use cursor::Cursor;
-pub(crate) use versions::{Finger, Versions};
+pub(crate) use versions::Versions;
 
 /// Maximum number of writer slots, however many processors there are.
 const MAX_SLOTS: usize = 64;
@@ -208,20 +208,6 @@ impl MemTable {
         Versions::of(&self.list, user_key, self.list.find(&target))
     }
 
-    /// Like [`MemTable::versions`], searching from where the last call with this finger ended:
-    /// faster for a key near the last one.
-    #[inline]
-    pub(crate) fn versions_near(
-        &self,
-        finger: &mut Finger,
-        user_key: &[u8],
-        snapshot: Sequence,
-    ) -> Versions<'_> {
-        let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
-        let first = self.list.locate(&target, &mut finger.0.attach(&self.list));
-        Versions::of(&self.list, user_key, first)
-    }
-
     /// Returns the newest range deletion at or below the snapshot that covers the user key. Without
     /// any range deletions in the memtable, it costs one load.
     #[inline]
@@ -238,15 +224,6 @@ impl MemTable {
     #[inline]
     pub(crate) fn tombstones(&self) -> Option<Arc<TombstoneLayers>> {
         self.tombstones.layers()
-    }
-
-    /// Returns all range deletions, cut into fragments by this call; `None` if there are none. It
-    /// includes those whose sequences the caller has learned of. The memory of fragments grows with
-    /// the square of the number of overlapping deletions: reads use
-    /// [`MemTable::covering_sequence`].
-    pub(crate) fn range_tombstones(&self) -> Option<Arc<FragmentedRangeTombstones>> {
-        let layers = self.tombstones()?;
-        Some(Arc::new(FragmentedRangeTombstones::build(self.comparator(), layers.iter())))
     }
 
     /// Whether there are neither point entries nor range deletions.

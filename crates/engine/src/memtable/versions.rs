@@ -2,7 +2,7 @@
 
 use tailwater_format::key::{Sequence, ValueType};
 
-use super::skiplist::{Node, SkipList, Splice};
+use super::skiplist::{Node, SkipList};
 
 /// One version of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,14 +23,6 @@ pub(crate) struct Versions<'a> {
     /// The next version to return, known to be of the key.
     next: Option<Node<'a>>,
 }
-
-/// A position in a memtable that [`MemTable::versions_near`](super::MemTable::versions_near)
-/// searches from.
-///
-/// Lookups of sorted keys that share a finger are faster. It may be used with any memtable, and is
-/// reset on each new one.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Finger(pub(super) Splice);
 
 impl<'a> Versions<'a> {
     /// Creates the iterator of the versions from a node on, if that node is one of the user key's.

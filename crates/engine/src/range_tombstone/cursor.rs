@@ -2,7 +2,7 @@
 
 use tailwater_format::key::{Sequence, ValueType, pack_trailer};
 
-use super::truncation::{first_version, last_version};
+use super::truncation::first_version;
 use super::{Boundary, View};
 
 /// A cursor over the fragments of a view that are covered by a tombstone between two sequence
@@ -32,17 +32,6 @@ impl Cursor {
     /// newest]`.
     pub(crate) fn between(oldest: Sequence, newest: Sequence) -> Self {
         Self { oldest, newest, fragment: 0, visible_start: 0, visible_end: 0, valid: false }
-    }
-
-    /// The snapshot at which the cursor reads: the newest visible sequence.
-    pub(crate) fn snapshot(&self) -> Sequence {
-        self.newest
-    }
-
-    /// Changes the snapshot. The cursor is invalid until it is moved.
-    pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) {
-        self.newest = snapshot;
-        self.valid = false;
     }
 
     /// Whether the cursor is on a fragment.
@@ -85,12 +74,6 @@ impl Cursor {
         &view.fragments.sequences(self.fragment)[self.visible_start..self.visible_end]
     }
 
-    /// The current fragment's start and end user keys, not truncated. The cursor must be valid.
-    #[inline]
-    pub(crate) fn user_key_range<'a>(&self, view: View<'a>) -> (&'a [u8], &'a [u8]) {
-        (view.fragments.cut(self.fragment), view.fragments.cut(self.fragment + 1))
-    }
-
     /// Goes to the first fragment.
     pub(crate) fn seek_to_first(&mut self, view: View<'_>) {
         match view.smallest() {
@@ -125,23 +108,6 @@ impl Cursor {
                 self.move_to_first_ending_after(view, smallest.user_key);
             }
             _ => self.move_to_first_ending_after(view, target.user_key),
-        }
-    }
-
-    /// Goes to the fragment that covers the user key, or else to the last one before it.
-    pub(crate) fn seek_for_previous(&mut self, view: View<'_>, user_key: &[u8]) {
-        let comparator = view.fragments.comparator();
-        if let Some(smallest) = view.smallest()
-            && last_version(user_key).is_before(comparator, smallest)
-        {
-            self.valid = false;
-            return;
-        }
-        match view.largest() {
-            Some(largest) if comparator.compare(largest.user_key, user_key).is_lt() => {
-                self.move_to_last_starting_by(view, largest.user_key);
-            }
-            _ => self.move_to_last_starting_by(view, user_key),
         }
     }
 

@@ -25,21 +25,18 @@ pub(crate) struct FragmentedRangeTombstones {
     sequences: Vec<Sequence>,
     /// For each cut, the end in `sequences` of the fragment before it; 0 for the first cut.
     sequence_ends: Vec<usize>,
-    tombstone_count: usize,
 }
 
 impl FragmentedRangeTombstones {
     /// Builds fragments from tombstones in any order. One whose end is not after its start deletes
-    /// nothing and is omitted, but counted. Takes time for sorting, which is short if they are
+    /// nothing and is omitted. Takes time for sorting, which is short if they are
     /// nearly sorted by start key, plus linear time in the size of the result.
     pub(crate) fn build<'a>(
         comparator: &Comparator,
         tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
     ) -> Self {
-        let mut tombstone_count = 0;
         let mut starts: Vec<RangeTombstone<'a>> = tombstones
             .into_iter()
-            .inspect(|_| tombstone_count += 1)
             .filter(|tombstone| {
                 comparator.compare(tombstone.start, tombstone.end) == Ordering::Less
             })
@@ -49,7 +46,6 @@ impl FragmentedRangeTombstones {
         ends.sort_by(|a, b| comparator.compare(a.end, b.end));
 
         let mut fragments = Self::empty(comparator.clone());
-        fragments.tombstone_count = tombstone_count;
         fragments.sweep(&starts, &ends);
         fragments.keys.shrink_to_fit();
         fragments.key_ends.shrink_to_fit();
@@ -66,7 +62,6 @@ impl FragmentedRangeTombstones {
             key_ends: Vec::new(),
             sequences: Vec::new(),
             sequence_ends: Vec::new(),
-            tombstone_count: 0,
         }
     }
 
@@ -127,17 +122,6 @@ impl FragmentedRangeTombstones {
         self.key_ends.is_empty()
     }
 
-    /// Returns the number of tombstones given, including those with empty ranges.
-    #[inline]
-    pub(crate) fn tombstone_count(&self) -> usize {
-        self.tombstone_count
-    }
-
-    /// Returns the number of covered fragments.
-    pub(crate) fn fragment_count(&self) -> usize {
-        (0..self.fragments_end()).filter(|&at| !self.sequences(at).is_empty()).count()
-    }
-
     /// Returns every tombstone of every fragment, in the order of the fragments, newest first
     /// within each.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
@@ -168,7 +152,7 @@ impl FragmentedRangeTombstones {
     }
 
     /// Returns a view without bounds.
-    #[inline]
+    #[cfg(test)]
     pub(crate) fn view(&self) -> View<'_> {
         View::new(self, Truncation::NONE)
     }

@@ -5,7 +5,7 @@
 //! user keys, because versions of one user key may lie in two neighbouring files. Source:
 //! `db/range_del_aggregator.cc`, `db/dbformat.h`.
 
-use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
+use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer};
 use tailwater_format::{Error, Result};
 
 use super::{Boundary, FragmentedRangeTombstones};
@@ -31,6 +31,7 @@ struct OwnedBoundary {
 
 impl Truncation {
     /// No bounds.
+    #[cfg(test)]
     pub(crate) const NONE: &'static Self = &Self { smallest: None, largest: None };
 
     /// Returns the bounds of a file with the smallest and largest internal key of its version edit.
@@ -94,29 +95,6 @@ impl<'a> View<'a> {
         Self { fragments, truncation }
     }
 
-    /// The fragments, without the bounds.
-    #[inline]
-    pub(crate) fn fragments(self) -> &'a FragmentedRangeTombstones {
-        self.fragments
-    }
-
-    /// The newest tombstone at or below the snapshot that covers versions of the user key in this
-    /// file.
-    #[inline]
-    pub(crate) fn covering_sequence(self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
-        let comparator = self.fragments.comparator();
-        if let Some(smallest) = self.smallest()
-            && comparator.compare(user_key, smallest.user_key).is_lt()
-        {
-            return None;
-        }
-        let first_version = first_version(user_key);
-        if self.largest().is_some_and(|largest| !first_version.is_before(comparator, largest)) {
-            return None;
-        }
-        self.fragments.covering_sequence(user_key, snapshot)
-    }
-
     #[inline]
     pub(super) fn smallest(self) -> Option<Boundary<'a>> {
         self.truncation.smallest.as_ref().map(OwnedBoundary::as_boundary)
@@ -133,12 +111,5 @@ impl<'a> View<'a> {
 #[inline]
 pub(super) fn first_version(user_key: &[u8]) -> Boundary<'_> {
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
-    Boundary { user_key, trailer }
-}
-
-/// Returns the boundary after all records of a user key that a tombstone can cover.
-#[inline]
-pub(super) fn last_version(user_key: &[u8]) -> Boundary<'_> {
-    let trailer = pack_trailer(0, ValueType::RangeDeletion as u8);
     Boundary { user_key, trailer }
 }

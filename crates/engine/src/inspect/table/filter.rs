@@ -28,7 +28,6 @@ pub struct FilterFacts {
 
 /// The structure of a filter block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum FilterStructure {
     /// It has no keys.
     Empty,

@@ -11,7 +11,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};
 
 use crate::memtable::MemTable;
-use crate::range_tombstone::{Cursor, RangeTombstone};
+use crate::range_tombstone::{Cursor, FragmentedRangeTombstones, RangeTombstone};
 
 const OPERATIONS: &str = include_str!("operations.txt");
 const SURVIVORS: &str = include_str!("survivors.txt");
@@ -84,8 +84,9 @@ fn the_same_keys_survive_as_in_rocksdb() {
 fn fragments_are_cut_where_rocksdb_cuts_them() {
     for (family, comparator, fragments) in &FAMILIES {
         let memtable = filled(family, comparator);
-        let tombstones = memtable.range_tombstones().unwrap();
-        let view = tombstones.view();
+        let layers = memtable.tombstones().unwrap();
+        let built = FragmentedRangeTombstones::build(memtable.comparator(), layers.iter());
+        let view = built.view();
         let mut cursor = Cursor::new(MAX_SEQUENCE);
         cursor.seek_to_first(view);
         for line in fragments.lines() {
@@ -93,7 +94,7 @@ fn fragments_are_cut_where_rocksdb_cuts_them() {
             let (key, value) = (bytes(key), bytes(value));
             let expected = RangeTombstone::from_entry(&key, &value).unwrap();
             assert!(cursor.valid());
-            let (start, end) = cursor.user_key_range(view);
+            let (start, end) = (cursor.start(view).user_key, cursor.end(view).user_key);
             assert_eq!(RangeTombstone { start, end, sequence: cursor.sequence(view) }, expected);
             let mut written = Vec::new();
             let trailer = pack_trailer(cursor.sequence(view), ValueType::RangeDeletion as u8);

@@ -23,9 +23,9 @@ use tailwater_io::probe::{Access, Answer, Probe, probe};
 use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, Storage};
 
+use crate::error::{Error, Result};
 use crate::options::{AskedIoMode, DbOptions, IoModeChoice};
 use crate::wal::LogDurability;
-use crate::{Error, Result};
 
 /// The purposes that read and write tables and blob files in the database's directories, in the
 /// order in which their modes are shown.

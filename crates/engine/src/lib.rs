@@ -45,13 +45,18 @@
 
 mod background;
 mod blob;
+mod block_cache;
 mod cache;
+mod column_family;
 mod compaction;
+mod compaction_filter;
+mod context;
 mod db;
 mod directory;
 mod epoch;
 mod error;
 mod file_copy;
+mod file_numbers;
 mod flush;
 #[doc(hidden)]
 pub mod for_tests;
@@ -60,8 +65,11 @@ mod ingest;
 pub mod inspect;
 mod io_modes;
 mod iterator;
+mod left_out;
 mod memtable;
 mod merge_operator;
+mod open_options;
+mod opening;
 pub mod options;
 mod panics;
 mod prefix_extractor;
@@ -70,6 +78,7 @@ mod read;
 mod record_log;
 mod recovery;
 mod sequence_times;
+mod stall;
 mod stats;
 mod table;
 pub mod verify;
@@ -77,23 +86,27 @@ mod version;
 mod wal;
 mod write;
 
-pub use compaction::{
-    BottommostRewrite, CompactRangeOptions, CompactionFilter, CustomCompactionFilter,
-    FilterDecision, FilteredValue,
+pub use block_cache::BlockCache;
+pub use column_family::ColumnFamily;
+pub use compaction::{BottommostRewrite, CompactRangeOptions};
+pub use compaction_filter::{
+    CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue,
 };
 pub use db::{
-    ColumnFamily, Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics,
-    PROPERTY_NAMES, ReadOptions, SizeOptions, Snapshot,
+    Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics, PROPERTY_NAMES,
+    SizeOptions,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, SstFileWriter};
 pub use iterator::DbIterator;
+pub use left_out::LeftOut;
 pub use merge_operator::{CustomMergeOperator, MergeOperator};
+pub use open_options::OpenOptions;
 pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
-pub use read::PinnedValue;
-pub use recovery::OpenOptions;
+pub use read::{ReadOptions, Snapshot};
+pub use stall::{StallCause, StallState};
 pub use stats::{HistogramData, Statistics};
-pub use table::BlockCache;
+pub use table::PinnedValue;
 pub use tailwater_format::batch::{AsColumnFamilyId, WriteBatch};
 pub use tailwater_format::comparator::{Comparator, CustomComparator};
 pub use tailwater_format::key::Sequence;
@@ -103,8 +116,7 @@ pub use tailwater_io::posix::PosixStorage;
 pub use tailwater_io::sizing::AutoSizes;
 pub use tailwater_io::{Clock, IoMode, Purpose, Storage};
 pub use wal::Updates;
-pub use wal::replay::LeftOut;
-pub use write::{StallCause, StallState, WriteOptions};
+pub use write::WriteOptions;
 
 /// The crate of the file formats, whose types [`inspect`] and [`verify`] show.
 pub use tailwater_format as format;

@@ -127,6 +127,17 @@ pub(crate) enum FamilyMergeOperator {
     Unknown(String),
 }
 
+impl FamilyMergeOperator {
+    /// Returns the operator's name, as recorded in tables.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::Known(operator) => Some(operator.name()),
+            Self::Unknown(name) => Some(name),
+        }
+    }
+}
+
 impl MergeOperator {
     /// Returns the built-in operator of the given name, which may be any of its names in RocksDB.
     pub fn built_in(name: &str) -> Option<Self> {

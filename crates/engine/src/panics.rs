@@ -11,7 +11,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use tailwater_format::user_code;
 
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Runs `work`, and returns an error if it panics. `what` names the work in the message, such as "a
 /// flush".

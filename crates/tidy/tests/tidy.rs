@@ -1,6 +1,6 @@
-//! The repository's own rules that no compiler checks: links in documents are valid, READMEs
-//! show the program that is tested, packages are complete, comments are not too wide, modules have
-//! a header, prose avoids phrases that a reader has to decode, and `unsafe` stays where CONTRIBUTING
+//! The repository's own rules that no compiler checks: links in documents are valid, READMEs show
+//! the program that is tested, packages are complete, comments are not too wide, modules have a
+//! header, prose avoids phrases that a reader has to decode, and `unsafe` stays where CONTRIBUTING
 //! allows it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]

@@ -5,17 +5,16 @@
 //! They end when the database is closed: a running flush is completed; a running compaction is
 //! cancelled, and its outputs remain as obsolete files.
 //!
-//! No thread ends otherwise. A panic in a thread, perhaps in user code, is an error of its round
-//! ([`Writer::round`]), which refuses later writes and is reported to waiting callers.
+//! No thread ends otherwise. A panic in a thread, perhaps in user code, is an error of its round,
+//! which refuses later writes and is reported to waiting callers.
 
 mod backoff;
+mod errors;
 mod own_work;
-mod round;
-mod threads;
 
 pub(crate) use backoff::Backoff;
+pub(crate) use errors::{ErrorState, FailedPart};
 pub(crate) use own_work::{OwnWork, is_at_work_for};
-pub(crate) use threads::Threads;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
@@ -23,8 +22,8 @@ use std::time::Duration;
 
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::Urgency;
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::stall::Urgency;
 
 /// Maximum sleep of the flushing and cleaning threads.
 const IDLE: Duration = Duration::from_secs(1);

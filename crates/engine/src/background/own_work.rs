@@ -6,7 +6,7 @@
 use std::cell::Cell;
 use std::marker::PhantomData;
 
-use crate::db::OpeningId;
+use crate::opening::OpeningId;
 
 thread_local! {
     /// Without a destructor, so that it can be read while the thread ends.

@@ -11,9 +11,9 @@ use tailwater_io::sync::Mutex;
 use tailwater_io::{Exhausted, Purpose, Storage};
 
 use crate::blob::BlobReader;
+use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::IoModes;
 use crate::table::{KeepsFilesOpen, OpenBudget, OpenPermit};
-use crate::{Error, ErrorKind, Result};
 
 /// The open blob files of a column family.
 #[derive(Debug)]

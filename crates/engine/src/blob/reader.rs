@@ -9,7 +9,7 @@ use tailwater_format::compress::{Compression, Decompressor};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// One open blob file. Shared by every thread that reads it.
 #[derive(Debug)]

@@ -8,13 +8,15 @@ use std::path::Path;
 
 use tailwater_format::batch::WriteBatch;
 
+use crate::column_family::ColumnFamily;
 use crate::compaction::CompactRangeOptions;
-use crate::db::{ColumnFamily, Db, Entries, KeyBounds, ReadOptions};
+use crate::db::{Db, Entries, KeyBounds};
+use crate::error::{Error, Result};
 use crate::ingest::{IngestOptions, IngestedFile};
 use crate::iterator::DbIterator;
-use crate::read::PinnedValue;
+use crate::read::ReadOptions;
+use crate::table::PinnedValue;
 use crate::write::WriteOptions;
-use crate::{Error, Result};
 
 static READ: ReadOptions = ReadOptions::new();
 static WRITE: WriteOptions = WriteOptions { sync: false, disable_wal: false, no_slowdown: false };

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use tailwater_format::key::{self, Sequence};
 
-use crate::Result;
-use crate::db::{ColumnFamily, Db};
+use crate::column_family::ColumnFamily;
+use crate::db::Db;
+use crate::error::Result;
 
 /// A table of a database at one moment. Times are in seconds since 1970, 0 where unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]

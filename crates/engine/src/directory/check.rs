@@ -7,9 +7,10 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 use super::files::{Files, TableName};
 use super::found::Directories;
-use crate::version::{FileMetadata, Version};
-use crate::wal::replay::LeftOut;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::left_out::LeftOut;
+use crate::table::FileMetadata;
+use crate::version::Version;
 
 /// The logs that a database needs.
 pub(crate) struct NeededLogs<'a> {

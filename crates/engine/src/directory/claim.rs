@@ -14,8 +14,8 @@ use tailwater_format::claim::Claim;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::{FileIdentity, IoMode, Purpose, Storage};
 
+use crate::error::{Error, Result};
 use crate::version::write_whole;
-use crate::{Error, Result};
 
 /// Largest claim that is read, in bytes.
 const CLAIM_BYTES_MAX: u64 = 64 << 20;

@@ -5,11 +5,8 @@ use std::path::Path;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
-use crate::Result;
-
-/// Largest number that a file of a database can have. The counter never comes near it; a name with
-/// a larger number was not given by a database.
-pub(crate) const FILE_NUMBER_MAX: u64 = 1 << 62;
+use crate::error::Result;
+use crate::file_numbers::FILE_NUMBER_MAX;
 
 /// The files in a directory whose names a database gives, sorted. Other names are not in it.
 #[derive(Debug, Clone, Default)]

@@ -11,9 +11,9 @@ use tailwater_io::{FileIdentity, FileLock, IoMode, Purpose, Storage};
 use super::claim::{Home, claimed_by, make_claim, read_claim, remove_claim, replace_claim};
 use super::files::{Files, holds_data};
 use super::{GuardedStorage, Needed, create_directory};
-use crate::recovery::OpenOptions;
+use crate::error::{Error, ErrorKind, Result};
+use crate::open_options::OpenOptions;
 use crate::version::write_whole;
-use crate::{Error, ErrorKind, Result};
 
 /// The directories of a database, each once, with the files that were found there.
 #[derive(Debug)]

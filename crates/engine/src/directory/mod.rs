@@ -23,12 +23,16 @@ mod create;
 mod files;
 mod found;
 mod guard;
+mod identity;
 mod left_over;
 
 pub(crate) use check::NeededLogs;
 pub(crate) use claim::{Home, remove_claim};
 pub(crate) use create::{create_directory, sync_parent};
-pub(crate) use files::{FILE_NUMBER_MAX, Files, holds_data};
+pub(crate) use files::{Files, holds_data};
 pub(crate) use found::{Directories, Locks, Outside, Ownership};
 pub(crate) use guard::GuardedStorage;
+pub(crate) use identity::{
+    DatabaseIdentity, durable_id, host_id, new_identity, read_identity, write_identity,
+};
 pub(crate) use left_over::Needed;

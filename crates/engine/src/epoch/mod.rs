@@ -29,6 +29,7 @@
 
 pub(crate) mod atomic;
 mod cell;
+mod closing;
 pub(crate) mod domain;
 pub(crate) mod heavy;
 #[cfg(all(loom, test))]
@@ -41,7 +42,8 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-pub(crate) use cell::{EpochCell, Held};
+pub(crate) use cell::{EpochCell, FullEpochCell, Held};
+pub(crate) use closing::Closing;
 use domain::{Domain, Slot};
 use retired::Retired;
 

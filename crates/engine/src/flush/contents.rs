@@ -15,10 +15,10 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 
 use crate::compaction::{Snapshots, Stripe};
+use crate::error::{Error, ErrorKind, Result};
 use crate::iterator::{Leaf, MergingIterator};
 use crate::memtable::MemTable;
 use crate::range_tombstone::StripedFragment;
-use crate::{Error, ErrorKind, Result};
 
 /// The records of memtables that a table keeps, in order.
 pub(super) struct Contents<'t> {

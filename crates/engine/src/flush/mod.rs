@@ -22,6 +22,9 @@
 
 mod contents;
 mod job;
-mod request;
+mod logs;
+mod scheduler;
 mod table;
 mod timed_values;
+
+pub(crate) use scheduler::FlushScheduler;

@@ -8,8 +8,8 @@
 use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
 use tailwater_format::timed_value;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::sequence_times::SequenceTimes;
-use crate::{Error, ErrorKind, Result};
 
 /// Makes records for tables of records of memtables. The buffers are kept from record to record.
 pub(super) struct TimedValues<'t> {

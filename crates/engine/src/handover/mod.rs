@@ -16,22 +16,19 @@
 //! handed over; near a write stall, none of the blocks that users read. Handover takes about as
 //! much memory as the inputs' blocks, which are dropped with them.
 //!
-//! Outputs are warm before readers see them. The staged blocks of a failed job are dropped with it;
+//! Tables are built with a [`Takeover`] each, and installed by
+//! [`WarmInstallation`](crate::table::WarmInstallation). Outputs are warm before readers see them. The staged blocks of a failed job are dropped with it;
 //! a failure to keep blocks warm is not an error.
 
 mod aside;
 mod heat;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
-use tailwater_io::Purpose;
-
+use crate::block_cache::{Block, BlockCache, BlockKind};
 use crate::cache::{Key, Priority};
-use crate::compaction::Urgency;
+use crate::stall::Urgency;
 use crate::stats::{Statistics, Ticker};
-use crate::table::{Block, BlockCache, BlockKind, ReadProfile};
-use crate::version::{FileMetadata, Version};
 
 use aside::Aside;
 pub(crate) use heat::{Generations, Heat};
@@ -264,17 +261,17 @@ impl Takeover {
         });
     }
 
-    /// Inserts the staged blocks into the block cache, right before readers see the table.
-    fn install(mut self, file: &FileMetadata) {
+    /// Inserts the staged blocks into the block cache, right before readers see the table. `file` is
+    /// the table's key in the cache, and `heat` its part of the warm set.
+    pub(crate) fn install(mut self, file: u64, heat: &Heat) {
         debug_assert!(self.aside.is_empty(), "it was not taken in");
-        file.heat(&self.handover.generations).inherit(&self.warm);
+        heat.inherit(&self.warm);
         self.handover.count(Ticker::HandoverBlocks, self.warm.len() as u64);
         self.handover.count(Ticker::HandoverCachedBytes, self.aside_bytes as u64);
         self.handover.give_back(std::mem::take(&mut self.aside_bytes));
         let Some(cache) = &self.handover.cache else { return };
-        let cache_id = file.identity().cache_id;
         for TakenIn { offset, block, is_warm } in std::mem::take(&mut self.taken_in) {
-            let (key, charge) = (Key { file: cache_id, offset }, block.memory());
+            let (key, charge) = (Key { file, offset }, block.memory());
             cache.blocks.insert(key, block, charge, Priority::Low);
             if is_warm {
                 // It stays cached as long as the block that it replaces would. It is handed over
@@ -283,67 +280,20 @@ impl Takeover {
             }
         }
     }
-}
 
-/// Returns new tables in the order in which they are opened: those with warm blocks first.
-pub(crate) fn by_warmth(
-    added: &[Arc<FileMetadata>],
-    takeovers: &[(u64, Takeover)],
-) -> Vec<Arc<FileMetadata>> {
-    let warm = takeovers.iter().filter(|(_, takeover)| !takeover.warm.is_empty());
-    let warm: HashSet<u64> = warm.map(|(number, _)| *number).collect();
-    let mut files = added.to_vec();
-    files.sort_by_key(|file| !warm.contains(&file.number()));
-    files
-}
-
-/// If the block cache is full, marks the blocks of tables that are about to be replaced as first to
-/// evict. Otherwise the new blocks would evict each other.
-pub(crate) fn make_room<'f>(
-    replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
-    takeovers: &[(u64, Takeover)],
-) {
-    let bytes: usize = takeovers.iter().map(|(_, takeover)| takeover.aside_bytes).sum();
-    let handover = takeovers.first().map(|(_, takeover)| &takeover.handover);
-    let Some(cache) = handover.and_then(|handover| handover.cache.as_ref()) else { return };
-    if bytes > 0 && cache.usage() + bytes > cache.capacity() {
-        replaced.for_each(|file| for_each_block(file, |cache, key| cache.blocks.chill(key)));
+    /// Returns the handover of its column family.
+    pub(crate) fn handover(&self) -> &Arc<Handover> {
+        &self.handover
     }
-}
 
-/// Erases the blocks of a replaced table from the block cache.
-pub(crate) fn forget(file: &FileMetadata) {
-    for_each_block(file, |cache, key| {
-        cache.blocks.erase(key);
-    });
-}
+    /// Whether the table has warm blocks.
+    pub(crate) fn is_warm(&self) -> bool {
+        !self.warm.is_empty()
+    }
 
-/// Calls `visit` with the cache keys of a table's data blocks.
-fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
-    // If the index would have to be read for this, the blocks are left until the table is deleted.
-    let table = file.table.load_arc().filter(|table| !table.is_index_partitioned());
-    let Some(table) = table else { return };
-    let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };
-    let cache_id = file.identity().cache_id;
-    let profile =
-        ReadProfile { purpose: Purpose::CompactionRead, verify_checksums: true, fill_cache: false };
-    let _ = table.for_each_data_block(&profile, |_, handle| {
-        visit(cache, Key { file: cache_id, offset: handle.offset });
-    });
-}
-
-/// Whether any table has blocks staged for the block cache.
-pub(crate) fn fill_cache(takeovers: &[(u64, Takeover)]) -> bool {
-    takeovers.iter().any(|(_, takeover)| takeover.aside_bytes > 0)
-}
-
-/// Installs the handovers of a version's tables, by number, before readers see the version.
-pub(crate) fn install(version: &Version, takeovers: impl IntoIterator<Item = (u64, Takeover)>) {
-    for (number, takeover) in takeovers {
-        let mut files = version.files().map(|(_, file)| file);
-        if let Some(file) = files.find(|file| file.number() == number) {
-            takeover.install(file);
-        }
+    /// Returns the size of the blocks staged for the block cache, in bytes.
+    pub(crate) fn staged_bytes(&self) -> usize {
+        self.aside_bytes
     }
 }
 

@@ -9,14 +9,14 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
 use tailwater_io::{Create, Purpose, Storage};
 
-use crate::db::{ColumnFamily, merge_operator_name};
-use crate::directory::sync_parent;
+use crate::column_family::ColumnFamily;
+use crate::directory::{host_id, sync_parent};
+use crate::error::{Error, Result};
 use crate::io_modes::IoModes;
+use crate::open_options::OpenOptions;
 use crate::options::{DbOptions, check_column_family};
-use crate::recovery::{OpenOptions, host_id};
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
 use crate::table::{NewFiles, table_buffers};
-use crate::{Error, Result};
 
 /// The database id of such tables, the same as in RocksDB.
 const DATABASE_ID: &str = "SST Writer";
@@ -115,7 +115,7 @@ impl SstFileWriter {
             of_family,
             options.comparator(family, "")?,
             options.prefix_extractor(family),
-            merge_operator_name(&options.merge_operator(family)),
+            options.merge_operator(family).name(),
         );
         let origin = Origin {
             db_id: DATABASE_ID.to_owned(),

@@ -11,7 +11,7 @@ use tailwater_format::compress::{Compression, Decompressor};
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use super::read_exactly;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Size of the window that is searched for the next record after damage, in bytes.
 const SEARCH_WINDOW: usize = 64 << 10;

@@ -11,8 +11,8 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 pub use super::record_log::{Irregularity, IrregularityKind, Placement};
 use super::record_log::{Item, Items};
+use crate::error::{Error, ErrorKind, Result};
 use crate::version::manifest::{self, Manifest};
-use crate::{Error, ErrorKind, Result};
 
 /// Minimum number of levels shown for a column family.
 const LEVEL_COUNT: usize = 7;

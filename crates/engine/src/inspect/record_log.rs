@@ -12,7 +12,7 @@ use tailwater_format::log::{
 use tailwater_format::varint::Reader;
 use tailwater_io::{Purpose, ReadFile};
 
-use crate::Result;
+use crate::error::Result;
 use crate::record_log::{self, FileSource};
 
 /// The type of the record that states the compression of later records.

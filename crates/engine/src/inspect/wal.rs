@@ -10,7 +10,7 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 pub use super::record_log::{Irregularity, IrregularityKind, Placement};
 use super::record_log::{Item, Items};
-use crate::Result;
+use crate::error::Result;
 use crate::wal::batch;
 
 pub use crate::wal::batch::Refusal;

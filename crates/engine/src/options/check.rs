@@ -22,9 +22,9 @@ use super::choice::{
 use super::column_family::ColumnFamilyOptions;
 use super::database::DbOptions;
 use super::error::{Error, Problem, Result};
+use super::io_mode::AskedIoMode;
 use super::object::PrefixExtractor;
 use super::schema::OptionTable;
-use super::tailwater::AskedIoMode;
 use super::value::OptionValue;
 
 /// Maximum number of directories of tables.

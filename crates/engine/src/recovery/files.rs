@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use tailwater_format::log::RecoveryMode;
 
-use super::{FilesFound, FoundFamily, ManifestRead, OpenOptions, durable_id};
-use crate::directory::{Directories, NeededLogs};
+use super::{FilesFound, FoundFamily, ManifestRead};
+use crate::directory::{Directories, NeededLogs, durable_id};
+use crate::error::{Error, ErrorKind, Result};
+use crate::open_options::OpenOptions;
 use crate::version::Version;
 use crate::version::manifest::{FamilyState, Manifest};
-use crate::{Error, ErrorKind, Result};
 
 impl ManifestRead {
     /// Finds the database's directories and files.

@@ -8,9 +8,9 @@
 use tailwater_format::compress::{Compression, CompressorOptions};
 use tailwater_io::Purpose;
 
-use super::OpenOptions;
-use crate::db::ColumnFamily;
+use crate::column_family::ColumnFamily;
 use crate::merge_operator::FamilyMergeOperator;
+use crate::open_options::OpenOptions;
 use crate::options::{
     ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType, DbOptions,
     FifoCompactionOptions, FilterPolicy, IoModeChoice, OptionTable, PrefixExtractor,

@@ -23,9 +23,12 @@
 #[cfg(test)]
 mod tests;
 mod trim;
+mod write_times;
 
 use tailwater_format::key::Sequence;
 use tailwater_format::table::sequence_times::{self, SequenceTime};
+
+pub(crate) use write_times::{WriteTimes, first_sequence};
 
 /// How many samples a table keeps.
 const SAMPLES_PER_TABLE: usize = 100;

@@ -4,7 +4,7 @@ use super::activity::Counter;
 use super::levels::{IngestedFigures, LevelFigures, LevelStatistics};
 use tailwater_io::sync::Mutex;
 
-use crate::write::{StallCause, StallState};
+use crate::stall::{StallCause, StallState};
 
 /// Statistics of a column family since it was opened.
 #[derive(Debug)]

@@ -19,8 +19,7 @@ use tailwater_io::sync::Mutex;
 
 use crate::epoch;
 use crate::stats::InfoLog;
-use crate::table::OpenShares;
-use crate::version::FileMetadata;
+use crate::table::{FileMetadata, OpenShares};
 
 /// No limit on open tables.
 const UNBOUNDED: usize = usize::MAX;

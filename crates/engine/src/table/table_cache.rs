@@ -13,12 +13,14 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, Storage};
 
-use crate::Result;
 use crate::epoch::{Guard, Held};
+use crate::error::Result;
 use crate::io_modes::IoModes;
 use crate::stats::{Histogram, Ticker};
-use crate::table::{MetaBlockPlacement, OpenBudget, OpenTables, TableContext, TableReader};
-use crate::version::{FileMetadata, FileStatistics};
+use crate::table::{
+    FileMetadata, FileStatistics, MetaBlockPlacement, OpenBudget, OpenTables, TableContext,
+    TableReader,
+};
 
 /// The open tables of a column family.
 #[derive(Debug)]

@@ -14,10 +14,11 @@ use tailwater_format::log::{Damage, DamageReason, Event, PredecessorWal, Record,
 use tailwater_io::{IoMode, Purpose, ReadFile};
 
 use super::{Family, Numbers, Severity, Verification};
+use crate::error::Result;
+use crate::record_log;
 use crate::wal::batch::Refusal;
 use crate::wal::replay::list_logs;
 use crate::wal::{batch, unwritten};
-use crate::{Result, record_log};
 
 /// The state while logs are read in order.
 struct Course<'a> {

@@ -12,7 +12,8 @@ use tailwater_format::version_edit::{BlobFileAddition, BlobFileGarbage, NewFile,
 use tailwater_format::{Comparator, key};
 
 use crate::options::LEVELS_MAX;
-use crate::version::{BlobFileMetadata, FileMetadata, Level, Version};
+use crate::table::FileMetadata;
+use crate::version::{BlobFileMetadata, Level, Version};
 
 /// A version in the making. What contradicts it is answered by a sentence that says what; the
 /// caller knows the MANIFEST.

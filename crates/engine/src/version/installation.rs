@@ -48,9 +48,13 @@ use tailwater_io::Storage;
 use tailwater_io::sync::{Condvar, Mutex};
 
 use super::manifest_writer::ManifestWriter;
+use super::obsolete::ObsoleteTables;
 use super::turns::{Turn, Turns};
-use crate::version::{FileMetadata, Version, VersionSet, VersionSetBeginning};
-use crate::{Error, Result, panics};
+use crate::error::{Error, Result};
+use crate::panics;
+use crate::stats::InfoLog;
+use crate::table::FileMetadata;
+use crate::version::{Version, VersionSet, VersionSetBeginning};
 
 /// The versions of all column families, and the MANIFEST that they are written to.
 pub(crate) struct Versions {
@@ -58,6 +62,7 @@ pub(crate) struct Versions {
     /// Notified when compactions may be claimed again.
     claims_released: Condvar,
     manifest: Turns<ManifestWriter>,
+    obsolete: ObsoleteTables,
 }
 
 /// The turn of someone who changes the versions. Dropping it passes the turn on.
@@ -91,8 +96,10 @@ impl Versions {
         storage: Arc<dyn Storage>,
         directory: PathBuf,
         beginning: VersionSetBeginning,
+        info_log: Arc<InfoLog>,
     ) -> Self {
         Self {
+            obsolete: ObsoleteTables::new(Arc::clone(&storage), info_log),
             set: Mutex::new(VersionSet::new(beginning)),
             claims_released: Condvar::new(),
             manifest: Turns::new(ManifestWriter::new(storage, directory)),
@@ -102,6 +109,11 @@ impl Versions {
     /// Locks the versions. The lock is for looking at them and never held across a call to storage.
     pub(crate) fn lock(&self) -> MutexGuard<'_, VersionSet> {
         self.set.lock()
+    }
+
+    /// Returns the tables that no version has any more.
+    pub(crate) fn obsolete(&self) -> &ObsoleteTables {
+        &self.obsolete
     }
 
     /// Locks the versions to claim a compaction, when no installation holds claims off.
@@ -201,11 +213,6 @@ impl<'v> Installation<'v> {
 }
 
 impl<'v> Written<'v> {
-    /// The version that a column family is about to have, if the edits change its files.
-    pub(crate) fn version(&self, id: u32) -> Option<&Arc<Version>> {
-        self.next.get(&id)
-    }
-
     /// Step 5: lets the edits take effect.
     pub(crate) fn install(self) -> Installed<'v> {
         let Self { mut installation, edits, next } = self;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tailwater_format::{Comparator, key};
 
-use crate::version::FileMetadata;
+use crate::table::FileMetadata;
 
 /// The tables of one level.
 #[derive(Debug, Default)]

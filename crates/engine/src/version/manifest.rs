@@ -19,11 +19,10 @@ use tailwater_format::log::{
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
-use crate::compaction::CompactCursors;
+use crate::error::{Error, Result};
+use crate::left_out::LeftOut;
 use crate::record_log::{self, FileSource};
-use crate::version::VersionBuilder;
-use crate::wal::replay::LeftOut;
-use crate::{Error, Result};
+use crate::version::{CompactCursors, VersionBuilder};
 
 /// No CURRENT file is longer, in bytes.
 const MAX_CURRENT_LENGTH: u64 = 4096;

@@ -15,7 +15,8 @@ use tailwater_format::log::Writer;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::options::DbOptions;
 
 /// How long a MANIFEST may become before it is written anew.
 #[derive(Debug, Clone, Copy)]
@@ -24,6 +25,16 @@ pub(crate) struct ManifestLimits {
     pub(crate) max_bytes: u64,
     /// How much longer than it was when it was new, in percent.
     pub(crate) max_growth_percent: u64,
+}
+
+impl ManifestLimits {
+    /// Returns the limits that the options set.
+    pub(crate) fn of(options: &DbOptions) -> Self {
+        Self {
+            max_bytes: options.max_manifest_file_size,
+            max_growth_percent: u64::try_from(options.max_manifest_space_amp_pct).unwrap_or(0),
+        }
+    }
 }
 
 /// The MANIFEST that is being written.

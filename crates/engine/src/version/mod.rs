@@ -6,22 +6,24 @@
 
 mod blob_file;
 mod builder;
-mod file;
+mod compactions;
 mod installation;
 mod level;
 pub(crate) mod manifest;
 mod manifest_writer;
+mod obsolete;
 mod set;
 mod turns;
 
 pub(crate) use blob_file::BlobFileMetadata;
 pub(crate) use builder::VersionBuilder;
-pub(crate) use file::{FileMetadata, FileStatistics};
+pub(crate) use compactions::{CompactCursors, Compaction, CompactionState, InputLevel, Reason};
 pub(crate) use installation::{Installation, Versions, Written};
 pub(crate) use level::Level;
 pub(crate) use manifest_writer::{ManifestLimits, set_current, write_manifest, write_whole};
-pub(crate) use set::{FamilyVersion, FileNumbers, VersionSet, VersionSetBeginning};
+pub(crate) use set::{FamilyVersion, VersionSet, VersionSetBeginning};
 
+use crate::table::FileMetadata;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

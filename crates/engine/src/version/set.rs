@@ -3,37 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 use tailwater_format::version_edit::{BlobFileGarbage, VersionEdit};
 
 use super::manifest_writer::{ManifestLimits, NewManifest};
-use crate::compaction::CompactionState;
-use crate::version::{FileMetadata, Version, VersionBuilder};
-use crate::{Error, ErrorKind, Result};
-
-/// One counter numbers every file of a database.
-#[derive(Debug, Clone)]
-pub(crate) struct FileNumbers(Arc<AtomicU64>);
-
-impl FileNumbers {
-    /// Begins with `next`.
-    pub(crate) fn starting_at(next: u64) -> Self {
-        Self(Arc::new(AtomicU64::new(next)))
-    }
-
-    /// A number that no file has.
-    pub(crate) fn take(&self) -> u64 {
-        self.0.fetch_add(1, Ordering::Relaxed)
-    }
-
-    /// The number that the next file gets.
-    pub(crate) fn next(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-}
+use crate::error::{Error, ErrorKind, Result};
+use crate::file_numbers::FileNumbers;
+use crate::table::FileMetadata;
+use crate::version::{CompactionState, Version, VersionBuilder};
 
 /// A column family, as the MANIFEST has it.
 #[derive(Debug)]

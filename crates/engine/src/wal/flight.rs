@@ -10,7 +10,7 @@ use tailwater_io::sync::{Condvar, Mutex};
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::blocks::Blocks;
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The file handle and buffer that write one group in flight. A log has as many lanes as it has had
 /// groups in flight at a time.

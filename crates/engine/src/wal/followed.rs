@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_io::sync::Mutex;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The logs of a database that is open for writing, as its followers see them.
 #[derive(Debug)]

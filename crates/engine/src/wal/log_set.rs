@@ -36,8 +36,8 @@ use super::followed::{Followed, Follower};
 use super::log_file::{Beginning, LogFile, Way};
 use super::space::{Ended, LogSpace, SpaceListener};
 use super::suited_mode::{LogMode, SuitedMode};
-use crate::version::FileNumbers;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
+use crate::file_numbers::FileNumbers;
 
 /// How logs are written.
 #[derive(Debug, Clone)]

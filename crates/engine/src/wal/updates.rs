@@ -17,7 +17,6 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::key::Sequence;
@@ -25,8 +24,7 @@ use tailwater_io::Storage;
 
 use super::followed::{Follower, Look};
 use super::tail::{FoundBatch, LogTail};
-use crate::db::Shared;
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The batches written to a database, in order, as its write-ahead logs have them: returned by
 /// [`Db::updates_since`], and equivalent to RocksDB's `TransactionLogIterator`.
@@ -50,7 +48,8 @@ use crate::{Error, ErrorKind, Result};
 ///
 /// [`Db::updates_since`]: crate::Db::updates_since
 pub struct Updates {
-    shared: Arc<Shared>,
+    /// Returns the last sequence number that reads see.
+    published_now: Box<dyn Fn() -> Sequence + Send + Sync>,
     storage: Arc<dyn Storage>,
     /// The directory of the logs.
     directory: PathBuf,
@@ -72,9 +71,10 @@ pub struct Updates {
     failure: Option<Error>,
 }
 
-/// A database's logs and published sequence number.
+/// A database's logs, and its published sequence number.
 pub(crate) struct LogsOf {
-    pub(crate) shared: Arc<Shared>,
+    /// Returns the last sequence number that reads see.
+    pub(crate) published: Box<dyn Fn() -> Sequence + Send + Sync>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
     /// Whether a batch may be in memory that is in no file yet.
@@ -87,12 +87,12 @@ impl Updates {
     /// # Errors
     /// Not found, if no log has it; those of reading the logs.
     pub(crate) fn since(logs: LogsOf, follower: Follower, sequence: Sequence) -> Result<Self> {
-        let LogsOf { shared, storage, directory, holds_back } = logs;
+        let LogsOf { published, storage, directory, holds_back } = logs;
         let oldest = follower.logs().into_iter().next().unwrap_or_default();
         let log = LogTail::open(&*storage, &directory, oldest)?;
         let look = follower.look(oldest);
         let mut updates = Self {
-            shared,
+            published_now: published,
             storage,
             directory,
             follower,
@@ -190,7 +190,7 @@ impl Updates {
     /// Whether a sequence number is published. On return, `look` is at least as new as `published`.
     fn is_published(&mut self, sequence: Sequence) -> bool {
         if sequence > self.published {
-            self.published = self.shared.published.load(Ordering::Acquire);
+            self.published = (self.published_now)();
             self.look = self.follower.look(self.log.number);
         }
         sequence <= self.published

@@ -41,11 +41,12 @@ use std::sync::atomic::{self, AtomicBool};
 use tailwater_format::key::{self, Sequence, TRAILER_LENGTH, ValueType, pack_trailer};
 use tailwater_format::{Comparator, timed_value};
 
-use crate::compaction::{CompactionFilter, Quiet};
-use crate::db::FamilyReaders;
+use crate::column_family::FamilyReaders;
+use crate::compaction::Quiet;
+use crate::compaction_filter::CompactionFilter;
+use crate::error::{Error, ErrorKind, Result};
 use crate::handover::Warmth;
 use crate::merge_operator::FamilyMergeOperator;
-use crate::{Error, ErrorKind, Result};
 
 pub(crate) use blob_garbage::BlobGarbage;
 pub(crate) use deeper_levels::DeeperLevels;

@@ -3,8 +3,8 @@
 use tailwater_format::key::Sequence;
 use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::MergeOperator;
-use crate::{Error, ErrorKind, Result};
 
 /// The operands of one key within one stripe, and their merged value. The buffers are reused from
 /// key to key.

@@ -13,9 +13,9 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
 
 use super::old_files::OldFiles;
-use crate::compaction::Compaction;
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
-use crate::version::FileMetadata;
+use crate::table::FileMetadata;
+use crate::version::Compaction;
 
 /// Returns the target size of an output, in bytes. If it can be cut at grandparents, it may become
 /// twice as large.

@@ -9,13 +9,12 @@ use tailwater_format::version_edit::NewFile;
 use tailwater_io::Purpose;
 use tailwater_io::pace::Priority;
 
-use crate::compaction::job::{Part, Shared};
+use crate::compaction::job_state::{JobState, Part};
+use crate::error::{Error, Result};
 use crate::handover::{Handover, Takeover, Warmth};
 use crate::options::ColumnFamilyOptions;
-use crate::table::Builder;
 use crate::table::builder::Origin;
-use crate::version::FileMetadata;
-use crate::{Error, Result};
+use crate::table::{Builder, FileMetadata};
 
 /// A table that is being written.
 pub(super) struct OutputTable {
@@ -45,7 +44,7 @@ pub(super) struct WrittenEntries {
 
 impl OutputTable {
     /// Creates the file of the next output of a part.
-    pub(super) fn begin(shared: &Arc<Shared>, part: &Part) -> Result<Self> {
+    pub(super) fn begin(shared: &Arc<JobState>, part: &Part) -> Result<Self> {
         let (number, path) = shared.take_output();
         let needs = &shared.needs;
         let expected_bytes = shared.compaction.max_output_file_bytes;
@@ -94,7 +93,7 @@ impl OutputTable {
     }
 
     /// Completes and syncs it; `None` if it is empty, in which case the file is removed.
-    pub(super) fn finish(self, shared: &Shared) -> Result<Option<WrittenTable>> {
+    pub(super) fn finish(self, shared: &JobState) -> Result<Option<WrittenTable>> {
         if self.builder.is_empty() {
             self.builder.abandon();
             shared.needs.storage.remove(&self.path)?;
@@ -133,7 +132,7 @@ fn reads_back(options: &ColumnFamilyOptions) -> bool {
 
 /// Returns the origin of an output. Times in its properties are derived from all inputs of the
 /// part; times in the MANIFEST are more exact, from the inputs that overlap the output.
-fn origin(shared: &Shared, part: &Part, number: u64) -> Origin {
+fn origin(shared: &JobState, part: &Part, number: u64) -> Origin {
     let bound = |user_key: &Vec<u8>| super::exclusive_bound(user_key);
     let (begin, end) = (part.begin.as_ref().map(bound), part.end.as_ref().map(bound));
     let (begin, end) = (begin.as_deref(), end.as_deref());
@@ -160,7 +159,7 @@ impl WrittenEntries {
     ///
     /// # Errors
     /// Corruption, if it differs.
-    pub(super) fn read_back(shared: &Shared, written: &WrittenTable) -> Result<()> {
+    pub(super) fn read_back(shared: &JobState, written: &WrittenTable) -> Result<()> {
         let Some(expected) = &written.entries else { return Ok(()) };
         let file = Arc::new(FileMetadata::new(written.file.clone()));
         let mut iterator = shared.inputs.reread(&file, &shared.needs.open_budget)?;

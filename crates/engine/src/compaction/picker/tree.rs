@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use crate::compaction::picker::{LevelTargets, PickContext};
 use crate::options::ColumnFamilyOptions;
-use crate::version::{FileMetadata, FileStatistics, Version};
+use crate::table::{FileMetadata, FileStatistics};
+use crate::version::Version;
 
 /// Weight of a deletion, in values of average size.
 const DELETION_WEIGHT: u64 = 2;

@@ -7,7 +7,9 @@ use tailwater_format::key::{Sequence, ValueType};
 use super::scene::{Record, Scene, text};
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::{CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue};
+use crate::compaction_filter::{
+    CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue,
+};
 
 /// Decides by the first letter of a value, and records its calls.
 #[derive(Default)]

@@ -16,9 +16,11 @@ use tailwater_testkit::seed;
 
 use super::history::History;
 use super::scene::{Contents, Record, Scene, internal_key, text};
+use crate::db::Db;
+use crate::merge_operator::MergeOperator;
+use crate::open_options::OpenOptions;
 use crate::range_tombstone::{self, StripedFragment};
-use crate::version::FileMetadata;
-use crate::{Db, MergeOperator, OpenOptions};
+use crate::table::FileMetadata;
 
 /// Number of databases of each kind.
 const DATABASES: usize = 15;

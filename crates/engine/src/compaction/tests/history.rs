@@ -5,7 +5,7 @@ use tailwater_format::key::{Sequence, ValueType};
 use tailwater_format::wide_column::{self, WideColumn};
 
 use super::scene::Record;
-use crate::MergeOperator;
+use crate::merge_operator::MergeOperator;
 
 /// Writes in the order of their sequence numbers, which begin at 1.
 pub(super) struct History {

@@ -10,9 +10,10 @@ use tailwater_testkit::seed;
 use super::history::History;
 use super::io_modes::{Disk, IoModes};
 use super::scene::{Record, Scene, internal_key};
-use crate::MergeOperator;
-use crate::compaction::{InputLevel, Quiet};
-use crate::version::FileMetadata;
+use crate::compaction::Quiet;
+use crate::merge_operator::MergeOperator;
+use crate::table::FileMetadata;
+use crate::version::InputLevel;
 
 /// Number of histories for each operator.
 const ROUNDS: usize = 60;

@@ -10,8 +10,9 @@ use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_format::wide_column::{self, WideColumn};
 
 use super::scene::{Record, Scene, text};
+use crate::error::ErrorKind;
 use crate::merge_operator::{CustomMergeOperator, MergeOperator};
-use crate::{ErrorKind, OpenOptions};
+use crate::open_options::OpenOptions;
 
 /// Returns the records that remain of one table of level 0, compacted into the last level or, if a
 /// deeper table overlaps the range, into the level above. The deeper table is not included.
@@ -20,7 +21,7 @@ fn compacted(
     snapshots: &[Sequence],
     records: &[Record],
     deeper: &[Record],
-) -> Result<String, crate::Error> {
+) -> Result<String, crate::error::Error> {
     let mut scene = Scene::new(options);
     scene.snapshots = snapshots.to_vec();
     if !deeper.is_empty() {

@@ -14,23 +14,24 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Clock, Purpose, Storage};
 use tempfile::TempDir;
 
+use crate::column_family::{FamilyReaders, FamilySettings, ReaderFactory, SuperVersion};
 use crate::compaction::Quiet;
-use crate::compaction::{
-    Compaction, CompactionFilter, InputLevel, Reason,
-    job::{self, Job, Needs, Outcome},
-};
-use crate::db::{
-    FamilyReaders, FamilySettings, OpeningId, ReadOptions, ReaderFactory, SuperVersion,
-};
-use crate::epoch::EpochCell;
+use crate::compaction::job::{self, Job, Outcome};
+use crate::compaction::job_state::Needs;
+use crate::compaction_filter::CompactionFilter;
+use crate::epoch::FullEpochCell;
+use crate::error::Result;
+use crate::file_numbers::FileNumbers;
 use crate::io_modes::IoModes;
 use crate::iterator::DbIterator;
+use crate::open_options::OpenOptions;
+use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::read;
+use crate::read::ReadOptions;
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
-use crate::table::{NewFiles, OpenBudget, ReadPlan, ReadProfile};
-use crate::version::{FileMetadata, FileNumbers, Version, VersionBuilder};
-use crate::{OpenOptions, Result};
+use crate::table::{FileMetadata, NewFiles, OpenBudget, ReadPlan, ReadProfile};
+use crate::version::{Compaction, InputLevel, Reason, Version, VersionBuilder};
 
 /// Number of levels of a version.
 const LEVELS: usize = 7;
@@ -329,7 +330,7 @@ impl Scene {
 
     /// Returns the value of a key at a sequence number.
     pub(super) fn get(&self, key: &[u8], at: Sequence) -> Option<Vec<u8>> {
-        let current = EpochCell::new(Some(self.super_version()));
+        let current = FullEpochCell::new(self.super_version());
         let mut value = Vec::new();
         let found = read::get(&current, key, || at, &PROFILE, &mut value, None).unwrap();
         found.then_some(value)

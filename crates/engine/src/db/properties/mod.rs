@@ -12,11 +12,14 @@ mod report;
 mod tables;
 mod writing;
 
+pub(super) use report::report_state;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::Result;
-use crate::db::{ColumnFamily, Db};
+use crate::column_family::ColumnFamily;
+use crate::db::Db;
+use crate::error::Result;
 use crate::version::{Level, Version};
 
 /// Prefix of RocksDB's names.

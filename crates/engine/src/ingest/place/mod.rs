@@ -21,10 +21,11 @@ use tailwater_format::key::Sequence;
 
 use super::external_file::ExternalFile;
 use super::options::IngestOptions;
-use crate::compaction::{Compaction, compare_bounds};
+use crate::compaction::compare_bounds;
+use crate::error::{Error, ErrorKind, Result};
 use crate::options::CompactionStyle;
-use crate::version::{FileMetadata, Version};
-use crate::{Error, ErrorKind, Result};
+use crate::table::FileMetadata;
+use crate::version::{Compaction, Version};
 
 /// The placement of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,12 +7,12 @@ use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
 use super::{Placement, Surroundings};
-use crate::compaction::{Compaction, InputLevel, Reason};
+use crate::error::{ErrorKind, Result};
 use crate::ingest::IngestOptions;
 use crate::ingest::external_file::ExternalFile;
 use crate::options::CompactionStyle;
-use crate::version::{FileMetadata, Version, VersionBuilder};
-use crate::{ErrorKind, Result};
+use crate::table::FileMetadata;
+use crate::version::{Compaction, InputLevel, Reason, Version, VersionBuilder};
 
 /// The last assigned sequence number, and the number of levels.
 const LAST: u64 = 100;

@@ -9,8 +9,8 @@ use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockChecksum, BlockHandle};
 use tailwater_io::Purpose;
 
 use super::TableFile;
+use crate::error::{Error, Result};
 use crate::inspect::read_exactly;
-use crate::{Error, Result};
 
 /// A block of entries, as stored in the file.
 #[derive(Debug)]

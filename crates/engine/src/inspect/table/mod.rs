@@ -22,7 +22,7 @@ use tailwater_format::varint::Reader;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
 use super::read_exactly;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A table file, for inspection of its parts.
 #[derive(Debug)]

@@ -3,8 +3,8 @@
 use tailwater_format::key::{self, ParsedKey, ValueType};
 
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, LAST_TRAILER, set_internal_key};
-use crate::read::{PlainValue, plain_value};
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
+use crate::table::{PlainValue, plain_value};
 
 impl DbIterator {
     #[inline]

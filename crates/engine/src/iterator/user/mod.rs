@@ -19,10 +19,11 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, Sequence, ValueType};
 
-use crate::Result;
-use crate::db::{ReadOptions, SuperVersion};
+use crate::column_family::SuperVersion;
+use crate::error::Result;
 use crate::iterator::{Direction, Leaf, LevelIterator, MergingIterator};
 use crate::prefix_extractor::PrefixExtractor;
+use crate::read::ReadOptions;
 use crate::stats::IteratorCharge;
 use crate::table::{ReadPlan, ReadProfile, TableIterator};
 
@@ -525,7 +526,7 @@ fn leaves(
             Some((target, Direction::Backward)) => leaf.seek_for_prev(target)?,
             None => {}
         }
-        Ok::<Leaf, crate::Error>(leaf)
+        Ok::<Leaf, crate::error::Error>(leaf)
     };
     let mut leaves = Vec::new();
     for memtable in source.memtables() {

@@ -18,16 +18,17 @@ use std::sync::{Arc, Weak};
 
 use tailwater_format::key::Sequence;
 
-use crate::db::{ColumnFamily, Followed, ReadOptions, Shared, Snapshot, SuperVersion};
+use crate::column_family::{ColumnFamily, Followed, SuperVersion};
+use crate::error::{Error, Result};
 use crate::iterator::Direction;
-use crate::{Error, Result};
+use crate::read::{ReadOptions, ReadState, Snapshot};
 
 use super::{DbIterator, EntryLocation, FIRST_TRAILER, leaves, set_internal_key};
 
 /// The source of an iterator's newer super versions.
 pub(super) struct Origin {
     family: Followed,
-    shared: Weak<Shared>,
+    shared: Weak<ReadState>,
     /// Whether the iterator refreshes itself while it has a snapshot.
     is_asked: bool,
     /// Held while the iterator refreshes itself, so that every newer super version has what it
@@ -43,7 +44,7 @@ impl DbIterator {
     pub(crate) fn set_origin(
         &mut self,
         family: &ColumnFamily,
-        shared: &Arc<Shared>,
+        shared: &Arc<ReadState>,
         options: &ReadOptions,
     ) {
         let is_asked = options.auto_refresh_iterator_with_snapshot;

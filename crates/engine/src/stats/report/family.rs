@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 
 use super::database::SHORTEST_S;
 use super::human::{Bytes, Count, gigabytes, megabytes};
+use crate::stall::StallCause;
 use crate::stats::families::{FamilyDone, FamilyStatistics, StallCounts};
 use crate::stats::levels::{Figures, LevelFigures, Work};
-use crate::write::StallCause;
 
 /// Names of the columns after level, files, size and score.
 const COLUMNS: &str = "Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB) Moved(GB) W-Amp \

@@ -6,7 +6,7 @@ use tailwater_format::compress::{Compression, Compressor, Decompressor};
 use tailwater_format::table::{BlockChecksum, BlockHandle};
 use tailwater_io::stream::SequentialWriter;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The writer of a table's blocks.
 ///

@@ -6,8 +6,8 @@ use tailwater_format::checksum::ChecksumType;
 use tailwater_format::filter::FilterPolicy;
 use tailwater_format::table::BLOCK_TRAILER_LENGTH;
 
-use crate::PrefixExtractor;
 use crate::options::{self, BlockBasedTableOptions, ColumnFamilyOptions, DataBlockIndexType};
+use crate::prefix_extractor::PrefixExtractor;
 
 /// The lowest format version that is written.
 const VERSION_MIN: u32 = 5;

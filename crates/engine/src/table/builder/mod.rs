@@ -44,9 +44,9 @@ use tailwater_format::key::{self, ParsedKey, ValueType};
 use tailwater_format::table::{BlockChecksum, Properties};
 use tailwater_io::stream::SequentialWriter;
 
+use crate::error::{Error, Result};
 use crate::handover::{Takeover, Warmth};
 use crate::sequence_times::SequenceTimes;
-use crate::{Error, Result};
 
 use block_writer::BlockWriter;
 pub use compression::TableCompression;

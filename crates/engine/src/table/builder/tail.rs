@@ -9,8 +9,8 @@ use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle, Footer, Propert
 use tailwater_io::stream::SequentialWriter;
 
 use super::{Builder, FinishedTable};
+use crate::error::{Error, Result};
 use crate::handover::Takeover;
-use crate::{Error, Result};
 
 /// Upper bound of the size of properties, metaindex and footer, in bytes.
 const SMALL_BLOCKS: u64 = 4096;

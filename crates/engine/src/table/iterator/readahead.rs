@@ -11,10 +11,11 @@ use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_io::IoMode;
 use tailwater_io::buffer::AlignedBuffer;
 
-use crate::Result;
+use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
+use crate::error::Result;
 use crate::stats::{ReadAheadCharge, Ticker};
-use crate::table::{Block, BlockKind, ReadProfile, TableReader};
+use crate::table::{ReadProfile, TableReader};
 
 use super::stream::{BlockStream, Streaming};
 

@@ -9,7 +9,7 @@ use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockChecksum, BlockHandle};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Maximum length of a block, in bytes: all length fields have 32 bits.
 const MAX_BLOCK_LENGTH: u64 = u32::MAX as u64;

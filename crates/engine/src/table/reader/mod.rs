@@ -20,13 +20,14 @@ use tailwater_format::table::{BlockHandle, Footer, Properties};
 use tailwater_format::{self as format, Comparator};
 use tailwater_io::IoMode;
 
-use crate::Error;
+use crate::block_cache::{Block, BlockCache, BlockKind};
 use crate::cache::{Cached, Key};
+use crate::error::Error;
 use crate::handover::{Handover, Heat, Warmth};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::stats::{ReaderMemory, Statistics, Ticker};
-use crate::table::{Block, BlockCache, BlockKind, OpenPermit};
+use crate::table::OpenPermit;
 
 pub(crate) use access::{BlockAccess, Loading, Probe, ReadProfile, Resident};
 pub(crate) use fetch::BlockFile;

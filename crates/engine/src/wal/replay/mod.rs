@@ -32,12 +32,13 @@ use tailwater_format::log::{
 use tailwater_format::wide_column;
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
-use crate::directory::FILE_NUMBER_MAX;
+use crate::error::{Error, Result};
+use crate::file_numbers::FILE_NUMBER_MAX;
+use crate::left_out::LeftOut;
 use crate::memtable::MemTable;
 use crate::record_log;
 use crate::wal::batch::{self, CheckedBatch, Refusal};
 use crate::wal::unwritten;
-use crate::{Error, Result};
 
 mod findings;
 
@@ -54,23 +55,6 @@ pub(crate) struct ReplayFamily {
     pub(crate) has_tables: bool,
     /// The memtable for its records.
     pub(crate) memtable: Arc<MemTable>,
-}
-
-/// A part of a log or MANIFEST that was left out.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct LeftOut {
-    /// The log or MANIFEST.
-    pub path: PathBuf,
-    /// Start of the part, in bytes from the start of the file.
-    pub offset: u64,
-    /// Length of the part in bytes, up to the end of the log or the next record that was taken.
-    pub bytes: u64,
-    /// The reason.
-    pub reason: String,
-    /// Whether it is only a record, or a group of MANIFEST edits, cut short by the end of the last
-    /// file, as a crash leaves it.
-    pub torn_tail: bool,
 }
 
 /// The result of replay.

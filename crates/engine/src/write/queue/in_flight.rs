@@ -16,7 +16,7 @@
 
 use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 use super::{Group, Leadership, Queue};
-use crate::Result;
+use crate::error::Result;
 
 /// Maximum number of concurrent writers with which several groups may be in flight. Measured
 /// (docs/benchmarks.md).

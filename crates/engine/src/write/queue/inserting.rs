@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::Queue;
-use super::request::Patience;
+use super::patience::Patience;
 use super::sync::{AtomicUsize, Mutex, Ordering, Thread, lock, thread, unpark, wait_until};
-use crate::{Error, Result, panics};
+use crate::error::{Error, Result};
+use crate::panics;
 
 /// The leader's side of the insertions of a group's members.
 ///

@@ -15,7 +15,7 @@ use loom::thread::{self, JoinHandle};
 use tailwater_format::batch::WriteBatch;
 
 use super::{Durability, Group, Inserting, Leadership, Queue, Request, Turn};
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// More than the number of sequence numbers of any model.
 const CAPACITY: usize = 5;

@@ -28,6 +28,7 @@ mod in_flight;
 mod inserting;
 #[cfg(all(loom, test))]
 mod loom;
+mod patience;
 mod processors;
 mod request;
 mod sync;
@@ -40,13 +41,13 @@ use std::sync::Arc;
 
 use tailwater_format::batch::WriteBatch;
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 pub(crate) use in_flight::Flight;
 use in_flight::InFlight;
 pub(crate) use inserting::{Inserting, Insertion};
+use patience::Patience;
 pub(crate) use processors::step_aside_if_due;
-use request::Patience;
 pub(crate) use request::{Durability, Group, Request};
 use sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
 

@@ -6,12 +6,14 @@ use std::sync::Arc;
 use tailwater_format::batch::WriteBatch;
 
 use super::inserting::{Inserting, Insertion};
+use super::patience::Patience;
 use super::sync::{
     AtomicU32, Mutex, MutexGuard, Ordering, Thread, lock, sleep_until, spin_until, thread, unpark,
     yield_until,
 };
 use super::{Leadership, Queue, Turn, processors};
-use crate::{Result, panics};
+use crate::error::Result;
+use crate::panics;
 
 /// The durability that a write asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,17 +43,6 @@ pub(crate) struct Request {
     signal: AtomicU32,
     told: Mutex<Option<Told>>,
     writer: Thread,
-}
-
-/// What a waiting thread does before it sleeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
-    /// Spin for some microseconds, then yield for a while.
-    Spins,
-    /// Yield for a while.
-    Yields,
-    /// Nothing: it waits for a device, or behind many others.
-    Sleeps,
 }
 
 /// A notification to a waiting writer.

@@ -11,7 +11,7 @@ use tailwater_format::batch::WriteBatch;
 use super::in_flight::FEW_WRITERS;
 use super::sync::lock;
 use super::{Durability, Inserting, Leadership, Queue, Request, Turn, processors};
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 const SYNCED: Durability = Durability::Synced;
 const LOGGED: Durability = Durability::Logged;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use tailwater_format::table::BlockHandle;
 use tailwater_io::Purpose;
 
-use crate::Result;
+use crate::block_cache::{Block, BlockKind, BlockRef};
 use crate::cache::{Cached, Inserted, Key, Priority};
 use crate::epoch::{self, Guard};
+use crate::error::Result;
 use crate::stats::{Histogram, Statistics, Ticker};
 use crate::table::reader::index::prepare_index;
 use crate::table::reader::{Index, TableReader};
-use crate::table::{Block, BlockKind, BlockRef};
 
 /// The parameters of a read that may access the file.
 #[derive(Debug, Clone, Copy)]

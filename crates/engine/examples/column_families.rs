@@ -9,8 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tailwater::{
-    CompactionFilter, CustomMergeOperator, Db, FilterDecision, FilteredValue, MergeOperator,
-    OpenOptions, Result, WriteBatch,
+    CompactionFilter, CustomCompactionFilter, CustomMergeOperator, Db, FilterDecision,
+    FilteredValue, MergeOperator, OpenOptions, Result, WriteBatch,
 };
 
 /// Keeps the largest of the 64-bit numbers merged into a key.
@@ -42,7 +42,7 @@ struct Expired {
     now_s: AtomicU64,
 }
 
-impl CompactionFilter for Expired {
+impl CustomCompactionFilter for Expired {
     fn name(&self) -> &str {
         "example.Expired"
     }
@@ -63,7 +63,7 @@ fn main() -> Result<()> {
     options.set_options("create_if_missing=true;create_missing_column_families=true")?;
     // An object is registered once, and named by the options of each column family that uses it.
     options.add_merge_operator(MergeOperator::Custom(Arc::new(Largest)));
-    options.add_compaction_filter(expired.clone());
+    options.add_compaction_filter(CompactionFilter::Custom(expired.clone()));
     options.set_options_cf("records", "merge_operator=example.Largest")?;
     options.set_options_cf("sessions", "compaction_filter=example.Expired")?;
 

@@ -1,7 +1,13 @@
-//! Compaction filters: user code that removes or changes records during compactions.
+//! Compaction filters, which remove or change records during compactions.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tailwater_format::user_code;
 
 /// The kind of record that a compaction filter is called with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FilteredValue {
     /// A value; one in a blob file has been read.
     Plain,
@@ -13,6 +19,7 @@ pub enum FilteredValue {
 
 /// The decision of a compaction filter about a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FilterDecision {
     /// Keeps the record.
     Keep,
@@ -26,7 +33,7 @@ pub enum FilterDecision {
     RemoveAndSkipUntil(Vec<u8>),
 }
 
-/// A filter that compactions call for records.
+/// A user-defined compaction filter.
 ///
 /// It is called for the newest version of each key that a compaction reads, if that is a value or
 /// an entity, whether or not snapshots see it, and for each merge operand that no snapshot sees.
@@ -36,7 +43,49 @@ pub enum FilterDecision {
 /// Several threads may call it concurrently. It may drop the last handle to the database, but not
 /// close it. A panic fails the compaction, and writes are refused until `resume`. Source:
 /// `include/rocksdb/compaction_filter.h`, `db/compaction/compaction_iterator.cc`.
-pub trait CompactionFilter: Send + Sync {
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use std::sync::Arc;
+/// use tailwater::{
+///     CompactionFilter, CustomCompactionFilter, Db, FilterDecision, FilteredValue, OpenOptions,
+/// };
+///
+/// /// Removes keys that begin with `temporary/`.
+/// struct Temporary;
+///
+/// impl CustomCompactionFilter for Temporary {
+///     fn name(&self) -> &str {
+///         "example.Temporary"
+///     }
+///
+///     fn filter(
+///         &self,
+///         _level: usize,
+///         key: &[u8],
+///         _kind: FilteredValue,
+///         _value: &[u8],
+///     ) -> FilterDecision {
+///         match key.starts_with(b"temporary/") {
+///             true => FilterDecision::Remove,
+///             false => FilterDecision::Keep,
+///         }
+///     }
+/// }
+///
+/// let mut options = OpenOptions::default();
+/// options.add_compaction_filter(CompactionFilter::Custom(Arc::new(Temporary)));
+/// options.set_options("create_if_missing=true;compaction_filter=example.Temporary")?;
+/// let db = Db::open(directory, &options)?;
+/// db.put("temporary/1", "x")?;
+/// db.compact_range(None, None)?;
+/// assert!(db.get("temporary/1")?.is_none());
+/// # Ok(())
+/// # }
+/// ```
+pub trait CustomCompactionFilter: Send + Sync {
     /// The name written to OPTIONS files.
     fn name(&self) -> &str;
 
@@ -44,4 +93,73 @@ pub trait CompactionFilter: Send + Sync {
     /// compaction.
     fn filter(&self, level: usize, key: &[u8], kind: FilteredValue, value: &[u8])
     -> FilterDecision;
+}
+
+/// The compaction filter of a column family.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use tailwater::{Db, OpenOptions};
+///
+/// let mut options = OpenOptions::default();
+/// let text = "create_if_missing=true;compaction_filter=RemoveEmptyValueCompactionFilter";
+/// options.set_options(text)?;
+/// let db = Db::open(directory, &options)?;
+/// db.put("empty", "")?;
+/// db.put("full", "1")?;
+/// db.compact_range(None, None)?;
+/// assert!(db.get("empty")?.is_none() && db.get("full")?.is_some());
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum CompactionFilter {
+    /// Removes keys with an empty value: RocksDB's `RemoveEmptyValueCompactionFilter`.
+    RemoveEmptyValues,
+    /// A user-defined filter.
+    Custom(Arc<dyn CustomCompactionFilter>),
+}
+
+impl CompactionFilter {
+    /// Returns the built-in filter of the given name.
+    pub fn built_in(name: &str) -> Option<Self> {
+        (name == Self::RemoveEmptyValues.name()).then_some(Self::RemoveEmptyValues)
+    }
+
+    /// The name written to OPTIONS files.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::RemoveEmptyValues => "RemoveEmptyValueCompactionFilter",
+            Self::Custom(custom) => custom.name(),
+        }
+    }
+
+    /// Returns what to do with a record of `key`; see [`CustomCompactionFilter::filter`].
+    pub fn filter(
+        &self,
+        level: usize,
+        key: &[u8],
+        kind: FilteredValue,
+        value: &[u8],
+    ) -> FilterDecision {
+        match self {
+            Self::RemoveEmptyValues => match (kind, value) {
+                (FilteredValue::Plain, []) => FilterDecision::Remove,
+                _ => FilterDecision::Keep,
+            },
+            Self::Custom(custom) => {
+                let call = || custom.filter(level, key, kind, value);
+                user_code::call("compaction filter", || custom.name(), call)
+            }
+        }
+    }
+}
+
+impl fmt::Debug for CompactionFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
 }

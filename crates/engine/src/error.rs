@@ -10,6 +10,21 @@ use tailwater_io as io;
 use crate::options;
 
 /// The kind of an [`Error`], which determines what the caller must do.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use tailwater::{Db, ErrorKind, OpenOptions};
+///
+/// match Db::open_read_only(directory.join("nothing"), &OpenOptions::default()) {
+///     Err(error) if error.kind() == ErrorKind::NotFound => println!("create it first: {error}"),
+///     Err(error) if error.kind() == ErrorKind::Corruption => println!("restore it: {error}"),
+///     other => drop(other?),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -25,6 +40,9 @@ pub enum ErrorKind {
     NotSupported,
     /// The disk or quota is full: free space, then try again.
     NoSpace,
+    /// A limit of the file format is reached, such as the highest sequence number. Nothing was
+    /// changed, and reads continue: copy the data into a new database to write more.
+    LimitReached,
     /// Another process or handle holds a resource that the call needs: try again later.
     Busy,
     /// A system call failed for any other reason.
@@ -49,6 +67,24 @@ pub enum ErrorKind {
 /// A failed operation: its kind, what happened, and the file and offset where that is known.
 ///
 /// It is one pointer wide, so that results stay small.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use std::error::Error as _;
+/// use tailwater::{Db, ErrorKind};
+///
+/// // A directory cannot be created below a file.
+/// let file = directory.join("file");
+/// std::fs::write(&file, "").expect("a file");
+/// let error = Db::open_default(file.join("db")).expect_err("no directory");
+/// assert_eq!(error.kind(), ErrorKind::Io);
+/// assert!(error.raw_os_error().is_some() && error.source().is_some());
+/// assert!(error.path().is_some_and(|path| path.starts_with(&file)));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Error(Box<Inner>);
 
 #[derive(Debug)]
@@ -93,6 +129,13 @@ impl Error {
     #[cold]
     pub(crate) fn read_only() -> Self {
         Self::new(ErrorKind::ReadOnly, "the database was opened for reading only")
+    }
+
+    /// Creates the error of a write for which no sequence number is left.
+    #[cold]
+    pub(crate) fn no_sequence_left() -> Self {
+        let message = "every sequence number has been used: copy the data into a new database";
+        Self::new(ErrorKind::LimitReached, message)
     }
 
     /// Creates the error of a violated invariant of the engine.

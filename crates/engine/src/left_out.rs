@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 /// A part of a log or MANIFEST that was left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct LeftOut {
     /// The log or MANIFEST.
     pub path: PathBuf,

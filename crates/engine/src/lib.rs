@@ -25,14 +25,16 @@
 //! | observe | [`Statistics`], [`Db::property_value`] |
 //! | handle failures | [`Error`], [`ErrorKind`] |
 //! | verify or inspect files | [`verify`], [`inspect`] |
+//! | keep files elsewhere | [`Storage`], [`io`] |
 //!
 //! # User-defined objects
 //!
 //! Objects that options refer to by name are registered under that name with `OpenOptions::add_*`,
 //! and each column family names those that it uses: [`Comparator`], [`MergeOperator`],
-//! [`PrefixExtractor`], [`CompactionFilter`]. The first three are enums of the built-in objects and
-//! `Custom`, which holds a user's trait object, so that built-in ones cost no virtual call. A
-//! compaction filter is a trait object at once, since none is built in.
+//! [`PrefixExtractor`], [`CompactionFilter`]. Each is an enum of the built-in objects, which need
+//! no registration and no virtual call, and `Custom`, which holds a user's object: a
+//! [`CustomComparator`], [`CustomMergeOperator`], [`CustomPrefixExtractor`] or
+//! [`CustomCompactionFilter`].
 //!
 //! Objects without a name are set with `OpenOptions::set_*`, and can be shared between databases:
 //! [`BlockCache`], [`RateLimiter`], [`Statistics`], [`Clock`]. A filter policy has neither form:
@@ -41,58 +43,55 @@
 
 #![deny(missing_docs)]
 
-// Modules hidden from the documentation are public for this crate's tests only.
 mod background;
 mod blob;
 mod block_cache;
-#[doc(hidden)]
-pub mod cache;
+mod cache;
 mod column_family;
 mod compaction;
 mod compaction_filter;
 mod context;
 mod db;
 mod directory;
-#[doc(hidden)]
-pub mod epoch;
+mod epoch;
 mod error;
 mod file_copy;
 mod file_numbers;
 mod flush;
+#[doc(hidden)]
+pub mod for_tests;
 mod handover;
 mod ingest;
 pub mod inspect;
 mod io_modes;
 mod iterator;
 mod left_out;
-#[doc(hidden)]
-pub mod memtable;
+mod memtable;
 mod merge_operator;
 mod open_options;
 mod opening;
 pub mod options;
 mod panics;
 mod prefix_extractor;
-#[doc(hidden)]
-pub mod range_tombstone;
+mod range_tombstone;
 mod read;
 mod record_log;
 mod recovery;
 mod sequence_times;
 mod stall;
 mod stats;
-#[doc(hidden)]
-pub mod table;
+mod table;
 pub mod verify;
 mod version;
 mod wal;
 mod write;
 
 pub use block_cache::BlockCache;
-pub use cache::AutoSizes;
 pub use column_family::ColumnFamily;
 pub use compaction::{BottommostRewrite, CompactRangeOptions};
-pub use compaction_filter::{CompactionFilter, FilterDecision, FilteredValue};
+pub use compaction_filter::{
+    CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue,
+};
 pub use db::{
     Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics, PROPERTY_NAMES,
     SizeOptions,
@@ -111,8 +110,15 @@ pub use table::PinnedValue;
 pub use tailwater_format::batch::{AsColumnFamilyId, WriteBatch};
 pub use tailwater_format::comparator::{Comparator, CustomComparator};
 pub use tailwater_format::key::Sequence;
+pub use tailwater_io::clock::SystemClock;
 pub use tailwater_io::pace::RateLimiter;
 pub use tailwater_io::posix::PosixStorage;
+pub use tailwater_io::sizing::AutoSizes;
 pub use tailwater_io::{Clock, IoMode, Purpose, Storage};
 pub use wal::Updates;
 pub use write::WriteOptions;
+
+/// The crate of the file formats, whose types [`inspect`] and [`verify`] show.
+pub use tailwater_format as format;
+/// The crate of storage, whose types an implementation of [`Storage`] needs.
+pub use tailwater_io as io;

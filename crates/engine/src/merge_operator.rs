@@ -11,6 +11,43 @@ use std::sync::Arc;
 use tailwater_format::user_code;
 
 /// A user-defined merge operator.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use std::sync::Arc;
+/// use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
+///
+/// /// Keeps the longest value.
+/// struct Longest;
+///
+/// impl CustomMergeOperator for Longest {
+///     fn name(&self) -> &str {
+///         "example.Longest"
+///     }
+///
+///     fn full_merge(
+///         &self,
+///         _key: &[u8],
+///         existing: Option<&[u8]>,
+///         operands: &[&[u8]],
+///     ) -> Option<Vec<u8>> {
+///         let all = existing.into_iter().chain(operands.iter().copied());
+///         all.max_by_key(|value| value.len()).map(<[u8]>::to_vec)
+///     }
+/// }
+///
+/// let mut options = OpenOptions::default();
+/// options.add_merge_operator(MergeOperator::Custom(Arc::new(Longest)));
+/// options.set_options("create_if_missing=true;merge_operator=example.Longest")?;
+/// let db = Db::open(directory, &options)?;
+/// db.merge("name", "Ada")?;
+/// db.merge("name", "Augusta Ada")?;
+/// assert_eq!(db.get("name")?.as_deref(), Some(&b"Augusta Ada"[..]));
+/// # Ok(())
+/// # }
+/// ```
 pub trait CustomMergeOperator: Send + Sync {
     /// Returns the name written to OPTIONS files and table properties.
     fn name(&self) -> &str;
@@ -41,7 +78,25 @@ pub trait CustomMergeOperator: Send + Sync {
 }
 
 /// The merge operator of a column family.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use tailwater::{Db, OpenOptions};
+///
+/// let mut options = OpenOptions::default();
+/// // A built-in operator needs no registration.
+/// options.set_options("create_if_missing=true;merge_operator=uint64add")?;
+/// let db = Db::open(directory, &options)?;
+/// db.merge("visits", 1_u64.to_le_bytes())?;
+/// db.merge("visits", 2_u64.to_le_bytes())?;
+/// assert_eq!(db.get("visits")?.as_deref(), Some(&3_u64.to_le_bytes()[..]));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum MergeOperator {
     /// Adds 64-bit little-endian unsigned integers, wrapping; values of any other length count as
     /// zero.

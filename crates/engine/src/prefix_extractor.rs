@@ -5,9 +5,33 @@ use std::sync::Arc;
 
 use tailwater_format::user_code;
 
-use crate::error::{Error, Result};
-
 /// A user-defined prefix extractor.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// use std::sync::Arc;
+/// use tailwater::{CustomPrefixExtractor, OpenOptions, PrefixExtractor};
+///
+/// /// The part of a key up to its first colon.
+/// struct UpToColon;
+///
+/// impl CustomPrefixExtractor for UpToColon {
+///     fn name(&self) -> &str {
+///         "example.UpToColon"
+///     }
+///
+///     fn prefix<'a>(&self, key: &'a [u8]) -> Option<&'a [u8]> {
+///         let colon = key.iter().position(|&byte| byte == b':')?;
+///         key.get(..=colon)
+///     }
+/// }
+///
+/// let mut options = OpenOptions::default();
+/// options.add_prefix_extractor(PrefixExtractor::Custom(Arc::new(UpToColon)));
+/// options.set_options("prefix_extractor=example.UpToColon")?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait CustomPrefixExtractor: Send + Sync {
     /// Returns the name written to OPTIONS files and table properties. It must change whenever the
     /// prefixes do.
@@ -19,7 +43,32 @@ pub trait CustomPrefixExtractor: Send + Sync {
 }
 
 /// The prefix extractor of a column family.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use tailwater::{Db, OpenOptions, PrefixExtractor, ReadOptions};
+///
+/// let extractor = PrefixExtractor::built_in("fixed:4").expect("a built-in extractor");
+/// assert_eq!(extractor.prefix(b"user42"), Some(&b"user"[..]));
+///
+/// let mut options = OpenOptions::default();
+/// options.set_options("create_if_missing=true;prefix_extractor=fixed:4")?;
+/// let db = Db::open(directory, &options)?;
+/// db.put("user1", "ada")?;
+/// db.put("zone1", "utc")?;
+/// let same_prefix = ReadOptions { prefix_same_as_start: true, ..ReadOptions::new() };
+/// let mut cursor = db.raw_iterator_opt(&same_prefix)?;
+/// cursor.seek("user")?;
+/// assert!(cursor.valid());
+/// cursor.next()?;
+/// assert!(!cursor.valid(), "the next key has another prefix");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
+#[non_exhaustive]
 pub enum PrefixExtractor {
     /// The first N bytes; shorter keys have no prefix: `rocksdb.FixedPrefix.N`.
     Fixed(usize),
@@ -34,19 +83,16 @@ pub enum PrefixExtractor {
 impl PrefixExtractor {
     /// Returns the built-in extractor of the given name: `rocksdb.FixedPrefix.8`, `fixed:8`,
     /// `rocksdb.CappedPrefix.8`, `capped:8`, `rocksdb.Noop`.
-    ///
-    /// # Errors
-    /// Not supported, for any other name.
-    pub fn from_name(name: &str) -> Result<Self> {
+    pub fn built_in(name: &str) -> Option<Self> {
         let length = |prefix: &str| name.strip_prefix(prefix)?.parse::<usize>().ok();
         if let Some(length) = length("rocksdb.FixedPrefix.").or_else(|| length("fixed:")) {
-            Ok(Self::Fixed(length))
+            Some(Self::Fixed(length))
         } else if let Some(length) = length("rocksdb.CappedPrefix.").or_else(|| length("capped:")) {
-            Ok(Self::Capped(length))
+            Some(Self::Capped(length))
         } else if name == "rocksdb.Noop" {
-            Ok(Self::Noop)
+            Some(Self::Noop)
         } else {
-            Err(Error::not_supported(format!("prefix extractor '{name}'")))
+            None
         }
     }
 

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tailwater::{
-    ColumnFamily, CompactRangeOptions, CompactionFilter, Db, ErrorKind, FilterDecision,
-    FilteredValue, OpenOptions, ReadOptions, WriteOptions,
+    ColumnFamily, CompactRangeOptions, CompactionFilter, CustomCompactionFilter, Db, ErrorKind,
+    FilterDecision, FilteredValue, OpenOptions, ReadOptions, WriteOptions,
 };
 use tailwater_io::Purpose;
 use tailwater_testkit::filesystem::{Mounted, say};
@@ -89,7 +89,7 @@ impl Watch {
     }
 }
 
-impl CompactionFilter for Watch {
+impl CustomCompactionFilter for Watch {
     fn name(&self) -> &str {
         "Watch"
     }
@@ -137,7 +137,7 @@ impl Scene {
         let mut options = OpenOptions::default();
         options.set_options(SHAPE).expect("options");
         options.set_options(text).expect("options");
-        options.add_compaction_filter(Arc::clone(&self.watch) as Arc<dyn CompactionFilter>);
+        options.add_compaction_filter(CompactionFilter::Custom(self.watch.clone()));
         options
     }
 
@@ -322,7 +322,7 @@ fn blob_files_are_read_in_the_mode_of_whoever_reads_them() {
         options
             .set_options(&format!("enable_blob_files=false;compaction_filter=Watch;{text}"))
             .expect("options");
-        options.add_compaction_filter(Arc::clone(&watch) as Arc<dyn CompactionFilter>);
+        options.add_compaction_filter(CompactionFilter::Custom(watch.clone()));
         let db = Db::open(directory.path(), &options).expect("a database");
         let compaction = CompactRangeOptions {
             bottommost_level_compaction: tailwater::BottommostRewrite::Force,
@@ -352,7 +352,7 @@ fn live_in(directory: &Path, text: &str) -> String {
     let mut options = OpenOptions::default();
     options.set_options(SHAPE).expect("options");
     options.set_options(text).expect("options");
-    options.add_compaction_filter(Arc::clone(&watch) as Arc<dyn CompactionFilter>);
+    options.add_compaction_filter(CompactionFilter::Custom(watch.clone()));
     let db = Db::open(&directory, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
     compactions_of_every_kind(&db);
     let checkpoint = directory.with_extension("checkpoint");
@@ -360,7 +360,7 @@ fn live_in(directory: &Path, text: &str) -> String {
     drop(db);
     for place in [&checkpoint, &directory] {
         let mut options = OpenOptions::load(place).expect("options");
-        options.add_compaction_filter(Arc::clone(&watch) as Arc<dyn CompactionFilter>);
+        options.add_compaction_filter(CompactionFilter::Custom(watch.clone()));
         let db = Db::open(place, &options).expect("the database again");
         assert_eq!(scan(&db), 10_000);
         if place == &directory {

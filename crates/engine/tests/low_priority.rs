@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use tailwater::{
-    ColumnFamily, CompactionFilter, Db, FilterDecision, FilteredValue, OpenOptions, ReadOptions,
-    WriteOptions,
+    ColumnFamily, CompactionFilter, CustomCompactionFilter, Db, FilterDecision, FilteredValue,
+    OpenOptions, ReadOptions, WriteOptions,
 };
 
 /// Small tables, so that there are many compactions, and parts of them.
@@ -22,7 +22,7 @@ const IDLE: &str = "5";
 #[derive(Default)]
 struct Watch(Mutex<Vec<String>>);
 
-impl CompactionFilter for Watch {
+impl CustomCompactionFilter for Watch {
     fn name(&self) -> &str {
         "Watch"
     }
@@ -57,7 +57,7 @@ impl Scene {
         let watch = Arc::new(Watch::default());
         let mut options = OpenOptions::default();
         options.set_options(&format!("{OPTIONS};{text}")).expect("options");
-        options.add_compaction_filter(Arc::clone(&watch) as Arc<dyn CompactionFilter>);
+        options.add_compaction_filter(CompactionFilter::Custom(watch.clone()));
         let db = Db::open(directory, &options).expect("a database");
         let family = db.cf_handle("default").expect("the default column family");
         Self { db, family, watch }

@@ -377,6 +377,20 @@ impl<F: AsColumnFamilyId + ?Sized> AsColumnFamilyId for &F {
 /// [`WriteBatch::set_sequence`].
 ///
 /// A method that refuses its arguments leaves the batch as it was.
+///
+/// ```
+/// use tailwater_format::batch::{RecordKind, WriteBatch};
+///
+/// let mut batch = WriteBatch::new();
+/// batch.put("apple", "red")?;
+/// batch.delete("pear")?;
+/// batch.put_cf(7, "melon", "green")?; // a column family's handle, or its ID
+/// assert_eq!(batch.count(), 3);
+///
+/// let first = batch.reader()?.next().expect("a record")?;
+/// assert_eq!((first.kind, first.key), (RecordKind::Put, &b"apple"[..]));
+/// # Ok::<(), tailwater_format::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WriteBatch {
     bytes: Vec<u8>,

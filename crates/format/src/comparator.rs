@@ -36,6 +36,34 @@ use crate::user_code;
 ///
 /// [`can_keys_with_different_byte_contents_be_equal`]:
 ///     CustomComparator::can_keys_with_different_byte_contents_be_equal
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use std::sync::Arc;
+/// use tailwater_format::Comparator;
+/// use tailwater_format::comparator::CustomComparator;
+///
+/// /// Shorter keys first.
+/// struct ByLength;
+///
+/// impl CustomComparator for ByLength {
+///     fn name(&self) -> &str {
+///         "example.ByLength"
+///     }
+///
+///     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+///         a.len().cmp(&b.len()).then_with(|| a.cmp(b))
+///     }
+///
+///     fn can_keys_with_different_byte_contents_be_equal(&self) -> Option<bool> {
+///         Some(false)
+///     }
+/// }
+///
+/// // `tailwater::OpenOptions::add_comparator` takes it.
+/// let comparator = Comparator::Custom(Arc::new(ByLength));
+/// assert_eq!(comparator.compare(b"b", b"aa"), Ordering::Less);
+/// ```
 pub trait CustomComparator: Send + Sync {
     /// Returns the name that the MANIFEST records. It must change whenever the order does.
     fn name(&self) -> &str;
@@ -63,7 +91,16 @@ pub trait CustomComparator: Send + Sync {
 }
 
 /// The order of a column family's user keys.
+///
+/// ```
+/// use std::cmp::Ordering;
+/// use tailwater_format::Comparator;
+///
+/// let reverse = Comparator::built_in("rocksdb.ReverseBytewiseComparator").expect("built in");
+/// assert_eq!(reverse.compare(b"a", b"b"), Ordering::Greater);
+/// ```
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub enum Comparator {
     /// By unsigned bytes, shorter first: `leveldb.BytewiseComparator`.
     #[default]

@@ -41,6 +41,18 @@ impl Priority {
 }
 
 /// A token bucket of bytes. Safe to use from any thread.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tailwater_io::clock::SystemClock;
+/// use tailwater_io::pace::{Priority, RateLimiter};
+///
+/// // 16 MiB per second, in refills every 100 ms, for `tailwater::OpenOptions::set_rate_limiter`.
+/// let limiter = RateLimiter::new(16 << 20, 100_000, Arc::new(SystemClock), 1);
+/// limiter.request(4096, Priority::Low);
+/// assert_eq!(limiter.granted(Priority::Low), 4096);
+/// limiter.set_bytes_per_second(32 << 20);
+/// ```
 #[derive(Debug)]
 pub struct RateLimiter {
     clock: Arc<dyn Clock>,

@@ -42,5 +42,8 @@ mod status;
 mod tls;
 mod users;
 
-pub use config::{Config, ConfigError, ConfigSource, Flags};
+pub use config::{
+    Config, ConfigError, ConfigSource, Flags, Http, Limits, Logging, Memory, Root, Segment, Tcp,
+    Tls, TopicDefaults,
+};
 pub use server::{Addresses, Server, ServerError, Shutdown};

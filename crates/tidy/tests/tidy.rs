@@ -1,6 +1,7 @@
-//! The repository's own rules that no compiler checks: links in documents are valid, comments are
-//! not too wide, modules have a header, prose avoids phrases that a reader has to decode, and
-//! `unsafe` stays where CONTRIBUTING allows it.
+//! The repository's own rules that no compiler checks: links in documents are valid, READMEs show
+//! the program that is tested, packages are complete, comments are not too wide, modules have a
+//! header, prose avoids phrases that a reader has to decode, and `unsafe` stays where CONTRIBUTING
+//! allows it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
 
@@ -116,6 +117,39 @@ fn links_lead_somewhere() {
         }
     }
     assert_none("links that lead nowhere", &dead);
+}
+
+#[test]
+fn readmes_show_the_first_program() {
+    let read = |path: &str| fs::read_to_string(root().join(path)).expect("text");
+    let program = read("crates/engine/examples/first_program.rs");
+    for readme in ["README.md", "crates/engine/README.md"] {
+        let text = read(readme);
+        let shown = text.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next());
+        assert_eq!(shown, Some(program.as_str()), "{readme} shows another program");
+    }
+}
+
+#[test]
+fn packages_have_what_a_registry_shows() {
+    let license = fs::read_to_string(root().join("LICENSE")).expect("text");
+    let mut incomplete = Vec::new();
+    for (path, text) in files("Cargo.toml") {
+        let Some(directory) = path.strip_suffix("/Cargo.toml") else { continue };
+        if !directory.starts_with("crates/") || text.contains("publish = false") {
+            continue;
+        }
+        for field in ["description = ", "license.workspace = true", "readme = ", "include = "] {
+            if !text.contains(field) {
+                incomplete.push(format!("{path}: {field}"));
+            }
+        }
+        let own = fs::read_to_string(root().join(directory).join("LICENSE"));
+        if own.ok().as_ref() != Some(&license) {
+            incomplete.push(format!("{directory}/LICENSE"));
+        }
+    }
+    assert_none("packages that lack something", &incomplete);
 }
 
 #[test]

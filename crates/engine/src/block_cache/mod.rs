@@ -31,6 +31,28 @@ const STAGED_PART_OF_AVAILABLE: i64 = 2;
 /// The charge of its blocks, including evicted ones that are still being read, never exceeds its
 /// capacity; a block that does not fit is not cached. Its memory is slightly larger, because of
 /// free slots between blocks.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use std::sync::Arc;
+/// use tailwater::{BlockCache, Db, OpenOptions};
+///
+/// // One bound for two databases.
+/// let cache = Arc::new(BlockCache::new(64 << 20));
+/// let mut options = OpenOptions::default();
+/// options.set_options("create_if_missing=true")?;
+/// options.set_block_cache(Arc::clone(&cache));
+/// let first = Db::open(directory.join("first"), &options)?;
+/// let second = Db::open(directory.join("second"), &options)?;
+/// first.put("key", "value")?;
+/// first.flush()?;
+/// first.get("key")?;
+/// assert!(cache.usage() > 0 && cache.usage() <= cache.capacity());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct BlockCache {
     pub(crate) blocks: Cache<Block>,

@@ -94,32 +94,15 @@ impl Budget {
 /// It may outlive the cache. Any thread may use it.
 #[derive(Debug)]
 #[must_use = "dropping a reservation gives its bytes back"]
-pub struct Reservation {
+pub(crate) struct Reservation {
     budget: Arc<Budget>,
     bytes: usize,
 }
 
 impl Reservation {
     /// Returns the number of bytes held.
-    pub fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.bytes
-    }
-
-    /// Reduces the reservation to `bytes`; no effect if it is not larger.
-    pub fn shrink_to(&mut self, bytes: usize) {
-        let excess = self.bytes.saturating_sub(bytes);
-        self.bytes -= excess;
-        self.budget.used.fetch_sub(excess, Ordering::Relaxed);
-    }
-
-    /// Adds the bytes of `other`, a reservation of the same cache. Returns a reservation of another
-    /// cache as the error.
-    pub fn merge(&mut self, mut other: Self) -> Result<(), Self> {
-        if !Arc::ptr_eq(&self.budget, &other.budget) {
-            return Err(other);
-        }
-        self.bytes += std::mem::take(&mut other.bytes);
-        Ok(())
     }
 }
 

@@ -11,7 +11,7 @@ use super::budget::Reservation;
 /// File numbers are never reused, so a key never changes its meaning. Databases that share a cache
 /// must use different file numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Key {
+pub(crate) struct Key {
     /// The file's number.
     pub file: u64,
     /// The block's offset in the file, in bytes.
@@ -37,9 +37,7 @@ impl Key {
 /// An entry starts with the first number of rounds, and a hit sets it to the second. Each pass of
 /// the hand subtracts one, and evicts an entry at zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Priority {
-    /// 0 rounds, 2 after a hit: values from blob files.
-    Bottom,
+pub(crate) enum Priority {
     /// 1 round, 4 after a hit: data blocks.
     Low,
     /// 2 rounds, 5 after a hit: index and filter blocks.
@@ -49,7 +47,6 @@ pub enum Priority {
 impl Priority {
     fn first_rounds(self) -> u8 {
         match self {
-            Self::Bottom => 0,
             Self::Low => 1,
             Self::High => 2,
         }
@@ -57,7 +54,6 @@ impl Priority {
 
     fn rounds_after_hit(self) -> u8 {
         match self {
-            Self::Bottom => 2,
             Self::Low => 4,
             Self::High => 5,
         }
@@ -69,7 +65,7 @@ impl Priority {
 /// It keeps its charge until its last reference is dropped, even after its eviction: values still
 /// in memory stay counted. Dereferences to the value.
 #[derive(Debug)]
-pub struct Cached<V> {
+pub(crate) struct Cached<V> {
     // Dropped in this order: the charge is released after the value's memory.
     value: V,
     reservation: Option<Reservation>,
@@ -84,14 +80,8 @@ impl<V> Cached<V> {
         Self { value, reservation: None }
     }
 
-    /// Returns the value.
-    #[inline]
-    pub fn value(&self) -> &V {
-        &self.value
-    }
-
     /// Returns the bytes charged to the cache, overhead included; 0 for a value that it refused.
-    pub fn charge(&self) -> usize {
+    pub(crate) fn charge(&self) -> usize {
         self.reservation.as_ref().map_or(0, Reservation::bytes)
     }
 }

@@ -6,9 +6,9 @@
 //!   if it is not set already. Hits and misses are not counted here: the caller knows the type of
 //!   block and counts them in its own per-thread counters.
 //! - The bytes in use never exceed the capacity. They are entries, evicted values that are pinned
-//!   or that a reader may still see, and reservations, each with its overhead. A value that does
-//!   not fit at once is returned to its caller uncached. Only after the capacity was lowered can
-//!   usage exceed it, until evicted values are dropped.
+//!   or that a reader may still see, each with its overhead. A value that does not fit at once is
+//!   returned to its caller uncached. Only after the capacity was lowered can usage exceed it, until
+//!   evicted values are dropped.
 //! - The first value of a key stays until it is evicted or erased; blocks are immutable.
 //! - An evicted value is dropped when no reader's guard can see it and nothing references it.
 //!
@@ -35,7 +35,7 @@
 //! # Threads
 //!
 //! Everything here is safe to call from any thread. [`Cache::lookup`] and [`Cache::peek`] take no
-//! lock and never wait; dropping a value or a reservation takes no lock either. All other functions
+//! lock and never wait; dropping a value takes no lock either. All other functions
 //! take shard locks, which foreground inserts take, too, for a bounded number of entries at a time
 //! (all of a shard's only when its table doubles). So a low-priority thread must not call them: it
 //! hands the work to a thread of normal priority.
@@ -56,18 +56,17 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::iter;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use budget::Budget;
-pub use budget::Reservation;
+pub(crate) use budget::Reservation;
 use entry::Node;
-pub use entry::{Cached, Key, Priority};
+pub(crate) use entry::{Cached, Key, Priority};
 use ghosts::Ghosts;
 use shard::Shard;
 use slab::REGION;
 pub(crate) use slab::{SlabBytes, Slabs};
-pub use tailwater_io::sizing::{AutoSizes, GhostHits};
-pub(crate) use tailwater_io::sizing::{LOOK, Sizing};
+pub(crate) use tailwater_io::sizing::{AutoSizes, GhostHits, LOOK, Sizing};
 
 use crate::epoch::{Guard, pin};
 
@@ -77,8 +76,6 @@ const SHARD_BYTES: usize = 4 << 20;
 const SHARDS_MAX: usize = 64;
 /// Maximum number of shards other than its own from which an insert evicts.
 const NEIGHBOURS: usize = 3;
-/// Number of times that a reservation evicts and retries, while other threads take the freed bytes.
-const RESERVE_ATTEMPTS: usize = 3;
 
 /// The entries whose values are in one region of memory.
 #[derive(Debug, Default)]
@@ -98,46 +95,23 @@ const WARMTH_OF_HIGH: usize = 8;
 ///
 /// Replaced tables, and the entries left when it is dropped, go to
 /// [`epoch::retire`](crate::epoch::retire).
-pub struct Cache<V: Send + Sync + 'static> {
+pub(crate) struct Cache<V: Send + Sync + 'static> {
     /// Their number is a power of two.
     shards: Box<[Shard<V>]>,
     budget: Arc<Budget>,
-    counters: Counters,
+    turn: Turn,
     /// Recently evicted keys, if they are tracked.
     ghosts: Option<Arc<Ghosts>>,
 }
 
-/// Counters that inserts write, on cache lines of their own.
+/// Rotates over the shards from which inserts evict. On a cache line of its own.
 #[repr(align(128))]
 #[derive(Default)]
-struct Counters {
-    /// Rotates over the shards from which inserts evict.
-    neighbour: AtomicUsize,
-    inserted: AtomicU64,
-    present: AtomicU64,
-    refused: AtomicU64,
-    evicted: AtomicU64,
-    erased: AtomicU64,
-}
-
-/// Counts of a cache's operations since its creation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Statistics {
-    /// Values that were admitted.
-    pub inserted: u64,
-    /// Values that were dropped, because their key had one.
-    pub present: u64,
-    /// Values refused for lack of room.
-    pub refused: u64,
-    /// Entries that were evicted to make room.
-    pub evicted: u64,
-    /// Entries that were erased.
-    pub erased: u64,
-}
+struct Turn(AtomicUsize);
 
 /// The outcome of an insert. Each variant holds the value to use.
 #[derive(Debug)]
-pub enum Inserted<V> {
+pub(crate) enum Inserted<V> {
     /// The value is in the cache.
     Admitted(Arc<Cached<V>>),
     /// The key already had this value. The new one was dropped.
@@ -148,48 +122,33 @@ pub enum Inserted<V> {
 
 impl<V> Inserted<V> {
     /// Returns the value to use.
-    pub fn into_cached(self) -> Arc<Cached<V>> {
+    pub(crate) fn into_cached(self) -> Arc<Cached<V>> {
         match self {
             Self::Admitted(cached) | Self::Present(cached) | Self::Standalone(cached) => cached,
         }
     }
 }
 
-/// An entry of a file, as [`Cache::resident`] found it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Resident {
-    /// The block's offset in the file, in bytes.
-    pub offset: u64,
-    /// Its charge, overhead included, in bytes.
-    pub charge: usize,
-    /// The priority it was inserted with.
-    pub priority: Priority,
-    /// Whether a lookup has hit it since it was inserted.
-    pub was_hit: bool,
-    /// Number of rounds left, 0 to 5: the more, the more recently it was hit.
-    pub rounds: u8,
-}
-
 impl<V: Send + Sync + 'static> Cache<V> {
     /// Overhead of an entry in addition to its value's own memory, in bytes: the entry, the value's
     /// header, places in ring and table, and the allocator's share. Every charge includes it.
-    pub const ENTRY_OVERHEAD: usize =
+    pub(crate) const ENTRY_OVERHEAD: usize =
         size_of::<Node<V>>() + size_of::<Cached<V>>() + 4 * ARC_AND_ALLOCATION + RING_AND_TABLE;
 
     /// Creates an empty cache of `capacity` bytes, with a shard per 4 MiB, 64 at most.
     ///
     /// The number of shards is fixed: for a cache that will grow, see [`Cache::with_shards`].
-    pub fn new(capacity: usize) -> Self {
+    pub(crate) fn new(capacity: usize) -> Self {
         Self::with_shards(capacity, (capacity / SHARD_BYTES).min(SHARDS_MAX))
     }
 
     /// Creates an empty cache of `capacity` bytes in `shards` shards, rounded up to a power of two.
-    pub fn with_shards(capacity: usize, shards: usize) -> Self {
+    pub(crate) fn with_shards(capacity: usize, shards: usize) -> Self {
         Self::build(capacity, shards, None)
     }
 
     /// Does what [`Cache::with_shards`] does, and tracks evicted keys for [`Cache::ghosts`].
-    pub fn with_ghosts(capacity: usize, shards: usize) -> Self {
+    pub(crate) fn with_ghosts(capacity: usize, shards: usize) -> Self {
         Self::build(capacity, shards, Some(Arc::new(Ghosts::new())))
     }
 
@@ -199,14 +158,14 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Self {
             shards: (0..shards).map(|_| Shard::new(&budget, shards, ghosts.clone())).collect(),
             budget,
-            counters: Counters::default(),
+            turn: Turn::default(),
             ghosts,
         }
     }
 
     /// Returns how many inserted keys had been evicted shortly before; zeros if evicted keys are
     /// not tracked.
-    pub fn ghosts(&self) -> GhostHits {
+    pub(crate) fn ghosts(&self) -> GhostHits {
         self.ghosts.as_ref().map(|ghosts| ghosts.hits()).unwrap_or_default()
     }
 
@@ -225,7 +184,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// Returns the value of a key, for as long as the guard lives; to keep it longer, clone the
     /// reference. Counts as a hit for the clock.
     #[inline]
-    pub fn lookup<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
+    pub(crate) fn lookup<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
         let node = self.find(key, guard)?;
         node.touch();
         Some(&node.value)
@@ -234,13 +193,13 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// Does what [`Cache::lookup`] does without recording a hit: for compaction and other
     /// background reads.
     #[inline]
-    pub fn peek<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
+    pub(crate) fn peek<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
         Some(&self.find(key, guard)?.value)
     }
 
     /// Whether the value of a key was hit since it was inserted; `None` if there is none. Records
     /// no hit.
-    pub fn was_hit(&self, key: Key) -> Option<bool> {
+    pub(crate) fn was_hit(&self, key: Key) -> Option<bool> {
         Some(self.find(key, &pin())?.was_hit())
     }
 
@@ -250,31 +209,30 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// ([`Cache::ENTRY_OVERHEAD`]) is added. Room is made by evicting unpinned entries and dropping
     /// garbage that no reader can see. The work is bounded: if nearly everything is pinned, the
     /// insert may be refused although an entry could be evicted.
-    pub fn insert(&self, key: Key, value: V, charge: usize, priority: Priority) -> Inserted<V> {
+    pub(crate) fn insert(
+        &self,
+        key: Key,
+        value: V,
+        charge: usize,
+        priority: Priority,
+    ) -> Inserted<V> {
         let hash = key.hash();
         if let Some(node) = self.find(key, &pin()) {
-            add(&self.counters.present, 1);
             return Inserted::Present(Arc::clone(&node.value));
         }
         let home = self.home(hash);
         let Some(room) = self.admit(home, charge.saturating_add(Self::ENTRY_OVERHEAD)) else {
-            add(&self.counters.refused, 1);
             return Inserted::Standalone(Arc::new(Cached::standalone(value)));
         };
         let cached = Arc::new(Cached::charged(value, room));
         match self.shards[home].insert(key, hash, &cached, priority) {
-            Ok(evicted) => {
+            Ok(()) => {
                 if let Some(ghosts) = &self.ghosts {
                     ghosts.inserted(hash, self.capacity());
                 }
-                add(&self.counters.inserted, 1);
-                add(&self.counters.evicted, evicted);
                 Inserted::Admitted(cached)
             }
-            Err(present) => {
-                add(&self.counters.present, 1);
-                Inserted::Present(present)
-            }
+            Err(present) => Inserted::Present(present),
         }
     }
 
@@ -287,31 +245,13 @@ impl<V: Send + Sync + 'static> Cache<V> {
             return None;
         }
         self.collect();
-        let turn = self.counters.neighbour.fetch_add(1, Ordering::Relaxed);
+        let turn = self.turn.0.fetch_add(1, Ordering::Relaxed);
         let neighbours = (0..NEIGHBOURS).map(|step| turn.wrapping_add(step) % self.shards.len());
         for shard in iter::once(home).chain(neighbours) {
             if let Some(room) = self.budget.reserve(bytes) {
                 return Some(room);
             }
-            add(&self.counters.evicted, self.shards[shard].make_room(bytes));
-        }
-        self.budget.reserve(bytes)
-    }
-
-    /// Reserves `bytes` of the capacity for memory outside the cache: memtables, table readers, a
-    /// filter under construction. Evicts as needed.
-    ///
-    /// `None` if values that are pinned or that readers may still see leave no room. It visits
-    /// every shard, so reserve large pieces (256 KiB and more).
-    pub fn reserve(&self, bytes: usize) -> Option<Reservation> {
-        for _ in 0..RESERVE_ATTEMPTS {
-            if let Some(reservation) = self.budget.reserve(bytes) {
-                return Some(reservation);
-            }
-            if bytes > self.capacity() {
-                return None;
-            }
-            self.shrink_for(bytes);
+            self.shards[shard].make_room(bytes);
         }
         self.budget.reserve(bytes)
     }
@@ -319,7 +259,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// Changes the capacity, in bytes. Evicts the excess of unpinned entries before it returns, in
     /// equal shares from every shard. [`Cache::usage`] shows when their memory is free: at once if
     /// no reader's guard can see them, otherwise after a later [`Cache::collect`].
-    pub fn set_capacity(&self, capacity: usize) {
+    pub(crate) fn set_capacity(&self, capacity: usize) {
         self.budget.set_capacity(capacity);
         self.shrink_for(self.budget.headroom());
     }
@@ -331,12 +271,12 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// returns the address of a value's memory.
     ///
     /// Looks at every entry, a batch under a lock at a time.
-    pub fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
+    pub(crate) fn give_back(&self, capacity: usize, address: impl Fn(&V) -> usize) {
         let cold = self.coldest_regions(self.budget.excess_of(capacity), &address);
         self.budget.set_capacity(capacity);
         for shard in &self.shards {
             let is_cold = |value: &V| cold.contains(&(address(value) / REGION));
-            add(&self.counters.evicted, shard.evict_those(is_cold));
+            shard.evict_those(is_cold);
         }
         // Compensates for entries inserted meanwhile, and for regions with pinned entries.
         self.shrink_for(self.budget.headroom());
@@ -379,9 +319,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
             let share = self.budget.excess(bytes).div_ceil(self.shards.len());
             let mut progress = 0;
             for shard in &self.shards {
-                let (entries, evicted) = shard.shrink(share.min(self.budget.excess(bytes)));
-                add(&self.counters.evicted, entries);
-                progress += evicted;
+                progress += shard.shrink(share.min(self.budget.excess(bytes)));
             }
             if progress == 0 {
                 return self.collect();
@@ -391,7 +329,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
 
     /// Makes the entry of a key, if there is one, the first to be evicted. Until then lookups find
     /// it, and a hit keeps it. Takes no lock.
-    pub fn chill(&self, key: Key) {
+    pub(crate) fn chill(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.chill();
         }
@@ -399,7 +337,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
 
     /// Gives the entry of a key, if there is one, the rounds of a hit, without recording a hit.
     /// Takes no lock.
-    pub fn warm(&self, key: Key) {
+    pub(crate) fn warm(&self, key: Key) {
         if let Some(node) = self.find(key, &pin()) {
             node.warm();
         }
@@ -407,96 +345,59 @@ impl<V: Send + Sync + 'static> Cache<V> {
 
     /// Erases the entry of a key. Returns whether there was one. References to its value stay
     /// valid, and its charge stays until they are dropped.
-    pub fn erase(&self, key: Key) -> bool {
+    pub(crate) fn erase(&self, key: Key) -> bool {
         let hash = key.hash();
         if self.find(key, &pin()).is_none() {
             // Checked without the lock, so that erasing an absent key is cheap.
             return false;
         }
-        let erased = self.shards[self.home(hash)].erase(hash, key);
-        add(&self.counters.erased, usize::from(erased));
-        erased
+        self.shards[self.home(hash)].erase(hash, key)
     }
 
     /// Erases the entries of a deleted file. Returns their number.
     ///
     /// A concurrent insert for the same file may remain; it ages like any other. Reads 16 bytes for
     /// every entry of the cache, a batch under a lock at a time.
-    pub fn erase_file(&self, file: u64) -> usize {
-        let erased = self.shards.iter().map(|shard| shard.erase_file(file)).sum();
-        add(&self.counters.erased, erased);
-        erased
-    }
-
-    /// Returns the entries of a file with their hits and rounds, in the order of their offsets.
-    ///
-    /// Each was there at some time during the call. Costs as much as [`Cache::erase_file`].
-    pub fn resident(&self, file: u64) -> Vec<Resident> {
-        let mut found = Vec::new();
-        for shard in &self.shards {
-            shard.visit_file(file, |node| {
-                found.push(Resident {
-                    offset: node.key.offset,
-                    charge: node.value.charge(),
-                    priority: node.priority,
-                    was_hit: node.was_hit(),
-                    rounds: node.rounds(),
-                });
-            });
-        }
-        found.sort_unstable_by_key(|resident| resident.offset);
-        found.dedup_by_key(|resident| resident.offset);
-        found
+    pub(crate) fn erase_file(&self, file: u64) -> usize {
+        self.shards.iter().map(|shard| shard.erase_file(file)).sum()
     }
 
     /// Drops evicted and erased values that no reader can see. Inserts do so for their own shards;
     /// a background thread calls this for the others.
-    pub fn collect(&self) {
+    pub(crate) fn collect(&self) {
         self.shards.iter().for_each(Shard::collect);
     }
 
     /// Returns the capacity, in bytes: `rocksdb.block-cache-capacity`.
-    pub fn capacity(&self) -> usize {
+    pub(crate) fn capacity(&self) -> usize {
         self.budget.capacity()
     }
 
-    /// Returns the bytes in use: entries, removed values that are still in memory, and
-    /// reservations: `rocksdb.block-cache-usage`.
-    pub fn usage(&self) -> usize {
+    /// Returns the bytes in use, of entries and of removed values that are still in memory:
+    /// `rocksdb.block-cache-usage`.
+    pub(crate) fn usage(&self) -> usize {
         self.budget.used()
     }
 
     /// Returns the part of [`Cache::usage`] that eviction cannot free: referenced values, in the
-    /// table or not, and reservations: `rocksdb.block-cache-pinned-usage`.
+    /// table or not: `rocksdb.block-cache-pinned-usage`.
     ///
     /// Looks at every entry, a batch under a lock at a time; exact only if nothing changes
     /// meanwhile.
-    pub fn pinned_usage(&self) -> usize {
+    pub(crate) fn pinned_usage(&self) -> usize {
         let unpinned: usize = self.shards.iter().map(Shard::unpinned_bytes).sum();
         self.usage().saturating_sub(self.unlinked_usage()).saturating_sub(unpinned)
     }
 
     /// Returns the part of [`Cache::usage`] that was evicted or erased and that readers may still
     /// see.
-    pub fn unlinked_usage(&self) -> usize {
+    pub(crate) fn unlinked_usage(&self) -> usize {
         self.budget.unlinked()
     }
 
     /// Returns the number of entries.
-    pub fn entries(&self) -> usize {
+    pub(crate) fn entries(&self) -> usize {
         self.shards.iter().map(Shard::entries).sum()
-    }
-
-    /// Returns the counts of operations since its creation.
-    pub fn statistics(&self) -> Statistics {
-        let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Statistics {
-            inserted: read(&self.counters.inserted),
-            present: read(&self.counters.present),
-            refused: read(&self.counters.refused),
-            evicted: read(&self.counters.evicted),
-            erased: read(&self.counters.erased),
-        }
     }
 }
 
@@ -518,9 +419,3 @@ const ARC_AND_ALLOCATION: usize = 16;
 /// (8), and 8 for each of the table's slots, of which at least 3/8 are used after the table has
 /// doubled.
 const RING_AND_TABLE: usize = 16 + 8 + 22;
-
-fn add(counter: &AtomicU64, count: usize) {
-    if count > 0 {
-        counter.fetch_add(count as u64, Ordering::Relaxed);
-    }
-}

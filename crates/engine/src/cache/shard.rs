@@ -115,9 +115,9 @@ impl<V: Send + Sync + 'static> State<V> {
         coolest.map(|(_, position)| position)
     }
 
-    /// Evicts up to `limit` entries until they amount to `bytes`. Returns the numbers of entries
-    /// and bytes evicted.
-    fn evict(&mut self, bytes: usize, limit: usize, ghosts: Option<&Ghosts>) -> (usize, usize) {
+    /// Evicts up to `limit` entries until they amount to `bytes`. Returns the number of bytes
+    /// evicted.
+    fn evict(&mut self, bytes: usize, limit: usize, ghosts: Option<&Ghosts>) -> usize {
         let (mut entries, mut evicted) = (0, 0);
         while evicted < bytes && entries < limit {
             let Some(position) = self.next_victim() else { break };
@@ -129,7 +129,7 @@ impl<V: Send + Sync + 'static> State<V> {
             evicted += charge;
             entries += 1;
         }
-        (entries, evicted)
+        evicted
     }
 }
 
@@ -182,15 +182,14 @@ impl<V: Send + Sync + 'static> Shard<V> {
         unsafe { table.find(hash, key) }
     }
 
-    /// Inserts a value and evicts as needed. Returns the number of entries evicted, or the key's
-    /// existing value as the error.
+    /// Inserts a value and evicts as needed. Returns the key's existing value as the error.
     pub(super) fn insert(
         &self,
         key: Key,
         hash: u64,
         value: &Arc<Cached<V>>,
         priority: Priority,
-    ) -> Result<usize, Arc<Cached<V>>> {
+    ) -> Result<(), Arc<Cached<V>>> {
         let mut state = self.lock();
         if let Some(node) = state.find(hash, key) {
             return Err(Arc::clone(&node.value));
@@ -202,11 +201,11 @@ impl<V: Send + Sync + 'static> Shard<V> {
         // Evicting up to twice the value's size lets a shard above its share shrink back to it.
         let excess = self.budget.excess(self.budget.headroom());
         let wanted = excess.min(value.charge().saturating_mul(2));
-        let (evicted, _) = self.evict(&mut state, wanted, usize::MAX);
+        self.evict(&mut state, wanted);
         let due = self.take_due(&mut state, false);
         drop(state);
         self.discard(due);
-        Ok(evicted)
+        Ok(())
     }
 
     /// Replaces the table with one of twice the size.
@@ -223,10 +222,9 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.table.store(Some(table));
     }
 
-    fn evict(&self, state: &mut State<V>, bytes: usize, limit: usize) -> (usize, usize) {
-        let (entries, evicted) = state.evict(bytes, limit, self.ghosts.as_deref());
+    fn evict(&self, state: &mut State<V>, bytes: usize) {
+        let evicted = state.evict(bytes, usize::MAX, self.ghosts.as_deref());
         self.budget.unlink(evicted);
-        (entries, evicted)
     }
 
     /// Takes the garbage that can be dropped. `now` stamps all unstamped entries first, because
@@ -255,38 +253,36 @@ impl<V: Send + Sync + 'static> Shard<V> {
 
     /// Evicts to make room for `bytes`, twice that much at most. Returns the number of entries
     /// evicted.
-    pub(super) fn make_room(&self, bytes: usize) -> usize {
+    pub(super) fn make_room(&self, bytes: usize) {
         let wanted = self.budget.excess(bytes).min(bytes.saturating_mul(2));
         let mut state = self.lock();
-        let (entries, _) = self.evict(&mut state, wanted, usize::MAX);
+        self.evict(&mut state, wanted);
         let due = self.take_due(&mut state, true);
         drop(state);
         self.discard(due);
-        entries
     }
 
-    /// Evicts `bytes`, or everything unpinned, a batch at a time. Returns the numbers of entries
-    /// and bytes evicted.
-    pub(super) fn shrink(&self, bytes: usize) -> (usize, usize) {
-        let (mut entries, mut evicted, mut barren) = (0, 0, 0);
+    /// Evicts `bytes`, or everything unpinned, a batch at a time. Returns the number of
+    /// bytes evicted.
+    pub(super) fn shrink(&self, bytes: usize) -> usize {
+        let (mut evicted, mut barren) = (0, 0);
         while evicted < bytes {
             let mut state = self.lock();
             // These evictions are not tracked as ghosts: the cache was shrunk on purpose.
             let batch = state.evict(bytes - evicted, SHRINK_BATCH, None);
-            self.budget.unlink(batch.1);
+            self.budget.unlink(batch);
             let due = self.take_due(&mut state, true);
             let places = state.ring.len();
             drop(state);
             self.discard(due);
-            entries += batch.0;
-            evicted += batch.1;
+            evicted += batch;
             // Only a full round of the hand without a victim shows that there is none.
-            barren = if batch.0 == 0 { barren + HAND_STEPS } else { 0 };
-            if batch.0 == 0 && barren >= places {
+            barren = if batch == 0 { barren + HAND_STEPS } else { 0 };
+            if batch == 0 && barren >= places {
                 break;
             }
         }
-        (entries, evicted)
+        evicted
     }
 
     /// Removes the entry of a key. Returns whether there was one.
@@ -307,12 +303,11 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.take_out(SEARCH_BATCH, |place| place.file == file)
     }
 
-    /// Evicts the unpinned entries whose value satisfies `is_one`, a batch at a time. Returns their
-    /// number.
-    pub(super) fn evict_those(&self, is_one: impl Fn(&V) -> bool) -> usize {
+    /// Evicts the unpinned entries whose value satisfies `is_one`, a batch at a time.
+    pub(super) fn evict_those(&self, is_one: impl Fn(&V) -> bool) {
         self.take_out(LOOK_BATCH, |place| {
             place.node.as_ref().is_some_and(|node| !node.is_pinned() && is_one(&node.value))
-        })
+        });
     }
 
     fn take_out(&self, batch: usize, is_wanted: impl Fn(&RingSlot<V>) -> bool) -> usize {
@@ -324,27 +319,17 @@ impl<V: Send + Sync + 'static> Shard<V> {
         taken
     }
 
-    /// Visits every entry of a file, in no particular order.
-    pub(super) fn visit_file(&self, file: u64, visit: impl FnMut(&Node<V>)) {
-        self.visit(SEARCH_BATCH, |place| place.file == file, visit);
-    }
-
     /// Visits every entry, in no particular order.
-    pub(super) fn visit_all(&self, visit: impl FnMut(&Node<V>)) {
-        self.visit(LOOK_BATCH, |_| true, visit);
-    }
-
-    fn visit(
-        &self,
-        batch: usize,
-        is_wanted: impl Fn(&RingSlot<V>) -> bool,
-        mut visit: impl FnMut(&Node<V>),
-    ) {
-        self.search(batch, is_wanted, |state, position| {
-            if let Some(node) = &state.ring[position].node {
-                visit(node);
-            }
-        });
+    pub(super) fn visit_all(&self, mut visit: impl FnMut(&Node<V>)) {
+        self.search(
+            LOOK_BATCH,
+            |_| true,
+            |state, position| {
+                if let Some(node) = &state.ring[position].node {
+                    visit(node);
+                }
+            },
+        );
     }
 
     /// Calls `found` with each occupied place that satisfies `is_wanted`, a batch at a time.

@@ -31,6 +31,24 @@ use crate::version::Version;
 ///
 /// A handle is valid for the opening of the database that returned it: other databases refuse it,
 /// and so does another opening of the same database, for writing or for reading.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// # let db = tailwater::Db::open_default(directory)?;
+/// use tailwater::options::ColumnFamilyOptions;
+///
+/// let users = db.create_cf("users", &ColumnFamilyOptions::default())?;
+/// db.put_cf(&users, "ada", "lovelace")?;
+/// assert!(db.get("ada")?.is_none(), "the column family `default` has its own keys");
+/// assert_eq!(db.cf_handle("users")?.id(), users.id());
+///
+/// db.drop_cf(&users)?;
+/// assert!(db.put_cf(&users, "alan", "turing").is_err());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ColumnFamily {
     inner: Arc<Inner>,

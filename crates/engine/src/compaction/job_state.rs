@@ -55,7 +55,7 @@ pub(crate) struct Needs {
     /// The sequence numbers of snapshots, in any order. Later snapshots see everything in the
     /// inputs.
     pub(crate) snapshots: Vec<Sequence>,
-    pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
+    pub(crate) filter: Option<CompactionFilter>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
     /// The buffers of files that are being written.

@@ -53,6 +53,7 @@ impl Default for SizeOptions {
 
 /// The contents of memtables in a range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct MemTableStatistics {
     /// Number of entries, counting all versions of a key and no range tombstones.
     pub entries: u64,

@@ -45,6 +45,28 @@ use crate::recovery::{self, LogsReplayed};
 use crate::table::{PinnedValue, ReadProfile, Sink};
 
 /// An open database. Clones are handles to the same one. Thread-safe.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use tailwater::{Db, OpenOptions};
+///
+/// let mut options = OpenOptions::default();
+/// options.set_options("create_if_missing=true")?;
+/// let db = Db::open(directory, &options)?;
+/// db.put("key", "value")?;
+///
+/// let reader = std::thread::spawn({
+///     let db = db.clone();
+///     move || db.get("key")
+/// });
+/// let value = reader.join().expect("the thread did not panic")?;
+/// assert_eq!(value.as_deref(), Some(&b"value"[..]));
+/// db.close()?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Db {
     inner: Arc<Inner>,

@@ -15,7 +15,7 @@ use super::{Guard, pin, retire};
 /// Reading under a [`Guard`] writes nothing that other threads read: no reference is counted. A
 /// replaced value is retired, so its reference is dropped by a later [`collect`](super::collect),
 /// never by a reader or by the thread that replaces it. Thread-safe.
-pub struct EpochCell<T: Send + Sync + 'static> {
+pub(crate) struct EpochCell<T: Send + Sync + 'static> {
     /// Null, or a pointer from `Arc::into_raw` whose reference the cell owns.
     pointer: AtomicPtr<T>,
     owner: PhantomData<Arc<T>>,
@@ -23,14 +23,14 @@ pub struct EpochCell<T: Send + Sync + 'static> {
 
 impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Creates a cell that holds `value`.
-    pub fn new(value: Option<Arc<T>>) -> Self {
+    pub(crate) fn new(value: Option<Arc<T>>) -> Self {
         Self { pointer: AtomicPtr::new(into_pointer(value)), owner: PhantomData }
     }
 
     /// Returns what the cell holds, valid while the guard lives, even if the cell is changed
     /// meanwhile.
     #[inline]
-    pub fn load<'g>(&self, _guard: &'g Guard) -> Option<Held<'g, T>> {
+    pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Option<Held<'g, T>> {
         // The pointer's reference is dropped only by an object retired after the pointer was
         // unlinked, and so not before `_guard` is dropped, which entered before this load.
         let pointer = NonNull::new(self.pointer.load(Ordering::Acquire))?;
@@ -38,23 +38,16 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     }
 
     /// Returns a counted reference to what the cell holds.
-    pub fn load_arc(&self) -> Option<Arc<T>> {
+    pub(crate) fn load_arc(&self) -> Option<Arc<T>> {
         let guard = pin();
         self.load(&guard).map(Held::to_arc)
     }
 
     /// Replaces what the cell holds, and retires it.
-    pub fn store(&self, value: Option<Arc<T>>) {
+    pub(crate) fn store(&self, value: Option<Arc<T>>) {
         if let Some(old) = self.exchange(value) {
             retire(old);
         }
-    }
-
-    /// Replaces what the cell holds, retires that reference, and returns another one to it.
-    pub fn swap(&self, value: Option<Arc<T>>) -> Option<Arc<T>> {
-        let old = self.exchange(value)?;
-        retire(Arc::clone(&old));
-        Some(old)
     }
 
     /// Replaces the pointer. The returned value must be retired: readers may be using it.
@@ -104,7 +97,7 @@ impl<T: Send + Sync + fmt::Debug + 'static> fmt::Debug for FullEpochCell<T> {
 }
 
 /// What a cell held when it was loaded, kept alive by the guard it was loaded under.
-pub struct Held<'g, T> {
+pub(crate) struct Held<'g, T> {
     /// From `Arc::into_raw`, with its provenance: that of a `&T` would not reach the counts that
     /// be next to the value. The reference that the cell owned when it was loaded stays while
     /// the guard lives.
@@ -121,13 +114,13 @@ unsafe impl<T: Send + Sync> Sync for Held<'_, T> {}
 impl<'g, T> Held<'g, T> {
     /// Returns a reference that lives as long as the guard.
     #[inline]
-    pub fn get(self) -> &'g T {
+    pub(crate) fn get(self) -> &'g T {
         // SAFETY: the value is kept by a reference that stays while the guard lives, for 'g.
         unsafe { self.pointer.as_ref() }
     }
 
     /// Returns a reference that outlives the guard.
-    pub fn to_arc(self) -> Arc<T> {
+    pub(crate) fn to_arc(self) -> Arc<T> {
         let pointer = self.pointer.as_ptr();
         // SAFETY: only the cells' `load` makes a `Held`, of a pointer from `Arc::into_raw` whose
         // reference the cell, or the object retired for it, owns while the guard lives; adding one

@@ -42,8 +42,7 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
-pub(crate) use cell::FullEpochCell;
-pub use cell::{EpochCell, Held};
+pub(crate) use cell::{EpochCell, FullEpochCell, Held};
 pub(crate) use closing::Closing;
 use domain::{Domain, Slot};
 use retired::Retired;
@@ -88,7 +87,7 @@ impl Drop for Ending {
 /// While it lives, nothing that its thread can reach is freed.
 ///
 /// Guards nest; all but the outermost cost only a count. A guard stays on the thread that made it.
-pub struct Guard {
+pub(crate) struct Guard {
     slot: &'static Slot,
     not_send: PhantomData<*mut ()>,
 }
@@ -98,7 +97,7 @@ pub struct Guard {
 /// Takes a few nanoseconds: a store to a cache line of the thread's own and a fence. A thread's
 /// first call takes a slot, which the thread's end releases.
 #[inline]
-pub fn pin() -> Guard {
+pub(crate) fn pin() -> Guard {
     let slot = SLOT.get().unwrap_or_else(take_slot);
     let nesting = slot.nesting.load(Ordering::Relaxed);
     if nesting == 0 {
@@ -134,20 +133,20 @@ impl Drop for Guard {
 
 /// A point in the order of unlinkings, see [`advance`] and [`oldest_pinned`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Epoch(u64);
+pub(crate) struct Epoch(u64);
 
 /// Stamps everything that the calling thread has unlinked so far.
 ///
 /// It writes a cache line that every [`pin`] reads: if there are many objects, stamp several
 /// together.
-pub fn advance() -> Epoch {
+pub(crate) fn advance() -> Epoch {
     Epoch(PROCESS.domain.advance())
 }
 
 /// Returns an epoch below which no stamped object can be seen by any reader, now or later.
 ///
 /// It scans one slot for each of the most threads that ever read at the same time.
-pub fn oldest_pinned() -> Epoch {
+pub(crate) fn oldest_pinned() -> Epoch {
     Epoch(PROCESS.domain.oldest_pinned())
 }
 
@@ -155,7 +154,7 @@ pub fn oldest_pinned() -> Epoch {
 /// remains.
 ///
 /// The caller must have unlinked it. Lock-free; allocates.
-pub fn retire<T: Send + 'static>(object: T) {
+pub(crate) fn retire<T: Send + 'static>(object: T) {
     let stamp = PROCESS.domain.advance();
     PROCESS.retired.push(stamp, Box::new(object));
 }
@@ -164,11 +163,11 @@ pub fn retire<T: Send + 'static>(object: T) {
 ///
 /// For a background thread, since a drop may unlink a file or free an arena. A call during another
 /// one may return 0. A drop may itself call [`retire`] and [`collect`].
-pub fn collect() -> usize {
+pub(crate) fn collect() -> usize {
     PROCESS.retired.collect(&PROCESS.domain)
 }
 
 /// Returns the number of retired objects that have not been dropped yet.
-pub fn waiting() -> usize {
+pub(crate) fn waiting() -> usize {
     PROCESS.retired.count()
 }

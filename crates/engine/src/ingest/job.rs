@@ -17,7 +17,7 @@ use super::place::{FamilyContext, Placement};
 use crate::background::FailedPart;
 use crate::column_family::ColumnFamily;
 use crate::compaction::{LevelTargets, update_stalls};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::panics;
 use crate::stats::{Histogram, Ingestion};
 use crate::table::FileMetadata;
@@ -249,7 +249,7 @@ impl Ingester {
         let last = jobs.iter().flat_map(|job| &job.places).map(|place| place.sequence).max();
         let last = last.unwrap_or(0).max(self.context.published());
         if last > MAX_SEQUENCE {
-            return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
+            return Err(Error::no_sequence_left());
         }
         let edits = jobs.iter().map(|job| self.edit(job, &mut installation.versions()));
         let edits = edits.collect::<Result<Vec<VersionEdit>>>()?;

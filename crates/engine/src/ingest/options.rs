@@ -98,6 +98,7 @@ pub struct ExternalFiles<'a> {
 
 /// A file that was ingested.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct IngestedFile {
     /// Its original path.
     pub path: PathBuf,

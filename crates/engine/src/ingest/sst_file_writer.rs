@@ -29,6 +29,29 @@ const DATABASE_ID: &str = "SST Writer";
 /// hide nothing of the table itself. Used by one thread at a time.
 ///
 /// [`Db::ingest_external_file`]: crate::Db::ingest_external_file
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use tailwater::{Db, OpenOptions, SstFileWriter};
+///
+/// let db = Db::open_default(directory.join("db"))?;
+/// let file = directory.join("bulk.sst");
+/// let mut writer = SstFileWriter::new(&OpenOptions::default(), "default")?;
+/// writer.open(&file)?;
+/// for number in 0..1000_u32 {
+///     // Keys are added in their order.
+///     writer.put(number.to_be_bytes(), "value")?;
+/// }
+/// let info = writer.finish()?;
+/// assert_eq!(info.num_entries, 1000);
+///
+/// db.ingest_external_file(&[file])?;
+/// assert!(db.get(7_u32.to_be_bytes())?.is_some());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct SstFileWriter {
     storage: Arc<dyn Storage>,
@@ -54,6 +77,7 @@ struct OpenTable {
 /// A summary of a table written outside a database. Keys are user keys, and empty if there are
 /// none.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ExternalFileInfo {
     /// The file.
     pub file_path: PathBuf,

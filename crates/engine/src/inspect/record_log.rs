@@ -38,6 +38,7 @@ pub struct Placement {
 
 /// Kinds of bytes that are not a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum IrregularityKind {
     /// They contradict the format.
     Damage,

@@ -6,19 +6,19 @@ use tailwater_format::key::{Sequence, ValueType};
 
 /// Counts of a memtable's entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counters {
+pub(crate) struct Counters {
     /// Number of entries, including deletions and range deletions.
-    pub entries: u64,
+    pub(crate) entries: u64,
     /// Number of entries that delete one key.
-    pub deletions: u64,
+    pub(crate) deletions: u64,
     /// Number of entries that delete a range of keys.
-    pub range_deletions: u64,
+    pub(crate) range_deletions: u64,
     /// Size of the user keys in bytes, without trailers.
-    pub key_bytes: u64,
+    pub(crate) key_bytes: u64,
     /// Size of the values in bytes; for range deletions, of the end keys.
-    pub value_bytes: u64,
+    pub(crate) value_bytes: u64,
     /// The lowest and the highest sequence, if there are entries.
-    pub sequences: Option<(Sequence, Sequence)>,
+    pub(crate) sequences: Option<(Sequence, Sequence)>,
 }
 
 /// Counters that one writer, or many at once, update while others read them.

@@ -16,7 +16,7 @@ use super::skiplist::{Node, NodeAddress, SkipList, Splice, Target};
 /// Every call must be given the memtable in which the cursor was last positioned; anything else
 /// panics. Concurrently added entries may or may not be seen. Nothing allocates.
 #[derive(Debug, Clone, Default)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     /// A node of the list that `path` is attached to; none if the cursor is not valid.
     node: NodeAddress,
     path: Splice,
@@ -27,24 +27,24 @@ pub struct Cursor {
 impl Cursor {
     /// Whether the cursor is positioned on an entry.
     #[inline]
-    pub fn valid(&self) -> bool {
+    pub(crate) fn valid(&self) -> bool {
         self.node != NodeAddress::default()
     }
 
     /// Returns the current entry's internal key; empty if the cursor is not valid.
     #[inline]
-    pub fn key<'a>(&self, memtable: &'a MemTable) -> &'a [u8] {
+    pub(crate) fn key<'a>(&self, memtable: &'a MemTable) -> &'a [u8] {
         self.node(&memtable.list).map_or(&[], Node::key)
     }
 
     /// Returns the current entry's value; empty if the cursor is not valid.
     #[inline]
-    pub fn value<'a>(&self, memtable: &'a MemTable) -> &'a [u8] {
+    pub(crate) fn value<'a>(&self, memtable: &'a MemTable) -> &'a [u8] {
         self.node(&memtable.list).map_or(&[], Node::value)
     }
 
     /// Moves to the first entry at or after the internal key.
-    pub fn seek(&mut self, memtable: &MemTable, internal_key: &[u8]) {
+    pub(crate) fn seek(&mut self, memtable: &MemTable, internal_key: &[u8]) {
         self.node = NodeAddress::default();
         let list = &memtable.list;
         let node = list.locate(&target(list, internal_key), &mut self.path.attach(list));
@@ -52,7 +52,7 @@ impl Cursor {
     }
 
     /// Moves to the last entry at or before the internal key.
-    pub fn seek_for_previous(&mut self, memtable: &MemTable, internal_key: &[u8]) {
+    pub(crate) fn seek_for_previous(&mut self, memtable: &MemTable, internal_key: &[u8]) {
         self.node = NodeAddress::default();
         let list = &memtable.list;
         let target = target(list, internal_key);
@@ -61,14 +61,14 @@ impl Cursor {
     }
 
     /// Moves to the first entry.
-    pub fn seek_to_first(&mut self, memtable: &MemTable) {
+    pub(crate) fn seek_to_first(&mut self, memtable: &MemTable) {
         self.node = NodeAddress::default();
         self.path.attach(&memtable.list);
         self.stand_on(memtable.list.head().next(0), false);
     }
 
     /// Moves to the last entry.
-    pub fn seek_to_last(&mut self, memtable: &MemTable) {
+    pub(crate) fn seek_to_last(&mut self, memtable: &MemTable) {
         self.node = NodeAddress::default();
         let list = &memtable.list;
         let mut path = self.path.attach(list);
@@ -80,7 +80,7 @@ impl Cursor {
     /// Moves to the next entry; after the last, the cursor is no longer valid. Does nothing if it
     /// is not valid.
     #[inline]
-    pub fn next(&mut self, memtable: &MemTable) {
+    pub(crate) fn next(&mut self, memtable: &MemTable) {
         let next = self.node(&memtable.list).and_then(|node| node.next(0));
         if let Some(following) = next.and_then(|next| next.next(0)) {
             following.prefetch();
@@ -90,7 +90,7 @@ impl Cursor {
 
     /// Moves to the previous entry; before the first, the cursor is no longer valid. Does nothing
     /// if it is not valid.
-    pub fn previous(&mut self, memtable: &MemTable) {
+    pub(crate) fn previous(&mut self, memtable: &MemTable) {
         let list = &memtable.list;
         let Some(node) = self.node(list) else { return };
         let mut path = self.path.attach(list);

@@ -39,23 +39,23 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
 use tailwater_io::thread::ordinal;
 
 use crate::epoch::heavy;
-use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone, TombstoneLayers};
+use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
 use counters::{Entry, LiveCounters};
 use read_keys::ReadKeys;
 use skiplist::{SkipList, Splice};
 use tombstones::Tombstones;
 use writer_slot::WriterSlot;
 
-pub use counters::Counters;
-pub use cursor::Cursor;
-pub use versions::{Finger, Version, Versions};
+pub(crate) use counters::Counters;
+pub(crate) use cursor::Cursor;
+pub(crate) use versions::Versions;
 
 /// Maximum number of writer slots, however many processors there are.
 const MAX_SLOTS: usize = 64;
 
 /// The reason why an entry was not added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Error {
+pub(crate) enum Error {
     /// An entry with the same key, sequence and type exists. The sequence must be a new one.
     Duplicate,
     /// The key is longer than [`KEY_LENGTH_MAX`].
@@ -77,7 +77,7 @@ impl fmt::Display for Error {
 impl std::error::Error for Error {}
 
 /// A memtable. Thread-safe.
-pub struct MemTable {
+pub(crate) struct MemTable {
     list: SkipList,
     tombstones: Tombstones,
     slots: Box<[WriterSlot]>,
@@ -102,7 +102,7 @@ impl Drop for MemTable {
 
 impl MemTable {
     /// Creates an empty memtable. It takes a few kilobytes.
-    pub fn new(comparator: Comparator) -> Self {
+    pub(crate) fn new(comparator: Comparator) -> Self {
         let slots = slot_count();
         Self {
             list: SkipList::new(comparator, slots),
@@ -136,7 +136,7 @@ impl MemTable {
 
     /// Returns the comparator of user keys.
     #[inline]
-    pub fn comparator(&self) -> &Comparator {
+    pub(crate) fn comparator(&self) -> &Comparator {
         self.list.comparator()
     }
 
@@ -149,7 +149,7 @@ impl MemTable {
     /// # Errors
     /// If the same internal key exists, or the entry is too large. Nothing is added then.
     #[inline]
-    pub fn add(
+    pub(crate) fn add(
         &self,
         sequence: Sequence,
         value_type: ValueType,
@@ -203,29 +203,19 @@ impl MemTable {
     /// Returns the versions of a user key at or below the snapshot, newest first, without range
     /// deletions: see [`MemTable::covering_sequence`].
     #[inline]
-    pub fn versions(&self, user_key: &[u8], snapshot: Sequence) -> Versions<'_> {
+    pub(crate) fn versions(&self, user_key: &[u8], snapshot: Sequence) -> Versions<'_> {
         let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
         Versions::of(&self.list, user_key, self.list.find(&target))
-    }
-
-    /// Like [`MemTable::versions`], searching from where the last call with this finger ended:
-    /// faster for a key near the last one.
-    #[inline]
-    pub fn versions_near(
-        &self,
-        finger: &mut Finger,
-        user_key: &[u8],
-        snapshot: Sequence,
-    ) -> Versions<'_> {
-        let target = self.list.target(user_key, pack_trailer(snapshot, ValueType::FOR_SEEK));
-        let first = self.list.locate(&target, &mut finger.0.attach(&self.list));
-        Versions::of(&self.list, user_key, first)
     }
 
     /// Returns the newest range deletion at or below the snapshot that covers the user key. Without
     /// any range deletions in the memtable, it costs one load.
     #[inline]
-    pub fn covering_sequence(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
+    pub(crate) fn covering_sequence(
+        &self,
+        user_key: &[u8],
+        snapshot: Sequence,
+    ) -> Option<Sequence> {
         self.tombstones.covering_sequence(user_key, snapshot)
     }
 
@@ -236,24 +226,15 @@ impl MemTable {
         self.tombstones.layers()
     }
 
-    /// Returns all range deletions, cut into fragments by this call; `None` if there are none. It
-    /// includes those whose sequences the caller has learned of. The memory of fragments grows with
-    /// the square of the number of overlapping deletions: reads use
-    /// [`MemTable::covering_sequence`].
-    pub fn range_tombstones(&self) -> Option<Arc<FragmentedRangeTombstones>> {
-        let layers = self.tombstones()?;
-        Some(Arc::new(FragmentedRangeTombstones::build(self.comparator(), layers.iter())))
-    }
-
     /// Whether there are neither point entries nor range deletions.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.tombstones.count() == 0 && self.list.head().next(0).is_none()
     }
 
     /// Returns the counts of what has been added. The latest entries of concurrent writers may be
     /// counted in part.
-    pub fn counters(&self) -> Counters {
+    pub(crate) fn counters(&self) -> Counters {
         let mut sum = Counters::default();
         for slot in &self.slots {
             slot.counters().add_to(&mut sum);
@@ -266,32 +247,32 @@ impl MemTable {
     /// only what entries use. The 32 KiB that track read keys are excluded, because they would fill
     /// a small memtable before the first write.
     #[inline]
-    pub fn memory_usage(&self) -> usize {
+    pub(crate) fn memory_usage(&self) -> usize {
         self.list.memory_usage() + self.tombstones.memory_usage() + size_of_val(&*self.slots)
     }
 
     /// Returns the number of the oldest WAL that holds entries of this memtable; 0 before it is
     /// set.
     #[inline]
-    pub fn earliest_log_number(&self) -> u64 {
+    pub(crate) fn earliest_log_number(&self) -> u64 {
         self.earliest_log_number.load(Ordering::Relaxed)
     }
 
     /// Returns when the oldest entry was written, in seconds since 1970, if that was set.
     #[inline]
-    pub fn oldest_key_time_s(&self) -> Option<u64> {
+    pub(crate) fn oldest_key_time_s(&self) -> Option<u64> {
         Some(self.oldest_key_time_s.load(Ordering::Relaxed)).filter(|&time| time != 0)
     }
 
     /// Sets when the oldest entry was written, in seconds since 1970.
     #[inline]
-    pub fn set_oldest_key_time_s(&self, time_s: u64) {
+    pub(crate) fn set_oldest_key_time_s(&self, time_s: u64) {
         self.oldest_key_time_s.store(time_s, Ordering::Relaxed);
     }
 
     /// Sets the number of the oldest WAL that holds entries of this memtable.
     #[inline]
-    pub fn set_earliest_log_number(&self, number: u64) {
+    pub(crate) fn set_earliest_log_number(&self, number: u64) {
         self.earliest_log_number.store(number, Ordering::Relaxed);
     }
 }

@@ -2,35 +2,27 @@
 
 use tailwater_format::key::{Sequence, ValueType};
 
-use super::skiplist::{Node, SkipList, Splice};
+use super::skiplist::{Node, SkipList};
 
 /// One version of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Version<'a> {
+pub(crate) struct Version<'a> {
     /// The sequence number of the write.
-    pub sequence: Sequence,
+    pub(crate) sequence: Sequence,
     /// The type of the write.
-    pub value_type: ValueType,
+    pub(crate) value_type: ValueType,
     /// The value, operand or other content, depending on the type.
-    pub value: &'a [u8],
+    pub(crate) value: &'a [u8],
 }
 
 /// The versions of one key, newest first; from [`MemTable::versions`](super::MemTable::versions).
 ///
 /// Nothing is allocated or copied; values are the memtable's own bytes.
-pub struct Versions<'a> {
+pub(crate) struct Versions<'a> {
     list: &'a SkipList,
     /// The next version to return, known to be of the key.
     next: Option<Node<'a>>,
 }
-
-/// A position in a memtable that [`MemTable::versions_near`](super::MemTable::versions_near)
-/// searches from.
-///
-/// Lookups of sorted keys that share a finger are faster. It may be used with any memtable, and is
-/// reset on each new one.
-#[derive(Debug, Clone, Default)]
-pub struct Finger(pub(super) Splice);
 
 impl<'a> Versions<'a> {
     /// Creates the iterator of the versions from a node on, if that node is one of the user key's.

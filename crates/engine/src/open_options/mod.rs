@@ -37,6 +37,26 @@ use crate::stats::Statistics;
 /// can only refer to by name.
 ///
 /// A column family without options of its own is opened with RocksDB's defaults.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use tailwater::{Db, MergeOperator, OpenOptions};
+///
+/// let mut options = OpenOptions::default();
+/// options.set_options("create_if_missing=true;max_background_jobs=4;compression=kZSTD")?;
+/// // One column family gets options of its own, and is created if the database lacks it.
+/// options.set_options("create_missing_column_families=true")?;
+/// options.set_options_cf("counters", "merge_operator=uint64add;write_buffer_size=8M")?;
+/// assert!(MergeOperator::built_in("uint64add").is_some(), "it need not be registered");
+///
+/// let db = Db::open(directory, &options)?;
+/// let counters = db.cf_handle("counters")?;
+/// assert_eq!(counters.options().write_buffer_size, 8 << 20);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct OpenOptions {
     storage: Arc<dyn Storage>,
@@ -47,7 +67,7 @@ pub struct OpenOptions {
     comparators: Vec<Comparator>,
     merge_operators: Vec<MergeOperator>,
     prefix_extractors: Vec<PrefixExtractor>,
-    compaction_filters: Vec<Arc<dyn CompactionFilter>>,
+    compaction_filters: Vec<CompactionFilter>,
     block_cache: Option<Arc<BlockCache>>,
     clock: Arc<dyn Clock>,
     rate_limiter: Option<Arc<RateLimiter>>,
@@ -191,7 +211,7 @@ impl OpenOptions {
 
     /// Registers a compaction filter under its name, for column families whose option
     /// `compaction_filter` names it.
-    pub fn add_compaction_filter(&mut self, filter: Arc<dyn CompactionFilter>) {
+    pub fn add_compaction_filter(&mut self, filter: CompactionFilter) {
         self.compaction_filters.push(filter);
     }
 

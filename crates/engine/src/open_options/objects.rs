@@ -23,9 +23,10 @@ const DEFAULT_COMPARATOR: &str = "leveldb.BytewiseComparator";
 
 impl OpenOptions {
     /// Returns the compaction filter of a column family.
-    pub(crate) fn compaction_filter(&self, family: &str) -> Option<Arc<dyn CompactionFilter>> {
+    pub(crate) fn compaction_filter(&self, family: &str) -> Option<CompactionFilter> {
         let name = self.column_family(family).compaction_filter.id()?.to_owned();
-        self.compaction_filters.iter().find(|filter| filter.name() == name).cloned()
+        let own = self.compaction_filters.iter().find(|filter| filter.name() == name);
+        own.cloned().or_else(|| CompactionFilter::built_in(&name))
     }
 
     /// Returns the rate limiter of background work, if there is one.

@@ -46,6 +46,7 @@ macro_rules! choice {
     ) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
         pub enum $type {
             $(#[doc = $first_doc])+
             #[default]

@@ -19,6 +19,7 @@ pub struct Error {
 
 /// The problem with an option.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Problem {
     /// The option belongs to another group, such as "the database's".
     Elsewhere(&'static str),

@@ -97,6 +97,7 @@ impl OptionValue for ObjectName {
 /// The part of a key that filters and hash indexes may use instead of the whole key. The option
 /// only names a user's extractor, whose code `crate::PrefixExtractor` holds if it is registered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum PrefixExtractor {
     /// Keys have no prefix.
     #[default]
@@ -147,6 +148,7 @@ impl OptionValue for PrefixExtractor {
 /// Which filters tables get. It keeps what was set, as OPTIONS files must;
 /// `tailwater_format::filter::FilterPolicy` is what a table is built with, bits rounded.
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub enum FilterPolicy {
     /// Tables get no filters, and existing filters are not used.
     #[default]
@@ -283,6 +285,7 @@ fn bits(bits: f64) -> String {
 
 /// Capacity of a cache that is created from options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum CacheCapacity {
     /// The engine's default.
     #[default]

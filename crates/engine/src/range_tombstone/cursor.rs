@@ -2,7 +2,7 @@
 
 use tailwater_format::key::{Sequence, ValueType, pack_trailer};
 
-use super::truncation::{first_version, last_version};
+use super::truncation::first_version;
 use super::{Boundary, View};
 
 /// A cursor over the fragments of a view that are covered by a tombstone between two sequence
@@ -10,7 +10,7 @@ use super::{Boundary, View};
 ///
 /// Every call must be given the view that the cursor was last moved on. Nothing allocates.
 #[derive(Debug, Clone)]
-pub struct Cursor {
+pub(crate) struct Cursor {
     /// The oldest visible sequence.
     oldest: Sequence,
     /// The newest visible sequence.
@@ -24,37 +24,26 @@ pub struct Cursor {
 
 impl Cursor {
     /// Creates an unpositioned cursor that sees what a read at the snapshot sees.
-    pub fn new(snapshot: Sequence) -> Self {
+    pub(crate) fn new(snapshot: Sequence) -> Self {
         Self::between(0, snapshot)
     }
 
     /// Creates an unpositioned cursor that sees the tombstones with sequences in `[oldest,
     /// newest]`.
-    pub fn between(oldest: Sequence, newest: Sequence) -> Self {
+    pub(crate) fn between(oldest: Sequence, newest: Sequence) -> Self {
         Self { oldest, newest, fragment: 0, visible_start: 0, visible_end: 0, valid: false }
-    }
-
-    /// Returns the snapshot at which the cursor reads: the newest visible sequence number.
-    pub fn snapshot(&self) -> Sequence {
-        self.newest
-    }
-
-    /// Changes the snapshot. The cursor is invalid until it is moved.
-    pub fn set_snapshot(&mut self, snapshot: Sequence) {
-        self.newest = snapshot;
-        self.valid = false;
     }
 
     /// Whether the cursor is on a fragment.
     #[inline]
-    pub fn valid(&self) -> bool {
+    pub(crate) fn valid(&self) -> bool {
         self.valid
     }
 
     /// Returns the start of the current fragment, inclusive: its start key at its newest visible
     /// sequence, or the view's smallest bound. The cursor must be valid.
     #[inline]
-    pub fn start<'a>(&self, view: View<'a>) -> Boundary<'a> {
+    pub(crate) fn start<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let start = self.untruncated_start(view);
         match view.smallest() {
             Some(smallest) if start.is_before(view.fragments.comparator(), smallest) => smallest,
@@ -65,7 +54,7 @@ impl Cursor {
     /// Returns the end of the current fragment, exclusive: before every record of its end key, or
     /// the view's largest bound. The cursor must be valid.
     #[inline]
-    pub fn end<'a>(&self, view: View<'a>) -> Boundary<'a> {
+    pub(crate) fn end<'a>(&self, view: View<'a>) -> Boundary<'a> {
         let end = self.untruncated_end(view);
         match view.largest() {
             Some(largest) if largest.is_before(view.fragments.comparator(), end) => largest,
@@ -75,26 +64,19 @@ impl Cursor {
 
     /// Returns the newest visible sequence of the current fragment. The cursor must be valid.
     #[inline]
-    pub fn sequence(&self, view: View<'_>) -> Sequence {
+    pub(crate) fn sequence(&self, view: View<'_>) -> Sequence {
         view.fragments.sequences(self.fragment)[self.visible_start]
     }
 
     /// Returns all visible sequences of the current fragment, newest first. The cursor must be
     /// valid.
     #[inline]
-    pub fn sequences<'a>(&self, view: View<'a>) -> &'a [Sequence] {
+    pub(crate) fn sequences<'a>(&self, view: View<'a>) -> &'a [Sequence] {
         &view.fragments.sequences(self.fragment)[self.visible_start..self.visible_end]
     }
 
-    /// Returns the current fragment's start and end user keys, not truncated. The cursor must be
-    /// valid.
-    #[inline]
-    pub fn user_key_range<'a>(&self, view: View<'a>) -> (&'a [u8], &'a [u8]) {
-        (view.fragments.cut(self.fragment), view.fragments.cut(self.fragment + 1))
-    }
-
     /// Goes to the first fragment.
-    pub fn seek_to_first(&mut self, view: View<'_>) {
+    pub(crate) fn seek_to_first(&mut self, view: View<'_>) {
         match view.smallest() {
             Some(smallest) => self.move_to_first_ending_after(view, smallest.user_key),
             None => self.move_to_visible_from(view, 0),
@@ -102,7 +84,7 @@ impl Cursor {
     }
 
     /// Goes to the last fragment.
-    pub fn seek_to_last(&mut self, view: View<'_>) {
+    pub(crate) fn seek_to_last(&mut self, view: View<'_>) {
         match view.largest() {
             Some(largest) => self.move_to_last_starting_by(view, largest.user_key),
             None => self.move_to_visible_before(view, view.fragments.fragments_end()),
@@ -110,13 +92,13 @@ impl Cursor {
     }
 
     /// Goes to the fragment that covers the user key, or else to the first one after it.
-    pub fn seek(&mut self, view: View<'_>, user_key: &[u8]) {
+    pub(crate) fn seek(&mut self, view: View<'_>, user_key: &[u8]) {
         self.seek_boundary(view, first_version(user_key));
     }
 
     /// Goes to the first fragment that ends after a position: the fragment that covers it, if there
     /// is one.
-    pub fn seek_boundary(&mut self, view: View<'_>, target: Boundary<'_>) {
+    pub(crate) fn seek_boundary(&mut self, view: View<'_>, target: Boundary<'_>) {
         let comparator = view.fragments.comparator();
         if view.largest().is_some_and(|largest| !target.is_before(comparator, largest)) {
             self.valid = false;
@@ -130,32 +112,15 @@ impl Cursor {
         }
     }
 
-    /// Goes to the fragment that covers the user key, or else to the last one before it.
-    pub fn seek_for_previous(&mut self, view: View<'_>, user_key: &[u8]) {
-        let comparator = view.fragments.comparator();
-        if let Some(smallest) = view.smallest()
-            && last_version(user_key).is_before(comparator, smallest)
-        {
-            self.valid = false;
-            return;
-        }
-        match view.largest() {
-            Some(largest) if comparator.compare(largest.user_key, user_key).is_lt() => {
-                self.move_to_last_starting_by(view, largest.user_key);
-            }
-            _ => self.move_to_last_starting_by(view, user_key),
-        }
-    }
-
     /// Goes to the next fragment. The cursor must be valid; past the last fragment it becomes
     /// invalid.
-    pub fn next(&mut self, view: View<'_>) {
+    pub(crate) fn next(&mut self, view: View<'_>) {
         self.move_to_visible_from(view, self.fragment + 1);
     }
 
     /// Goes to the previous fragment. The cursor must be valid; before the first it becomes
     /// invalid.
-    pub fn previous(&mut self, view: View<'_>) {
+    pub(crate) fn previous(&mut self, view: View<'_>) {
         self.move_to_visible_before(view, self.fragment);
     }
 

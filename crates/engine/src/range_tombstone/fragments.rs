@@ -15,7 +15,7 @@ use super::{RangeTombstone, Truncation, View};
 /// Immutable and shared freely between threads. Memory: the bytes of every distinct start and end
 /// key, plus 16 for each, and 8 bytes for each tombstone in each fragment that it covers: quadratic
 /// in the number of tombstones if all of them overlap.
-pub struct FragmentedRangeTombstones {
+pub(crate) struct FragmentedRangeTombstones {
     comparator: Comparator,
     /// The cuts' user keys, concatenated.
     keys: Vec<u8>,
@@ -25,21 +25,18 @@ pub struct FragmentedRangeTombstones {
     sequences: Vec<Sequence>,
     /// For each cut, the end in `sequences` of the fragment before it; 0 for the first cut.
     sequence_ends: Vec<usize>,
-    tombstone_count: usize,
 }
 
 impl FragmentedRangeTombstones {
     /// Builds fragments from tombstones in any order. One whose end is not after its start deletes
-    /// nothing and is omitted, but counted. Takes time for sorting, which is short if they are
+    /// nothing and is omitted. Takes time for sorting, which is short if they are
     /// nearly sorted by start key, plus linear time in the size of the result.
-    pub fn build<'a>(
+    pub(crate) fn build<'a>(
         comparator: &Comparator,
         tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
     ) -> Self {
-        let mut tombstone_count = 0;
         let mut starts: Vec<RangeTombstone<'a>> = tombstones
             .into_iter()
-            .inspect(|_| tombstone_count += 1)
             .filter(|tombstone| {
                 comparator.compare(tombstone.start, tombstone.end) == Ordering::Less
             })
@@ -49,7 +46,6 @@ impl FragmentedRangeTombstones {
         ends.sort_by(|a, b| comparator.compare(a.end, b.end));
 
         let mut fragments = Self::empty(comparator.clone());
-        fragments.tombstone_count = tombstone_count;
         fragments.sweep(&starts, &ends);
         fragments.keys.shrink_to_fit();
         fragments.key_ends.shrink_to_fit();
@@ -59,14 +55,13 @@ impl FragmentedRangeTombstones {
     }
 
     /// Creates fragments of no tombstones.
-    pub fn empty(comparator: Comparator) -> Self {
+    pub(crate) fn empty(comparator: Comparator) -> Self {
         Self {
             comparator,
             keys: Vec::new(),
             key_ends: Vec::new(),
             sequences: Vec::new(),
             sequence_ends: Vec::new(),
-            tombstone_count: 0,
         }
     }
 
@@ -117,30 +112,19 @@ impl FragmentedRangeTombstones {
 
     /// Returns the order of the user keys.
     #[inline]
-    pub fn comparator(&self) -> &Comparator {
+    pub(crate) fn comparator(&self) -> &Comparator {
         &self.comparator
     }
 
     /// Whether nothing is deleted.
     #[inline]
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.key_ends.is_empty()
-    }
-
-    /// Returns the number of tombstones given, including those with empty ranges.
-    #[inline]
-    pub fn tombstone_count(&self) -> usize {
-        self.tombstone_count
-    }
-
-    /// Returns the number of covered fragments.
-    pub fn fragment_count(&self) -> usize {
-        (0..self.fragments_end()).filter(|&at| !self.sequences(at).is_empty()).count()
     }
 
     /// Returns every tombstone of every fragment, in the order of the fragments, newest first
     /// within each.
-    pub fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
         (0..self.fragments_end()).flat_map(|at| {
             let (start, end) = (self.cut(at), self.cut(at + 1));
             let sequences = self.sequences(at).iter();
@@ -149,7 +133,7 @@ impl FragmentedRangeTombstones {
     }
 
     /// Returns its heap memory, in bytes.
-    pub fn memory_usage(&self) -> usize {
+    pub(crate) fn memory_usage(&self) -> usize {
         self.keys.capacity()
             + (self.key_ends.capacity() + self.sequence_ends.capacity()) * size_of::<usize>()
             + self.sequences.capacity() * size_of::<Sequence>()
@@ -157,21 +141,25 @@ impl FragmentedRangeTombstones {
 
     /// Returns the newest tombstone at or below the snapshot that covers the user key.
     #[inline]
-    pub fn covering_sequence(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
+    pub(crate) fn covering_sequence(
+        &self,
+        user_key: &[u8],
+        snapshot: Sequence,
+    ) -> Option<Sequence> {
         let fragment = self.fragment_at_or_before(user_key)?;
         let newest = self.newest_visible(fragment, snapshot);
         self.sequences(fragment).get(newest).copied()
     }
 
     /// Returns a view without bounds.
-    #[inline]
-    pub fn view(&self) -> View<'_> {
+    #[cfg(test)]
+    pub(crate) fn view(&self) -> View<'_> {
         View::new(self, Truncation::NONE)
     }
 
     /// Returns a view truncated to the bounds.
     #[inline]
-    pub fn truncated<'a>(&'a self, truncation: &'a Truncation) -> View<'a> {
+    pub(crate) fn truncated<'a>(&'a self, truncation: &'a Truncation) -> View<'a> {
         View::new(self, truncation)
     }
 

@@ -34,22 +34,22 @@ use std::cmp::Ordering;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 
-pub use cursor::Cursor;
-pub use fragments::FragmentedRangeTombstones;
+pub(crate) use cursor::Cursor;
+pub(crate) use fragments::FragmentedRangeTombstones;
 pub(crate) use index::{IndexCursor, TombstoneIndex};
 pub(crate) use layers::TombstoneLayers;
 pub(crate) use stripes::{StripedFragment, joined, striped_fragments};
-pub use truncation::{Truncation, View};
+pub(crate) use truncation::{Truncation, View};
 
 /// A range deletion: every key in `[start, end)` written before `sequence` is deleted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RangeTombstone<'a> {
+pub(crate) struct RangeTombstone<'a> {
     /// The first user key that is deleted.
-    pub start: &'a [u8],
+    pub(crate) start: &'a [u8],
     /// The end of the deleted range, exclusive.
-    pub end: &'a [u8],
+    pub(crate) end: &'a [u8],
     /// The number of the write.
-    pub sequence: Sequence,
+    pub(crate) sequence: Sequence,
 }
 
 impl<'a> RangeTombstone<'a> {
@@ -58,7 +58,10 @@ impl<'a> RangeTombstone<'a> {
     ///
     /// # Errors
     /// Corruption, for a key that is not an internal key or has another type.
-    pub fn from_entry(internal_key: &'a [u8], value: &'a [u8]) -> tailwater_format::Result<Self> {
+    pub(crate) fn from_entry(
+        internal_key: &'a [u8],
+        value: &'a [u8],
+    ) -> tailwater_format::Result<Self> {
         let parsed = ParsedKey::parse(internal_key)?;
         if parsed.value_type != ValueType::RangeDeletion {
             return Err(tailwater_format::Error::corruption(
@@ -77,23 +80,23 @@ impl<'a> RangeTombstone<'a> {
 /// It has the form of an internal key, a user key and a packed trailer, and sorts like one; but its
 /// type may be one that no record has, so that it never equals a record's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Boundary<'a> {
+pub(crate) struct Boundary<'a> {
     /// The user key.
-    pub user_key: &'a [u8],
+    pub(crate) user_key: &'a [u8],
     /// `sequence << 8 | type`; of two boundaries with one user key, the higher trailer comes first.
-    pub trailer: u64,
+    pub(crate) trailer: u64,
 }
 
 impl<'a> Boundary<'a> {
     /// Returns the position of an internal key; `None` for one that is shorter than a trailer.
     #[inline]
-    pub fn from_internal_key(internal_key: &'a [u8]) -> Option<Self> {
+    pub(crate) fn from_internal_key(internal_key: &'a [u8]) -> Option<Self> {
         key::split(internal_key).map(|(user_key, trailer)| Self { user_key, trailer })
     }
 
     /// Compares two positions: by user key, then the higher trailer first.
     #[inline]
-    pub fn compare(self, comparator: &Comparator, other: Boundary<'_>) -> Ordering {
+    pub(crate) fn compare(self, comparator: &Comparator, other: Boundary<'_>) -> Ordering {
         comparator
             .compare(self.user_key, other.user_key)
             .then_with(|| other.trailer.cmp(&self.trailer))
@@ -101,7 +104,7 @@ impl<'a> Boundary<'a> {
 
     /// Whether this position comes before the other.
     #[inline]
-    pub fn is_before(self, comparator: &Comparator, other: Boundary<'_>) -> bool {
+    pub(crate) fn is_before(self, comparator: &Comparator, other: Boundary<'_>) -> bool {
         self.compare(comparator, other) == Ordering::Less
     }
 }

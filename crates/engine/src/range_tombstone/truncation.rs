@@ -5,7 +5,7 @@
 //! user keys, because versions of one user key may lie in two neighbouring files. Source:
 //! `db/range_del_aggregator.cc`, `db/dbformat.h`.
 
-use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType, pack_trailer};
+use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer};
 use tailwater_format::{Error, Result};
 
 use super::{Boundary, FragmentedRangeTombstones};
@@ -16,7 +16,7 @@ const BEFORE_RECORDS: u8 = 0x1A;
 
 /// The bounds of a file, to which its range tombstones are truncated.
 #[derive(Debug, Clone)]
-pub struct Truncation {
+pub(crate) struct Truncation {
     /// Inclusive.
     smallest: Option<OwnedBoundary>,
     /// Exclusive.
@@ -31,7 +31,8 @@ struct OwnedBoundary {
 
 impl Truncation {
     /// No bounds.
-    pub const NONE: &'static Self = &Self { smallest: None, largest: None };
+    #[cfg(test)]
+    pub(crate) const NONE: &'static Self = &Self { smallest: None, largest: None };
 
     /// Returns the bounds of a file with the smallest and largest internal key of its version edit.
     ///
@@ -44,7 +45,7 @@ impl Truncation {
     ///
     /// # Errors
     /// Corruption, for a key that is shorter than its trailer.
-    pub fn new(smallest: &[u8], largest: &[u8]) -> Result<Self> {
+    pub(crate) fn new(smallest: &[u8], largest: &[u8]) -> Result<Self> {
         let smallest = parse("smallest key of a file", smallest)?;
         let largest = parse("largest key of a file", largest)?;
         let smallest_trailer = pack_trailer(smallest.trailer >> 8, BEFORE_RECORDS);
@@ -79,7 +80,7 @@ fn parse<'a>(what: &'static str, internal_key: &'a [u8]) -> Result<Boundary<'a>>
 
 /// Fragments truncated to a file's bounds.
 #[derive(Debug, Clone, Copy)]
-pub struct View<'a> {
+pub(crate) struct View<'a> {
     pub(super) fragments: &'a FragmentedRangeTombstones,
     truncation: &'a Truncation,
 }
@@ -87,31 +88,11 @@ pub struct View<'a> {
 impl<'a> View<'a> {
     /// Truncates `fragments` to the bounds.
     #[inline]
-    pub fn new(fragments: &'a FragmentedRangeTombstones, truncation: &'a Truncation) -> Self {
+    pub(crate) fn new(
+        fragments: &'a FragmentedRangeTombstones,
+        truncation: &'a Truncation,
+    ) -> Self {
         Self { fragments, truncation }
-    }
-
-    /// Returns the fragments, without the bounds.
-    #[inline]
-    pub fn fragments(self) -> &'a FragmentedRangeTombstones {
-        self.fragments
-    }
-
-    /// Returns the newest tombstone at or below the snapshot that covers versions of the user key
-    /// in this file.
-    #[inline]
-    pub fn covering_sequence(self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
-        let comparator = self.fragments.comparator();
-        if let Some(smallest) = self.smallest()
-            && comparator.compare(user_key, smallest.user_key).is_lt()
-        {
-            return None;
-        }
-        let first_version = first_version(user_key);
-        if self.largest().is_some_and(|largest| !first_version.is_before(comparator, largest)) {
-            return None;
-        }
-        self.fragments.covering_sequence(user_key, snapshot)
     }
 
     #[inline]
@@ -130,12 +111,5 @@ impl<'a> View<'a> {
 #[inline]
 pub(super) fn first_version(user_key: &[u8]) -> Boundary<'_> {
     let trailer = pack_trailer(MAX_SEQUENCE, ValueType::RangeDeletion as u8);
-    Boundary { user_key, trailer }
-}
-
-/// Returns the boundary after all records of a user key that a tombstone can cover.
-#[inline]
-pub(super) fn last_version(user_key: &[u8]) -> Boundary<'_> {
-    let trailer = pack_trailer(0, ValueType::RangeDeletion as u8);
     Boundary { user_key, trailer }
 }

@@ -3,6 +3,27 @@
 use crate::read::Snapshot;
 
 /// Options of a get or an iterator. The names and defaults are those of RocksDB's `ReadOptions`.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// # let db = tailwater::Db::open_default(directory)?;
+/// use tailwater::ReadOptions;
+///
+/// for key in ["a", "b", "c"] {
+///     db.put(key, "")?;
+/// }
+/// // A scan that leaves the block cache to other reads.
+/// let options = ReadOptions {
+///     fill_cache: false,
+///     iterate_upper_bound: Some(b"c".to_vec()),
+///     ..ReadOptions::new()
+/// };
+/// assert_eq!(db.range_opt(.., &options).count(), 2);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
     /// Read the state of this snapshot; by default, everything written before the call.

@@ -41,6 +41,25 @@ impl HeldStill<'_> {
 }
 
 /// The state of a database at one moment, kept while a clone of the snapshot lives.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// # let db = tailwater::Db::open_default(directory)?;
+/// use tailwater::ReadOptions;
+///
+/// db.put("key", "old")?;
+/// let snapshot = db.snapshot();
+/// db.put("key", "new")?;
+/// db.delete("another")?;
+///
+/// let before = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::new() };
+/// assert_eq!(db.get_opt("key", &before)?.as_deref(), Some(&b"old"[..]));
+/// assert_eq!(db.get("key")?.as_deref(), Some(&b"new"[..]));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Snapshot {
     held: Arc<Held>,

@@ -69,6 +69,7 @@ impl StallState {
 
 /// The condition that stalls writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum StallCause {
     /// Too many memtables that wait to be flushed.
     MemTables,

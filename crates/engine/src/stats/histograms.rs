@@ -191,6 +191,7 @@ impl Distribution {
 /// Percentiles are interpolated within their bucket, whose upper bound is about 1.5 times the
 /// lower.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[non_exhaustive]
 pub struct HistogramData {
     /// Number of measurements.
     pub count: u64,

@@ -24,6 +24,28 @@ use super::tickers::Ticker;
 /// this engine; other names are unknown.
 ///
 /// Any thread may use it. Each thread that counts takes about 16 KiB.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use std::sync::Arc;
+/// use tailwater::{Db, OpenOptions, Statistics};
+///
+/// let statistics = Arc::new(Statistics::new());
+/// let mut options = OpenOptions::default();
+/// options.set_options("create_if_missing=true")?;
+/// options.set_statistics(Arc::clone(&statistics));
+/// let db = Db::open(directory, &options)?;
+/// db.put("key", "value")?;
+/// db.get("key")?;
+///
+/// assert_eq!(statistics.ticker("rocksdb.number.keys.written"), Some(1));
+/// let gets = statistics.histogram("rocksdb.db.get.micros").expect("RocksDB's name");
+/// assert_eq!(gets.count, 1);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Statistics {
     clock: Arc<dyn Clock>,
     /// Counters of single threads, by the thread's number.

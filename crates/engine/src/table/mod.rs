@@ -3,7 +3,7 @@
 //! Reading has three stages: `reader::BlockFile` reads a block from the file, the block cache keeps
 //! it, and `TableReader` and `TableIterator` search it.
 
-pub mod builder;
+pub(crate) mod builder;
 mod file;
 mod iterator;
 mod lookup;

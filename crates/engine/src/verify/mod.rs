@@ -42,6 +42,7 @@ pub enum Severity {
 
 /// A finding of verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Finding {
     /// Its severity.
     pub severity: Severity,
@@ -55,6 +56,7 @@ pub struct Finding {
 
 /// The result of verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Report {
     /// The findings, in the order of the checks.
     pub findings: Vec<Finding>,
@@ -111,6 +113,7 @@ impl Report {
 
 /// Progress of verification.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// The file that is being read.
     pub path: PathBuf,

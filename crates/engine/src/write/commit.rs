@@ -242,7 +242,7 @@ impl WritePath {
         let operations = group.iter().map(|member| u64::from(member.operations)).sum::<u64>()
             + u64::from(batch.count());
         if first + operations > MAX_SEQUENCE {
-            return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
+            return Err(Error::no_sequence_left());
         }
         batch.set_sequence(first);
         let mut next = first + u64::from(batch.count());

@@ -1,6 +1,19 @@
 //! Options of a write.
 
 /// Options of one write. The names and defaults are those of RocksDB's `WriteOptions`.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// # let db = tailwater::Db::open_default(directory)?;
+/// use tailwater::WriteOptions;
+///
+/// // When this returns, the write survives a crash of the machine.
+/// db.put_opt("key", "value", &WriteOptions { sync: true, ..WriteOptions::default() })?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct WriteOptions {
     /// Return when the write is on the device, so that it survives a crash of the machine. Default:

@@ -6,6 +6,7 @@ use tailwater::verify::{Finding, Severity};
 use tailwater_format::batch::{HEADER_LENGTH, WriteBatch};
 use tailwater_format::blob::{BlobIndex, BlobLocation};
 use tailwater_format::compress::Compression;
+use tailwater_format::key::MAX_SEQUENCE;
 use tailwater_format::log::{PredecessorWal, Writer};
 use tailwater_format::version_edit::{VersionEdit, WalAddition};
 
@@ -46,6 +47,23 @@ fn a_torn_log_before_what_tables_hold_is_damage() {
         .find(|finding| finding.severity == Severity::Damage && named(&finding.path));
     let message = &damage.expect("the log is damaged").message;
     assert!(message.contains("column family 'other' hold later writes"), "{message}");
+}
+
+#[test]
+fn a_database_without_sequence_numbers_refuses_writes_alone() {
+    // That the numbers were used up was reported as an error of the system.
+    let mut edit = first_edit();
+    edit.last_sequence = Some(MAX_SEQUENCE - 2);
+    let db = Database::new().with_manifest(&[edit]).open_for_writing().expect("a database");
+    db.put("last", "1").expect("a number is left");
+    for _ in 0..2 {
+        let error = db.put("another", "1").expect_err("no number is left");
+        assert_eq!(error.kind(), ErrorKind::LimitReached, "{error}");
+    }
+    assert!(db.background_error().is_none());
+    db.flush().expect("a flush needs no number");
+    assert!(db.get("last").expect("a get").is_some());
+    db.close().expect("nothing failed");
 }
 
 #[test]

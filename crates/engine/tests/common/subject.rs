@@ -77,7 +77,7 @@ fn extractor(family: &ColumnFamily) -> Option<PrefixExtractor> {
         options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(length)),
         options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(length)),
         options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
-        options::PrefixExtractor::Custom(ref name) => panic!("who extracts '{name}'?"),
+        ref other => panic!("who extracts by {other:?}?"),
     }
 }
 

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use tailwater::options::{BlockBasedTableOptions, ColumnFamilyOptions, DbOptions, OptionTable};
-use tailwater::{CompactionFilter, FilterDecision, FilteredValue, OpenOptions};
+use tailwater::{
+    CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue, OpenOptions,
+};
 use tailwater_format::Comparator;
 use tailwater_io::sim::SimStorage;
 
@@ -185,7 +187,7 @@ impl Style {
 /// A compaction filter that changes nothing.
 struct KeepsAll;
 
-impl CompactionFilter for KeepsAll {
+impl CustomCompactionFilter for KeepsAll {
     fn name(&self) -> &str {
         "KeepsAll"
     }
@@ -254,7 +256,7 @@ impl Setup {
             set(&mut of_family, &family.text);
             options.set_column_family(name, of_family.column_family(name).clone());
         }
-        options.add_compaction_filter(Arc::new(KeepsAll));
+        options.add_compaction_filter(CompactionFilter::Custom(Arc::new(KeepsAll)));
         options.set_inline_background(!self.has_threads);
         options.set_clock(storage.clock());
         options

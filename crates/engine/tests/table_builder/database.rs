@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use tailwater::for_tests::Builder;
+use tailwater::for_tests::{FinishedTable, Format, Origin, TableCompression};
 use tailwater::options::{
     self, ColumnFamilyOptions, DbOptions, check_column_family, sanitize_column_family,
 };
-use tailwater::table::Builder;
-use tailwater::table::builder::{FinishedTable, Format, Origin, TableCompression};
 use tailwater::{OpenOptions, PrefixExtractor};
 use tailwater_format::Comparator;
 use tailwater_format::file_name::{self, FileKind};

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use tailwater::table::Builder;
-use tailwater::table::builder::{Origin, TableCompression};
+use tailwater::for_tests::Builder;
+use tailwater::for_tests::{Origin, TableCompression};
 use tailwater::{Error, ErrorKind, Result};
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
 use tailwater_format::table::Footer;

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tailwater::for_tests::Builder;
+use tailwater::for_tests::{Origin, TableCompression};
 use tailwater::options::CompressionOptions;
-use tailwater::table::Builder;
-use tailwater::table::builder::{Origin, TableCompression};
 use tailwater_format::Comparator;
 use tailwater_format::blob::{BlobIndex, BlobLocation};
 use tailwater_format::compress::Compression;

@@ -307,7 +307,7 @@ fn a_compaction_keeps_the_options_that_it_began_with() {
     let text = "compression=kNoCompression;disable_auto_compactions=true";
     let mut options = options(text);
     let filter = Arc::new(Halting::default());
-    options.add_compaction_filter(Arc::clone(&filter) as Arc<dyn tailwater::CompactionFilter>);
+    options.add_compaction_filter(tailwater::CompactionFilter::Custom(filter.clone()));
     options.set_options("compaction_filter=halting").expect("options");
     let db = Db::open(directory.path(), &options).expect("a new database");
     for _ in 0..2 {
@@ -348,7 +348,7 @@ impl Default for Halting {
     }
 }
 
-impl tailwater::CompactionFilter for Halting {
+impl tailwater::CustomCompactionFilter for Halting {
     fn name(&self) -> &str {
         "halting"
     }

@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tailwater::{
-    CompactionFilter, CustomMergeOperator, CustomPrefixExtractor, FilterDecision, FilteredValue,
-    MergeOperator, OpenOptions, PrefixExtractor,
+    CompactionFilter, CustomCompactionFilter, CustomMergeOperator, CustomPrefixExtractor,
+    FilterDecision, FilteredValue, MergeOperator, OpenOptions, PrefixExtractor,
 };
 use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
@@ -156,7 +156,7 @@ impl CustomPrefixExtractor for Fused {
     }
 }
 
-impl CompactionFilter for Fused {
+impl CustomCompactionFilter for Fused {
     fn name(&self) -> &str {
         "tests.Fused"
     }
@@ -196,7 +196,7 @@ pub(crate) fn install(options: &mut OpenOptions, clock: Arc<dyn Clock>, fuse: &A
     options.add_comparator(Comparator::Custom(fused.clone()));
     options.add_merge_operator(MergeOperator::Custom(fused.clone()));
     options.add_prefix_extractor(PrefixExtractor::Custom(fused.clone()));
-    options.add_compaction_filter(fused);
+    options.add_compaction_filter(CompactionFilter::Custom(fused));
     options.set_clock(Arc::new(FusedClock { clock, fuse: Arc::clone(fuse) }));
     let text = "comparator=tests.Fused;merge_operator=tests.Fused;prefix_extractor=tests.Fused;\
                 compaction_filter=tests.Fused;\

@@ -76,7 +76,7 @@ const CHANGES: [Call; 11] = [
     ("set_options", |db, family, _| {
         db.set_options_cf(family, &[("disable_auto_compactions", "true")])
     }),
-    ("drop_column_family", |db, family, _| db.drop_cf(family)),
+    ("drop_cf", |db, family, _| db.drop_cf(family)),
 ];
 
 fn options(disk: &SimStorage) -> OpenOptions {

@@ -39,8 +39,8 @@ const CALLS: [Call; 18] = [
         let files = ExternalFiles { family, paths, options: IngestOptions::default() };
         db.ingest_external_files(&[files]).map(drop)
     }),
-    ("create_column_family", |db| db.create_cf("new", &default_family(db).options()).map(drop)),
-    ("drop_column_family", |db| db.drop_cf(&db.cf_handle("family").expect("a column family"))),
+    ("create_cf", |db| db.create_cf("new", &default_family(db).options()).map(drop)),
+    ("drop_cf", |db| db.drop_cf(&db.cf_handle("family").expect("a column family"))),
     ("set_options", |db| {
         db.set_options_cf(&default_family(db), &[("disable_auto_compactions", "true")])
     }),

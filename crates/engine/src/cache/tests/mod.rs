@@ -5,7 +5,7 @@ mod policy;
 mod stress;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -100,11 +100,6 @@ fn put(cache: &Cache<Block>, key: Key, priority: Priority) -> Arc<Cached<Block>>
     })
 }
 
-/// Reserves bytes for which eviction can always make room.
-fn reserve(cache: &Cache<Block>, bytes: usize) -> Reservation {
-    patiently(cache, || cache.reserve(bytes))
-}
-
 fn outcome(inserted: &Inserted<Block>) -> &'static str {
     match inserted {
         Inserted::Admitted(_) => "admitted",
@@ -120,6 +115,21 @@ fn hit(cache: &Cache<Block>, key: Key) -> bool {
 
 fn is_resident(cache: &Cache<Block>, key: Key) -> bool {
     cache.peek(key, &pin()).is_some()
+}
+
+/// Returns the entries of a file, in the order of their offsets: the block, its priority, whether a
+/// lookup has hit it, and its number of rounds left.
+fn entries_of(cache: &Cache<Block>, file: u64) -> Vec<(Key, Priority, bool, u8)> {
+    let mut found = Vec::new();
+    for shard in &cache.shards {
+        shard.visit_all(|node| {
+            if node.key.file == file {
+                found.push((node.key, node.priority, node.was_hit(), node.rounds()));
+            }
+        });
+    }
+    found.sort_unstable_by_key(|(key, ..)| *key);
+    found
 }
 
 /// Returns the seed of a random test, from `TAILWATER_SEED` or a new one. Prints it, so that a

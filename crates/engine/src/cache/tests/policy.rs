@@ -1,4 +1,4 @@
-//! Eviction order and statistics.
+//! Eviction order and capacity.
 
 use super::*;
 
@@ -12,8 +12,6 @@ fn the_first_value_of_a_key_stays() {
     assert!(Arc::ptr_eq(&first, &second.into_cached()));
     assert!(hit(&cache, key(1, 1)));
     assert_eq!((cache.entries(), cache.usage(), first.charge()), (1, UNIT, UNIT));
-    let expected = Statistics { inserted: 1, present: 1, ..Statistics::default() };
-    assert_eq!(cache.statistics(), expected);
 }
 
 #[test]
@@ -27,7 +25,6 @@ fn a_value_that_can_never_fit_is_handed_back() {
     let refused = refused.into_cached();
     refused.verify(key(2, 0));
     assert_eq!((refused.charge(), cache.entries(), cache.usage()), (0, 8, 8 * UNIT));
-    assert_eq!(cache.statistics().refused, 1);
 
     let none = Cache::with_shards(0, 1);
     let refused = none.insert(key(2, 0), Block::new(key(2, 0), 0), 0, Priority::High);
@@ -69,10 +66,10 @@ fn what_was_hit_survives_a_scan_as_long_as_the_cache() {
 fn a_new_entry_has_a_whole_round_to_be_hit() {
     let cache = cache_of(32);
     for block in 0..32 {
-        put(&cache, key(1, block), Priority::Bottom);
+        put(&cache, key(1, block), Priority::Low);
     }
     for block in 0..500 {
-        put(&cache, key(2, block), Priority::Bottom);
+        put(&cache, key(2, block), Priority::Low);
         let young = (block.saturating_sub(25)..=block).find(|&b| !is_resident(&cache, key(2, b)));
         assert_eq!(young, None, "evicted early, at {block}");
     }
@@ -82,22 +79,21 @@ fn a_new_entry_has_a_whole_round_to_be_hit() {
 fn lower_priorities_go_first() {
     for touched in [false, true] {
         let cache = cache_of(60);
-        let all = [Priority::Bottom, Priority::Low, Priority::High];
+        let all = [Priority::Low, Priority::High];
         for block in 0..60 {
-            put(&cache, key(1, block), all[block as usize % 3]);
+            put(&cache, key(1, block), all[block as usize % 2]);
         }
         if touched {
             assert!((0..60).all(|block| hit(&cache, key(1, block))));
         }
         let left = |rest: u64| {
-            (0..20).filter(|block| is_resident(&cache, key(1, block * 3 + rest))).count()
+            (0..30).filter(|block| is_resident(&cache, key(1, block * 2 + rest))).count()
         };
         let mut fresh = 0;
-        while left(2) == 20 {
-            put(&cache, key(2, fresh), Priority::Bottom);
+        while left(1) == 30 {
+            put(&cache, key(2, fresh), Priority::Low);
             fresh += 1;
-            assert!(left(1) == 20 || left(0) == 0, "a data block left before a blob value");
-            assert!(left(2) == 20 || left(1) == 0, "an index block left before a data block");
+            assert!(left(1) == 30 || left(0) == 0, "an index block left before a data block");
             assert!(fresh < 10_000, "index blocks stay for ever");
         }
     }
@@ -113,13 +109,11 @@ fn what_is_pinned_stays_and_a_cache_full_of_it_refuses() {
     for attempt in 0..20 {
         let refused = cache.insert(key(2, 0), Block::new(key(2, 0), 0), UNIT, Priority::High);
         assert_eq!(outcome(&refused), "standalone", "attempt {attempt}");
-        assert!(cache.reserve(UNIT).is_none());
     }
     assert!((0..16).all(|block| is_resident(&cache, key(1, block))));
     drop(pinned);
     assert_eq!(cache.pinned_usage(), 0);
     put(&cache, key(2, 0), Priority::Low);
-    drop(reserve(&cache, UNIT));
 }
 
 #[test]
@@ -185,28 +179,6 @@ fn a_borrow_and_a_reference_outlive_the_cache() {
 }
 
 #[test]
-fn a_reservation_drives_entries_out_and_gives_back() {
-    let cache = cache_of(100);
-    for block in 0..100 {
-        put(&cache, key(1, block), Priority::High);
-    }
-    let mut reserved = reserve(&cache, 60 * UNIT);
-    assert!(cache.usage() <= cache.capacity());
-    assert_eq!((cache.pinned_usage(), reserved.bytes()), (60 * UNIT, 60 * UNIT));
-    assert!((39..=42).contains(&cache.entries()), "{cache:?}");
-    assert!(cache.reserve(cache.capacity() - 60 * UNIT + 1).is_none());
-    reserved.merge(reserve(&cache, 10 * UNIT)).expect("of the same cache");
-    assert_eq!(reserved.bytes(), 70 * UNIT);
-    reserved.shrink_to(80 * UNIT);
-    reserved.shrink_to(5 * UNIT);
-    assert_eq!(cache.pinned_usage(), 5 * UNIT);
-    let stranger = cache_of(8).reserve(100).expect("empty");
-    assert_eq!(reserved.merge(stranger).map_err(|back| back.bytes()), Err(100));
-    drop(reserved);
-    assert_eq!((cache.pinned_usage(), cache.usage()), (0, cache.entries() * UNIT));
-}
-
-#[test]
 fn a_lower_capacity_is_kept_at_once_and_the_hot_stay() {
     let capacity = 400 * UNIT;
     let cache = Cache::with_shards(capacity, 4);
@@ -244,11 +216,11 @@ fn files_are_erased_and_listed_by_themselves() {
     assert!([3, 30].iter().all(|&block| hit(&cache, key(8, block))));
     assert!(is_resident(&cache, key(8, 50)));
     assert_eq!(cache.erase_file(7), 100);
-    assert_eq!((cache.erase_file(7), cache.resident(7).len()), (0, 0));
+    assert_eq!((cache.erase_file(7), entries_of(&cache, 7).len()), (0, 0));
     settle(&cache);
-    assert_eq!((cache.entries(), cache.usage(), cache.statistics().erased), (100, 100 * UNIT, 100));
-    let resident = cache.resident(8);
-    for (block, found) in (0..).zip(&resident) {
+    assert_eq!((cache.entries(), cache.usage()), (100, 100 * UNIT));
+    let entries = entries_of(&cache, 8);
+    for (block, found) in (0..).zip(&entries) {
         let (priority, rounds) = match (block < 10, [3, 30].contains(&block)) {
             (true, false) => (Priority::High, 2),
             (true, true) => (Priority::High, 5),
@@ -256,16 +228,14 @@ fn files_are_erased_and_listed_by_themselves() {
             (false, true) => (Priority::Low, 4),
         };
         let was_hit = [3, 30].contains(&block);
-        let offset = block * 4096;
-        let expected = Resident { offset, charge: UNIT, priority, was_hit, rounds };
-        assert_eq!(*found, expected);
+        assert_eq!(*found, (key(8, block), priority, was_hit, rounds));
     }
-    assert_eq!(resident.len(), 100);
+    assert_eq!(entries.len(), 100);
     // Freed ring places are reused.
     for block in 0..100 {
         put(&cache, key(9, block), Priority::Low);
     }
-    assert_eq!(cache.resident(9).len(), 100);
+    assert_eq!(entries_of(&cache, 9).len(), 100);
 }
 
 #[test]
@@ -327,9 +297,9 @@ fn an_insert_looks_at_a_bounded_number_of_entries() {
     }
     assert!((0..2000).all(|block| hit(&cache, key(1, block))));
     put(&cache, key(2, 0), Priority::Low);
-    let resident = cache.resident(1);
-    let cooled = resident.iter().filter(|resident| resident.rounds < 4).count();
-    assert_eq!(resident.len(), 1999);
+    let entries = entries_of(&cache, 1);
+    let cooled = entries.iter().filter(|(.., rounds)| *rounds < 4).count();
+    assert_eq!(entries.len(), 1999);
     assert!((200..=256).contains(&cooled), "the hand cooled {cooled}");
 }
 

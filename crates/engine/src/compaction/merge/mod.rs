@@ -68,7 +68,7 @@ pub(crate) struct Rules {
     pub(crate) enforces_single_deletions: bool,
     /// The first input level, for the filter.
     pub(crate) level: usize,
-    pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
+    pub(crate) filter: Option<CompactionFilter>,
     /// The merge operator and the blob files.
     pub(crate) readers: Arc<FamilyReaders>,
     /// Flags of which any cancels the merge.

@@ -1,11 +1,11 @@
 //! Calls of user code by a merge: the filter and the merge operator.
 
 use tailwater_format::key::{Sequence, ValueType};
-use tailwater_format::{timed_value, user_code, wide_column};
+use tailwater_format::{timed_value, wide_column};
 use tailwater_io::Purpose;
 
 use super::{Merge, Value};
-use crate::compaction_filter::{CompactionFilter, FilterDecision, FilteredValue};
+use crate::compaction_filter::{FilterDecision, FilteredValue};
 use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::MergeOperator;
 
@@ -23,7 +23,7 @@ impl Merge {
     pub(super) fn filter_record(&mut self) -> Result<Filtered> {
         let Some(filter) = &self.rules.filter else { return Ok(Filtered::Left) };
         let (level, user_key) = (self.rules.level, self.source.user_key());
-        let ask = |kind, value: &[u8]| ask(&**filter, level, user_key, kind, value);
+        let ask = |kind, value: &[u8]| filter.filter(level, user_key, kind, value);
         let decision = match self.value_type {
             ValueType::Value => ask(FilteredValue::Plain, self.source.value()),
             ValueType::WideColumnEntity => ask(FilteredValue::WideColumns, self.source.value()),
@@ -58,7 +58,7 @@ impl Merge {
         if let Some(filter) = filter.filter(|_| sequence > self.rules.snapshots.latest()) {
             let (level, user_key) = (self.rules.level, self.source.user_key());
             let kind = FilteredValue::MergeOperand;
-            match ask(&**filter, level, user_key, kind, self.source.value()) {
+            match filter.filter(level, user_key, kind, self.source.value()) {
                 FilterDecision::Keep => {}
                 FilterDecision::Remove => {
                     self.dropped.filtered += 1;
@@ -142,16 +142,4 @@ impl Merge {
         let blobs = &self.rules.readers.blobs;
         blobs.read(self.source.user_key(), index, Purpose::CompactionBlobRead)
     }
-}
-
-/// Calls the filter for a record, and names it in the error if it panics.
-fn ask(
-    filter: &dyn CompactionFilter,
-    level: usize,
-    key: &[u8],
-    kind: FilteredValue,
-    value: &[u8],
-) -> FilterDecision {
-    let call = || filter.filter(level, key, kind, value);
-    user_code::call("compaction filter", || filter.name(), call)
 }

@@ -63,6 +63,7 @@ pub(crate) struct ManualStep {
 /// Whether the tables of the last level are rewritten. The names are those of RocksDB's
 /// `BottommostLevelCompaction`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum BottommostRewrite {
     /// They are not rewritten.
     Skip,

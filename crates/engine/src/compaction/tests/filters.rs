@@ -7,7 +7,9 @@ use tailwater_format::key::{Sequence, ValueType};
 use super::scene::{Record, Scene, text};
 use tailwater_io::sync::Mutex;
 
-use crate::compaction_filter::{CompactionFilter, FilterDecision, FilteredValue};
+use crate::compaction_filter::{
+    CompactionFilter, CustomCompactionFilter, FilterDecision, FilteredValue,
+};
 
 /// Decides by the first letter of a value, and records its calls.
 #[derive(Default)]
@@ -15,7 +17,7 @@ struct Asked {
     asked: Mutex<Vec<String>>,
 }
 
-impl CompactionFilter for Asked {
+impl CustomCompactionFilter for Asked {
     fn name(&self) -> &str {
         "Asked"
     }
@@ -46,7 +48,7 @@ fn filtered(
 ) -> (String, Vec<String>) {
     let mut scene = Scene::new("merge_operator=stringappend");
     let filter = Arc::new(Asked::default());
-    scene.filter = Some(Arc::clone(&filter) as Arc<dyn CompactionFilter>);
+    scene.filter = Some(CompactionFilter::Custom(filter.clone()));
     scene.snapshots = snapshots.to_vec();
     if !deeper.is_empty() {
         scene.add_table(6, deeper, None);

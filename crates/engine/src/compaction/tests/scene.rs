@@ -90,7 +90,7 @@ pub(super) struct Scene {
     pub(super) version: Arc<Version>,
     pub(super) numbers: FileNumbers,
     pub(super) snapshots: Vec<Sequence>,
-    pub(super) filter: Option<Arc<dyn CompactionFilter>>,
+    pub(super) filter: Option<CompactionFilter>,
     pub(super) cancelled: Arc<AtomicBool>,
     pub(super) low_priority: Option<Arc<LowPriority>>,
     pub(super) parts: usize,

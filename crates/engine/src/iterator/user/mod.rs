@@ -44,6 +44,26 @@ const FIRST_TRAILER: u64 = key::pack_trailer(MAX_SEQUENCE, 0xff);
 /// [`ReadOptions::auto_refresh_iterator_with_snapshot`]. A new iterator has no position; a seek
 /// sets it. After an error it has no position until the next seek. It may be sent to another thread
 /// but not be shared.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// # let db = tailwater::Db::open_default(directory)?;
+/// for (key, value) in [("a", "1"), ("b", "2"), ("d", "4")] {
+///     db.put(key, value)?;
+/// }
+/// let mut cursor = db.raw_iterator()?;
+/// cursor.seek("b")?;
+/// while let Some((key, value)) = cursor.entry() {
+///     println!("{} = {}", key.escape_ascii(), value.escape_ascii());
+///     cursor.next()?;
+/// }
+/// cursor.seek_for_prev("c")?;
+/// assert!(cursor.valid() && cursor.key() == b"b");
+/// # Ok(())
+/// # }
+/// ```
 pub struct DbIterator {
     merged: MergingIterator,
     source: Arc<SuperVersion>,
@@ -283,9 +303,9 @@ impl DbIterator {
     /// Moves to the first key at or after `target`. With a prefix extractor and without
     /// `total_order_seek`, only keys with `target`'s prefix are reliable: after them keys may be
     /// missing, and overwritten or deleted entries may show, as in RocksDB.
-    pub fn seek(&mut self, target: &[u8]) -> Result<()> {
+    pub fn seek(&mut self, target: impl AsRef<[u8]>) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
-        let moved = self.go_to(target);
+        let moved = self.go_to(target.as_ref());
         self.count_seek(begun);
         moved
     }
@@ -310,9 +330,9 @@ impl DbIterator {
     }
 
     /// Moves to the last key at or before `target`.
-    pub fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
+    pub fn seek_for_prev(&mut self, target: impl AsRef<[u8]>) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
-        let moved = self.go_to_or_before(target);
+        let moved = self.go_to_or_before(target.as_ref());
         self.count_seek(begun);
         moved
     }

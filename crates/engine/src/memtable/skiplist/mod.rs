@@ -111,7 +111,7 @@ impl SkipList {
         let prefix = match self.comparator {
             Comparator::Bytewise => first_bytes(user_key),
             Comparator::ReverseBytewise => !first_bytes(user_key),
-            Comparator::Custom(_) => 0,
+            _ => 0,
         };
         Target { prefix, user_key, trailer }
     }
@@ -121,7 +121,7 @@ impl SkipList {
     pub(super) fn same_user_key(&self, a: &[u8], b: &[u8]) -> bool {
         match &self.comparator {
             Comparator::Bytewise | Comparator::ReverseBytewise => a == b,
-            custom @ Comparator::Custom(_) => custom.compare(a, b) == KeyOrdering::Equal,
+            other => other.compare(a, b) == KeyOrdering::Equal,
         }
     }
 

@@ -4,6 +4,7 @@
 mod model;
 mod panics;
 mod range_deletions;
+mod rocksdb;
 mod threads;
 
 use std::cmp::Ordering;

@@ -7,7 +7,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ParsedKey, Sequence, ValueType, compare_internal};
 
 use super::{comparators, internal_key, rounds};
-use crate::memtable::{Counters, Cursor, Error, Finger, MemTable};
+use crate::memtable::{Counters, Cursor, Error, MemTable};
 
 const LAST_SEQUENCE: Sequence = 60;
 
@@ -198,7 +198,6 @@ fn cursors_see_what_is_added_between_their_moves() {
 #[test]
 fn versions_come_newest_first_from_the_snapshot_down() {
     with_filled_memtables(|random, memtable, model| {
-        let mut finger = Finger::default();
         for _ in 0..rounds(300, 40) {
             let key = random_key(random);
             let snapshot = if random.bool() { MAX_SEQUENCE } else { random.u64(..=LAST_SEQUENCE) };
@@ -208,11 +207,6 @@ fn versions_come_newest_first_from_the_snapshot_down() {
                 .map(|version| (version.sequence, version.value_type, version.value))
                 .collect();
             assert_eq!(found, expected);
-            let near: Vec<_> = memtable
-                .versions_near(&mut finger, &key, snapshot)
-                .map(|version| (version.sequence, version.value_type, version.value))
-                .collect();
-            assert_eq!(near, expected);
         }
         ControlFlow::Break(())
     });

@@ -13,12 +13,13 @@ use tailwater_format::key::{MAX_SEQUENCE, Sequence, ValueType};
 
 use super::rounds;
 use crate::memtable::{Error, MemTable};
+use crate::range_tombstone::FragmentedRangeTombstones;
 
 #[test]
 fn without_range_deletions_nothing_is_covered() {
     let memtable = MemTable::new(Comparator::Bytewise);
     memtable.add(1, ValueType::Deletion, b"a", b"").unwrap();
-    assert!(memtable.range_tombstones().is_none());
+    assert!(memtable.tombstones().is_none());
     assert_eq!(memtable.covering_sequence(b"a", MAX_SEQUENCE), None);
 }
 
@@ -42,9 +43,9 @@ fn every_range_deletion_counts_once_it_is_added() {
             };
             let expected = added.iter().filter(covers).map(|tombstone| tombstone.2).max();
             assert_eq!(memtable.covering_sequence(&[key], snapshot), expected);
-            let tombstones = memtable.range_tombstones().unwrap();
-            assert_eq!(tombstones.covering_sequence(&[key], snapshot), expected);
-            assert_eq!(tombstones.tombstone_count(), added.len());
+            let layers = memtable.tombstones().unwrap();
+            let fragments = FragmentedRangeTombstones::build(memtable.comparator(), layers.iter());
+            assert_eq!(fragments.covering_sequence(&[key], snapshot), expected);
         }
         assert_eq!(memtable.counters().range_deletions, 29);
         assert_eq!(memtable.counters().sequences, Some((1, 29)));

@@ -8,7 +8,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, compare_internal, user_key};
 
 use super::{comparators, internal_key, rounds};
-use crate::memtable::{Cursor, Error, Finger, MemTable};
+use crate::memtable::{Cursor, Error, MemTable};
 
 const INSERTERS: u64 = 4;
 
@@ -56,7 +56,6 @@ fn insert(shared: &InsertedEntries, pattern: Pattern, inserter: u64, count: u64)
 }
 
 fn read(shared: &InsertedEntries, pattern: Pattern) {
-    let mut finger = Finger::default();
     let mut cursor = Cursor::default();
     loop {
         let done = shared.done.load(Ordering::Acquire);
@@ -67,8 +66,6 @@ fn read(shared: &InsertedEntries, pattern: Pattern) {
                 let key = pattern.key(inserter, number);
                 let found = shared.memtable.versions(&key, MAX_SEQUENCE).next().unwrap();
                 assert_eq!(found.value, key);
-                let found = shared.memtable.versions_near(&mut finger, &key, MAX_SEQUENCE).next();
-                assert_eq!(found.unwrap().value, key);
                 check_seeks(&mut cursor, &shared.memtable, &key);
             }
         }

@@ -366,7 +366,7 @@ fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtract
     let name = str::from_utf8(name).ok()?;
     match &context.prefix_extractor {
         Some(extractor) if extractor.name() == name => Some(extractor.clone()),
-        _ => PrefixExtractor::from_name(name).ok(),
+        _ => PrefixExtractor::built_in(name),
     }
 }
 

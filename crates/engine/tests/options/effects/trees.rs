@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use tailwater::{
-    BottommostRewrite, CompactRangeOptions, CompactionFilter, FilterDecision, FilteredValue,
-    ReadOptions, WriteOptions,
+    BottommostRewrite, CompactRangeOptions, CompactionFilter, CustomCompactionFilter,
+    FilterDecision, FilteredValue, ReadOptions, WriteOptions,
 };
 
 use tailwater_io::{Operation, Purpose};
@@ -14,7 +14,7 @@ use super::support::{DB, Scene, open, options};
 /// A compaction filter that removes everything.
 struct NoneStays;
 
-impl CompactionFilter for NoneStays {
+impl CustomCompactionFilter for NoneStays {
     fn name(&self) -> &str {
         "none.stays"
     }
@@ -202,7 +202,7 @@ effects! {
         for (text, is_kept) in [("", true), ("compaction_filter=none.stays", false)] {
             let disk = tailwater_io::sim::SimStorage::new(1);
             let mut options = options(&disk, text);
-            options.add_compaction_filter(Arc::new(NoneStays));
+            options.add_compaction_filter(CompactionFilter::Custom(Arc::new(NoneStays)));
             let db = tailwater::Db::open(DB, &options).expect("a new database");
             let family = db.cf_handle("default").expect("a column family");
             db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");

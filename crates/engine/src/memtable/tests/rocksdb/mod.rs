@@ -1,27 +1,23 @@
 //! A memtable filled with the same operations as the real RocksDB's (11.8.1, through its Java
 //! binding).
 //!
-//! In `rocksdb_memtable/`: `operations.txt`, one write a line in the order of their sequence
+//! Beside this file: `operations.txt`, one write a line in the order of their sequence
 //! numbers from 1, over two column families, of which `reverse` has the reverse bytewise order;
 //! `survivors.txt`, what RocksDB then read back; `fragments_*.txt`, the entries of the
 //! `rocksdb.range_del` block of the table that a flush made of each family. All keys and values in
 //! hex.
-#![expect(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed")]
 
-use tailwater::memtable::MemTable;
-use tailwater::range_tombstone::{Cursor, RangeTombstone};
 use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};
 
-const OPERATIONS: &str = include_str!("rocksdb_memtable/operations.txt");
-const SURVIVORS: &str = include_str!("rocksdb_memtable/survivors.txt");
+use crate::memtable::MemTable;
+use crate::range_tombstone::{Cursor, FragmentedRangeTombstones, RangeTombstone};
+
+const OPERATIONS: &str = include_str!("operations.txt");
+const SURVIVORS: &str = include_str!("survivors.txt");
 const FAMILIES: [(&str, Comparator, &str); 2] = [
-    ("default", Comparator::Bytewise, include_str!("rocksdb_memtable/fragments_default.txt")),
-    (
-        "reverse",
-        Comparator::ReverseBytewise,
-        include_str!("rocksdb_memtable/fragments_reverse.txt"),
-    ),
+    ("default", Comparator::Bytewise, include_str!("fragments_default.txt")),
+    ("reverse", Comparator::ReverseBytewise, include_str!("fragments_reverse.txt")),
 ];
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -88,8 +84,9 @@ fn the_same_keys_survive_as_in_rocksdb() {
 fn fragments_are_cut_where_rocksdb_cuts_them() {
     for (family, comparator, fragments) in &FAMILIES {
         let memtable = filled(family, comparator);
-        let tombstones = memtable.range_tombstones().unwrap();
-        let view = tombstones.view();
+        let layers = memtable.tombstones().unwrap();
+        let built = FragmentedRangeTombstones::build(memtable.comparator(), layers.iter());
+        let view = built.view();
         let mut cursor = Cursor::new(MAX_SEQUENCE);
         cursor.seek_to_first(view);
         for line in fragments.lines() {
@@ -97,7 +94,7 @@ fn fragments_are_cut_where_rocksdb_cuts_them() {
             let (key, value) = (bytes(key), bytes(value));
             let expected = RangeTombstone::from_entry(&key, &value).unwrap();
             assert!(cursor.valid());
-            let (start, end) = cursor.user_key_range(view);
+            let (start, end) = (cursor.start(view).user_key, cursor.end(view).user_key);
             assert_eq!(RangeTombstone { start, end, sequence: cursor.sequence(view) }, expected);
             let mut written = Vec::new();
             let trailer = pack_trailer(cursor.sequence(view), ValueType::RangeDeletion as u8);

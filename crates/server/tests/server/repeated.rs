@@ -136,8 +136,10 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(again, first);
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["once"]);
     assert_eq!(raw.call(Operation::SendMessages, 2, &one_message(b"twice")).await.status, 0);
-    // An older number than the last was answered long ago.
-    let older = raw.call(Operation::SendMessages, 1, &body).await;
+    // A client with several requests in flight repeats the first one.
+    assert_eq!(raw.call(Operation::SendMessages, 1, &body).await, first);
+    // Its number with another body.
+    let older = raw.call(Operation::SendMessages, 1, &one_message(b"other")).await;
     assert_eq!(older.status, 59);
     // The number of another command.
     let other = raw.call(Operation::StoreConsumerOffset, 2, &body).await;
@@ -172,6 +174,53 @@ async fn different_messages_under_one_number_are_all_appended() {
     };
     assert_eq!(raw.call(Operation::CreateStream, 1, &name.to_bytes()).await.status, 0);
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["one", "two", "three"]);
+}
+
+/// Iggy's Java client counts messages and offsets apart from other changes. After a few messages
+/// the next stream or topic was refused as one that was already created (59).
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_and_other_changes_may_be_numbered_apart() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    create_topic(&client, 1).await;
+    let mut raw = Raw::connect(&scene, 45).await;
+    raw.login().await;
+    let stream = |name| CreateStreamRequest {
+        name: WireName::new(name).expect("a name"),
+        options: WireOptions::empty(),
+    };
+    for number in 1..=9 {
+        let body = one_message(format!("m{number}").as_bytes());
+        assert_eq!(raw.call(Operation::SendMessages, number, &body).await.status, 0);
+    }
+    let first = raw.call(Operation::CreateStream, 1, &stream("one").to_bytes()).await;
+    assert_eq!(first.status, 0);
+    assert_eq!(raw.call(Operation::CreateStream, 2, &stream("two").to_bytes()).await.status, 0);
+    assert_eq!(raw.call(Operation::CreateStream, 1, &stream("one").to_bytes()).await, first);
+    assert_eq!(raw.call(Operation::SendMessages, 10, &one_message(b"m10")).await.status, 0);
+    assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 10);
+}
+
+/// A request that was overtaken by one with a higher number was refused as repeated (59).
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_out_of_order_are_executed_once_each() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    create_topic(&client, 1).await;
+    let mut raw = Raw::connect(&scene, 46).await;
+    raw.login().await;
+    for (number, text) in [(2, "b"), (1, "a"), (4, "d"), (3, "c"), (1, "a"), (2, "b")] {
+        let sent = raw.call(Operation::SendMessages, number, &one_message(text.as_bytes())).await;
+        assert_eq!(sent.status, 0, "{text}");
+    }
+    assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["b", "a", "d", "c"]);
+    // A number so old that its reply was forgotten may have been answered.
+    for number in 5..=70 {
+        let body = one_message(format!("m{number}").as_bytes());
+        assert_eq!(raw.call(Operation::SendMessages, number, &body).await.status, 0);
+    }
+    assert_eq!(raw.call(Operation::SendMessages, 1, &one_message(b"a")).await.status, 59);
+    assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 70);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,12 +6,13 @@
 //! # Repeated requests
 //!
 //! A client numbers the requests that change something, and repeats one under its number if it got
-//! no reply. A session remembers its last number with the reply, so a repeated request has no
-//! further effect. Requests of one session are executed in the order of their frames, so that one
-//! number is enough. A new session after a reconnect remembers nothing: a request that the client
-//! then repeats may be executed twice.
+//! no reply. A session remembers recent numbers with their replies ([`answers`]), so a repeated
+//! request has no further effect. Requests of one session are executed in the order of their
+//! frames. A new session after a reconnect remembers nothing: a request that the client then
+//! repeats may be executed twice.
 
-use std::cmp;
+mod answers;
+
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,10 +22,10 @@ use std::time::{Duration, Instant};
 use iggy_binary_protocol::EvictionReason;
 use tailwater_io::sync::Mutex;
 use tokio::sync::Notify;
-use xxhash_rust::xxh3::xxh3_128;
 
+use self::answers::Answers;
+pub(crate) use self::answers::{Admission, Stamp};
 use crate::protocol::Head;
-use crate::status::Status;
 
 /// Number of a connection: unique while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -39,7 +40,8 @@ pub(crate) struct Session {
     /// Time of the last request, in milliseconds since `since`.
     last_request_ms: AtomicU64,
     binding: Mutex<Option<Binding>>,
-    last: Mutex<Option<Answered>>,
+    /// Requests that change messages and offsets, and those that change anything else.
+    answers: Mutex<[Answers; 2]>,
     evicted: Mutex<Option<EvictionReason>>,
     eviction: Notify,
 }
@@ -55,50 +57,6 @@ pub(crate) struct Binding {
     pub(crate) session: u64,
 }
 
-/// The last request that changed something, and its reply.
-struct Answered {
-    request: u64,
-    code: u32,
-    stamp: Stamp,
-    status: u32,
-    body: Arc<[u8]>,
-}
-
-/// Distinguishes a repeated request from a different one with its number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stamp {
-    /// The checksum that the client gave.
-    Given(u128),
-    /// A digest of the body, if the client gave no checksum. Previews of Iggy's client use one
-    /// number, and no checksum, for all messages and offsets between two other changes.
-    Digest(u128),
-}
-
-/// Number of bytes of a body that are digested: those of a batch contain its checksum.
-const DIGEST_BYTES: usize = 1 << 10;
-
-impl Stamp {
-    /// Returns the stamp of a request with this body.
-    pub(crate) fn of(head: &Head, body: &[u8]) -> Self {
-        if head.checksum != 0 {
-            return Self::Given(head.checksum);
-        }
-        let begin = body.get(..DIGEST_BYTES).unwrap_or(body);
-        Self::Digest(xxh3_128(begin) ^ body.len() as u128)
-    }
-}
-
-/// What to do with a request that changes something.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Admission {
-    /// It is new.
-    Execute,
-    /// It was already answered, with this status and body.
-    Repeat(u32, Arc<[u8]>),
-    /// It cannot be executed.
-    Refuse(Status),
-}
-
 impl Session {
     fn new(id: SessionId, address: SocketAddr) -> Self {
         Self {
@@ -107,7 +65,7 @@ impl Session {
             since: Instant::now(),
             last_request_ms: AtomicU64::new(0),
             binding: Mutex::default(),
-            last: Mutex::default(),
+            answers: Mutex::default(),
             evicted: Mutex::default(),
             eviction: Notify::new(),
         }
@@ -132,32 +90,12 @@ impl Session {
 
     /// Decides what to do with a request.
     pub(crate) fn admit(&self, head: &Head, stamp: Stamp) -> Admission {
-        let last = self.last.lock();
-        let Some(last) = &*last else { return Admission::Execute };
-        match head.request.cmp(&last.request) {
-            cmp::Ordering::Less => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
-            cmp::Ordering::Equal if last.code == head.code && last.stamp == stamp => {
-                Admission::Repeat(last.status, Arc::clone(&last.body))
-            }
-            // Only clients that send checksums number each request.
-            cmp::Ordering::Equal
-                if matches!((last.stamp, stamp), (Stamp::Given(_), Stamp::Given(_))) =>
-            {
-                Admission::Refuse(Status::INVALID_COMMAND)
-            }
-            cmp::Ordering::Equal | cmp::Ordering::Greater => Admission::Execute,
-        }
+        self.answers.lock()[sequence(head)].admit(head, stamp)
     }
 
     /// Remembers the reply of a request that was executed.
     pub(crate) fn remember_reply(&self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
-        *self.last.lock() = Some(Answered {
-            request: head.request,
-            code: head.code,
-            stamp,
-            status,
-            body: Arc::from(body),
-        });
+        self.answers.lock()[sequence(head)].remember(head, stamp, status, body);
     }
 
     /// Ends the session: its client is notified of the reason, and its connection closed.
@@ -175,6 +113,12 @@ impl Session {
             self.eviction.notified().await;
         }
     }
+}
+
+/// Returns the index of the sequence of numbers that a request belongs to. Iggy's Java client
+/// counts requests for messages and offsets apart from the others.
+fn sequence(head: &Head) -> usize {
+    usize::from(head.operation.is_partition())
 }
 
 impl std::fmt::Debug for Session {
@@ -248,7 +192,7 @@ impl Sessions {
         let bound = Binding { user, client, session: number };
         *binding = Some(bound);
         // The client restarts its numbers at 1.
-        *session.last.lock() = None;
+        *session.answers.lock() = Default::default();
         inner.by_client.insert(client, session.id);
         Ok(bound)
     }
@@ -261,7 +205,7 @@ impl Sessions {
         {
             inner.by_client.remove(&binding.client);
         }
-        *session.last.lock() = None;
+        *session.answers.lock() = Default::default();
     }
 
     /// Forgets a session whose connection is closed.

@@ -145,6 +145,14 @@ impl Room {
         self.units = units;
         true
     }
+
+    /// Grows it to `bytes`, without waiting, if half of the share is free afterwards: large replies
+    /// to slow clients leave room for others.
+    pub(crate) fn grow(&mut self, bytes: usize) -> bool {
+        let more = self.pool.units_of(bytes).saturating_sub(self.units);
+        let free = self.pool.units.available_permits();
+        free >= more + self.pool.units_max / 2 && self.resize(bytes)
+    }
 }
 
 impl Drop for Room {
@@ -206,5 +214,14 @@ mod tests {
         assert!(other.resize(9 * MIB), "all of the share");
         drop(other);
         assert_eq!(in_flight.bytes(), 0);
+    }
+
+    #[tokio::test]
+    async fn large_replies_leave_half_of_the_share() {
+        let in_flight = InFlight::new(8 * MIB);
+        let mut room = in_flight.reply(MIB).await.expect("counted");
+        assert!(room.grow(MIB + MIB / 2));
+        assert!(!room.grow(2 * MIB));
+        assert_eq!(in_flight.bytes(), MIB + MIB / 2, "it is unchanged");
     }
 }

@@ -276,11 +276,51 @@ async fn read(
             continue;
         }
         if room.as_mut().is_some_and(|room| room.resize(bytes)) {
-            return Ok(Read { polled, room });
+            let mut read = Read { polled, room };
+            extend(state, &partition, &mut read, count).await;
+            return Ok(read);
         }
         drop((polled, room.take()));
         room = state.in_flight.reply(bytes).await;
     }
+}
+
+/// Adds messages to a poll that ended at the log's bound on bytes, up to `count`. Programs take
+/// fewer messages than they asked for as the end of the partition. It stops at the largest frame,
+/// where half of the room for replies is taken, and at an error, which the next poll returns.
+async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
+    let Read { polled, room: Some(room) } = read else { return };
+    let limits = &state.config.limits;
+    let bytes_max = limits.frame_bytes_max.min(limits.connection_bytes_max);
+    while let Some(more) = read_more(partition, polled, room, count, bytes_max).await {
+        polled.last_offset = more.last_offset;
+        polled.count += more.count;
+        polled.pieces.extend(more.pieces);
+    }
+    room.resize(POLL_HEADER_BYTES + polled.length());
+}
+
+/// Reads the messages that follow those of a poll, and grows its room for them.
+async fn read_more(
+    partition: &Arc<Partition>,
+    polled: &Polled,
+    room: &mut Room,
+    count: u32,
+    bytes_max: usize,
+) -> Option<Polled> {
+    let end = polled.end_offset();
+    let rest = count.checked_sub(polled.count).filter(|rest| *rest > 0)?;
+    let has_more = polled.count > 0 && polled.last_offset.is_some_and(|last| last >= end);
+    let bytes = POLL_HEADER_BYTES + polled.length();
+    let expected = bytes + POLL_BYTES;
+    if !has_more || expected > bytes_max || !room.grow(expected) {
+        return None;
+    }
+    let more = read_once(partition, Strategy::Offset(end), rest).await.ok()?;
+    let total = bytes + more.length();
+    let is_next = more.count > 0 && more.first_offset == end;
+    let fits = total <= bytes_max && (total <= expected || room.grow(total));
+    (is_next && fits).then_some(more)
 }
 
 /// Reads from memory at once, or from a segment on a thread that may block.

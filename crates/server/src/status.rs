@@ -65,6 +65,7 @@ statuses! {
     TOPIC_NAME_ALREADY_EXISTS = 2013, "TopicNameAlreadyExists";
     INVALID_TOPIC_NAME = 2014, "InvalidTopicName";
     TOO_MANY_PARTITIONS = 2015, "TooManyPartitions";
+    INVALID_PARTITIONS_COUNT = 2019, "InvalidPartitionsCount";
     TOO_MANY_TOPICS = 2021, "TooManyTopics";
     PARTITION_NOT_FOUND = 3007, "PartitionNotFound";
     NO_PARTITIONS = 3008, "NoPartitions";

@@ -48,6 +48,7 @@ pub(super) enum Key {
     MaxTopicSize,
     SegmentSize,
     Durability,
+    EnforceFsync,
     ConsumerOffsetDurability,
     MessagesRequiredToSave,
     SizeOfMessagesRequiredToSave,
@@ -87,6 +88,12 @@ const KEYS: &[(Key, &str, u8, &str)] = &[
         "What an acknowledged message survives: replicated (the process), persisted (a power cut)",
     ),
     (
+        Key::EnforceFsync,
+        "enforce_fsync",
+        BOOL,
+        "An older name: true is the durability persisted, false is replicated",
+    ),
+    (
         Key::ConsumerOffsetDurability,
         "consumer_offset_durability",
         STRING,
@@ -111,9 +118,6 @@ const KEYS: &[(Key, &str, u8, &str)] = &[
         "Accepted without effect: an active segment is always allocated 16 MiB ahead",
     ),
 ];
-
-/// An older option for the durability: a boolean, true for a power cut.
-const ENFORCE_FSYNC: &[u8] = b"enforce_fsync";
 
 /// Options that may be changed after the topic was created.
 const UPDATABLE: &[Key] = &[Key::CompressionAlgorithm, Key::MessageExpiry, Key::MaxTopicSize];
@@ -164,14 +168,12 @@ impl Settings {
     /// A key that does not exist; a value of the wrong kind or out of bounds.
     pub(super) fn create(options: &WireOptions, defaults: &TopicDefaults) -> Result<Self, Status> {
         let mut settings = Self::defaults(defaults);
-        for entry in options {
-            if entry.key == ENFORCE_FSYNC {
-                settings.explicit.insert(Key::Durability);
-                settings.durability =
-                    if boolean(&entry)? { Durability::Disk } else { Durability::Process };
-                continue;
-            }
-            settings.set(key(&entry)?, &entry, defaults)?;
+        let entries = options.into_iter().map(|entry| Ok((key(&entry)?, entry)));
+        let mut entries = entries.collect::<Result<Vec<_>, Status>>()?;
+        // Its effect depends on the durability.
+        entries.sort_by_key(|(key, _)| *key == Key::EnforceFsync);
+        for (key, entry) in &entries {
+            settings.set(*key, entry)?;
         }
         settings.check()?;
         Ok(settings)
@@ -181,17 +183,13 @@ impl Settings {
     ///
     /// # Errors
     /// As [`Self::create`]; a key that cannot be changed.
-    pub(super) fn update(
-        &mut self,
-        options: &WireOptions,
-        defaults: &TopicDefaults,
-    ) -> Result<(), Status> {
+    pub(super) fn update(&mut self, options: &WireOptions) -> Result<(), Status> {
         for entry in options {
             let key = key(&entry)?;
             if !UPDATABLE.contains(&key) {
                 return Err(Status::UNSUPPORTED_OPTION_KEY);
             }
-            self.set(key, &entry, defaults)?;
+            self.set(key, &entry)?;
         }
         self.check()
     }
@@ -203,33 +201,39 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets one option. A size or expiry of 0 is the default.
-    fn set(
-        &mut self,
-        key: Key,
-        entry: &WireUserHeaderEntry<'_>,
-        defaults: &TopicDefaults,
-    ) -> Result<(), Status> {
-        let default = Self::defaults(defaults);
+    /// Sets one option. A size or expiry of 0 is no choice: the value stays, which is the default
+    /// if the topic is being created.
+    fn set(&mut self, key: Key, entry: &WireUserHeaderEntry<'_>) -> Result<(), Status> {
+        let mut is_chosen = true;
+        let mut or_unchanged = |value: u64, unchanged: u64| {
+            is_chosen = value != 0;
+            if is_chosen { value } else { unchanged }
+        };
         match key {
             Key::CompressionAlgorithm => self.compression = compression(entry)?,
             Key::MessageExpiry => {
                 let value = number(entry, expiry_us)?;
-                self.message_expiry_us = non_zero(value).unwrap_or(default.message_expiry_us);
+                self.message_expiry_us = or_unchanged(value, self.message_expiry_us);
             }
             Key::MaxTopicSize => {
                 let value = number(entry, size_bytes)?;
-                self.topic_bytes_max = non_zero(value).unwrap_or(default.topic_bytes_max);
+                self.topic_bytes_max = or_unchanged(value, self.topic_bytes_max);
             }
             Key::SegmentSize => {
                 let value = number(entry, config::parse_size)?;
-                let value = non_zero(value).unwrap_or(default.segment_bytes);
+                let value = or_unchanged(value, self.segment_bytes);
                 if !config::is_segment_size(value) {
                     return Err(Status::INVALID_OPTION_VALUE);
                 }
                 self.segment_bytes = value;
             }
             Key::Durability => self.durability = durability(entry)?,
+            // Clients that know the durability always send it, chosen or not.
+            Key::EnforceFsync => match boolean(entry)? {
+                true => self.durability = Durability::Disk,
+                false if self.explicit.contains(&Key::Durability) => {}
+                false => self.durability = Durability::Process,
+            },
             Key::ConsumerOffsetDurability => self.offset_durability = durability(entry)?,
             Key::MessagesRequiredToSave => {
                 let value = small_number(entry)?;
@@ -244,11 +248,13 @@ impl Settings {
                     return Err(Status::INVALID_OPTION_VALUE);
                 }
                 self.size_of_messages_required_to_save =
-                    non_zero(value).unwrap_or(default.size_of_messages_required_to_save);
+                    or_unchanged(value, self.size_of_messages_required_to_save);
             }
             Key::PreallocateSegments => self.preallocates = boolean(entry)?,
         }
-        self.explicit.insert(key);
+        if is_chosen {
+            self.explicit.insert(key);
+        }
         Ok(())
     }
 
@@ -286,9 +292,14 @@ impl Settings {
         })
     }
 
-    /// Encodes the options that the client set, or with `false` the defaults of the others.
+    /// Encodes the options that the client set, or with `false` the defaults of the others. The
+    /// older name of the durability is only returned to those who use it.
     pub(super) fn to_wire(&self, are_explicit: bool) -> WireOptions {
-        let wanted = KEYS.iter().filter(|(key, ..)| self.explicit.contains(key) == are_explicit);
+        let is_wanted = |key: Key| {
+            self.explicit.contains(&key) == are_explicit
+                && (are_explicit || key != Key::EnforceFsync)
+        };
+        let wanted = KEYS.iter().filter(|(key, ..)| is_wanted(*key));
         let mut bytes = BytesMut::new();
         for (key, name, kind, _) in wanted {
             let value = self.value(*key);
@@ -308,6 +319,7 @@ impl Settings {
             Key::MaxTopicSize => self.topic_bytes_max.to_le_bytes().to_vec(),
             Key::SegmentSize => self.segment_bytes.to_le_bytes().to_vec(),
             Key::Durability => durability_name(self.durability).as_bytes().to_vec(),
+            Key::EnforceFsync => vec![u8::from(self.durability == Durability::Disk)],
             Key::ConsumerOffsetDurability => {
                 durability_name(self.offset_durability).as_bytes().to_vec()
             }
@@ -401,10 +413,6 @@ fn key(entry: &WireUserHeaderEntry<'_>) -> Result<Key, Status> {
 
 fn text<'a>(entry: &WireUserHeaderEntry<'a>) -> Option<&'a str> {
     std::str::from_utf8(entry.value).ok().filter(|_| entry.value_kind.0 == STRING)
-}
-
-fn non_zero(value: u64) -> Option<u64> {
-    (value != 0).then_some(value)
 }
 
 /// Returns a number, or the value of text by `parse`.

@@ -40,8 +40,11 @@ pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome
     state.users.authorize(request.user, Action::DeletePartitions(id))?;
     let count = delete.partitions_count;
     let there = state.log.catalog().topic(id).map_or(0, |topic| topic.partitions.len());
-    if !(1..=MAX_PARTITIONS_PER_REQUEST).contains(&count) || count as usize > there {
+    if !(1..=MAX_PARTITIONS_PER_REQUEST).contains(&count) {
         return Err(Status::TOO_MANY_PARTITIONS);
+    }
+    if count as usize > there {
+        return Err(Status::INVALID_PARTITIONS_COUNT);
     }
     state.log.delete_partitions(id, count).map_err(|error| topics::status(&error))?;
     changed(state, id)?;

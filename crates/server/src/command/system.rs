@@ -30,6 +30,8 @@ const NO_USER: u32 = u32::MAX;
 const LEADER: u8 = 0;
 /// Its status.
 const HEALTHY: u8 = 0;
+/// The type of snapshot with a fixed text, for trying the transfer.
+const SNAPSHOT_TEST: u8 = 4;
 
 /// Baseline of the process's processor usage: the last request.
 static PROBE: Mutex<Option<System>> = Mutex::new(None);
@@ -201,11 +203,14 @@ pub(super) fn get_snapshot(state: &State, request: &Request<'_>) -> Outcome {
         state.log.open_report(),
         crate::metrics::render(state)
     );
-    let sections = [
+    let mut sections = vec![
         ("resource_usage.txt", text),
         ("server_config.txt", format!("{:#?}\n", state.config)),
         ("streams.txt", format!("{:#?}\n", state.log.catalog().streams())),
     ];
+    if get.snapshot_types.contains(&SNAPSHOT_TEST) {
+        sections.push(("test.txt", "test\n".to_owned()));
+    }
     let method = match get.compression {
         1 => zip::CompressionMethod::Stored,
         _ => zip::CompressionMethod::Deflated,

@@ -140,9 +140,8 @@ pub(super) fn update_topic(state: &State, request: &Request<'_>) -> Outcome {
     state.users.authorize(request.user, Action::UpdateTopic(id))?;
     let catalog = state.log.catalog();
     let info = catalog.topic(id).ok_or(Status::TOPIC_ID_NOT_FOUND)?;
-    let defaults = &state.config.topics;
-    let mut settings = Settings::of(&info.options, defaults);
-    settings.update(&update.options, defaults)?;
+    let mut settings = Settings::of(&info.options, &state.config.topics);
+    settings.update(&update.options)?;
     let options = settings.to_log(&state.config, info.partitions.len());
     let updated = state.log.update_topic(id, update.name.as_str(), &options);
     updated.map_err(|error| status(&error))?;

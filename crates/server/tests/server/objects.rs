@@ -92,6 +92,112 @@ async fn topics_and_their_options() {
     assert!(client.get_topic(&id("s"), &id("t2")).await.expect("a reply").is_none());
 }
 
+/// The option `enforce_fsync` of Iggy's previews was accepted, but neither listed nor returned.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    client.create_stream("s").await.expect("a stream");
+    let listed = client.describe_options(OptionsScope::Topic).await.expect("options");
+    let listed = listed.iter().find(|it| it.key == "enforce_fsync").expect("it is listed");
+    assert_eq!((listed.kind, listed.default_value.as_slice()), (HeaderKind::Bool, &[0][..]));
+
+    // This client always sends a durability; the stronger of the two counts.
+    for (name, enforces, durability, expected) in [
+        ("a", "true", Durability::Replicated, ("persisted", true)),
+        ("b", "false", Durability::Persisted, ("persisted", true)),
+        ("c", "false", Durability::Replicated, ("replicated", false)),
+    ] {
+        let options = TopicCreateOptions {
+            durability,
+            raw: [("enforce_fsync".to_owned(), enforces.to_owned())].into(),
+            ..TopicCreateOptions::default()
+        };
+        client.create_topic(&id("s"), name, &options).await.expect("a topic");
+        let found = client.get_topic(&id("s"), &id(name)).await.expect("a reply").expect("a topic");
+        let durability = option(&found.options, "durability").value.as_str().expect("text");
+        let enforces = option(&found.options, "enforce_fsync");
+        let value = enforces.value.as_bool().expect("a boolean");
+        assert_eq!((durability, value), expected, "{name}");
+        assert!(enforces.explicit);
+    }
+    let options = TopicCreateOptions::default();
+    client.create_topic(&id("s"), "d", &options).await.expect("a topic");
+    let found = client.get_topic(&id("s"), &id("d")).await.expect("a reply").expect("a topic");
+    assert!(!format!("{:?}", found.options).contains("enforce_fsync"));
+}
+
+/// A size or expiry of 0, which means no choice, was reported as chosen by the client, and an
+/// update with it reset the value.
+#[tokio::test(flavor = "multi_thread")]
+async fn zero_is_the_default_and_not_a_choice() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    client.create_stream("s").await.expect("a stream");
+    let options = TopicCreateOptions {
+        message_expiry: Some(IggyExpiry::ServerDefault),
+        max_topic_size: Some(MaxTopicSize::ServerDefault),
+        segment_size: Some(IggyByteSize::from(0)),
+        size_of_messages_required_to_save: Some(IggyByteSize::from(0)),
+        ..TopicCreateOptions::default()
+    };
+    client.create_topic(&id("s"), "t", &options).await.expect("a topic");
+    let find = async || {
+        client.get_topic(&id("s"), &id("t")).await.expect("a reply").expect("a topic").options
+    };
+    let found = find().await;
+    for (key, default) in [
+        ("message_expiry", u64::MAX),
+        ("max_topic_size", u64::MAX),
+        ("segment_size", 1 << 30),
+        ("size_of_messages_required_to_save", 1 << 20),
+    ] {
+        let option = option(&found, key);
+        assert!(!option.explicit, "{key}");
+        assert_eq!(option.value.as_uint64().expect("a number"), default, "{key}");
+    }
+    // An update selects a value, and the next one chooses nothing.
+    for expiry in
+        [IggyExpiry::ExpireDuration(IggyDuration::new_from_secs(60)), IggyExpiry::ServerDefault]
+    {
+        let update =
+            TopicUpdateOptions { message_expiry: Some(expiry), ..TopicUpdateOptions::default() };
+        client.update_topic(&id("s"), &id("t"), "t", &update).await.expect("an update");
+        let found = find().await;
+        let option = option(&found, "message_expiry");
+        assert!(option.explicit);
+        assert_eq!(option.value.as_uint64().expect("a number"), 60_000_000);
+    }
+}
+
+/// Returns an option of a topic.
+#[track_caller]
+fn option<'a>(options: &'a ResourceOptions, key: &str) -> &'a OptionValue {
+    let key = HeaderKey::try_from(key).expect("a key");
+    options.get(&key).unwrap_or_else(|| panic!("{key:?} in {options:?}"))
+}
+
+/// The deletion of more partitions than there are was refused with the status of too many (2015).
+#[tokio::test(flavor = "multi_thread")]
+async fn only_partitions_that_exist_are_deleted() {
+    let scene = Scene::new().await;
+    let client = scene.client().await;
+    create_topic(&client, 3).await;
+    for count in [0, 1001] {
+        let (s, t) = (id("s"), id("t"));
+        let too_many = IggyError::TooManyPartitions;
+        assert_refused(client.create_partitions(&s, &t, count).await, &too_many);
+        assert_refused(client.delete_partitions(&s, &t, count).await, &too_many);
+    }
+    let deleted = client.delete_partitions(&id("s"), &id("t"), 4).await;
+    assert_refused(deleted, &IggyError::InvalidPartitionsCount);
+    client.delete_partitions(&id("s"), &id("t"), 3).await.expect("a deletion");
+    let deleted = client.delete_partitions(&id("s"), &id("t"), 1).await;
+    assert_refused(deleted, &IggyError::InvalidPartitionsCount);
+    let topic = client.get_topic(&id("s"), &id("t")).await.expect("a reply").expect("a topic");
+    assert_eq!((topic.partitions_count, topic.partitions.len()), (0, 0));
+}
+
 /// The topics of a missing stream were answered with status 1009, and Iggy's Python tests failed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_does_not_exist_has_no_topics() {
@@ -167,10 +273,13 @@ async fn what_the_server_says_of_itself() {
     let cluster = client.get_cluster_metadata().await.expect("a cluster");
     assert_eq!(cluster.nodes.len(), 1);
     let options = client.describe_options(OptionsScope::Topic).await.expect("options");
-    assert_eq!(options.len(), 9);
+    assert_eq!(options.len(), 10);
     let types = vec![SystemSnapshotType::All];
     let snapshot = client.snapshot(SnapshotCompression::Deflated, types).await.expect("a snapshot");
     assert_eq!(&snapshot.0[..2], b"PK");
+    let types = vec![SystemSnapshotType::Test];
+    let snapshot = client.snapshot(SnapshotCompression::Stored, types).await.expect("a snapshot");
+    assert!(String::from_utf8_lossy(&snapshot.0).contains("test.txt"));
     client.ping().await.expect("an answer");
 }
 

@@ -3,6 +3,9 @@
 //! Only this module knows offsets in headers. Bodies are decoded and encoded with
 //! `iggy_binary_protocol`, whose version is the protocol's.
 
+use iggy_binary_protocol::codes::{
+    LOGIN_USER_CODE, LOGIN_WITH_PERSONAL_ACCESS_TOKEN_CODE, PING_CODE,
+};
 use iggy_binary_protocol::consensus::{
     Command, EvictionHeader, RESULT_COUNT_LEN, ReplyHeader, RequestHeader, read_size_field,
 };
@@ -19,6 +22,26 @@ const RESULT_BYTES: usize = RESULT_COUNT_LEN;
 const COMMAND_OFFSET: usize = 60;
 /// Range of the client's id in a request's header.
 const CLIENT_RANGE: std::ops::Range<usize> = 128..144;
+
+/// Length of the start of a frame that tells the protocol's generation, in bytes.
+pub(crate) const START_BYTES: usize = 8;
+/// Largest first frame of a client of the earlier protocol, in bytes.
+const EARLIER_FRAME_BYTES: u32 = 4 << 10;
+
+/// Returns whether a client's first frame is one of Iggy's earlier protocol (server 0.8 and
+/// before): the length of what follows, the code of a ping or login, and the body. A header of this
+/// protocol begins with a checksum, which clients leave at zero.
+pub(crate) fn is_earlier_protocol(start: [u8; START_BYTES]) -> bool {
+    let [a, b, c, d, e, f, g, h] = start;
+    let (length, code) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]));
+    let first = [PING_CODE, LOGIN_USER_CODE, LOGIN_WITH_PERSONAL_ACCESS_TOKEN_CODE];
+    (4..=EARLIER_FRAME_BYTES).contains(&length) && first.contains(&code)
+}
+
+/// Encodes a refusal for a client of the earlier protocol: a status, and the length of no body.
+pub(crate) fn encode_earlier_refusal(status: u32) -> [u8; 8] {
+    u64::from(status).to_le_bytes()
+}
 
 /// The header of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -64,6 +64,15 @@ impl Input {
         Ok(())
     }
 
+    /// Returns the first bytes, with zeros for those that have not been read.
+    pub(super) fn start<const LENGTH: usize>(&self) -> [u8; LENGTH] {
+        let mut start = [0; LENGTH];
+        for (to, from) in start.iter_mut().zip(&self.buffer) {
+            *to = *from;
+        }
+        start
+    }
+
     /// Takes a header, which must have been read.
     pub(super) fn take_header(&mut self, length: usize) -> BytesMut {
         self.buffer.split_to(length)

@@ -37,7 +37,7 @@ use tracing::{debug, warn};
 
 use crate::command::{self, Body};
 use crate::in_flight::Room;
-use crate::protocol::{self, HEADER_BYTES, Head};
+use crate::protocol::{self, HEADER_BYTES, Head, START_BYTES};
 use crate::session::{Admission, Session, Stamp};
 use crate::state::State;
 use crate::status::Status;
@@ -65,6 +65,8 @@ pub(crate) enum End {
     Evicted(EvictionReason),
     /// The client sent an invalid frame.
     Garbage,
+    /// The client speaks the earlier protocol.
+    EarlierProtocol,
     /// The client sent repeated requests that each end the session.
     Refused,
     /// The client took too long.
@@ -80,6 +82,9 @@ impl std::fmt::Display for End {
             Self::Shutdown => f.write_str("the server shuts down"),
             Self::Evicted(reason) => write!(f, "evicted: {reason:?}"),
             Self::Garbage => f.write_str("the client sent what is no frame"),
+            Self::EarlierProtocol => f.write_str(
+                "the client speaks the protocol of Iggy 0.8, and the server that of 0.9",
+            ),
             Self::Refused => f.write_str("the client was evicted again and again"),
             Self::Slow(what) => write!(f, "the client took too long {what}"),
             Self::Io(error) => write!(f, "{error}"),
@@ -155,6 +160,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     /// Reads a request, executes it, and writes its reply.
     async fn answer_one(&mut self) -> Result<(), End> {
         self.wait_for_frame().await?;
+        if self.session.binding().is_none() {
+            self.refuse_earlier_protocol().await?;
+        }
         self.fill(HEADER_BYTES, None, "sending a header").await?;
         let mut header = [0; HEADER_BYTES];
         header.copy_from_slice(&self.input.take_header(HEADER_BYTES));
@@ -196,6 +204,26 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let bytes_in = HEADER_BYTES + body_bytes;
         self.state.metrics.request(head.code, began.elapsed(), status, bytes_in, bytes_out);
         Ok(())
+    }
+
+    /// Ends the connection of a client that speaks the earlier protocol. Its frame is shorter than
+    /// a header, so both sides would otherwise wait for each other.
+    async fn refuse_earlier_protocol(&mut self) -> Result<(), End> {
+        self.fill(START_BYTES, None, "sending a header").await?;
+        if !protocol::is_earlier_protocol(self.input.start()) {
+            return Ok(());
+        }
+        self.state.metrics.refused("earlier_protocol");
+        let refusal = protocol::encode_earlier_refusal(Status::FEATURE_UNAVAILABLE.0);
+        let pace = self.pace();
+        let moved = AtomicUsize::new(0);
+        let write = async {
+            self.stream.write_all(&refusal).await?;
+            self.stream.flush().await
+        };
+        let written = unless(&mut self.ended, pace.run(None, &moved, write)).await?;
+        written.ok_or(End::Slow("taking a reply"))??;
+        Err(End::EarlierProtocol)
     }
 
     /// Waits for the first byte of the next frame.

@@ -47,6 +47,11 @@ impl Scene {
         self.settings.push((key.into(), value.into()));
     }
 
+    /// Returns the directory.
+    pub(crate) fn path(&self) -> &Path {
+        self.directory.path()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         let server = self.server.as_ref().expect("a running server");
         server.addresses().tcp.expect("an address")

@@ -12,4 +12,5 @@ mod objects;
 mod permissions;
 mod repeated;
 mod restart;
+mod scenarios;
 mod wheel;

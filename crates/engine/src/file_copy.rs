@@ -7,7 +7,7 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::{ReaderOptions, SequentialReader, SequentialWriter, WriterOptions};
 use tailwater_io::{Create, IoMode, Purpose, ReadFile, Storage};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Size of one read or write of a copy, in bytes.
 const COPY_BYTES: usize = 1 << 20;

@@ -44,24 +44,32 @@
 // Modules hidden from the documentation are public for this crate's tests only.
 mod background;
 mod blob;
+mod block_cache;
 #[doc(hidden)]
 pub mod cache;
+mod column_family;
 mod compaction;
+mod compaction_filter;
+mod context;
 mod db;
 mod directory;
 #[doc(hidden)]
 pub mod epoch;
 mod error;
 mod file_copy;
+mod file_numbers;
 mod flush;
 mod handover;
 mod ingest;
 pub mod inspect;
 mod io_modes;
 mod iterator;
+mod left_out;
 #[doc(hidden)]
 pub mod memtable;
 mod merge_operator;
+mod open_options;
+mod opening;
 pub mod options;
 mod panics;
 mod prefix_extractor;
@@ -71,6 +79,7 @@ mod read;
 mod record_log;
 mod recovery;
 mod sequence_times;
+mod stall;
 mod stats;
 #[doc(hidden)]
 pub mod table;
@@ -79,23 +88,26 @@ mod version;
 mod wal;
 mod write;
 
+pub use block_cache::BlockCache;
 pub use cache::AutoSizes;
-pub use compaction::{
-    BottommostRewrite, CompactRangeOptions, CompactionFilter, FilterDecision, FilteredValue,
-};
+pub use column_family::ColumnFamily;
+pub use compaction::{BottommostRewrite, CompactRangeOptions};
+pub use compaction_filter::{CompactionFilter, FilterDecision, FilteredValue};
 pub use db::{
-    ColumnFamily, Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics,
-    PROPERTY_NAMES, ReadOptions, SizeOptions, Snapshot,
+    Db, Entries, KeyBounds, LEVEL_PROPERTY_NAMES, LiveFile, MemTableStatistics, PROPERTY_NAMES,
+    SizeOptions,
 };
 pub use error::{Error, ErrorKind, Result};
 pub use ingest::{ExternalFileInfo, ExternalFiles, IngestOptions, IngestedFile, SstFileWriter};
 pub use iterator::DbIterator;
+pub use left_out::LeftOut;
 pub use merge_operator::{CustomMergeOperator, MergeOperator};
+pub use open_options::OpenOptions;
 pub use prefix_extractor::{CustomPrefixExtractor, PrefixExtractor};
-pub use read::PinnedValue;
-pub use recovery::OpenOptions;
+pub use read::{ReadOptions, Snapshot};
+pub use stall::{StallCause, StallState};
 pub use stats::{HistogramData, Statistics};
-pub use table::BlockCache;
+pub use table::PinnedValue;
 pub use tailwater_format::batch::{AsColumnFamilyId, WriteBatch};
 pub use tailwater_format::comparator::{Comparator, CustomComparator};
 pub use tailwater_format::key::Sequence;
@@ -103,5 +115,4 @@ pub use tailwater_io::pace::RateLimiter;
 pub use tailwater_io::posix::PosixStorage;
 pub use tailwater_io::{Clock, IoMode, Purpose, Storage};
 pub use wal::Updates;
-pub use wal::replay::LeftOut;
-pub use write::{StallCause, StallState, WriteOptions};
+pub use write::WriteOptions;

@@ -12,7 +12,7 @@ use tailwater_format::user_code;
 
 /// A user-defined merge operator.
 pub trait CustomMergeOperator: Send + Sync {
-    /// The name written to OPTIONS files and table properties.
+    /// Returns the name written to OPTIONS files and table properties.
     fn name(&self) -> &str;
 
     /// Returns the value of `key` whose base value is `existing` and whose operands, oldest first,
@@ -72,6 +72,17 @@ pub(crate) enum FamilyMergeOperator {
     Unknown(String),
 }
 
+impl FamilyMergeOperator {
+    /// Returns the operator's name, as recorded in tables.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Self::None => None,
+            Self::Known(operator) => Some(operator.name()),
+            Self::Unknown(name) => Some(name),
+        }
+    }
+}
+
 impl MergeOperator {
     /// Returns the built-in operator of the given name, which may be any of its names in RocksDB.
     pub fn built_in(name: &str) -> Option<Self> {
@@ -90,7 +101,7 @@ impl MergeOperator {
         })
     }
 
-    /// The name written to OPTIONS files and table properties.
+    /// Returns the name written to OPTIONS files and table properties.
     pub fn name(&self) -> &str {
         match self {
             Self::UInt64Add => "UInt64AddOperator",

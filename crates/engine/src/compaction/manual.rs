@@ -1,9 +1,10 @@
 //! Manual compactions, for which the caller waits.
 
+use super::claim::Picked;
 use super::picker::{self, BottommostRewrite, ManualPick, ManualRange, ManualStep};
-use super::schedule::Picked;
-use crate::db::{ColumnFamily, Writer};
-use crate::{Error, ErrorKind, Result, panics};
+use super::scheduler::CompactionScheduler;
+use crate::column_family::ColumnFamily;
+use crate::error::{Error, ErrorKind, Result};
 
 /// Options of a manual compaction. Names and defaults are those of RocksDB's `CompactRangeOptions`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -12,40 +13,10 @@ pub struct CompactRangeOptions {
     pub bottommost_level_compaction: BottommostRewrite,
 }
 
-impl Writer {
-    /// Flushes a column family and compacts a range of its keys, both ends included, level by level
-    /// down to the last. It runs on the caller's thread, alongside background compactions; a panic
-    /// is an error of this call only.
+impl CompactionScheduler {
+    /// Compacts a range of keys, both ends included, level by level down to the last. It runs on
+    /// the caller's thread, alongside background compactions.
     pub(crate) fn compact_range(
-        &self,
-        family: &ColumnFamily,
-        begin: Option<&[u8]>,
-        end: Option<&[u8]>,
-        options: &CompactRangeOptions,
-    ) -> Result<()> {
-        let what = format!("a compaction of '{}'", family.name());
-        panics::catch(what, || self.compact_level_by_level(family, begin, end, options))
-    }
-
-    fn compact_level_by_level(
-        &self,
-        family: &ColumnFamily,
-        begin: Option<&[u8]>,
-        end: Option<&[u8]>,
-        options: &CompactRangeOptions,
-    ) -> Result<()> {
-        if self.stall.state().stopped_by().is_some() {
-            // Stopped writers delay the flush, and may be waiting for this compaction.
-            self.compact_tables(family, begin, end, options)?;
-        }
-        self.flush(&[family])?;
-        self.compact_tables(family, begin, end, options)?;
-        // Other levels may need compaction now.
-        self.compact_soon();
-        Ok(())
-    }
-
-    fn compact_tables(
         &self,
         family: &ColumnFamily,
         begin: Option<&[u8]>,
@@ -54,10 +25,10 @@ impl Writer {
     ) -> Result<()> {
         let rewrite = options.bottommost_level_compaction;
         // Tables written by this request are not rewritten again.
-        let asked_at = self.numbers.next();
+        let asked_at = self.context.numbers.next();
         let spared = (rewrite != BottommostRewrite::Force).then_some(asked_at);
         let first = self
-            .with_context(&self.versions(), family, |it| {
+            .with_context(&self.versions.lock(), family, |it| {
                 picker::first_step(it, begin, end, rewrite)
             })
             .ok_or_else(|| self.why_not_compacted(family))?;
@@ -65,7 +36,9 @@ impl Writer {
         while let Some(step) = next {
             self.carry_out_step(family, step, begin, end, spared, asked_at)?;
             next = self
-                .with_context(&self.versions(), family, |it| picker::next_step(it, step, rewrite))
+                .with_context(&self.versions.lock(), family, |it| {
+                    picker::next_step(it, step, rewrite)
+                })
                 .ok_or_else(|| self.why_not_compacted(family))?;
         }
         Ok(())
@@ -85,7 +58,7 @@ impl Writer {
         let older_than = spared.filter(|_| input_level == output_level);
         let mut begin = begin.map(<[u8]>::to_vec);
         loop {
-            let running = self.background.begin_compaction()?;
+            let running = self.context.background.begin_compaction()?;
             let begin_here = begin.as_deref();
             let range = ManualRange {
                 input_level,
@@ -109,8 +82,8 @@ impl Writer {
                 Step::Done => return Ok(()),
                 Step::Wait => {
                     drop((versions, running));
-                    let _waiting = self.stall.urgency().wait();
-                    self.background.wait_for_compaction();
+                    let _waiting = self.context.stall.pressure().wait();
+                    self.context.background.wait_for_compaction();
                 }
                 Step::Compact(picked, next_begin) => {
                     let claim = self.claim(&mut versions, family, picked);
@@ -127,7 +100,7 @@ impl Writer {
 
     fn why_not_compacted(&self, family: &ColumnFamily) -> Error {
         let name = family.name();
-        match self.errors.stopped_compaction() {
+        match self.context.errors.stopped_compaction() {
             Some(error) => error.while_doing("compactions stopped after an error"),
             None => Error::new(ErrorKind::NotFound, format!("column family '{name}' was dropped")),
         }

@@ -12,11 +12,12 @@ use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_io::sync::Mutex;
 use tailwater_io::thread::{self, Thread, Weight};
 
-use crate::background::OwnWork;
-use crate::compaction::job::{Part, Shared};
+use crate::background::WorkingThread;
+use crate::compaction::job_state::{JobState, Part};
 use crate::compaction::merge::{BlobGarbage, Dropped, Merge, Rules, Source, Stop};
 use crate::compaction::output::{Outputs, WrittenTable, target_bytes};
-use crate::{Error, ErrorKind, Result, panics};
+use crate::error::{Error, ErrorKind, Result};
+use crate::panics;
 
 /// Name of the threads of parts.
 const THREAD: &str = "subcompaction";
@@ -40,10 +41,10 @@ pub(crate) struct PartOutcome {
 ///
 /// # Errors
 /// The error of a part.
-pub(crate) fn run_all(shared: &Arc<Shared>) -> Result<Vec<PartOutcome>> {
+pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
     let parts = parts(shared);
-    let outcomes = match shared.needs.is_quiet() {
-        true => run_quietly(shared, parts),
+    let outcomes = match shared.needs.is_low_priority() {
+        true => run_at_low_priority(shared, parts),
         false => run_at_once(parts.into_iter().map(|part| {
             let shared = Arc::clone(shared);
             move || go_on(&shared, || Running::begin(&shared, &part, Weight::Normal))
@@ -85,13 +86,13 @@ fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
 
 /// Runs each part on a low-priority thread, and then the rest of those that paused at normal
 /// priority.
-fn run_quietly(shared: &Arc<Shared>, parts: Vec<Part>) -> Outcomes {
+fn run_at_low_priority(shared: &Arc<JobState>, parts: Vec<Part>) -> Outcomes {
     let threads: Vec<_> = parts
         .into_iter()
         .map(|part| {
             let shared = Arc::clone(shared);
-            Started::new(Weight::Quiet, move || {
-                go_on(&shared, || Running::begin(&shared, &part, Weight::Quiet))
+            Started::new(Weight::LowPriority, move || {
+                go_on(&shared, || Running::begin(&shared, &part, Weight::LowPriority))
             })
         })
         .collect();
@@ -150,8 +151,8 @@ fn failed(how: &str) -> Error {
 }
 
 /// Continues a part. If it fails or panics, the others are cancelled.
-fn go_on(shared: &Shared, running: impl FnOnce() -> Result<Running>) -> Result<Step> {
-    let _own = OwnWork::begin(shared.needs.opening);
+fn go_on(shared: &JobState, running: impl FnOnce() -> Result<Running>) -> Result<Step> {
+    let _own = WorkingThread::begin(shared.needs.opening);
     let step = panics::catch("a part of a compaction", || running().and_then(Running::go_on));
     step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
 }
@@ -163,7 +164,7 @@ struct Running {
 }
 
 impl Running {
-    fn begin(shared: &Arc<Shared>, part: &Part, weight: Weight) -> Result<Self> {
+    fn begin(shared: &Arc<JobState>, part: &Part, weight: Weight) -> Result<Self> {
         let (merge, outputs) = (merge(shared, part, weight)?, Outputs::new(shared, part));
         Ok(Self { merge, outputs })
     }
@@ -196,7 +197,7 @@ impl Running {
     }
 }
 
-fn merge(shared: &Shared, part: &Part, weight: Weight) -> Result<Merge> {
+fn merge(shared: &JobState, part: &Part, weight: Weight) -> Result<Merge> {
     let Part { begin, end } = part;
     let (begin, end) = (begin.as_deref(), end.as_deref());
     let (needs, inputs) = (&shared.needs, &shared.inputs);
@@ -220,14 +221,14 @@ fn merge(shared: &Shared, part: &Part, weight: Weight) -> Result<Merge> {
         filter: needs.filter.clone(),
         readers: Arc::clone(&needs.readers),
         cancelled: [Arc::clone(&needs.cancelled), Arc::clone(&shared.has_failed)],
-        quiet: needs.quiet.clone().filter(|_| weight == Weight::Quiet),
+        low_priority: needs.low_priority.clone().filter(|_| weight == Weight::LowPriority),
     };
     let tombstones = Arc::clone(inputs.tombstones());
     Ok(Merge::new(rules, source, tombstones, shared.deeper_levels(), starts))
 }
 
 /// Returns the parts of a compaction, in key order.
-fn parts(shared: &Shared) -> Vec<Part> {
+fn parts(shared: &JobState) -> Vec<Part> {
     let mut parts = vec![Part::default()];
     for boundary in boundaries(shared) {
         if let Some(last) = parts.last_mut() {
@@ -239,7 +240,7 @@ fn parts(shared: &Shared) -> Vec<Part> {
 }
 
 /// Returns the user keys at which all parts but the first begin.
-fn boundaries(shared: &Shared) -> Vec<Vec<u8>> {
+fn boundaries(shared: &JobState) -> Vec<Vec<u8>> {
     let count = shared.compaction.max_subcompactions;
     if count <= 1 || shared.compaction.output_level == 0 {
         return Vec::new();

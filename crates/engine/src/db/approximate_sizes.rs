@@ -11,17 +11,18 @@ use std::sync::Arc;
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType};
 use tailwater_io::Purpose;
 
-use crate::db::{ColumnFamily, Db, SuperVersion};
+use crate::column_family::{ColumnFamily, SuperVersion};
+use crate::db::Db;
+use crate::error::{Error, Result};
 use crate::memtable::{Cursor, MemTable};
-use crate::table::{ReadProfile, TableIterator};
-use crate::version::{FileMetadata, Level};
-use crate::{Error, Result};
+use crate::table::{FileMetadata, ReadProfile, TableIterator};
+use crate::version::Level;
 
 /// Read profile of the indexes.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
 
-/// Size of a memtable entry besides key and value, in bytes: its trailer and two lengths.
+/// Overhead of a memtable entry over its key and value, in bytes: its trailer and two lengths.
 const ENTRY_BYTES: u64 = 10;
 
 /// What [`Db::approximate_sizes`] counts.

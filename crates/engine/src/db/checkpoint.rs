@@ -24,12 +24,13 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::version_edit::VersionEdit;
 use tailwater_io::{FileLock, Purpose};
 
-use crate::db::{SuperVersion, Writer};
+use crate::column_family::SuperVersion;
+use crate::db::Database;
 use crate::directory::{create_directory, sync_parent};
+use crate::error::{Error, Result};
 use crate::file_copy::{CopyModes, link_or_copy};
 use crate::options::Options;
 use crate::version::{set_current, write_manifest, write_whole};
-use crate::{Error, Result};
 
 /// The number of a checkpoint's MANIFEST: no table has it.
 const MANIFEST: u64 = 1;
@@ -41,11 +42,11 @@ struct Contents {
     sources: Vec<(String, std::sync::Arc<SuperVersion>)>,
 }
 
-impl Writer {
+impl Database {
     /// Makes a checkpoint in `directory`, which must not exist.
-    pub(crate) fn checkpoint(&self, directory: &Path) -> Result<()> {
-        let _working = self.background.begin_work()?;
-        let storage = &*self.storage;
+    pub(super) fn checkpoint(&self, directory: &Path) -> Result<()> {
+        let _working = self.context.background.begin_work()?;
+        let storage = &*self.context.storage;
         // Without a trailing slash, which would put the staging directory inside it.
         let directory: &Path = &directory.components().collect::<PathBuf>();
         let Some(name) = directory.file_name() else {
@@ -76,18 +77,20 @@ impl Writer {
                 // The checkpoint that stays is complete, under either name, with or without the
                 // mark.
                 Err(stays) => {
-                    self.info_log.warn(format_args!("a failed checkpoint remains: {stays}"));
+                    self.context
+                        .info_log
+                        .warn(format_args!("a failed checkpoint remains: {stays}"));
                     Err(error)
                 }
             };
         }
-        self.info_log.info(format_args!("created a checkpoint in {}", directory.display()));
+        self.context.info_log.info(format_args!("created a checkpoint in {}", directory.display()));
         Ok(())
     }
 
     /// The rest of step 4, after `directory` was renamed to its final name.
     fn end_staging(&self, directory: &Path) -> Result<()> {
-        let storage = &*self.storage;
+        let storage = &*self.context.storage;
         sync_parent(storage, directory)?;
         let [mark, aside] = marks(directory);
         // Renamed, not removed: if undoing is needed, there may be no space to recreate it.
@@ -101,7 +104,7 @@ impl Writer {
     /// Undoes step 4, so that nothing is removed from what a crash would show under the
     /// checkpoint's name.
     fn unname_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
-        let storage = &*self.storage;
+        let storage = &*self.context.storage;
         let [mark, aside] = marks(directory);
         if storage.metadata(&mark).is_err() {
             storage.rename(&aside, &mark)?;
@@ -113,14 +116,14 @@ impl Writer {
 
     /// Step 1.
     fn checkpoint_contents(&self) -> Result<Contents> {
-        let leadership = self.queue.lead()?;
-        self.errors.check()?;
-        let families = self.shared.family_set();
+        let leadership = self.writes.lead()?;
+        self.context.errors.check()?;
+        let families = self.context.shared.family_set();
         let all: Vec<_> = families.iter().collect();
-        let awaited = self.seal_for_flush(&leadership, &all)?;
-        self.wait_for_flush(&awaited)?;
+        let awaited = self.writes.seal_for_flush(&leadership, &all)?;
+        self.writes.wait_for_flush(&awaited)?;
         // Versions are installed under this lock: the edits name the files that the sources keep.
-        let versions = self.versions();
+        let versions = self.versions.lock();
         let edits = versions.snapshot();
         let sources = families
             .iter()
@@ -132,11 +135,11 @@ impl Writer {
 
     /// Steps 2 and 3.
     fn fill_checkpoint(&self, aside: &Path, contents: &Contents) -> Result<()> {
-        let storage = &*self.storage;
-        let io_modes = self.readers.io_modes();
+        let storage = &*self.context.storage;
+        let io_modes = self.context.readers.io_modes();
         let purpose = Purpose::Checkpoint;
         for warning in io_modes.try_in(storage, aside, &[purpose])? {
-            self.info_log.warn(format_args!("{warning}"));
+            self.context.info_log.warn(format_args!("{warning}"));
         }
         for (from, name) in self.checkpoint_files(contents) {
             let modes = CopyModes {
@@ -146,14 +149,14 @@ impl Writer {
             link_or_copy(storage, &from, &aside.join(name), modes)?;
         }
         let options = self.checkpoint_options().to_document().to_text();
-        let number = self.numbers.take();
+        let number = self.context.numbers.take();
         let name = FileKind::Options(number).to_string();
         write_whole(storage, &aside.join(name), options.as_bytes(), Purpose::Checkpoint)?;
-        if let Some(own) = self.database.fixed().tailwater.to_text() {
+        if let Some(own) = self.context.options.fixed().tailwater.to_text() {
             let path = aside.join(FileKind::TailwaterOptions.to_string());
             write_whole(storage, &path, own.as_bytes(), Purpose::Checkpoint)?;
         }
-        let id = self.identity.database_id.as_bytes();
+        let id = self.context.identity.database_id.as_bytes();
         let identity = aside.join(FileKind::Identity.to_string());
         write_whole(storage, &identity, id, Purpose::Checkpoint)?;
         let mut edits = contents.edits.clone();
@@ -185,7 +188,7 @@ impl Writer {
                 let name = FileKind::Table(file.number()).to_string();
                 files.insert(source.tables().path(file), name);
             }
-            let blobs = self.options().blob_directory(&self.directory, family);
+            let blobs = self.context.options.open().blob_directory(&self.context.directory, family);
             for &number in version.blob_files().keys() {
                 let name = FileKind::Blob(number).to_string();
                 files.insert(blobs.join(&name), name);
@@ -212,7 +215,7 @@ impl Writer {
     /// Invalid argument, if something else has its name; busy, if another checkpoint is being built
     /// there.
     fn begin_staging(&self, staging: &Path) -> Result<Box<dyn FileLock>> {
-        let storage = &*self.storage;
+        let storage = &*self.context.storage;
         let mark = FileKind::Staging.to_string();
         let is_somebodys = match storage.list(staging) {
             Ok(entries) => !entries.is_empty() && !entries.iter().any(|entry| entry.name == mark),
@@ -240,13 +243,13 @@ impl Writer {
     fn give_up_staging(&self, staging: &Path, error: Error) -> Result<()> {
         if let Err(stays) = self.remove_staging(staging) {
             // The next checkpoint of that name removes it.
-            self.info_log.warn(format_args!("an unfinished checkpoint remains: {stays}"));
+            self.context.info_log.warn(format_args!("an unfinished checkpoint remains: {stays}"));
         }
         Err(error)
     }
 
     fn remove_staging(&self, staging: &Path) -> Result<()> {
-        let storage = &*self.storage;
+        let storage = &*self.context.storage;
         let mark = FileKind::Staging.to_string();
         // The mark is removed last: what a crash leaves is still marked.
         for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {

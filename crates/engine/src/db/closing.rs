@@ -15,73 +15,70 @@
 //! last handle: then the cleaning thread closes the database.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
-use crate::background::{Threads, is_at_work_for};
-use crate::db::Writer;
-use crate::db::errors::FailedPart;
+use crate::background::{FailedPart, is_working_for};
+use crate::db::Database;
+use crate::db::threads::Threads;
 use crate::epoch;
+use crate::error::{Error, Result};
 use crate::panics;
-use crate::wal::{LogDurability, SpaceListener};
-use crate::{Error, Result};
+use crate::wal::{LogDurability, PreallocationListener};
 
 /// Longest wait of closing for obsolete tables to be released, and the interval between checks.
 const LAST_WAIT: Duration = Duration::from_millis(100);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
-/// The writer, and its background threads. Dropping it closes the database.
+/// The database, and its background threads. Dropping it closes the database.
 #[derive(Debug)]
-pub(crate) struct Writing {
-    pub(crate) writer: Arc<Writer>,
+pub(super) struct Writing {
+    pub(super) database: Arc<Database>,
     threads: Mutex<Option<Threads>>,
-}
-
-impl std::fmt::Debug for Writer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Writer").field("directory", &self.directory).finish_non_exhaustive()
-    }
 }
 
 impl Writing {
     /// Starts the background threads, unless background work is done inline by its callers.
-    pub(crate) fn start(writer: Arc<Writer>) -> Result<Self> {
-        let inline = writer.options().inline_background();
-        let threads = if inline { None } else { Some(Threads::start(&writer)?) };
-        let writing = Self { writer, threads: Mutex::new(threads) };
+    pub(super) fn start(database: Arc<Database>) -> Result<Self> {
+        let inline = database.context.options.is_inline();
+        let threads = if inline { None } else { Some(Threads::start(&database)?) };
+        let writing = Self { database, threads: Mutex::new(threads) };
         if !inline {
-            writing.start_making_space()?;
+            writing.start_preallocating()?;
         }
         Ok(writing)
     }
 
     /// Starts the thread that makes space for logs, if they need any.
-    fn start_making_space(&self) -> Result<()> {
-        let info_log = Arc::clone(&self.writer.info_log);
+    fn start_preallocating(&self) -> Result<()> {
+        let info_log = Arc::clone(&self.database.context.info_log);
         let chosen = move |durability: &LogDurability| {
             info_log.info(format_args!("direct logs: {durability}"));
         };
-        let writer = Arc::downgrade(&self.writer);
+        let context = Arc::downgrade(&self.database.context);
         let panicked = move |error: Error| {
-            if let Some(writer) = writer.upgrade() {
-                writer.latch(FailedPart::Upkeep, &error);
+            if let Some(context) = context.upgrade() {
+                context.latch(FailedPart::Upkeep, &error);
             }
         };
-        let listener = SpaceListener { chosen: Box::new(chosen), panicked: Box::new(panicked) };
-        self.writer.logs().start_making_space(listener)
+        let listener =
+            PreallocationListener { chosen: Box::new(chosen), panicked: Box::new(panicked) };
+        self.database.writes.logs().start_preallocating(listener)
     }
 
     /// Changes options of the database, and adds background threads if the options ask for more.
-    pub(crate) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
-        self.writer.set_database_options(changes)?;
+    pub(super) fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
+        self.database.set_database_options(changes)?;
         let mut threads = self.threads.lock();
         if let Some(threads) = &mut *threads
-            && let Err(error) = threads.grow(&self.writer)
+            && let Err(error) = threads.grow(&self.database)
         {
-            self.writer.info_log.warn(format_args!("not all compaction threads started: {error}"));
+            self.database
+                .context
+                .info_log
+                .warn(format_args!("not all compaction threads started: {error}"));
         }
         Ok(())
     }
@@ -90,48 +87,48 @@ impl Writing {
     ///
     /// # Errors
     /// Invalid argument, in a thread that is working for the database; those of closing.
-    pub(crate) fn close(&self) -> Result<()> {
-        if is_at_work_for(self.writer.shared.opening) {
+    pub(super) fn close(&self) -> Result<()> {
+        if is_working_for(self.database.context.shared.opening) {
             let message = "a callback cannot close the database, which waits for callbacks";
             return Err(Error::invalid_argument(message));
         }
-        self.writer.close(&self.threads)
+        self.database.close(&self.threads)
     }
 }
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        let writer = &self.writer;
-        if is_at_work_for(writer.shared.opening)
+        let database = &self.database;
+        if is_working_for(database.context.shared.opening)
             && let Some(threads) = self.threads.get_mut().take()
         {
-            *writer.abandoned.lock() = Some(threads);
-            writer.background.abandon();
+            *database.abandoned.lock() = Some(threads);
+            database.context.background.abandon();
             return;
         }
         // The error is in the LOG; callers that need it call `close`.
-        let _ = writer.close(&self.threads);
+        let _ = database.close(&self.threads);
     }
 }
 
-impl Writer {
+impl Database {
     /// Closes the database, and ends its threads. A second call does nothing.
-    pub(crate) fn close(&self, threads: &Mutex<Option<Threads>>) -> Result<()> {
+    pub(super) fn close(&self, threads: &Mutex<Option<Threads>>) -> Result<()> {
         let Some(locks) = self.locks.lock().take() else {
             return Ok(());
         };
-        self.errors.begin_closing();
-        self.stall.wake();
+        self.context.errors.begin_closing();
+        self.context.stall.wake();
         // Even after a panic, the threads end and the locks are released.
         let flushed = panics::catch("closing", || self.end_writes());
-        self.errors.close();
-        let _waiting = self.stall.urgency().wait();
-        self.background.close();
+        self.context.errors.close();
+        let _waiting = self.context.stall.pressure().wait();
+        self.context.background.close();
         // Waits for a running change of options; no other begins.
         drop(self.changing_options());
         let threads = threads.lock().take();
         drop(threads);
-        self.background.wait_for_all_work();
+        self.context.background.wait_for_all_work();
         let closed = panics::catch("closing", || {
             let closed = self.close_logs();
             self.remove_last_obsolete_tables();
@@ -139,8 +136,8 @@ impl Writer {
         });
         let result = flushed.and(closed);
         match &result {
-            Ok(()) => self.info_log.info(format_args!("the database was closed")),
-            Err(error) => self.info_log.error(format_args!("closing failed: {error}")),
+            Ok(()) => self.context.info_log.info(format_args!("the database was closed")),
+            Err(error) => self.context.info_log.error(format_args!("closing failed: {error}")),
         }
         drop(locks);
         result
@@ -148,19 +145,20 @@ impl Writer {
 
     /// Steps 1 and 2. Returns an error that was latched before instead of flushing.
     fn end_writes(&self) -> Result<()> {
-        let leadership = self.queue.lead()?;
-        let was_latched = self.errors.latched();
-        let unlogged = self.has_unlogged.load(Ordering::Relaxed);
-        let flushes = unlogged && !self.database.now().avoid_flush_during_shutdown;
+        let leadership = self.writes.lead()?;
+        let was_latched = self.context.errors.latched();
+        let unlogged = self.writes.has_unlogged();
+        let flushes = unlogged && !self.context.options.now().avoid_flush_during_shutdown;
         let mut flushed = Ok(());
         if flushes && was_latched.is_none() {
-            let families = self.shared.family_set();
+            let families = self.context.shared.family_set();
             let all: Vec<_> = families.iter().collect();
             flushed = self
+                .writes
                 .seal_for_flush(&leadership, &all)
-                .and_then(|awaited| self.wait_for_flush(&awaited));
+                .and_then(|awaited| self.writes.wait_for_flush(&awaited));
         }
-        self.errors.close();
+        self.context.errors.close();
         match was_latched {
             Some((_, error)) => Err(error.while_doing("the database was closed after an error")),
             None => flushed,
@@ -174,8 +172,8 @@ impl Writer {
             while epoch::collect() > 0 {}
             // Another database's thread may be about to drop tables retired here.
             let some_may_go = epoch::waiting() > 0;
-            self.remove_obsolete_tables();
-            let may_go = some_may_go && !self.obsolete().is_empty();
+            self.versions.obsolete().remove_unread_at_once();
+            let may_go = some_may_go && !self.versions.obsolete().list().is_empty();
             if !may_go || began.elapsed() > LAST_WAIT {
                 return;
             }
@@ -185,7 +183,7 @@ impl Writer {
 
     /// Step 4.
     fn close_logs(&self) -> Result<()> {
-        let mut logs = self.logs();
+        let mut logs = self.writes.logs();
         logs.end_following();
         let unneeded = logs.take_unneeded();
         if logs.has_failed() {
@@ -193,7 +191,7 @@ impl Writer {
         }
         for path in unneeded {
             // Files that stay are removed by the next open.
-            let _ = self.storage.remove(&path);
+            let _ = self.context.storage.remove(&path);
         }
         logs.close()
     }

@@ -18,11 +18,13 @@ use tailwater_format::file_name::{ARCHIVE_DIRECTORY, FileKind};
 use tailwater_io::Storage;
 
 use crate::directory::{
-    Directories, Home, Locks, Outside, Ownership, holds_data, remove_claim, sync_parent,
+    Directories, Home, Locks, OutsideDirectory, Ownership, durable_id, holds_data, remove_claim,
+    sync_parent,
 };
-use crate::recovery::{LOST, OpenOptions, durable_id};
+use crate::error::{Error, Result};
+use crate::open_options::OpenOptions;
+use crate::recovery::LOST;
 use crate::version::manifest::{self, Manifest};
-use crate::{Error, Result};
 
 /// Removes the database in `directory`, and the directories that become empty.
 pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> {
@@ -32,14 +34,14 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
         Err(error) if error.is_not_found() => return Ok(()),
         home => home?,
     };
-    options.resolve_paths(&home)?;
+    options.resolve_paths(&home.path, home.identity)?;
     let lock_path = home.path.join(FileKind::Lock.to_string());
     let lock = storage.lock(&lock_path).map_err(|error| {
         Error::from(error).while_doing("the database is open for writing elsewhere, or cannot be")
     })?;
     if options.loads_when_opened() {
         options = options.loaded_when_opened(&home.path)?.sanitized(directory, false);
-        options.resolve_paths(&home)?;
+        options.resolve_paths(&home.path, home.identity)?;
     }
     let id = database_id(storage, &home.path)?;
     let found = Directories::find(storage, home.clone(), &options, &id)?;
@@ -132,7 +134,7 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
 ///
 /// # Errors
 /// Invalid argument, for a directory with files whose owner is unknown.
-fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a Outside>> {
+fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a OutsideDirectory>> {
     // Without CURRENT, an earlier attempt may have released a directory in which other files stay.
     let is_begun = !found.home_files().has(FileKind::Current);
     let is_nearly_over = found.home_files().iter().all(goes_last);
@@ -160,7 +162,7 @@ fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a O
 
 /// Removes the database's files in a directory outside its home, and the directory if it becomes
 /// empty.
-fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> Result<()> {
+fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &OutsideDirectory) -> Result<()> {
     for kind in directory.claimable() {
         remove_if_there(storage, &directory.path.join(kind.to_string()))?;
     }

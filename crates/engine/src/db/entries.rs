@@ -11,9 +11,11 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 
-use crate::db::{ColumnFamily, Db, ReadOptions, SuperVersion, profile};
+use crate::column_family::{ColumnFamily, SuperVersion};
+use crate::db::{Db, profile};
+use crate::error::{Error, Result};
 use crate::iterator::DbIterator;
-use crate::{Error, Result};
+use crate::read::ReadOptions;
 
 /// The bounds of a range of keys: one of Rust's ranges, or a pair of [`Bound`]s.
 ///

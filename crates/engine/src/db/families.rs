@@ -5,51 +5,54 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::version_edit::VersionEdit;
 
-use crate::db::{ColumnFamily, FamilyReaders, Writer};
+use crate::column_family::{ColumnFamily, FamilyReaders};
+use crate::compaction::update_stalls;
+use crate::db::Database;
 use crate::directory::{Directories, Home, Needed};
+use crate::error::{Error, Result};
 use crate::io_modes::OF_TABLES;
 use crate::memtable::MemTable;
+use crate::open_options::OpenOptions;
 use crate::options::{ColumnFamilyOptions, check_column_family, sanitize_column_family};
-use crate::recovery::{OpenOptions, warnings};
+use crate::recovery::warnings;
 use crate::version::{FamilyVersion, Version};
-use crate::{Error, Result};
 
-impl Writer {
+impl Database {
     /// Creates a column family.
-    pub(crate) fn create_family(
+    pub(super) fn create_family(
         &self,
         name: &str,
         options: &ColumnFamilyOptions,
     ) -> Result<ColumnFamily> {
         let _changing = self.changing_options();
-        let database = self.database.now();
+        let database = self.context.options.now();
         let mut options = options.clone();
         sanitize_column_family(&mut options, &database, false);
         check_column_family(&options, &database)?;
         // Nobody writes meanwhile, so the log number below is that of the first log that can hold
         // writes to the new family.
-        let _leadership = self.queue.lead()?;
-        self.errors.check()?;
-        if self.shared.family_set().by_name(name).is_some() {
+        let _leadership = self.writes.lead()?;
+        self.context.errors.check()?;
+        if self.context.shared.family_set().by_name(name).is_some() {
             let message = format!("there is a column family '{name}' already");
             return Err(Error::invalid_argument(message));
         }
-        let mut all_options = self.options().clone();
+        let mut all_options = self.context.options.open().clone();
         all_options.set_column_family(name, options.clone());
         let comparator = all_options.comparator(name, "")?;
-        let readers = Arc::new(self.readers.readers(&all_options, name, &comparator));
+        let readers = Arc::new(self.context.readers.readers(&all_options, name, &comparator));
         self.prepare_directories(&all_options, name)?;
         let make = || self.add_family(name, options, comparator, readers);
-        let family = self.halfway("making a column family", make)?;
-        *self.options() = all_options;
-        self.update_log_bound();
-        self.update_write_times();
+        let family = self.context.halfway("making a column family", make)?;
+        *self.context.options.open() = all_options;
+        self.writes.update_log_bound();
+        self.writes.update_write_times();
         let id = family.id();
-        self.info_log.info(format_args!("created column family '{name}' with ID {id}"));
-        for warning in warnings::of_families(&self.options(), [&family].into_iter()) {
-            self.info_log.warn(format_args!("{warning}"));
+        self.context.info_log.info(format_args!("created column family '{name}' with ID {id}"));
+        for warning in warnings::of_families(&self.context.options.open(), [&family].into_iter()) {
+            self.context.info_log.warn(format_args!("{warning}"));
         }
-        self.write_options_file(&self.all_options()).map_err(|error| {
+        self.options_files.write(&self.all_options()).map_err(|error| {
             error.while_doing(format_args!("column family '{name}' was made without its options"))
         })?;
         Ok(family)
@@ -63,7 +66,7 @@ impl Writer {
         comparator: Comparator,
         readers: Arc<FamilyReaders>,
     ) -> Result<ColumnFamily> {
-        let log_number = self.logs().current_number();
+        let log_number = self.writes.logs().current_number();
         let version = Arc::new(Version::with_levels(options.num_levels as usize));
         let memtable = MemTable::new(comparator.clone());
         memtable.set_earliest_log_number(log_number);
@@ -76,7 +79,7 @@ impl Writer {
             log_number: Some(log_number),
             ..VersionEdit::default()
         };
-        let written = self.write_edits(installation, vec![edit], &[])?;
+        let written = self.context.write_edits(installation, vec![edit], &[])?;
         let added = FamilyVersion {
             name: name.to_owned(),
             comparator,
@@ -87,27 +90,27 @@ impl Writer {
             next_epoch: 1,
         };
         written.install().add_family(id, added);
-        let (opening, name) = (self.shared.opening, name.to_owned());
+        let (opening, name) = (self.context.shared.opening, name.to_owned());
         let memtable = Arc::new(memtable);
         let family = ColumnFamily::new(opening, id, name, options, readers, memtable, version);
-        let families = self.shared.family_set().with(family.clone());
-        self.shared.families.store(Some(Arc::new(families)));
+        let families = self.context.shared.family_set().with(family.clone());
+        self.context.shared.families.store(Arc::new(families));
         Ok(family)
     }
 
     /// Creates and claims the directories of a new column family, and probes their I/O modes.
     fn prepare_directories(&self, options: &OpenOptions, name: &str) -> Result<()> {
-        let storage = &*self.storage;
-        let home = Home::at(storage, &self.directory)?;
-        let id = self.identity.durable_id(&self.database.now()).to_owned();
+        let storage = &*self.context.storage;
+        let home = Home::at(storage, &self.context.directory)?;
+        let id = self.context.identity.durable_id(&self.context.options.now()).to_owned();
         let mut directories = Directories::find(storage, home, options, &id)?;
         directories.check(storage)?;
         directories.check_unclaimed_are_empty()?;
         directories.create(storage)?;
-        for directory in options.table_directories(&self.directory, name) {
-            let modes = self.readers.io_modes();
+        for directory in options.table_directories(&self.context.directory, name) {
+            let modes = self.context.readers.io_modes();
             for warning in modes.try_in(storage, &directory, &OF_TABLES)? {
-                self.info_log.warn(format_args!("{warning}"));
+                self.context.info_log.warn(format_args!("{warning}"));
             }
         }
         if let Some(locks) = &mut *self.locks.lock() {
@@ -117,14 +120,14 @@ impl Writer {
     }
 
     /// Drops a column family. Its readers continue; its files are removed when nobody reads them.
-    pub(crate) fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
+    pub(super) fn drop_family(&self, family: &ColumnFamily) -> Result<()> {
         if family.id() == 0 {
             return Err(Error::invalid_argument("the default column family cannot be dropped"));
         }
         let _changing = self.changing_options();
-        let _leadership = self.queue.lead()?;
-        self.errors.check()?;
-        let families = self.shared.family_set();
+        let _leadership = self.writes.lead()?;
+        self.context.errors.check()?;
+        let families = self.context.shared.family_set();
         if families.by_id(family.id()).is_none_or(|known| !known.is_same(family)) {
             let message = format!("there is no column family '{}' here", family.name());
             return Err(Error::invalid_argument(message));
@@ -133,26 +136,51 @@ impl Writer {
             column_family: family.id(),
             column_family_drop: true,
             // Logs are removed below; a check for needed logs must not miss them.
-            min_log_number_to_keep: Some(self.oldest_needed_log_without(family)),
+            min_log_number_to_keep: Some(self.flushes.oldest_needed_log_without(family)),
             ..VersionEdit::default()
         };
-        self.halfway("dropping a column family", || -> Result<()> {
+        self.context.halfway("dropping a column family", || -> Result<()> {
             let installation = self.versions.begin_installation();
-            let _installed = self.write_edits(installation, vec![edit], &[])?.install();
+            let _installed = self.context.write_edits(installation, vec![edit], &[])?.install();
             family.set_dropped();
-            self.shared.families.store(Some(Arc::new(families.without(family.id()))));
+            self.context.shared.families.store(Arc::new(families.without(family.id())));
             Ok(())
         })?;
-        self.retire_tables(family);
-        let names: Vec<String> =
-            self.shared.family_set().iter().map(|family| family.name().to_owned()).collect();
-        self.options().retain_column_families(&names);
-        self.info_log.info(format_args!("dropped column family '{}'", family.name()));
-        self.update_log_bound();
-        self.update_write_times();
-        self.update_stall(&[]);
-        self.release_logs();
+        let source = family.super_version();
+        self.compactions.retire_files(family, source.version().files().map(|(_, file)| file));
+        let names: Vec<String> = self
+            .context
+            .shared
+            .family_set()
+            .iter()
+            .map(|family| family.name().to_owned())
+            .collect();
+        self.context.options.open().retain_column_families(&names);
+        self.context.info_log.info(format_args!("dropped column family '{}'", family.name()));
+        self.writes.update_log_bound();
+        self.writes.update_write_times();
+        update_stalls(&self.context, &[]);
+        self.flushes.release_logs();
         self.update_options_file();
+        Ok(())
+    }
+
+    /// Creates the column families that the options name and that are missing.
+    pub(super) fn create_missing_families(&self) -> Result<()> {
+        let options = self.context.options.open().clone();
+        for name in options.column_families() {
+            if self.context.shared.family_set().by_name(name).is_some() {
+                continue;
+            }
+            if !self.context.options.fixed().create_missing_column_families {
+                let message = format!(
+                    "there is no column family '{name}', and create_missing_column_families is \
+                     false"
+                );
+                return Err(Error::invalid_argument(message).in_file(&self.context.directory));
+            }
+            self.create_family(name, options.column_family(name))?;
+        }
         Ok(())
     }
 }

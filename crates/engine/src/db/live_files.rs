@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use tailwater_format::key::{self, Sequence};
 
-use crate::Result;
-use crate::db::{ColumnFamily, Db};
+use crate::column_family::ColumnFamily;
+use crate::db::Db;
+use crate::error::Result;
 
 /// A table of a database at one moment. Times are in seconds since 1970, 0 where unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl Db {
     /// Like [`Db::live_files`], with the counts of all tables: closed tables are opened for them.
     ///
     /// # Errors
-    /// Those of opening tables.
+    /// Errors of opening tables.
     pub fn live_files_with_counts(&self) -> Result<Vec<LiveFile>> {
         for family in self.column_families() {
             let source = family.super_version();

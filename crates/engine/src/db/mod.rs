@@ -4,49 +4,27 @@ mod approximate_sizes;
 mod changing_options;
 mod checkpoint;
 mod closing;
-mod column_family;
-mod database_options;
+mod database;
 mod destroy;
 mod dump_statistics;
 mod entries;
-pub(crate) mod errors;
 mod families;
-mod family_readers;
-mod family_set;
-mod family_settings;
 mod forms;
 mod live_files;
-mod obsolete;
 mod opening;
-mod options_file;
 mod properties;
-mod read_options;
 mod resume;
-mod snapshot;
-mod super_version;
+mod threads;
 mod updates;
-mod write_times;
-mod writer;
 mod writing;
 
 pub use approximate_sizes::{MemTableStatistics, SizeOptions};
-pub(crate) use closing::Writing;
-pub use column_family::ColumnFamily;
-pub(crate) use column_family::{Followed, SealedMemTable, merge_operator_name};
-pub(crate) use database_options::DatabaseOptions;
+use closing::Writing;
+use database::Database;
 pub use entries::{Entries, KeyBounds};
-pub(crate) use family_readers::{FamilyReaders, ReaderFactory};
-pub(crate) use family_set::FamilySet;
-pub(crate) use family_settings::FamilySettings;
 pub use live_files::LiveFile;
-pub(crate) use opening::OpeningId;
+use opening::Opened;
 pub use properties::{LEVEL_PROPERTY_NAMES, PROPERTY_NAMES};
-pub use read_options::ReadOptions;
-pub use snapshot::Snapshot;
-pub(crate) use snapshot::SnapshotList;
-pub(crate) use super_version::SuperVersion;
-pub(crate) use write_times::{WriteTimes, first_sequence};
-pub(crate) use writer::{DatabaseIdentity, Flush, Shared, Writer};
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -56,13 +34,15 @@ use std::sync::atomic::Ordering;
 use tailwater_format::key::Sequence;
 use tailwater_io::{Purpose, Storage};
 
-use crate::epoch;
+use crate::column_family::{ColumnFamily, FamilySet};
+use crate::error::{Error, ErrorKind, Result};
 use crate::iterator::DbIterator;
-use crate::read::{self, PinnedValue, Sink};
-use crate::recovery::{self, LogsReplayed, OpenOptions, Opened};
-use crate::table::ReadProfile;
-use crate::wal::replay::LeftOut;
-use crate::{Error, ErrorKind, Result};
+use crate::left_out::LeftOut;
+use crate::open_options::OpenOptions;
+use crate::opening::OpeningId;
+use crate::read::{self, ReadOptions, ReadState, Snapshot, SnapshotList};
+use crate::recovery::{self, LogsReplayed};
+use crate::table::{PinnedValue, ReadProfile, Sink};
 
 /// An open database. Clones are handles to the same one. Thread-safe.
 #[derive(Clone)]
@@ -76,24 +56,12 @@ struct Inner {
     opening: OpeningId,
     directory: PathBuf,
     storage: Arc<dyn Storage>,
-    shared: Arc<Shared>,
+    shared: Arc<ReadState>,
     left_out: Vec<LeftOut>,
     warnings: Vec<String>,
     is_new: bool,
     /// `None` in a read-only handle.
     writing: Option<Writing>,
-}
-
-/// Closes files that nobody reads any more when the last handle to its owner is dropped. It must be
-/// the last field, so that it is dropped after the others.
-#[derive(Debug)]
-pub(crate) struct Closing;
-
-impl Drop for Closing {
-    /// Collects what was retired, and what that retires in turn.
-    fn drop(&mut self) {
-        while epoch::collect() > 0 {}
-    }
 }
 
 impl fmt::Debug for Db {
@@ -137,7 +105,8 @@ impl Db {
         let LogsReplayed { storage, families, last_sequence, left_out, warnings, .. } = recovered;
         let families = FamilySet::new(families);
         let default_family = default_of(&families)?;
-        let shared = Shared::new(opening, families, last_sequence, activity, statistics, io_modes);
+        let shared =
+            ReadState::new(opening, families, last_sequence, activity, statistics, io_modes);
         let (directory, shared) = (directory.to_owned(), Arc::new(shared));
         let (is_new, writing) = (false, None);
         let inner = Inner {
@@ -156,12 +125,13 @@ impl Db {
 
     fn writing(directory: &Path, opened: Opened) -> Result<Self> {
         let Opened { writing, left_out, warnings, is_new } = opened;
+        let context = &writing.database.context;
         let inner = Inner {
-            default_family: default_of(&writing.writer.shared.family_set())?,
-            opening: writing.writer.shared.opening,
+            default_family: default_of(&context.shared.family_set())?,
+            opening: context.shared.opening,
             directory: directory.to_owned(),
-            storage: Arc::clone(&writing.writer.storage),
-            shared: Arc::clone(&writing.writer.shared),
+            storage: Arc::clone(&context.storage),
+            shared: Arc::clone(&context.shared),
             left_out,
             warnings,
             is_new,
@@ -235,7 +205,7 @@ impl Db {
     /// Returns a copy of a key's value, if it has one.
     ///
     /// # Errors
-    /// Those of reading tables and blob files, and of the merge operator; invalid argument, for a
+    /// Errors of reading tables and blob files, and of the merge operator; invalid argument, for a
     /// column family or a snapshot that is not of this opening of the database. The same holds for
     /// the other reads here.
     #[inline]
@@ -329,7 +299,7 @@ impl Db {
     /// Creates an iterator over a column family. It has no position until it is sought.
     ///
     /// # Errors
-    /// Those of opening tables; invalid argument, as for [`Db::get`].
+    /// Errors of opening tables; invalid argument, as for [`Db::get`].
     pub fn raw_iterator_cf_opt(
         &self,
         family: &ColumnFamily,

@@ -1,16 +1,91 @@
-//! Identification of one opening of a database.
+//! Opening a database for writing: recovery, and then the components of an open database.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::Arc;
 
-/// One opening of one database in this process, for writing or for reading. Handles to column
-/// families carry it, so that other databases recognize them as foreign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct OpeningId(u64);
+use tailwater_io::sync::Mutex;
 
-impl OpeningId {
-    /// Returns a new ID. Unlike an address, it is never reused.
-    pub(crate) fn new() -> Self {
-        static LAST: AtomicU64 = AtomicU64::new(0);
-        Self(LAST.fetch_add(1, Ordering::Relaxed) + 1)
+use super::closing::Writing;
+use crate::compaction::update_all_stalls;
+use crate::db::Database;
+use crate::error::Result;
+use crate::ingest::Ingester;
+use crate::left_out::LeftOut;
+use crate::open_options::OpenOptions;
+use crate::recovery::{self, Recovered, warnings};
+
+/// A database opened for writing.
+pub(super) struct Opened {
+    pub(super) writing: Writing,
+    pub(super) left_out: Vec<LeftOut>,
+    pub(super) warnings: Vec<String>,
+    /// Whether the database was created.
+    pub(super) is_new: bool,
+}
+
+impl Opened {
+    /// Opens the database in `directory` for writing.
+    ///
+    /// # Errors
+    /// As [`crate::Db::open`].
+    pub(super) fn open(directory: &Path, options: &OpenOptions) -> Result<Self> {
+        recovery::open(directory, options).and_then(Self::from_recovered)
+    }
+
+    /// Creates the column families that are missing, writes the OPTIONS, and starts the background
+    /// threads.
+    fn from_recovered(recovered: Recovered) -> Result<Self> {
+        let Recovered { context, versions, compactions, flushes, writes, is_new, .. } = recovered;
+        let ingester = Ingester::new(
+            Arc::clone(&context),
+            Arc::clone(&versions),
+            Arc::clone(&compactions),
+            Arc::clone(&flushes),
+            Arc::clone(&writes),
+        );
+        let database = Database {
+            context,
+            versions,
+            compactions,
+            flushes,
+            writes,
+            ingester,
+            options_files: recovered.options_files,
+            changing_options: Mutex::default(),
+            abandoned: Mutex::default(),
+            locks: Mutex::new(Some(recovered.locks)),
+            closing: recovered.closing,
+        };
+        database.create_missing_families()?;
+        if is_new {
+            database.writes.spread_write_times();
+        }
+        database.writes.update_write_times();
+        database.options_files.write(&database.all_options())?;
+        database.options_files.write_own(&database.context.options.fixed().tailwater)?;
+        update_all_stalls(&database.context);
+        let writing = Writing::start(Arc::new(database))?;
+        let database = &writing.database;
+        database.context.info_log.info(format_args!(
+            "the database was opened at sequence number {}",
+            database.context.published()
+        ));
+        let mut warnings = recovered.warnings;
+        warnings.extend(database.warn_of_options());
+        database.compactions.compact_soon();
+        Ok(Self { writing, left_out: recovered.left_out, warnings, is_new })
+    }
+}
+
+impl Database {
+    /// Logs the options that have no effect and other unmet requests, and returns these warnings.
+    fn warn_of_options(&self) -> Vec<String> {
+        let mut unmet = warnings::of_database(&self.context.options.now());
+        let families = self.context.shared.family_set();
+        unmet.extend(warnings::of_families(&self.context.options.open(), families.iter()));
+        for warning in &unmet {
+            self.context.info_log.warn(format_args!("{warning}"));
+        }
+        unmet
     }
 }

@@ -15,38 +15,40 @@
 //! leave tables that are ahead of the other families' logs, and apply a refused batch to those
 //! families alone. If a step fails, writes stay refused and resuming can be tried again.
 
-use crate::db::errors::{ErrorState, FailedPart};
-use crate::db::{ColumnFamily, Writer};
-use crate::{Error, Result};
+use crate::background::{ErrorState, FailedPart};
+use crate::column_family::ColumnFamily;
+use crate::compaction::update_all_stalls;
+use crate::db::Database;
+use crate::error::{Error, Result};
 
-impl Writer {
+impl Database {
     /// Resumes writes after an error, if that is possible.
-    pub(crate) fn resume(&self) -> Result<()> {
+    pub(super) fn resume(&self) -> Result<()> {
         // A flush that waits for space, and stopped writes that wait for it, may need only this.
-        self.background.try_again();
-        self.round(FailedPart::Upkeep, "resuming", || self.go_on())?
+        self.context.background.try_again();
+        self.context.round(FailedPart::Upkeep, "resuming", || self.go_on())?
     }
 
     /// Resumes writes if they are refused for a shortage of descriptors that has ended. Otherwise
     /// nothing changes, and it is tried again, up to `max_bgerror_resume_count` times.
-    pub(crate) fn resume_after_shortage(&self) {
-        if self.errors.takes_try(self.database.fixed().max_bgerror_resume_count) {
+    pub(super) fn resume_after_shortage(&self) {
+        if self.context.errors.takes_try(self.context.options.fixed().max_bgerror_resume_count) {
             // Refused callers get the latched failure.
             let _ = self.go_on();
         }
     }
 
     fn go_on(&self) -> Result<()> {
-        let _leadership = self.queue.lead()?;
-        if self.errors.is_closed() {
+        let _leadership = self.writes.lead()?;
+        if self.context.errors.is_closed() {
             return Err(Error::closed());
         }
-        self.resume_compactions();
-        let Some((part, error, failure)) = self.errors.numbered() else { return Ok(()) };
+        self.compactions.resume();
+        let Some((part, error, failure)) = self.context.errors.numbered() else { return Ok(()) };
         if !ErrorState::can_resume(part, &error) {
             return Err(error.while_doing("writes can only go on after reopening the database"));
         }
-        if self.versions().failure().is_some() {
+        if self.versions.lock().failure().is_some() {
             self.versions.start_over()?;
         }
         let resumed = match part {
@@ -54,62 +56,31 @@ impl Writer {
             _ => self.flush_everything(),
         };
         resumed?;
-        if !self.errors.clear(failure) {
-            self.errors.check()?;
+        if !self.context.errors.clear(failure) {
+            self.context.errors.check()?;
         }
-        self.update_stall_of_all();
-        self.info_log.info(format_args!("writes go on after an error"));
-        self.compact_soon();
+        update_all_stalls(&self.context);
+        self.context.info_log.info(format_args!("writes go on after an error"));
+        self.compactions.compact_soon();
         Ok(())
-    }
-
-    /// Enables compactions of column families whose tables were damaged: they may have been
-    /// restored.
-    fn resume_compactions(&self) {
-        if self.errors.stopped_compaction().is_none() {
-            return;
-        }
-        let families = self.shared.family_set();
-        let mut versions = self.versions();
-        for family in families.iter() {
-            if let Some(state) = versions.compactions(family.id()) {
-                state.resume();
-            }
-        }
-        drop(versions);
-        self.errors.set_stopped_compaction(None);
-        self.compact_soon();
     }
 
     /// Steps 3 to 5 after a failure of the log. Until they succeed, the log refuses everything.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
-        let number = self.logs().start_over(&self.numbers, self.published())?;
-        let left = self.flush_into_new_log(number);
+        let number =
+            self.writes.logs().start_over(&self.context.numbers, self.context.published())?;
+        let left = self.flushes.flush_into_new_log(number);
         if left.is_err() {
-            self.logs().fail_unwritten(error);
+            self.writes.logs().fail_unwritten(error);
         }
         left
     }
 
-    fn flush_into_new_log(&self, number: u64) -> Result<()> {
-        let families = self.shared.family_set();
-        let sealing = self.sealing();
-        for family in families.iter() {
-            match family.active().is_empty() {
-                true => family.active().set_earliest_log_number(number),
-                false => family.seal(number),
-            }
-            family.request_flush(true);
-        }
-        drop(sealing);
-        self.flush_leaving_logs(number)
-    }
-
     /// Step 4 where the log is intact.
     fn flush_everything(&self) -> Result<()> {
-        self.shared.family_set().iter().for_each(|family: &ColumnFamily| {
+        self.context.shared.family_set().iter().for_each(|family: &ColumnFamily| {
             family.request_flush(true);
         });
-        self.flush_all_sealed()
+        self.flushes.flush_all_sealed()
     }
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tailwater_format::key::Sequence;
 
 use super::Db;
+use crate::error::{Error, ErrorKind, Result};
 use crate::wal::{LogsOf, Updates};
-use crate::{Error, ErrorKind, Result};
 
 impl Db {
     /// Returns the batches written since `sequence`, starting with the one that holds it, from the
@@ -30,10 +30,11 @@ impl Db {
                 format!("sequence number {sequence} is not yet written, the last is {published}");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
-        let logs = writing.writer.logs();
+        let logs = writing.database.writes.logs();
         let follower = logs.follow()?;
+        let shared = Arc::clone(&self.inner.shared);
         let of = LogsOf {
-            shared: Arc::clone(&self.inner.shared),
+            published: Box::new(move || shared.published()),
             storage: Arc::clone(&self.inner.storage),
             directory: logs.directory().to_owned(),
             holds_back: logs.holds_back(),

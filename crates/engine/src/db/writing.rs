@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use tailwater_format::batch::WriteBatch;
 
-use super::{Db, Writing, destroy};
+use super::{Database, Db, Opened, Writing, destroy};
+use crate::column_family::ColumnFamily;
 use crate::compaction::CompactRangeOptions;
-use crate::db::{ColumnFamily, Writer};
+use crate::error::{Error, Result};
 use crate::ingest::{ExternalFiles, IngestOptions, IngestedFile};
+use crate::open_options::OpenOptions;
 use crate::options::{ColumnFamilyOptions, DbOptions};
-use crate::recovery::{self, OpenOptions};
+use crate::stall::StallState;
 use crate::version::manifest::{self, Manifest};
-use crate::write::{StallState, WriteOptions};
-use crate::{Error, Result};
+use crate::write::WriteOptions;
 
 thread_local! {
     /// A batch for writes of one operation, kept so that they need not allocate.
@@ -42,14 +43,14 @@ impl Db {
     /// I/O, the latter also for a thread that the system cannot start, with its name.
     pub fn open(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();
-        recovery::open(directory, options).and_then(|opened| Self::writing(directory, opened))
+        Opened::open(directory, options).and_then(|opened| Self::writing(directory, opened))
     }
 
     /// Opens the database in `directory` for reading and writing with default options; creates it
     /// if it is missing. See [`Db::open`].
     ///
     /// # Errors
-    /// Those of [`Db::open`].
+    /// The errors of [`Db::open`].
     pub fn open_default(directory: impl AsRef<Path>) -> Result<Self> {
         let mut options = OpenOptions::default();
         options.set_options("create_if_missing=true")?;
@@ -60,7 +61,7 @@ impl Db {
     /// their IDs.
     ///
     /// # Errors
-    /// Those of reading its MANIFEST.
+    /// Errors of reading its MANIFEST.
     pub fn list_cf(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<String>> {
         let (directory, storage) = (directory.as_ref(), &**options.storage());
         let number = manifest::current(storage, directory)?;
@@ -176,18 +177,18 @@ impl Db {
     /// # Panics
     /// If a user's comparator does. Other writers, and all later ones, get an error then.
     pub fn write_opt(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
-        self.writer()?.write(batch, options)
+        self.database()?.writes.write(batch, options)
     }
 
     /// Flushes what was written to a column family to a table, and waits for it. A flush that is
     /// waiting to retry after a full disk is retried at once.
     ///
     /// # Errors
-    /// Those of writing; invalid argument, for a column family that was dropped or is not of this
+    /// Errors of writing; invalid argument, for a column family that was dropped or is not of this
     /// opening of the database; panicked, for user code that panics.
     pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
-        self.writer()?.flush(&[family])
+        self.database()?.writes.flush(&[family])
     }
 
     /// Flushes what was written to all column families, and waits for it.
@@ -196,7 +197,7 @@ impl Db {
     /// As [`Db::flush`].
     pub fn flush_all(&self) -> Result<()> {
         let families = self.column_families();
-        self.writer()?.flush(&families.iter().collect::<Vec<_>>())
+        self.database()?.writes.flush(&families.iter().collect::<Vec<_>>())
     }
 
     /// Compacts the keys from `begin` to `end`, both inclusive, down to the last level, and waits
@@ -214,7 +215,7 @@ impl Db {
         options: &CompactRangeOptions,
     ) -> Result<()> {
         self.check_writable(family)?;
-        self.writer()?.compact_range(family, begin, end, options)
+        self.database()?.compact_range(family, begin, end, options)
     }
 
     /// Ingests tables that were made outside the database, by [`SstFileWriter`] or RocksDB's: all
@@ -252,7 +253,7 @@ impl Db {
         files: &[ExternalFiles<'_>],
     ) -> Result<Vec<Vec<IngestedFile>>> {
         files.iter().try_for_each(|files| self.check_writable(files.family))?;
-        self.writer()?.ingest(files)
+        self.database()?.ingester.ingest(files)
     }
 
     /// Pauses compactions until [`Db::continue_compactions`] was called as many times as this, and
@@ -261,9 +262,9 @@ impl Db {
     /// # Errors
     /// Read-only, for a handle that was opened for reading.
     pub fn pause_compactions(&self) -> Result<()> {
-        let writer = self.writer()?;
-        let _waiting = writer.stall.urgency().wait();
-        writer.background.pause_compactions();
+        let database = self.database()?;
+        let _waiting = database.context.stall.pressure().wait();
+        database.context.background.pause_compactions();
         Ok(())
     }
 
@@ -272,22 +273,22 @@ impl Db {
     /// # Errors
     /// Read-only, for a handle that was opened for reading.
     pub fn continue_compactions(&self) -> Result<()> {
-        let writer = self.writer()?;
-        writer.background.continue_compactions();
-        writer.compact_soon();
+        let database = self.database()?;
+        database.context.background.continue_compactions();
+        database.compactions.compact_soon();
         Ok(())
     }
 
     /// Returns the number of running compactions.
     pub fn running_compactions(&self) -> usize {
-        self.writer().map_or(0, |writer| writer.background.running_compactions())
+        self.database().map_or(0, |database| database.context.background.running_compactions())
     }
 
     /// Whether a column family should be compacted, even if it cannot be yet; false for one that is
     /// not of this opening of the database.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         self.check_family(family).is_ok()
-            && self.writer().is_ok_and(|writer| writer.needs_compaction(family))
+            && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))
     }
 
     /// Writes what `manual_wal_flush` holds back to the file, and with `sync` makes everything that
@@ -296,7 +297,7 @@ impl Db {
     /// # Errors
     /// As [`Db::write`].
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
-        self.writer()?.flush_wal(sync)
+        self.database()?.writes.flush_wal(sync)
     }
 
     /// Creates a column family.
@@ -305,7 +306,7 @@ impl Db {
     /// Invalid argument, for a name that exists and for options that contradict each other; those
     /// of writing the MANIFEST.
     pub fn create_cf(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
-        self.writer()?.create_family(name, options)
+        self.database()?.create_family(name, options)
     }
 
     /// Changes options of a column family, each a name and a value, while the database is open: all
@@ -324,7 +325,7 @@ impl Db {
     /// writing the OPTIONS file. Nothing is changed then.
     pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         self.check_writable(family)?;
-        self.writer()?.set_family_options(family, changes)
+        self.database()?.set_family_options(family, changes)
     }
 
     /// Changes options of the database as [`Db::set_options`] does those of a column family.
@@ -340,7 +341,7 @@ impl Db {
     /// # Errors
     /// Read-only, for a handle that was opened for reading.
     pub fn database_options(&self) -> Result<Arc<DbOptions>> {
-        Ok(self.writer()?.database.now())
+        Ok(self.database()?.context.options.now())
     }
 
     /// Drops a column family with all its data. Handles to it can still read; its files are removed
@@ -351,7 +352,7 @@ impl Db {
     /// the MANIFEST.
     pub fn drop_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
-        self.writer()?.drop_family(family)
+        self.database()?.drop_family(family)
     }
 
     /// Resumes writes after an error whose cause is gone. A flush that is waiting to retry after a
@@ -360,7 +361,7 @@ impl Db {
     /// # Errors
     /// The latched error, if only reopening helps; those of flushing what is in memory.
     pub fn resume(&self) -> Result<()> {
-        self.writer()?.resume()
+        self.database()?.resume()
     }
 
     /// Creates a second database in `directory`, which must not exist, with this one's current
@@ -370,18 +371,18 @@ impl Db {
     /// # Errors
     /// Invalid argument, if the path exists; those of writing files.
     pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
-        self.writer()?.checkpoint(directory.as_ref())
+        self.database()?.checkpoint(directory.as_ref())
     }
 
     /// Returns whether writes are delayed or stopped, and why.
     pub fn stall_state(&self) -> StallState {
-        self.writer().map_or(StallState::Normal, |writer| writer.stall.state())
+        self.database().map_or(StallState::Normal, |database| database.context.stall.state())
     }
 
     /// Returns the error after which writes are refused, if there was one; closing does not change
     /// it.
     pub fn background_error(&self) -> Option<Error> {
-        self.writer().ok()?.errors.failure()
+        self.database().ok()?.context.errors.failure()
     }
 
     /// Closes a database that is open for writing: unlogged writes are flushed, unless
@@ -476,8 +477,8 @@ impl Db {
         if family.is_dropped() { Err(dropped(family)) } else { Ok(()) }
     }
 
-    fn writer(&self) -> Result<&Writer> {
-        self.write_side().map(|writing| &*writing.writer)
+    fn database(&self) -> Result<&Database> {
+        self.write_side().map(|writing| &*writing.database)
     }
 
     fn write_side(&self) -> Result<&Writing> {

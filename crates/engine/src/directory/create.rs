@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tailwater_io::Storage;
 
-use crate::Result;
+use crate::error::Result;
 
 /// Creates a directory and those above it, each with its name on the device before the next.
 ///

@@ -66,10 +66,47 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     }
 }
 
+/// An `Arc<T>` that can be replaced while others read it: an [`EpochCell`] that is never empty.
+pub(crate) struct FullEpochCell<T: Send + Sync + 'static>(EpochCell<T>);
+
+impl<T: Send + Sync + 'static> FullEpochCell<T> {
+    /// Creates a cell that holds `value`.
+    pub(crate) fn new(value: Arc<T>) -> Self {
+        Self(EpochCell::new(Some(value)))
+    }
+
+    /// Returns what the cell holds, as [`EpochCell::load`].
+    #[inline]
+    pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Held<'g, T> {
+        let pointer = self.0.pointer.load(Ordering::Acquire);
+        // SAFETY: only `new` and `store` set the pointer while the cell can be loaded, both to one
+        // from an `Arc`, which is not null. For the lifetime see `EpochCell::load`.
+        let pointer = unsafe { NonNull::new_unchecked(pointer) };
+        Held { pointer, guard: PhantomData }
+    }
+
+    /// Returns a counted reference to what the cell holds.
+    pub(crate) fn load_arc(&self) -> Arc<T> {
+        let guard = pin();
+        self.load(&guard).to_arc()
+    }
+
+    /// Replaces what the cell holds, and retires it.
+    pub(crate) fn store(&self, value: Arc<T>) {
+        self.0.store(Some(value));
+    }
+}
+
+impl<T: Send + Sync + fmt::Debug + 'static> fmt::Debug for FullEpochCell<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// What a cell held when it was loaded, kept alive by the guard it was loaded under.
 pub struct Held<'g, T> {
     /// From `Arc::into_raw`, with its provenance: that of a `&T` would not reach the counts that
-    /// stand beside the value. The reference that the cell owned when it was loaded stays while
+    /// be next to the value. The reference that the cell owned when it was loaded stays while
     /// the guard lives.
     pointer: NonNull<T>,
     guard: PhantomData<&'g T>,
@@ -92,7 +129,7 @@ impl<'g, T> Held<'g, T> {
     /// Returns a reference that outlives the guard.
     pub fn to_arc(self) -> Arc<T> {
         let pointer = self.pointer.as_ptr();
-        // SAFETY: only `EpochCell::load` makes a `Held`, of a pointer from `Arc::into_raw` whose
+        // SAFETY: only the cells' `load` makes a `Held`, of a pointer from `Arc::into_raw` whose
         // reference the cell, or the object retired for it, owns while the guard lives; adding one
         // makes the `Arc` that is returned.
         unsafe {

@@ -29,6 +29,7 @@
 
 pub(crate) mod atomic;
 mod cell;
+mod closing;
 pub(crate) mod domain;
 pub(crate) mod heavy;
 #[cfg(all(loom, test))]
@@ -41,7 +42,9 @@ use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering;
 
+pub(crate) use cell::FullEpochCell;
 pub use cell::{EpochCell, Held};
+pub(crate) use closing::Closing;
 use domain::{Domain, Slot};
 use retired::Retired;
 

@@ -1,19 +1,20 @@
-//! From memtables to a table on the device.
+//! Writes memtables to a synced table.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{self, ValueType, pack_trailer, put_internal_key};
 use tailwater_format::version_edit::NewFile;
 use tailwater_io::Purpose;
 use tailwater_io::pace::Priority;
 
 use super::contents::Contents;
+use super::scheduler::FlushScheduler;
 use super::timed_values::TimedValues;
+use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::compaction::Snapshots;
-use crate::db::{ColumnFamily, SealedMemTable, Writer};
-use crate::handover::{Handover, Takeover, Warmth};
+use crate::error::{Error, ErrorKind, Result};
+use crate::handover::{Handover, TableHandover, Warmth};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
 use crate::panics;
@@ -22,48 +23,49 @@ use crate::sequence_times::SequenceTimes;
 use crate::stats::{Histogram, LevelFigures, Work};
 use crate::table::NewFiles;
 use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
-use crate::version::FileMetadata;
-use crate::{Error, ErrorKind, Result};
 
-/// A table that memtables became, on the device.
+/// A synced table of flushed memtables.
 #[derive(Debug)]
 pub(crate) struct FlushedTable {
     pub(crate) file: NewFile,
-    /// What it takes over of what users read.
-    pub(crate) takeover: Option<Takeover>,
+    /// Its part in warm handover.
+    pub(crate) table_handover: Option<TableHandover>,
 }
 
-impl Writer {
-    /// Steps 1 and 2: a table of sealed memtables, given oldest first, on the device. `None` if
-    /// they have nothing to keep.
+impl FlushScheduler {
+    /// Steps 1 and 2: writes and syncs a table of sealed memtables, given oldest first. `None` if
+    /// no record is left.
     pub(crate) fn write_table(
         &self,
         family: &ColumnFamily,
         sealed: &[SealedMemTable],
         work: Work,
     ) -> Result<Option<FlushedTable>> {
-        let begun_ns = self.clock.monotonic_ns();
+        let begun_ns = self.context.clock.monotonic_ns();
         let memtables: Vec<Arc<MemTable>> =
             sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable)).collect();
-        let number = self.numbers.take();
-        let path = self.table_path(family, number);
+        let number = self.context.numbers.take();
+        let path = family.new_table_path(number);
         let what = format!("a flush of '{}'", family.name());
         let fill = || self.fill_table(family, &memtables, number, &path);
         match panics::catch(what, fill) {
             Ok(Some(mut table)) => {
-                self.info_log.info(format_args!(
+                self.context.info_log.info(format_args!(
                     "flushed {} entries of '{}' into table {number}: {} bytes",
                     table.properties.num_entries,
                     family.name(),
                     table.size
                 ));
                 self.count_flush(family, &table, work, begun_ns);
-                Ok(Some(FlushedTable { file: table.new_file(0), takeover: table.takeover.take() }))
+                Ok(Some(FlushedTable {
+                    file: table.new_file(0),
+                    table_handover: table.table_handover.take(),
+                }))
             }
             Ok(None) => Ok(None),
             Err(error) => {
                 // Nothing refers to it; if this fails too, the next open removes it.
-                let _ = self.storage.remove(&path);
+                let _ = self.context.storage.remove(&path);
                 Err(error)
             }
         }
@@ -79,9 +81,9 @@ impl Writer {
         let Some(builder) = self.table_builder(family, memtables, number, path)? else {
             return Ok(None);
         };
-        let times = self.write_times(family);
-        let mut builder = builder.telling_times(times.clone());
-        let snapshots = Snapshots::new(self.shared.snapshots.sequences());
+        let times = self.write_times.of(&family.options());
+        let mut builder = builder.with_times(times.clone());
+        let snapshots = Snapshots::new(self.context.shared.snapshots.sequences());
         let layers: Vec<_> =
             memtables.iter().filter_map(|memtable| memtable.tombstones()).collect();
         let comparator = family.comparator();
@@ -92,7 +94,7 @@ impl Writer {
         self.add_entries(family, memtables, contents, times.as_deref(), &mut builder)?;
         add_range_tombstones(&tombstones, &mut builder)?;
         let (table, mut writer) = builder.finish()?;
-        let statistics = self.shared.statistics.as_deref();
+        let statistics = self.context.shared.statistics.as_deref();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
         writer.sync()?;
         if let Some((statistics, started)) = started {
@@ -100,7 +102,7 @@ impl Writer {
         }
         writer.close()?;
         if let Some(directory) = path.parent() {
-            self.storage.sync_directory(directory)?;
+            self.context.storage.sync_directory(directory)?;
         }
         Ok(Some(table))
     }
@@ -108,18 +110,18 @@ impl Writer {
     fn count_flush(&self, family: &ColumnFamily, table: &FinishedTable, work: Work, begun_ns: u64) {
         let properties = &table.properties;
         let figures = LevelFigures {
-            micros: self.clock.monotonic_ns().saturating_sub(begun_ns) / 1000,
+            micros: self.context.clock.monotonic_ns().saturating_sub(begun_ns) / 1000,
             count: 1,
             bytes_written: table.size,
             bytes_written_uncompressed: properties.raw_key_size + properties.raw_value_size,
             files_written: 1,
             ..LevelFigures::default()
         };
-        let statistics = self.shared.statistics.as_deref();
+        let statistics = self.context.shared.statistics.as_deref();
         family.statistics().levels.record_flush(work, &figures, statistics);
     }
 
-    /// Begins a table, unless the memtables hold nothing that it could hold.
+    /// Begins a table, unless the memtables are empty.
     fn table_builder(
         &self,
         family: &ColumnFamily,
@@ -137,15 +139,15 @@ impl Writer {
         if !memtables.iter().any(|memtable| has_entries(memtable) || deletes_ranges(memtable)) {
             return Ok(None);
         }
-        let database = self.database.now();
+        let database = self.context.options.now();
         let buffers = self.buffers.lock().clone();
-        let rate_limiter = self.rate_limiter.load_arc();
+        let rate_limiter = self.context.options.rate_limiter();
         let files = NewFiles {
-            storage: &*self.storage,
+            storage: &*self.context.storage,
             database: &database,
-            io_modes: self.readers.io_modes(),
+            io_modes: self.context.readers.io_modes(),
             buffers: &buffers,
-            workers: self.flush_writers.as_ref(),
+            workers: self.writers.as_ref(),
             rate_limiter: rate_limiter.as_ref(),
         };
         let settings = family.settings();
@@ -160,7 +162,7 @@ impl Writer {
         let compression = TableCompression::for_flush(&settings.options);
         let origin = self.table_origin(family, memtables, number);
         let builder = Builder::new(format, &compression, origin, path, writer)?;
-        Ok(Some(builder.taking_over(handover.and_then(Handover::of_flush))))
+        Ok(Some(builder.with_handover(handover.and_then(Handover::of_flush))))
     }
 
     fn add_entries(
@@ -197,19 +199,13 @@ impl Writer {
         Ok(())
     }
 
-    /// Where a new table of level 0 is to be. The family's own readers know that also when it was
-    /// dropped meanwhile.
-    pub(crate) fn table_path(&self, family: &ColumnFamily, number: u64) -> PathBuf {
-        family.readers().tables.directory(0).join(FileKind::Table(number).to_string())
-    }
-
     fn table_origin(
         &self,
         family: &ColumnFamily,
         memtables: &[Arc<MemTable>],
         number: u64,
     ) -> Origin {
-        let now_s = self.clock.wall_us() / 1_000_000;
+        let now_s = self.context.clock.wall_us() / 1_000_000;
         let written = memtables.iter().filter_map(|memtable| memtable.oldest_key_time_s());
         let oldest_key_time_s = written.min().unwrap_or(now_s).min(now_s);
         let is_fifo = family.options().compaction_style == CompactionStyle::Fifo;
@@ -219,48 +215,8 @@ impl Writer {
             creation_time_s: now_s,
             oldest_key_time_s,
             newest_key_time_s: now_s,
-            ..self.origin(family)
+            ..self.context.origin(family)
         }
-    }
-
-    /// What all tables that are written for a column family say of where they come from.
-    pub(crate) fn origin(&self, family: &ColumnFamily) -> Origin {
-        Origin {
-            db_id: self.identity.database_id.clone(),
-            session_id: self.identity.session_id.clone(),
-            host_id: self.identity.host_id.clone(),
-            column_family_id: Some(family.id()),
-            column_family_name: family.name().to_owned(),
-            ..Origin::default()
-        }
-    }
-
-    /// Opens tables that a version is about to have, so that no read has to: the first of them,
-    /// where there are more than can be kept open. What cannot be opened is told by the read that
-    /// needs it. Call it without the lock on the versions, and before the turn to change them where
-    /// that is possible.
-    ///
-    /// # Errors
-    /// Panicked, by code of the user's: then no version may get the tables.
-    pub(crate) fn open_new_tables(
-        &self,
-        family: &ColumnFamily,
-        new: &[Arc<FileMetadata>],
-    ) -> Result<()> {
-        let readers = family.readers();
-        let tables = &readers.tables;
-        let what = format!("opening a table of '{}'", family.name());
-        for file in new.iter().take(tables.new_tables_max()) {
-            let open = || tables.open(file, Purpose::FlushWrite).map(drop);
-            match panics::catch(&what, open) {
-                Err(error) if error.kind() == ErrorKind::Panicked => return Err(error),
-                Err(error) => {
-                    self.info_log.error(format_args!("a new table cannot be opened: {error}"));
-                }
-                Ok(()) => {}
-            }
-        }
-        Ok(())
     }
 }
 

@@ -7,12 +7,12 @@ use tailwater_io::pace::Priority;
 use tailwater_io::{Create, IoMode, Purpose, ReadFile};
 
 use super::external_file::ExternalFile;
+use super::ingester::Ingester;
 use super::options::IngestOptions;
-use crate::Result;
-use crate::db::{ColumnFamily, Writer};
+use crate::column_family::ColumnFamily;
+use crate::error::Result;
 use crate::file_copy::copy_into;
-use crate::table::{NewFiles, table_buffers};
-use crate::version::FileMetadata;
+use crate::table::{FileMetadata, NewFiles, table_buffers};
 
 /// A file in the database's directory.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Arrival {
     pub(super) is_copy: bool,
 }
 
-impl Writer {
+impl Ingester {
     /// Links or copies a file into the directory, and syncs the file but not the directory. The
     /// result was opened as a table; after an error it is removed.
     pub(super) fn bring(
@@ -33,8 +33,8 @@ impl Writer {
         file: &ExternalFile,
         options: &IngestOptions,
     ) -> Result<Arrival> {
-        let number = self.numbers.take();
-        let path = self.table_path(family, number);
+        let number = self.context.numbers.take();
+        let path = family.new_table_path(number);
         let is_copy = self.link_or_copy(file, &path, options)?;
         // Checks that the file is the one that was examined.
         let table = FileMetadata::new(file.new_file(number, 0, 0, 0));
@@ -46,7 +46,7 @@ impl Writer {
     /// Removes a file that was linked or copied but not installed.
     pub(super) fn remove_arrival(&self, path: &Path) {
         // Nothing refers to it; if this fails, the next open removes it.
-        let _ = self.storage.remove(path);
+        let _ = self.context.storage.remove(path);
     }
 
     /// Links or copies a file. Returns whether it is a copy. After an error, `path` is as it was
@@ -58,7 +58,7 @@ impl Writer {
         options: &IngestOptions,
     ) -> Result<bool> {
         if options.links() && !self.is_unsynced(&file.path)? {
-            match self.storage.link(&file.path, path) {
+            match self.context.storage.link(&file.path, path) {
                 Ok(()) => {
                     let synced = self.sync_linked(path).inspect_err(|_| self.note_unsynced(path));
                     return synced.map(|()| false).inspect_err(|_| self.remove_arrival(path));
@@ -66,7 +66,7 @@ impl Writer {
                 Err(error) if error.is_no_space() || !options.failed_move_fall_back_to_copy => {
                     return Err(error.into());
                 }
-                Err(error) => self.info_log.info(format_args!("a file is copied: {error}")),
+                Err(error) => self.context.info_log.info(format_args!("a file is copied: {error}")),
             }
         }
         self.copy(file, path).map(|()| true)
@@ -75,14 +75,15 @@ impl Writer {
     /// The writer of the file may not have synced it.
     fn sync_linked(&self, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
-        let mut file = self.storage.create(path, Create::Existing, IoMode::Buffered, purpose)?;
+        let mut file =
+            self.context.storage.create(path, Create::Existing, IoMode::Buffered, purpose)?;
         Ok(file.sync_all(purpose)?)
     }
 
     /// Records that a sync of a file failed. The kernel may report success for later syncs although
     /// data is missing on the device, so the file can only be copied.
     fn note_unsynced(&self, path: &Path) {
-        if let Ok(identity) = self.storage.identity(path) {
+        if let Ok(identity) = self.context.storage.identity(path) {
             self.unsynced_files.lock().insert(identity);
         }
     }
@@ -91,24 +92,25 @@ impl Writer {
         if self.unsynced_files.lock().is_empty() {
             return Ok(false);
         }
-        let identity = self.storage.identity(path)?;
+        let identity = self.context.storage.identity(path)?;
         Ok(self.unsynced_files.lock().contains(&identity))
     }
 
     fn copy(&self, file: &ExternalFile, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
-        let (database, rate_limiter) = (self.database.now(), self.rate_limiter.load_arc());
+        let (database, rate_limiter) =
+            (self.context.options.now(), self.context.options.rate_limiter());
         let files = NewFiles {
-            storage: &*self.storage,
+            storage: &*self.context.storage,
             database: &database,
-            io_modes: self.readers.io_modes(),
+            io_modes: self.context.readers.io_modes(),
             buffers: &table_buffers(&database, 1),
-            workers: self.compaction_writers.as_ref(),
+            workers: self.compactions.writers(),
             rate_limiter: rate_limiter.as_ref(),
         };
         let source = self.open_source(&file.path, path)?;
         let writer = files.create_as(Create::New, path, purpose, Priority::Low, file.size)?;
-        let check = || self.errors.check_waiting();
+        let check = || self.context.errors.check_waiting();
         let copied = copy_into(source, file.size, writer, purpose, check);
         copied.inspect_err(|_| self.remove_arrival(path))
     }
@@ -117,10 +119,10 @@ impl Writer {
     /// filesystem, whose modes were not tried, refuses that.
     fn open_source(&self, source: &Path, target: &Path) -> Result<Arc<dyn ReadFile>> {
         let purpose = Purpose::Ingestion;
-        let mode = self.readers.io_modes().mode_of_file(purpose, target);
-        match self.storage.open(source, mode, purpose) {
+        let mode = self.context.readers.io_modes().mode_of_file(purpose, target);
+        match self.context.storage.open(source, mode, purpose) {
             Err(error) if error.is_unsupported() => {
-                Ok(self.storage.open(source, IoMode::Buffered, purpose)?)
+                Ok(self.context.storage.open(source, IoMode::Buffered, purpose)?)
             }
             opened => Ok(opened?),
         }

@@ -9,14 +9,15 @@ use tailwater_format::table::{Properties, UniqueId};
 use tailwater_format::version_edit::NewFile;
 use tailwater_io::{IoMode, Purpose, Storage};
 
+use crate::block_cache::BlockCache;
+use crate::column_family::ColumnFamily;
 use crate::compaction::compare_bounds;
-use crate::db::ColumnFamily;
+use crate::error::{Error, Result};
 use crate::table::{
-    AutoReadAhead, BlockCache, MetaBlockPlacement, ReadPlan, ReadProfile, TableContext,
-    TableIdentity, TableIterator, TableReader,
+    AutoReadAhead, MetaBlockPlacement, ReadPlan, ReadProfile, TableContext, TableIdentity,
+    TableIterator, TableReader,
 };
 use crate::verify;
-use crate::{Error, Result};
 
 /// The supported version of external tables.
 const VERSION: u32 = 2;

@@ -10,17 +10,19 @@ use tailwater_format::version_edit::{NewFile, VersionEdit};
 
 use super::arrival::Arrival;
 use super::external_file::ExternalFile;
+use super::ingester::Ingester;
 use super::options::{ExternalFiles, IngestOptions, IngestedFile};
 use super::overlap::{self, Overlaps};
-use super::place::{Placement, Surroundings};
-use crate::compaction::{Compaction, LevelTargets};
-use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, Writer};
+use super::place::{FamilyContext, Placement};
+use crate::background::FailedPart;
+use crate::column_family::ColumnFamily;
+use crate::compaction::{LevelTargets, update_stalls};
+use crate::error::{Error, ErrorKind, Result};
 use crate::panics;
 use crate::stats::{Histogram, Ingestion};
-use crate::version::{FileMetadata, Version, VersionSet};
+use crate::table::FileMetadata;
+use crate::version::{Compaction, Version, VersionSet};
 use crate::write::queue::Leadership;
-use crate::{Error, ErrorKind, Result};
 
 /// Name of the operation in errors.
 const INGESTION: &str = "an ingestion";
@@ -36,15 +38,15 @@ struct Job {
     places: Vec<Placement>,
 }
 
-impl Writer {
+impl Ingester {
     /// Ingests all files or none. Returns the result for each, in their order.
     pub(crate) fn ingest(&self, requests: &[ExternalFiles<'_>]) -> Result<Vec<Vec<IngestedFile>>> {
-        self.errors.check()?;
+        self.context.errors.check()?;
         // Keeps others from opening the database until the last file is installed or removed.
-        let _working = self.background.begin_work()?;
+        let _working = self.context.background.begin_work()?;
         self.check_requests(requests)?;
-        let statistics = self.shared.statistics.as_deref();
-        let begun_ns = self.clock.monotonic_ns();
+        let statistics = self.context.shared.statistics.as_deref();
+        let begun_ns = self.context.clock.monotonic_ns();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
         // A panic fails the ingestion like an error, and leaves no file.
         let mut jobs = panics::catch(INGESTION, || {
@@ -65,10 +67,10 @@ impl Writer {
         if let Some((statistics, started)) = started {
             statistics.record_since(Histogram::IngestRun, started);
         }
-        let micros = self.clock.monotonic_ns().saturating_sub(begun_ns) / 1000;
+        let micros = self.context.clock.monotonic_ns().saturating_sub(begun_ns) / 1000;
         let ingested: Vec<_> = jobs.iter().map(|job| self.finish_job(job, micros)).collect();
-        self.update_stall(&jobs.iter().map(|job| &job.family).collect::<Vec<_>>());
-        self.compact_soon();
+        update_stalls(&self.context, &jobs.iter().map(|job| &job.family).collect::<Vec<_>>());
+        self.compactions.compact_soon();
         Ok(ingested)
     }
 
@@ -92,7 +94,7 @@ impl Writer {
     }
 
     fn check_family(&self, family: &ColumnFamily) -> Result<()> {
-        let families = self.shared.family_set();
+        let families = self.context.shared.family_set();
         match families.by_id(family.id()) {
             Some(known) if known.is_same(family) => Ok(()),
             _ => {
@@ -107,7 +109,7 @@ impl Writer {
         let ExternalFiles { family, paths, options } = *request;
         let examine = |path: &&Path| {
             let verifies = options.verify_checksums_before_ingest;
-            ExternalFile::examine(&self.storage, path, family, verifies)
+            ExternalFile::examine(&self.context.storage, path, family, verifies)
         };
         Ok(Job {
             family: family.clone(),
@@ -124,7 +126,7 @@ impl Writer {
         let mut directories = BTreeSet::new();
         for job in jobs {
             for file in &job.files {
-                self.errors.check_waiting()?;
+                self.context.errors.check_waiting()?;
                 let arrival = self.bring(&job.family, file, &job.options)?;
                 directories.extend(arrival.path.parent().map(Path::to_owned));
                 job.arrivals.push(arrival);
@@ -132,7 +134,7 @@ impl Writer {
         }
         // A crash here is safe: no MANIFEST names the files.
         for directory in directories {
-            self.storage.sync_directory(&directory)?;
+            self.context.storage.sync_directory(&directory)?;
         }
         Ok(())
     }
@@ -141,18 +143,18 @@ impl Writer {
     fn take_in(&self, jobs: &mut [Job]) -> Result<()> {
         let due = self.families_to_flush(jobs)?;
         if !due.is_empty() {
-            self.flush(&due.iter().collect::<Vec<_>>())?;
+            self.writes.flush(&due.iter().collect::<Vec<_>>())?;
         }
         self.look_up_overlaps(jobs)?;
-        let leadership = self.queue.lead()?;
-        self.errors.check()?;
+        let leadership = self.writes.lead()?;
+        self.context.errors.check()?;
         jobs.iter().try_for_each(|job| self.check_family(&job.family))?;
         let due = self.families_to_flush(jobs)?;
         if !due.is_empty() {
             self.flush_leading(&leadership, &due)?;
             self.look_up_overlaps(jobs)?;
         }
-        self.sync_closed_logs()?;
+        self.flushes.sync_closed_logs()?;
         self.install_files(jobs)
     }
 
@@ -180,8 +182,8 @@ impl Writer {
 
     /// Flushes column families while writes are blocked.
     fn flush_leading(&self, leadership: &Leadership<'_>, due: &[ColumnFamily]) -> Result<()> {
-        let awaited = self.seal_for_flush(leadership, &due.iter().collect::<Vec<_>>())?;
-        self.wait_for_flush(&awaited)
+        let awaited = self.writes.seal_for_flush(leadership, &due.iter().collect::<Vec<_>>())?;
+        self.writes.wait_for_flush(&awaited)
     }
 
     /// Looks up overlaps with tables while writes continue. The results are cached; the placement
@@ -204,19 +206,19 @@ impl Writer {
     ) -> Result<()> {
         let Job { files, overlaps, family, options, .. } = job;
         let of_family = family.options();
-        let surroundings = Surroundings {
+        let context = FamilyContext {
             comparator: family.comparator(),
             version,
             running,
             style: of_family.compaction_style,
             levels: usize::try_from(of_family.num_levels).unwrap_or(1).max(1),
             base_level: LevelTargets::new(version, &of_family).base_level,
-            last_sequence: self.published(),
+            last_sequence: self.context.published(),
             is_watched,
             options,
         };
         let tables = &family.readers().tables;
-        job.places = surroundings
+        job.places = context
             .places(files, |place, file, table| overlaps.with_table(place, file, tables, table))?;
         Ok(())
     }
@@ -227,7 +229,7 @@ impl Writer {
         // Where files go depends on what runs, and must be so still when they are there.
         installation.hold_claims();
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
-        let snapshots = self.shared.snapshots.hold_still();
+        let snapshots = self.context.shared.snapshots.hold_still();
         let is_watched = must_hide && !snapshots.is_empty();
         // A snapshot taken from here on would see files without a sequence number appear, so none
         // is taken. If all files have a number, or consistency is not requested, snapshots may be
@@ -239,39 +241,42 @@ impl Writer {
                     (Arc::clone(&known.version), known.compactions.running().to_vec())
                 });
             let Some((version, running)) = known else {
-                return Err(Error::internal("a column family lost its version"));
+                return Err(lost_version());
             };
             let is_watched = is_watched && job.options.snapshot_consistency;
             self.find_places(job, &version, &running, is_watched)?;
         }
         let last = jobs.iter().flat_map(|job| &job.places).map(|place| place.sequence).max();
-        let last = last.unwrap_or(0).max(self.published());
+        let last = last.unwrap_or(0).max(self.context.published());
         if last > MAX_SEQUENCE {
             return Err(Error::new(ErrorKind::Io, "the sequence numbers are used up"));
         }
-        let edits: Vec<VersionEdit> =
-            jobs.iter().map(|job| self.edit(job, &mut installation.versions())).collect();
+        let edits = jobs.iter().map(|job| self.edit(job, &mut installation.versions()));
+        let edits = edits.collect::<Result<Vec<VersionEdit>>>()?;
         let mut added: Vec<Arc<FileMetadata>> = Vec::new();
         for (job, edit) in jobs.iter().zip(&edits) {
             let new = |file: &NewFile| Arc::new(FileMetadata::new(file.clone()));
             let files: Vec<_> = edit.new_files.iter().map(new).collect();
             // Opened during the turn, because the level of a table decides how it is opened. Writes
             // are blocked in any case.
-            self.open_new_tables(&job.family, &files)?;
+            self.context.open_new_tables(&job.family, &files)?;
             added.extend(files);
         }
         // A crash here is safe: the files are obsolete, and nothing else was changed.
-        self.halfway(INGESTION, || {
-            let written = self.write_edits_at(installation, edits, &added, last)?;
-            let snapshots = snapshots.unwrap_or_else(|| self.shared.snapshots.hold_still());
+        self.context.halfway(INGESTION, || {
+            let written = self.context.write_edits_at(installation, edits, &added, last)?;
+            let snapshots = snapshots.unwrap_or_else(|| self.context.shared.snapshots.hold_still());
             let installed = written.install();
-            let version =
-                |job: &Job| Some(Arc::clone(&installed.families().get(&job.family.id())?.version));
+            let version = |job: &Job| {
+                let known = installed.families().get(&job.family.id());
+                known.map(|known| Arc::clone(&known.version)).ok_or_else(lost_version)
+            };
+            let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;
             // A read takes its version first and then the sequence number, so with a new version it
             // has a new number. A snapshot takes its number first, and would see the files appear.
-            self.shared.published.store(last, Ordering::Release);
-            for job in &*jobs {
-                version(job).into_iter().for_each(|version| job.family.install(version, &[]));
+            self.context.shared.published.store(last, Ordering::Release);
+            for (job, version) in jobs.iter().zip(versions) {
+                job.family.install(version, &[]);
             }
             drop(snapshots);
             Ok(())
@@ -279,22 +284,25 @@ impl Writer {
     }
 
     /// Returns the version edit that adds a job's files.
-    fn edit(&self, job: &Job, versions: &mut VersionSet) -> VersionEdit {
+    fn edit(&self, job: &Job, versions: &mut VersionSet) -> Result<VersionEdit> {
         let column_family = job.family.id();
-        let now_s = self.clock.wall_us() / 1_000_000;
-        let next_epoch = versions.take_epochs(column_family, job.files.len()).unwrap_or(1);
+        let now_s = self.context.clock.wall_us() / 1_000_000;
+        let next_epoch = versions.take_epochs(column_family, job.files.len());
+        let next_epoch = next_epoch.ok_or_else(lost_version)?;
         let files = job.files.iter().zip(&job.arrivals).zip(&job.places).zip(next_epoch..);
         let new_files = files.map(|(((file, arrival), place), epoch_number)| NewFile {
             epoch_number,
             ..file.new_file(arrival.number, place.level, place.sequence, now_s)
         });
-        VersionEdit { column_family, new_files: new_files.collect(), ..VersionEdit::default() }
+        let new_files = new_files.collect();
+        Ok(VersionEdit { column_family, new_files, ..VersionEdit::default() })
     }
 
     /// Removes the files of a failed ingestion from the directory.
     fn remove_arrivals(&self, jobs: &[Job]) {
-        let is_halfway = matches!(self.errors.latched(), Some((FailedPart::Installation, _)));
-        if is_halfway || self.versions().failure().is_some() {
+        let is_halfway =
+            matches!(self.context.errors.latched(), Some((FailedPart::Installation, _)));
+        if is_halfway || self.versions.lock().failure().is_some() {
             // The MANIFEST may name them. If it does not, the next open removes them.
             return;
         }
@@ -308,11 +316,11 @@ impl Writer {
         let mut ingested = Vec::new();
         for ((file, arrival), place) in job.files.iter().zip(&job.arrivals).zip(&job.places) {
             if job.options.move_files
-                && let Err(error) = self.storage.remove(&file.path)
+                && let Err(error) = self.context.storage.remove(&file.path)
             {
-                self.info_log.warn(format_args!("cannot remove an ingested file: {error}"));
+                self.context.info_log.warn(format_args!("cannot remove an ingested file: {error}"));
             }
-            self.info_log.info(format_args!(
+            self.context.info_log.info(format_args!(
                 "ingested {} into level {} of '{}' as table {}: {} entries, {} bytes, sequence \
                  number {}",
                 file.path.display(),
@@ -343,4 +351,9 @@ impl Writer {
         }
         ingested
     }
+}
+
+#[cold]
+fn lost_version() -> Error {
+    Error::internal("a column family lost its version")
 }

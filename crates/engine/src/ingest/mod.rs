@@ -48,6 +48,7 @@
 
 mod arrival;
 mod external_file;
+mod ingester;
 mod job;
 mod options;
 mod overlap;
@@ -55,5 +56,6 @@ mod own_tables;
 mod place;
 mod sst_file_writer;
 
+pub(crate) use ingester::Ingester;
 pub use options::{ExternalFiles, IngestOptions, IngestedFile};
 pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use tailwater_format::key::Sequence;
 
-use crate::db::ColumnFamily;
-use crate::{Error, Result};
+use crate::column_family::ColumnFamily;
+use crate::error::{Error, Result};
 
 /// Options of an ingestion. Names and defaults are those of RocksDB's `IngestExternalFileOptions`.
 ///

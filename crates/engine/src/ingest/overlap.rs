@@ -11,11 +11,10 @@ use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
 use tailwater_io::Purpose;
 
 use super::external_file::ExternalFile;
-use crate::Result;
+use crate::error::Result;
 use crate::memtable::{self, MemTable};
 use crate::range_tombstone::FragmentedRangeTombstones;
-use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
-use crate::version::FileMetadata;
+use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterator};
 
 /// Parameters of searches in tables of the database.
 const PROFILE: ReadProfile =

@@ -9,8 +9,8 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::FileIdentity;
 
 use super::external_file::ExternalFile;
-use crate::db::Writer;
-use crate::{Error, Result};
+use super::ingester::Ingester;
+use crate::error::{Error, Result};
 
 /// A table of the database.
 struct OwnTable {
@@ -19,7 +19,7 @@ struct OwnTable {
     size: u64,
 }
 
-impl Writer {
+impl Ingester {
     /// Refuses to move files that are tables of a column family, whatever path or link leads to
     /// them, or that have the name of a table in a directory of another database. Must be called
     /// before anything is linked.
@@ -33,7 +33,7 @@ impl Writer {
         let mut own_tables = None;
         for file in files {
             self.refuse_table_of_another(&file.path)?;
-            let identity = self.storage.identity(&file.path)?;
+            let identity = self.context.storage.identity(&file.path)?;
             // Tables are immutable, so a table of another length is another file.
             let own_tables = own_tables.get_or_insert_with(|| self.own_tables());
             for table in own_tables.iter().filter(|table| table.size == file.size) {
@@ -48,14 +48,15 @@ impl Writer {
     }
 
     fn refuse_table_of_another(&self, path: &Path) -> Result<()> {
-        let path = &self.storage.canonical_path(path)?;
+        let path = &self.context.storage.canonical_path(path)?;
         let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
         if !matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_))) {
             return Ok(());
         }
         for mark in [FileKind::Current, FileKind::Claim] {
             let mark = path.with_file_name(mark.to_string());
-            if mark.parent() != Some(&self.directory) && self.identity_of(&mark)?.is_some() {
+            if mark.parent() != Some(&self.context.directory) && self.identity_of(&mark)?.is_some()
+            {
                 let message = "it is in a directory of a database, which may need it: a copy of it \
                                can be ingested";
                 return Err(Error::invalid_argument(message).in_file(path));
@@ -67,7 +68,7 @@ impl Writer {
     /// Returns the tables of all column families, and obsolete ones that are still read.
     fn own_tables(&self) -> Vec<OwnTable> {
         let mut own_tables = Vec::new();
-        for family in self.shared.family_set().iter() {
+        for family in self.context.shared.family_set().iter() {
             let source = family.super_version();
             own_tables.extend(
                 source.version().files().map(|(_, file)| OwnTable {
@@ -76,7 +77,7 @@ impl Writer {
                 }),
             );
         }
-        let obsolete = self.obsolete();
+        let obsolete = self.versions.obsolete().list();
         let still_read = obsolete
             .iter()
             .map(|table| OwnTable { path: table.path.clone(), size: table.file.size() });
@@ -86,7 +87,7 @@ impl Writer {
 
     /// Returns the identity of the file at a path; `None` if there is none.
     fn identity_of(&self, path: &Path) -> Result<Option<FileIdentity>> {
-        match self.storage.identity(path) {
+        match self.context.storage.identity(path) {
             Ok(identity) => Ok(Some(identity)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error.into()),

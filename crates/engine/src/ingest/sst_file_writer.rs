@@ -9,14 +9,14 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::pace::Priority;
 use tailwater_io::{Create, Purpose, Storage};
 
-use crate::db::{ColumnFamily, merge_operator_name};
-use crate::directory::sync_parent;
+use crate::column_family::ColumnFamily;
+use crate::directory::{host_id, sync_parent};
+use crate::error::{Error, Result};
 use crate::io_modes::IoModes;
+use crate::open_options::OpenOptions;
 use crate::options::{DbOptions, check_column_family};
-use crate::recovery::{OpenOptions, host_id};
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
 use crate::table::{NewFiles, table_buffers};
-use crate::{Error, Result};
 
 /// The database id of such tables, the same as in RocksDB.
 const DATABASE_ID: &str = "SST Writer";
@@ -91,7 +91,7 @@ impl SstFileWriter {
             of_family,
             options.comparator(family, "")?,
             options.prefix_extractor(family),
-            merge_operator_name(&options.merge_operator(family)),
+            options.merge_operator(family).name(),
         );
         let origin = Origin {
             db_id: DATABASE_ID.to_owned(),
@@ -169,7 +169,7 @@ impl SstFileWriter {
     /// Adds a merge operand to `key`.
     ///
     /// # Errors
-    /// Those of [`SstFileWriter::put`].
+    /// The errors of [`SstFileWriter::put`].
     #[inline]
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.add(ValueType::Merge, key.as_ref(), operand.as_ref())
@@ -178,7 +178,7 @@ impl SstFileWriter {
     /// Deletes `key`.
     ///
     /// # Errors
-    /// Those of [`SstFileWriter::put`].
+    /// The errors of [`SstFileWriter::put`].
     #[inline]
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(ValueType::Deletion, key.as_ref(), &[])
@@ -188,7 +188,7 @@ impl SstFileWriter {
     /// the table. If both are equal, nothing is deleted.
     ///
     /// # Errors
-    /// Those of [`SstFileWriter::put`]; invalid argument, for an end before the beginning.
+    /// The errors of [`SstFileWriter::put`]; invalid argument, for an end before the beginning.
     #[inline]
     pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.add_range_deletion(begin.as_ref(), end.as_ref())

@@ -11,8 +11,8 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 pub use super::record_log::{Irregularity, IrregularityKind, Placement};
 use super::record_log::{Item, Items};
+use crate::error::{Error, ErrorKind, Result};
 use crate::version::manifest::{self, Manifest};
-use crate::{Error, ErrorKind, Result};
 
 /// Minimum number of levels shown for a column family.
 const LEVEL_COUNT: usize = 7;
@@ -49,12 +49,12 @@ impl ManifestReader {
         Ok(Self { items: Items::open(file, Some(0), Purpose::Manifest)?, records: 0 })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn path(&self) -> &Path {
         self.items.path()
     }
 
-    /// Its length when it was opened, in bytes.
+    /// Returns its length when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.items.length()
     }

@@ -22,7 +22,7 @@ pub mod wal;
 
 use tailwater_io::{Purpose, ReadFile};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Reads `length` bytes at `offset`.
 ///

@@ -12,7 +12,7 @@ use tailwater_format::log::{
 use tailwater_format::varint::Reader;
 use tailwater_io::{Purpose, ReadFile};
 
-use crate::Result;
+use crate::error::Result;
 use crate::record_log::{self, FileSource};
 
 /// The type of the record that states the compression of later records.
@@ -228,7 +228,7 @@ impl Items {
         self.length
     }
 
-    /// The number of the compression algorithm that the log states.
+    /// Returns the number of the compression algorithm that the log states.
     pub(super) fn compression(&self) -> Option<u32> {
         self.compression
     }

@@ -6,14 +6,13 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::Sequence;
 
-use crate::Result;
+use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::LevelIterator;
 use crate::iterator::tombstones::{MemTableTombstones, TombstoneCursor, hides};
 use crate::memtable::{self, MemTable};
 use crate::prefix_extractor::PrefixExtractor;
-use crate::table::TableIterator;
-use crate::version::FileMetadata;
+use crate::table::{FileMetadata, TableIterator};
 
 /// One source of records, in internal key order.
 #[expect(clippy::large_enum_variant, reason = "leaves stand in one allocation, side by side")]

@@ -11,12 +11,12 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
-use crate::Result;
+use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::Direction;
 use crate::iterator::tombstones::{TombstoneCursor, hides};
-use crate::table::{ReadPlan, ReadProfile, TableCache, TableIterator};
-use crate::version::{FileMetadata, Level};
+use crate::table::{FileMetadata, ReadPlan, ReadProfile, TableCache, TableIterator};
+use crate::version::Level;
 
 /// The tables of a level whose key ranges do not overlap, in key order.
 pub(crate) struct LevelIterator {

@@ -12,7 +12,7 @@ use std::path::Path;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
-use crate::Result;
+use crate::error::Result;
 use crate::handover::Warmth;
 use crate::iterator::tombstones::Cover;
 use crate::iterator::{Direction, Leaf};

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
+use crate::error::{Error, Result};
 use crate::memtable::MemTable;
 use crate::range_tombstone::{
     Boundary, Cursor, FragmentedRangeTombstones, IndexCursor, TombstoneIndex, Truncation, View,
 };
-use crate::table::TableReader;
-use crate::version::FileMetadata;
-use crate::{Error, Result};
+use crate::table::{FileMetadata, TableReader};
 
 /// A range tombstone that hides a record.
 #[derive(Debug, Clone, Copy)]

@@ -32,6 +32,7 @@ mod column_family;
 mod database;
 mod document;
 mod group;
+mod io_mode;
 mod object;
 mod sanitize;
 mod tailwater;
@@ -53,10 +54,11 @@ pub use error::{Error, Problem, Result};
 pub use group::{
     CompressionOptions, FifoCompactionOptions, FileTemperatureAge, UniversalCompactionOptions,
 };
+pub use io_mode::AskedIoMode;
 pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
 pub use sanitize::{sanitize_column_family, sanitize_database};
-pub use schema::{Life, OptionInfo, OptionTable, OtherName, Verdict};
-pub use tailwater::{AskedIoMode, TailwaterOptions};
+pub use schema::{Mutability, OptionInfo, OptionTable, OtherName, Verdict};
+pub use tailwater::TailwaterOptions;
 pub use tailwater_format::block::IndexShortening;
 pub use tailwater_format::checksum::ChecksumType;
 pub use tailwater_format::table::IndexType;

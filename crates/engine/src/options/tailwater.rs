@@ -7,12 +7,10 @@
 
 use std::fmt::Write as _;
 
-use tailwater_io::Purpose;
-
 use super::choice::IoModeChoice::{self, Unset};
-use super::database::DbOptions;
 use super::error::{Error, Problem, Result};
 use super::schema::OptionTable;
+use super::value::OptionValue;
 
 option_table! {
     /// Options that RocksDB does not have.
@@ -53,7 +51,7 @@ option_table! {
         /// Whether compactions run at low CPU priority, so that they yield to users' threads, until
         /// writes are about to be slowed down. If CPUs are never idle, compactions hardly run until
         /// then. Compaction filters and merge operators run at that priority, too.
-        quiet_background: bool = false, Fixed, Honoured;
+        low_priority_compactions: bool = false, Fixed, Honoured;
         /// I/O mode of blob files that are written.
         blob_write_io_mode: IoModeChoice = Unset, Fixed, NoEffect("blob files are not written");
         /// I/O mode of write-ahead logs: `buffered`, `direct`, or `auto`, which is direct while
@@ -72,7 +70,11 @@ option_table! {
         trim_allocator: bool = false, Fixed, Honoured;
     }
     elsewhere {}
-    other_names {}
+    other_names {
+        "quiet_background" => |options, text| {
+            OptionValue::set(&mut options.low_priority_compactions, text)
+        };
+    }
     retired {}
 }
 
@@ -108,82 +110,6 @@ impl TailwaterOptions {
             set.map_err(|error| error.at_line(index as u32 + 1))?;
         }
         Ok(options)
-    }
-}
-
-/// The I/O mode requested for a purpose, and the option that requests it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AskedIoMode {
-    /// The requested mode: never [`IoModeChoice::Unset`].
-    pub choice: IoModeChoice,
-    /// The option that requests it; `None` for the default.
-    pub option: Option<&'static str>,
-}
-
-impl DbOptions {
-    /// Returns the I/O mode that the options request for a purpose. Tailwater's options take
-    /// precedence over RocksDB's.
-    pub fn io_mode(&self, purpose: Purpose) -> AskedIoMode {
-        let own = &self.tailwater;
-        let (choice, option) = match purpose {
-            Purpose::UserRead => (own.user_read_io_mode, "user_read_io_mode"),
-            Purpose::UserBlobRead => (own.user_blob_read_io_mode, "user_blob_read_io_mode"),
-            Purpose::CompactionRead => (own.compaction_read_io_mode, "compaction_read_io_mode"),
-            Purpose::CompactionBlobRead => {
-                (own.compaction_blob_read_io_mode, "compaction_blob_read_io_mode")
-            }
-            Purpose::CompactionWrite => (own.compaction_write_io_mode, "compaction_write_io_mode"),
-            Purpose::FlushWrite => (own.flush_write_io_mode, "flush_write_io_mode"),
-            Purpose::Verification => (own.verification_io_mode, "verification_io_mode"),
-            Purpose::Ingestion => (own.ingestion_io_mode, "ingestion_io_mode"),
-            Purpose::Checkpoint => (own.checkpoint_io_mode, "checkpoint_io_mode"),
-            Purpose::BlobWrite => (own.blob_write_io_mode, "blob_write_io_mode"),
-            Purpose::Wal => (own.wal_io_mode, "wal_io_mode"),
-            Purpose::Manifest
-            | Purpose::Metadata
-            | Purpose::LogAppend
-            | Purpose::LogRead
-            | Purpose::LogIndex
-            | Purpose::LogJournal => (Unset, ""),
-        };
-        match choice {
-            Unset => self.io_mode_by_default(purpose),
-            choice => AskedIoMode { choice, option: Some(option) },
-        }
-    }
-
-    fn io_mode_by_default(&self, purpose: Purpose) -> AskedIoMode {
-        let direct_if = |flags: &[(bool, &'static str)]| {
-            let option = flags.iter().find(|(is_set, _)| *is_set).map(|(_, option)| *option);
-            let choice =
-                if option.is_some() { IoModeChoice::Direct } else { IoModeChoice::Buffered };
-            AskedIoMode { choice, option }
-        };
-        let reads = (self.use_direct_reads, "use_direct_reads");
-        let compaction_reads =
-            (self.use_direct_io_for_compaction_reads, "use_direct_io_for_compaction_reads");
-        let writes =
-            (self.use_direct_io_for_flush_and_compaction, "use_direct_io_for_flush_and_compaction");
-        let logs = (self.tailwater.use_direct_io_for_wal, "use_direct_io_for_wal");
-        match purpose {
-            Purpose::Wal => direct_if(&[logs]),
-            Purpose::UserRead => direct_if(&[reads]),
-            Purpose::UserBlobRead => self.io_mode(Purpose::UserRead),
-            Purpose::CompactionRead => direct_if(&[reads, compaction_reads]),
-            Purpose::CompactionBlobRead | Purpose::Verification => {
-                self.io_mode(Purpose::CompactionRead)
-            }
-            Purpose::CompactionWrite | Purpose::FlushWrite => direct_if(&[writes]),
-            Purpose::Ingestion
-            | Purpose::Checkpoint
-            | Purpose::BlobWrite
-            | Purpose::Manifest
-            | Purpose::Metadata
-            | Purpose::LogAppend
-            | Purpose::LogRead
-            | Purpose::LogIndex
-            | Purpose::LogJournal => direct_if(&[]),
-        }
     }
 }
 

@@ -34,7 +34,7 @@ impl Cursor {
         Self { oldest, newest, fragment: 0, visible_start: 0, visible_end: 0, valid: false }
     }
 
-    /// The snapshot at which the cursor reads: the newest visible sequence.
+    /// Returns the snapshot at which the cursor reads: the newest visible sequence number.
     pub fn snapshot(&self) -> Sequence {
         self.newest
     }
@@ -73,19 +73,21 @@ impl Cursor {
         }
     }
 
-    /// The newest visible sequence of the current fragment. The cursor must be valid.
+    /// Returns the newest visible sequence of the current fragment. The cursor must be valid.
     #[inline]
     pub fn sequence(&self, view: View<'_>) -> Sequence {
         view.fragments.sequences(self.fragment)[self.visible_start]
     }
 
-    /// All visible sequences of the current fragment, newest first. The cursor must be valid.
+    /// Returns all visible sequences of the current fragment, newest first. The cursor must be
+    /// valid.
     #[inline]
     pub fn sequences<'a>(&self, view: View<'a>) -> &'a [Sequence] {
         &view.fragments.sequences(self.fragment)[self.visible_start..self.visible_end]
     }
 
-    /// The current fragment's start and end user keys, not truncated. The cursor must be valid.
+    /// Returns the current fragment's start and end user keys, not truncated. The cursor must be
+    /// valid.
     #[inline]
     pub fn user_key_range<'a>(&self, view: View<'a>) -> (&'a [u8], &'a [u8]) {
         (view.fragments.cut(self.fragment), view.fragments.cut(self.fragment + 1))

@@ -91,14 +91,14 @@ impl<'a> View<'a> {
         Self { fragments, truncation }
     }
 
-    /// The fragments, without the bounds.
+    /// Returns the fragments, without the bounds.
     #[inline]
     pub fn fragments(self) -> &'a FragmentedRangeTombstones {
         self.fragments
     }
 
-    /// The newest tombstone at or below the snapshot that covers versions of the user key in this
-    /// file.
+    /// Returns the newest tombstone at or below the snapshot that covers versions of the user key
+    /// in this file.
     #[inline]
     pub fn covering_sequence(self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
         let comparator = self.fragments.comparator();

@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use tailwater_format::key::{ParsedKey, Sequence};
 
-use crate::Result;
-use crate::db::SuperVersion;
-use crate::epoch::{self, EpochCell};
+use crate::column_family::SuperVersion;
+use crate::epoch::{self, FullEpochCell};
+use crate::error::Result;
 use crate::memtable::MemTable;
-use crate::read::{Lookup, Owner, Sink, Step};
 use crate::stats::{Histogram, Recorder, Started, Statistics, Ticker};
 use crate::table::{
-    BlockAccess, GetCursors, Loading, ReadProfile, Resident, TableReader, TableStep,
+    BlockAccess, FileMetadata, GetCursors, Loading, Lookup, Owner, ReadProfile, Resident, Sink,
+    Step, TableReader, TableStep,
 };
-use crate::version::FileMetadata;
 
 thread_local! {
     /// The cursors of the last get of this thread, for the next.
@@ -83,7 +82,7 @@ impl TableAccess for Loading<'_> {
 /// shows.
 #[inline]
 pub(crate) fn get<S: Sink>(
-    current: &EpochCell<SuperVersion>,
+    current: &FullEpochCell<SuperVersion>,
     user_key: &[u8],
     snapshot: impl FnOnce() -> Sequence,
     profile: &ReadProfile,
@@ -94,7 +93,7 @@ pub(crate) fn get<S: Sink>(
     let mut outcome = Outcome::default();
     let found = with_cursors(|cursors| {
         let guard = epoch::pin();
-        let Some(held) = current.load(&guard) else { return Ok(false) };
+        let held = current.load(&guard);
         let mut lookup = Lookup::new(user_key, snapshot(), sink);
         let mut progress = Progress::default();
         let resident = Resident::new(&guard);
@@ -117,7 +116,7 @@ pub(crate) fn get<S: Sink>(
     found
 }
 
-/// Where a get ended, for statistics.
+/// The source at which a get ended, for statistics.
 #[derive(Debug, Clone, Copy, Default)]
 struct Outcome {
     /// Whether memtables decided it.

@@ -7,12 +7,14 @@
 //! the source it had reached.
 
 mod get;
-mod lookup;
 mod multi_get;
-mod sink;
+mod options;
+mod snapshot;
+mod state;
 
 pub(crate) use get::get;
-pub(crate) use lookup::{Lookup, PlainValue, Step, fold, plain_value};
 pub(crate) use multi_get::multi_get;
-pub use sink::PinnedValue;
-pub(crate) use sink::{Owner, Sink};
+pub use options::ReadOptions;
+pub use snapshot::Snapshot;
+pub(crate) use snapshot::SnapshotList;
+pub(crate) use state::ReadState;

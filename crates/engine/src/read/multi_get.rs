@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use tailwater_format::key::Sequence;
 
-use crate::Result;
-use crate::db::SuperVersion;
-use crate::read::{PinnedValue, Sink, get};
+use crate::column_family::SuperVersion;
+use crate::error::Result;
+use crate::read::get;
 use crate::stats::{Histogram, Statistics, Ticker};
-use crate::table::ReadProfile;
+use crate::table::{PinnedValue, ReadProfile, Sink};
 
 /// Reads the values of several keys at one sequence number, in the order of the keys.
 ///

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use tailwater_format::log::RecoveryMode;
 
-use super::{FilesFound, FoundFamily, ManifestRead, OpenOptions, durable_id};
-use crate::directory::{Directories, NeededLogs};
+use super::{FilesFound, FoundFamily, ManifestRead};
+use crate::directory::{Directories, NeededLogs, durable_id};
+use crate::error::{Error, ErrorKind, Result};
+use crate::open_options::OpenOptions;
 use crate::version::Version;
 use crate::version::manifest::{FamilyState, Manifest};
-use crate::{Error, ErrorKind, Result};
 
 impl ManifestRead {
     /// Finds the database's directories and files.
@@ -26,7 +27,7 @@ impl ManifestRead {
         let id = durable_id(storage, &home.path, manifest.database_id.as_deref())?;
         let id = id.unwrap_or_default();
         let directories = match home_files {
-            Some(files) => Directories::find_beside(storage, home, files, options, &id)?,
+            Some(files) => Directories::find_with_home_files(storage, home, files, options, &id)?,
             None => Directories::find(storage, home, options, &id)?,
         };
         directories.check(storage)?;

@@ -7,11 +7,12 @@ use std::sync::Arc;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::{Purpose, Storage};
 
-use super::{FilesFound, FoundFamily, LogsReplayed, OpenOptions};
-use crate::db::{ColumnFamily, ReaderFactory};
+use super::{FilesFound, FoundFamily, LogsReplayed};
+use crate::column_family::{ColumnFamily, ReaderFactory};
+use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::MemTable;
+use crate::open_options::OpenOptions;
 use crate::wal::replay::{self, ReplayFamily, ReplayRules};
-use crate::{Error, ErrorKind, Result};
 
 impl FilesFound {
     /// Replays the logs into memtables.

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
-use super::{ManifestRead, OpenOptions, Unrecovered};
+use super::{ManifestRead, Unrecovered};
 use crate::directory::{Files, Home};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::IoModes;
+use crate::open_options::OpenOptions;
 use crate::options::{check_family_for_reading, check_for_reading};
 use crate::version::manifest::{self, Manifest};
-use crate::{Error, ErrorKind, Result};
 
 /// The number and length of the MANIFEST that CURRENT names: while they do not change, neither does
 /// the database's set of tables and logs.
@@ -52,7 +53,7 @@ impl Unrecovered {
             })?;
         }
         let home = home(&*storage, directory)?;
-        options.resolve_paths(&home)?;
+        options.resolve_paths(&home.path, home.identity)?;
         let io_modes = Arc::new(IoModes::new(options.database()));
         for tables in options.all_table_directories(&home.path) {
             io_modes.try_reading(&*storage, &tables)?;

@@ -6,18 +6,21 @@
 //! ManifestRead   which tables and logs it consists of
 //! FilesFound     every file that the MANIFEST names is where the options expect it
 //! LogsReplayed   its logs in memtables: all that a reader needs
-//! Opened         with a log of its own and nothing left over: all that a writer needs
+//! Recovered      with a log of its own and nothing left over: all that a writer needs
 //! ```
+//!
+//! [`Db::open`](crate::Db::open) ends the chain: it makes a `Recovered` the opened database.
 //!
 //! Each step consumes the previous one, so none can be left out. Only the last one changes files.
 
+mod components;
 mod files;
 mod log_files;
 mod logs;
 mod manifest;
 mod new_database;
 mod open;
-mod options;
+mod recovered;
 pub(crate) mod warnings;
 
 use std::collections::BTreeSet;
@@ -29,22 +32,22 @@ use tailwater_io::Storage;
 
 use tailwater_format::Comparator;
 
-use crate::compaction::CompactCursors;
-use crate::db::{ColumnFamily, OpeningId, ReaderFactory};
+use crate::column_family::{ColumnFamily, ReaderFactory};
 use crate::directory::{Directories, Files, Home};
+use crate::error::{Error, ErrorKind, Result};
 use crate::io_modes::IoModes;
+use crate::left_out::LeftOut;
+use crate::open_options::OpenOptions;
+use crate::opening::OpeningId;
 use crate::options::ColumnFamilyOptions;
 use crate::stats::{Activity, Statistics};
-use crate::version::Version;
 use crate::version::manifest::Manifest;
-use crate::wal::replay::{LeftOut, ReplayedLog};
-use crate::{Error, ErrorKind, Result};
+use crate::version::{CompactCursors, Version};
+use crate::wal::replay::ReplayedLog;
 
-pub(crate) use log_files::{LOST, log_options};
-pub(crate) use new_database::durable_id;
-use new_database::new_identity;
-pub(crate) use open::{Opened, host_id, manifest_limits, open};
-pub use options::OpenOptions;
+pub(crate) use log_files::LOST;
+pub(crate) use open::open;
+pub(crate) use recovered::Recovered;
 
 /// Maximum number of attempts to read a database that is written elsewhere.
 const ATTEMPTS: usize = 16;

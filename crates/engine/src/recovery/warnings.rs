@@ -8,9 +8,9 @@
 use tailwater_format::compress::{Compression, CompressorOptions};
 use tailwater_io::Purpose;
 
-use super::OpenOptions;
-use crate::db::ColumnFamily;
+use crate::column_family::ColumnFamily;
 use crate::merge_operator::FamilyMergeOperator;
+use crate::open_options::OpenOptions;
 use crate::options::{
     ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType, DbOptions,
     FifoCompactionOptions, FilterPolicy, IoModeChoice, OptionTable, PrefixExtractor,
@@ -208,7 +208,7 @@ fn style(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
                 (&options.compaction_options_universal, UniversalCompactionOptions::default());
             without_effect(unmet, "compaction_options_universal.", " of", own, &defaults);
             format!(
-                "writes are slowed down at {} sorted runs and stopped at {} until somebody does",
+                "writes are slowed down at {} sorted runs and stopped at {} until a manual compaction",
                 options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger
             )
         }
@@ -224,7 +224,7 @@ fn style(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
         }
     };
     let after =
-        format!("is compacted only when asked for: its compaction_style is not built; {what}");
+        format!("is compacted manually only: its compaction_style is not implemented; {what}");
     unmet.push(Unmet { before: String::new(), after });
 }
 

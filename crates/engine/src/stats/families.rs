@@ -4,7 +4,7 @@ use super::activity::Counter;
 use super::levels::{IngestedFigures, LevelFigures, LevelStatistics};
 use tailwater_io::sync::Mutex;
 
-use crate::write::{StallCause, StallState};
+use crate::stall::{StallCause, StallState};
 
 /// Statistics of a column family since it was opened.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl FamilyStatistics {
         }
     }
 
-    /// The totals when statistics were last written to the LOG.
+    /// Returns the totals when statistics were last written to the LOG.
     pub(crate) fn done_at_last_dump(&self) -> FamilyDone {
         *self.at_last_dump.lock()
     }

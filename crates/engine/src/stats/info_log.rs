@@ -12,8 +12,7 @@ use tailwater_format::file_name::{FileKind, INFO_LOG, info_log_prefix};
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Create, IoMode, Purpose, Storage, WriteFile};
 
-use crate::Result;
-use crate::directory::Files;
+use crate::error::Result;
 use crate::options::{DbOptions, InfoLogLevel};
 
 /// The `LOG` file. Any thread may write to it.
@@ -43,21 +42,18 @@ struct Current {
 }
 
 impl InfoLog {
-    /// Starts the LOG of the database in `directory`, an absolute path that holds `files`, and
-    /// renames an existing one. The LOG is in `elsewhere` if that is given.
+    /// Starts the LOG of the database in `directory`, an absolute path, and renames an existing
+    /// one. `old` are the times of the old ones there. The LOG is in `elsewhere` if that is given.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,
         directory: &Path,
-        files: &Files,
+        old: Vec<u64>,
         elsewhere: Option<PathBuf>,
         options: &DbOptions,
     ) -> Result<Self> {
         let (own_directory, prefix, old) = match elsewhere {
-            None => {
-                let old = files.old_info_logs().collect();
-                (directory.to_owned(), INFO_LOG.to_owned(), Some(old))
-            }
+            None => (directory.to_owned(), INFO_LOG.to_owned(), Some(old)),
             Some(elsewhere) => (elsewhere, info_log_prefix(&directory.to_string_lossy()), None),
         };
         storage.create_directory(&own_directory)?;

@@ -3,21 +3,23 @@
 //! Reading has three stages: `reader::BlockFile` reads a block from the file, the block cache keeps
 //! it, and `TableReader` and `TableIterator` search it.
 
-mod block;
-mod block_cache;
 pub mod builder;
+mod file;
 mod iterator;
+mod lookup;
 mod new_files;
 mod open_budget;
 mod open_shares;
 mod open_tables;
 mod reader;
+mod sink;
 mod table_cache;
+mod warm_installation;
 
-pub(crate) use block::{Block, BlockBytes, BlockKind, BlockRef};
-pub use block_cache::BlockCache;
 pub use builder::Builder;
+pub(crate) use file::{FileMetadata, FileStatistics};
 pub(crate) use iterator::{ReadPlan, Streaming, TableIterator};
+pub(crate) use lookup::{Lookup, PlainValue, Step, fold, plain_value};
 pub(crate) use new_files::{NewFiles, table_buffers};
 pub(crate) use open_budget::{OpenBudget, OpenPermit};
 pub(crate) use open_shares::OpenShares;
@@ -26,4 +28,7 @@ pub(crate) use reader::{
     AutoReadAhead, BlockAccess, GetCursors, Kept, Loading, MetaBlockPlacement, ReadProfile,
     Resident, TableContext, TableIdentity, TableReader, TableStep,
 };
+pub use sink::PinnedValue;
+pub(crate) use sink::{Owner, Sink};
 pub(crate) use table_cache::TableCache;
+pub(crate) use warm_installation::{Installed, WarmInstallation};

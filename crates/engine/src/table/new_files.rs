@@ -8,7 +8,7 @@ use tailwater_io::pace::{Priority, RateLimiter};
 use tailwater_io::stream::{SequentialWriter, Workers, WriterOptions};
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use crate::Result;
+use crate::error::Result;
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 

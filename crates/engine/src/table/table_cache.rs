@@ -13,12 +13,14 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::sync::Mutex;
 use tailwater_io::{IoMode, Purpose, Storage};
 
-use crate::Result;
 use crate::epoch::{Guard, Held};
+use crate::error::Result;
 use crate::io_modes::IoModes;
 use crate::stats::{Histogram, Ticker};
-use crate::table::{MetaBlockPlacement, OpenBudget, OpenTables, TableContext, TableReader};
-use crate::version::{FileMetadata, FileStatistics};
+use crate::table::{
+    FileMetadata, FileStatistics, MetaBlockPlacement, OpenBudget, OpenTables, TableContext,
+    TableReader,
+};
 
 /// The open tables of a column family.
 #[derive(Debug)]
@@ -103,7 +105,7 @@ impl TableCache {
         }
     }
 
-    /// The order of user keys.
+    /// Returns the order of user keys.
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.context.comparator
     }
@@ -246,7 +248,7 @@ impl TableCache {
             table.count_with(permit);
         }
         if let Some(handover) = &self.context.handover {
-            table.note_heat(Arc::clone(file.heat(handover.generations())));
+            table.set_hot_regions(Arc::clone(file.hot_regions(handover.generations())));
         }
         file.set_statistics(FileStatistics::of(table.properties()));
         Ok(table)

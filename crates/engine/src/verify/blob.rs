@@ -14,8 +14,8 @@ use tailwater_io::{IoMode, Purpose};
 
 use super::{Family, Verification};
 use crate::blob::BlobReader;
+use crate::error::{Error, Result};
 use crate::version::BlobFileMetadata;
-use crate::{Error, Result};
 
 /// Size of one read of a blob file, in bytes.
 const REQUEST_BYTES: usize = 1 << 20;

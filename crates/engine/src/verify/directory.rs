@@ -8,10 +8,9 @@ use tailwater_format::options_text::Document;
 use tailwater_io::{IoMode, Purpose};
 
 use super::{Family, ManifestPart, Numbers, Severity, Verification};
-use crate::directory::{Directories, Home, Needed, NeededLogs};
-use crate::recovery::durable_id;
+use crate::directory::{Directories, Home, Needed, NeededLogs, durable_id};
+use crate::error::{Error, Result};
 use crate::version::manifest::Manifest;
-use crate::{Error, Result};
 
 /// Maximum size of an IDENTITY or OPTIONS file that is read, in bytes.
 const MAX_SMALL_FILE: u64 = 64 << 20;
@@ -67,7 +66,7 @@ impl Verification<'_> {
             let highest = tables.chain(blobs).max().unwrap_or(0);
             if highest >= numbers.next_file_number {
                 let next = numbers.next_file_number;
-                let message = format!("it has file {highest}, but the next is to be {next}");
+                let message = format!("it has file {highest}, but the next number is {next}");
                 self.report.damage(path, message);
             }
             let sequences = family.version.files().map(|(_, file)| file.largest_sequence());

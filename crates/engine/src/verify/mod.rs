@@ -8,6 +8,7 @@
 mod blob;
 mod directory;
 mod table;
+mod table_blocks;
 mod table_contents;
 mod wal;
 
@@ -19,11 +20,11 @@ use tailwater_format::log::Torn;
 use tailwater_io::Storage;
 use tailwater_io::stream::SequentialReader;
 
-use crate::recovery::OpenOptions;
+use crate::error::{Error, ErrorKind};
+use crate::open_options::OpenOptions;
 use crate::table::TableReader;
 use crate::version::Version;
 use crate::version::manifest::{self, FamilyState, Manifest};
-use crate::{Error, ErrorKind};
 
 /// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,7 +49,7 @@ pub struct Finding {
     pub path: PathBuf,
     /// The offset in the file, in bytes, if known.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 
@@ -172,7 +173,7 @@ pub(crate) fn check_table(
     storage: &Arc<dyn Storage>,
     path: &Path,
     table: &Arc<TableReader>,
-) -> crate::Result<()> {
+) -> crate::error::Result<()> {
     let options = OpenOptions::new(Arc::clone(storage));
     let mut verification = Verification {
         directory: path.parent().unwrap_or(path),

@@ -8,24 +8,25 @@ use std::sync::Arc;
 use tailwater_format::Comparator;
 use tailwater_format::block::Cursor;
 use tailwater_format::checksum::crc32c_extend;
+use tailwater_format::table::BlockHandle;
 use tailwater_format::table::footer::FOOTER_LENGTH;
-use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_format::varint::Reader;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::{ReaderOptions, SequentialReader, Workers};
 use tailwater_io::{IoMode, Purpose, ReadFile};
 
+use super::table_blocks::{BlockStream, Spans, note};
 use super::table_contents::{Bounds, Contents, PROFILE};
 use super::{Family, Severity, Verification};
 use crate::blob::{BlobCache, OpenBlobFiles};
+use crate::block_cache::{Block, BlockCache, BlockKind};
+use crate::error::{Error, Result};
 use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 use crate::table::{
-    AutoReadAhead, Block, BlockCache, BlockKind, MetaBlockPlacement, OpenTables, TableCache,
-    TableContext, TableIdentity, TableReader,
+    AutoReadAhead, FileMetadata, MetaBlockPlacement, OpenTables, TableCache, TableContext,
+    TableIdentity, TableReader,
 };
-use crate::version::FileMetadata;
-use crate::{Error, Result};
 
 /// Size of one read of a table, in bytes, and number of reads ahead.
 const REQUEST_BYTES: usize = 512 << 10;
@@ -38,9 +39,6 @@ const OPEN_BLOB_FILES: usize = 64;
 const GAP_PIECE: usize = 4096;
 /// Name of the supported file checksum function: the CRC32C of the whole file, big-endian.
 const CRC32C_FUNCTION: &str = "FileChecksumCrc32c";
-
-/// The parts of a table's file, by offset: length and description.
-pub(super) type Spans = BTreeMap<u64, (u64, &'static str)>;
 
 impl Verification<'_> {
     /// Reads every table of a column family.
@@ -124,7 +122,7 @@ impl Verification<'_> {
         }
     }
 
-    /// Reads a table that is to be ingested.
+    /// Reads a table before its ingestion.
     pub(super) fn check_external_table(
         &mut self,
         path: &Path,
@@ -293,11 +291,6 @@ impl Verification<'_> {
     }
 }
 
-/// Records the span of a block and its trailer.
-pub(super) fn note(spans: &mut Spans, handle: BlockHandle, what: &'static str) {
-    spans.insert(handle.offset, (handle.size + BLOCK_TRAILER_LENGTH as u64, what));
-}
-
 /// Returns the CRC32C of the `length` bytes of a file.
 fn checksum_of(stream: &mut SequentialReader, length: u64) -> Result<u32> {
     let (mut crc, mut at) = (0, 0);
@@ -307,29 +300,4 @@ fn checksum_of(stream: &mut SequentialReader, length: u64) -> Result<u32> {
         at += bytes.len() as u64;
     }
     Ok(crc)
-}
-
-/// A stream of a table's data blocks, usually in the order of the file.
-pub(super) struct BlockStream {
-    stream: SequentialReader,
-}
-
-impl BlockStream {
-    /// Reads the data block at `handle`, verified and decompressed.
-    pub(super) fn block(&mut self, table: &TableReader, handle: BlockHandle) -> Result<Block> {
-        let file = table.file();
-        let length = file.length_with_trailer(handle)?;
-        let dictionary = table.dictionary_for(BlockKind::Data);
-        let bytes = if handle.offset >= self.stream.position() {
-            let raw = self.stream.read(handle.offset, length)?;
-            if raw.len() < length {
-                let message = format!("a block of {length} bytes ends after {}", raw.len());
-                return Err(Error::corruption_at(file.path(), handle.offset, message));
-            }
-            file.unpack_read_ahead(raw, handle, dictionary, true)?
-        } else {
-            file.read(handle, dictionary, true, Purpose::Verification)?
-        };
-        Block::parse(bytes, BlockKind::Data).map_err(|error| table.damaged(handle, error))
-    }
 }

@@ -11,11 +11,11 @@ use tailwater_format::table::BlockHandle;
 use tailwater_io::Purpose;
 
 use super::Report;
-use super::table::{BlockStream, Spans, note};
-use crate::Result;
+use super::table_blocks::{BlockStream, Spans, note};
 use crate::blob::BlobCache;
-use crate::table::{BlockKind, Loading, ReadProfile, TableReader};
-use crate::version::FileMetadata;
+use crate::block_cache::BlockKind;
+use crate::error::Result;
+use crate::table::{FileMetadata, Loading, ReadProfile, TableReader};
 
 /// Parameters of reads of a table's index and filter.
 pub(super) const PROFILE: ReadProfile =

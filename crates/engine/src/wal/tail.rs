@@ -13,9 +13,9 @@ use tailwater_format::key::Sequence;
 use tailwater_format::log::{Event, Record, RecordReader};
 use tailwater_io::{IoMode, Purpose, ReadFile, Storage};
 
+use crate::error::{Error, Result};
 use crate::record_log::FileSource;
 use crate::wal::batch::{self, Refusal};
-use crate::{Error, Result};
 
 /// A log and its read position.
 pub(super) struct LogTail {

@@ -6,7 +6,7 @@ use tailwater_format::log::{
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
-use crate::Result;
+use crate::error::Result;
 
 /// Size of the unit that a device writes atomically, in bytes.
 const SECTOR: u64 = 512;

@@ -17,16 +17,14 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use tailwater_format::batch::WriteBatch;
 use tailwater_format::key::Sequence;
 use tailwater_io::Storage;
 
-use super::followed::{Follower, Look};
+use super::followed::{Follower, LogState};
 use super::tail::{FoundBatch, LogTail};
-use crate::db::Shared;
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// The batches written to a database, in order, as its write-ahead logs have them: returned by
 /// [`Db::updates_since`], and equivalent to RocksDB's `TransactionLogIterator`.
@@ -50,14 +48,15 @@ use crate::{Error, ErrorKind, Result};
 ///
 /// [`Db::updates_since`]: crate::Db::updates_since
 pub struct Updates {
-    shared: Arc<Shared>,
+    /// Returns the last sequence number that reads see.
+    published_now: Box<dyn Fn() -> Sequence + Send + Sync>,
     storage: Arc<dyn Storage>,
     /// The directory of the logs.
     directory: PathBuf,
     follower: Follower,
     log: LogTail,
     /// The known state of that log.
-    look: Look,
+    look: LogState,
     /// The sequence number of the next batch; before the first batch, one that it must hold, or 0
     /// for any.
     due: Sequence,
@@ -72,9 +71,10 @@ pub struct Updates {
     failure: Option<Error>,
 }
 
-/// A database's logs and published sequence number.
+/// A database's logs, and its published sequence number.
 pub(crate) struct LogsOf {
-    pub(crate) shared: Arc<Shared>,
+    /// Returns the last sequence number that reads see.
+    pub(crate) published: Box<dyn Fn() -> Sequence + Send + Sync>,
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) directory: PathBuf,
     /// Whether a batch may be in memory that is in no file yet.
@@ -87,12 +87,12 @@ impl Updates {
     /// # Errors
     /// Not found, if no log has it; those of reading the logs.
     pub(crate) fn since(logs: LogsOf, follower: Follower, sequence: Sequence) -> Result<Self> {
-        let LogsOf { shared, storage, directory, holds_back } = logs;
+        let LogsOf { published, storage, directory, holds_back } = logs;
         let oldest = follower.logs().into_iter().next().unwrap_or_default();
         let log = LogTail::open(&*storage, &directory, oldest)?;
         let look = follower.look(oldest);
         let mut updates = Self {
-            shared,
+            published_now: published,
             storage,
             directory,
             follower,
@@ -108,7 +108,7 @@ impl Updates {
         updates.seek_log()?;
         updates.first = updates.advance()?;
         if updates.first.is_none() && sequence > 0 && !holds_back {
-            let message = format!("sequence number {sequence} is in no log any more");
+            let message = format!("sequence number {sequence} is in no log");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         Ok(updates)
@@ -190,7 +190,7 @@ impl Updates {
     /// Whether a sequence number is published. On return, `look` is at least as new as `published`.
     fn is_published(&mut self, sequence: Sequence) -> bool {
         if sequence > self.published {
-            self.published = self.shared.published.load(Ordering::Acquire);
+            self.published = (self.published_now)();
             self.look = self.follower.look(self.log.number);
         }
         sequence <= self.published
@@ -214,7 +214,7 @@ impl Updates {
                 first - 1
             ),
             false => format!(
-                "sequence number {due} is in no log any more, the oldest batch behind it begins \
+                "sequence number {due} is in no log, the oldest batch after it begins \
                  with {first}"
             ),
         };

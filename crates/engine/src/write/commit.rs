@@ -7,16 +7,18 @@ use std::sync::atomic::Ordering;
 use tailwater_format::batch::{Record, RecordKind, WriteBatch};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 
-use crate::db::errors::FailedPart;
-use crate::db::{ColumnFamily, FamilySet, SuperVersion, Writer};
+use crate::background::FailedPart;
+use crate::column_family::{ColumnFamily, FamilySet, SuperVersion};
 use crate::epoch;
+use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::{self, MemTable};
 use crate::panics;
 use crate::stats::Histogram;
-use crate::wal::LogFlight;
-use crate::write::WriteOptions;
-use crate::write::queue::{self, Durability, Flight, Group, Inserting, Leadership, Request, Turn};
-use crate::{Error, ErrorKind, Result};
+use crate::wal::PipelinedWrite;
+use crate::write::queue::{
+    self, Durability, Group, GroupInFlight, Inserting, Leadership, Request, Turn,
+};
+use crate::write::{WriteOptions, WritePath};
 
 /// Limit of small batches and their groups, as a fraction of `max_write_batch_group_size_bytes`: a
 /// leader whose batch is smaller takes along only as much more, to keep its own latency low.
@@ -25,10 +27,10 @@ const SMALL_BATCH_SHARE: usize = 8;
 /// longer than inserting.
 const OWN_INSERT_OPERATIONS: u32 = 64;
 
-impl Writer {
+impl WritePath {
     /// Writes a batch atomically. On return it holds its sequence number.
     pub(crate) fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
-        let Some(statistics) = &self.shared.statistics else {
+        let Some(statistics) = &self.context.shared.statistics else {
             return self.write_in_turn(batch, options);
         };
         let started = statistics.start();
@@ -43,9 +45,9 @@ impl Writer {
                 let message = "a write that is not logged cannot be synced: sync with disable_wal";
                 return Err(Error::invalid_argument(message));
             }
-            (true, false) if self.database.fixed().recycle_log_file_num > 0 => {
+            (true, false) if self.context.options.fixed().recycle_log_file_num > 0 => {
                 // A gap in the sequence numbers would look like the end of a recycled log.
-                let message = "disable_wal does not go with recycle_log_file_num above 0";
+                let message = "disable_wal cannot be combined with recycle_log_file_num above 0";
                 return Err(Error::invalid_argument(message));
             }
             (true, false) => Durability::Unlogged,
@@ -55,7 +57,7 @@ impl Writer {
         self.check_families(batch)?;
         let written = self.write_by(batch, durability, options);
         if written.is_ok() && durability != Durability::Synced {
-            queue::step_aside_if_due();
+            queue::yield_if_due();
         }
         written
     }
@@ -68,7 +70,7 @@ impl Writer {
         options: &WriteOptions,
     ) -> Result<()> {
         if let Some(leadership) = self.queue.try_lead() {
-            return self.lead(leadership, batch, durability, options);
+            return self.write_as_leader(leadership, batch, durability, options);
         }
         let request = Request::new(std::mem::take(batch), durability, options.no_slowdown);
         let request = Arc::new(request);
@@ -77,7 +79,7 @@ impl Writer {
             match turn {
                 Turn::Lead(leadership) => {
                     request.swap_batch(batch);
-                    return self.lead(leadership, batch, durability, options);
+                    return self.write_as_leader(leadership, batch, durability, options);
                 }
                 Turn::Insert(insertion) => {
                     let inserted = self.insert(&request.batch());
@@ -93,7 +95,7 @@ impl Writer {
     }
 
     /// Writes the leader's batch and those of its group.
-    fn lead(
+    fn write_as_leader(
         &self,
         leadership: Leadership<'_>,
         batch: &mut WriteBatch,
@@ -102,7 +104,7 @@ impl Writer {
     ) -> Result<()> {
         let own = batch.data_size();
         self.prepare(&leadership, own, options)?;
-        let max_group = self.database.fixed().max_write_batch_group_size_bytes as usize;
+        let max_group = self.context.options.fixed().max_write_batch_group_size_bytes as usize;
         let bytes = if own <= max_group / SMALL_BATCH_SHARE {
             max_group / SMALL_BATCH_SHARE
         } else {
@@ -110,29 +112,31 @@ impl Writer {
         };
         // A group that will not be pipelined first waits for the groups in flight; writers that
         // arrive meanwhile join it.
-        let beside_others = durability == Durability::Synced && leadership.has_few_writers();
-        if !beside_others {
-            leadership.stand_still();
+        let may_pipeline = durability == Durability::Synced && leadership.has_few_writers();
+        if !may_pipeline {
+            leadership.quiesce();
         }
         let group = leadership.take_group(durability, bytes);
-        self.stall.owe(|| group.iter().map(|member| member.batch().data_size() as u64).sum());
-        let panic_latch = PanicLatch { writer: self, flies: false };
-        let written = match self.log(&leadership, batch, &group, durability, beside_others) {
+        self.context
+            .stall
+            .owe(|| group.iter().map(|member| member.batch().data_size() as u64).sum());
+        let panic_latch = PanicLatch { path: self, is_pipelined: false };
+        let written = match self.log(&leadership, batch, &group, durability, may_pipeline) {
             Ok(Logged::Done(numbers)) => {
                 let written = self.commit(batch, &group, numbers, durability);
                 leadership.finish(group, &written);
                 written
             }
-            Ok(Logged::Taken(numbers, log_flight)) => {
-                let flight = leadership.take_off(&group);
-                // Dropped before the flight, so that the flights behind see the failure after a
+            Ok(Logged::InFlight(numbers, log_write)) => {
+                let in_flight = leadership.begin_pipelined(&group);
+                // Dropped before `in_flight`, so that the groups behind see the failure after a
                 // panic.
-                let landing_latch = PanicLatch { writer: self, flies: true };
+                let pipelined_latch = PanicLatch { path: self, is_pipelined: true };
                 let written = self
-                    .fly(&flight, log_flight)
+                    .write_pipelined(&in_flight, log_write)
                     .and_then(|()| self.commit(batch, &group, numbers, durability));
-                std::mem::forget(landing_latch);
-                flight.finish(group, &written);
+                std::mem::forget(pipelined_latch);
+                in_flight.finish(group, &written);
                 written
             }
             Err(error) => {
@@ -145,56 +149,61 @@ impl Writer {
     }
 
     /// Step 3 for a group: numbers its operations and appends it to the log, in one write and at
-    /// most one sync. With `beside_others` the write may be left to be done in flight.
+    /// most one sync. With `may_pipeline` the write may be left to be done in flight.
     fn log(
         &self,
         leadership: &Leadership<'_>,
         batch: &mut WriteBatch,
         group: &Group,
         durability: Durability,
-        beside_others: bool,
+        may_pipeline: bool,
     ) -> Result<Logged> {
         let numbers = self.number(leadership, batch, group)?;
         if durability == Durability::Unlogged {
             return Ok(Logged::Done(numbers));
         }
-        let mut logs = self.logs();
-        let may_take_off = beside_others && !logs.holds_back();
+        let mut logs = self.logs.lock();
+        let may_pipeline = may_pipeline && !logs.holds_back();
         let others = group.iter().map(|member| member.batch());
         let appended = logs
             .append(batch)
             .and_then(|()| others.into_iter().try_for_each(|other| logs.append(&other)));
-        let flight = if may_take_off && appended.is_ok() { logs.take_off() } else { None };
-        if flight.is_none() && !leadership.stands_still() {
+        let log_write =
+            if may_pipeline && appended.is_ok() { logs.begin_pipelined() } else { None };
+        if log_write.is_none() && !leadership.is_quiesced() {
             drop(logs);
-            leadership.stand_still();
-            logs = self.logs();
+            leadership.quiesce();
+            logs = self.logs.lock();
         }
         let written = appended.and_then(|()| match durability {
-            _ if flight.is_some() => Ok(()),
+            _ if log_write.is_some() => Ok(()),
             Durability::Synced => self.sync_logs(&mut logs),
-            _ if self.database.fixed().manual_wal_flush => Ok(()),
+            _ if self.context.options.fixed().manual_wal_flush => Ok(()),
             _ => logs.write_out(),
         });
         if logs.is_due() || logs.total_bytes() > self.log_bound.load(Ordering::Relaxed) {
             self.has_full_logs.store(true, Ordering::Relaxed);
         }
         drop(logs);
-        written.inspect_err(|error| self.latch_log(error))?;
-        Ok(match flight {
-            Some(flight) => Logged::Taken(numbers, flight),
+        written.inspect_err(|error| self.context.latch_log(error))?;
+        Ok(match log_write {
+            Some(log_write) => Logged::InFlight(numbers, log_write),
             None => Logged::Done(numbers),
         })
     }
 
     /// Writes a group's part of the log in flight, and waits for the groups ahead.
-    fn fly(&self, flight: &Flight<'_>, mut log_flight: LogFlight) -> Result<()> {
-        let written = self.count_sync(|| log_flight.write());
-        flight.wait_for_turn();
-        let landed = self.logs().land(log_flight, written);
-        landed.inspect_err(|error| self.latch_log(error))?;
+    fn write_pipelined(
+        &self,
+        in_flight: &GroupInFlight<'_>,
+        mut log_write: PipelinedWrite,
+    ) -> Result<()> {
+        let written = self.count_sync(|| log_write.write());
+        in_flight.wait_for_turn();
+        let ended = self.logs.lock().end_pipelined(log_write, written);
+        ended.inspect_err(|error| self.context.latch_log(error))?;
         // A group ahead may have failed to insert into a memtable.
-        self.errors.check()
+        self.context.errors.check()
     }
 
     /// Steps 4 and 5 for a group that is in the log.
@@ -208,13 +217,13 @@ impl Writer {
         if let Err(error) = self.insert_group(batch, group) {
             // The log has records that the memtables lack: readers would see less than after a
             // restart.
-            self.latch(FailedPart::MemTable, &error);
+            self.context.latch(FailedPart::MemTable, &error);
             return Err(error);
         }
         if durability == Durability::Unlogged {
             self.has_unlogged.store(true, Ordering::Relaxed);
         }
-        self.shared.published.store(numbers.end - 1, Ordering::Release);
+        self.context.shared.published.store(numbers.end - 1, Ordering::Release);
         self.count_group(batch, group, numbers.end - numbers.start, durability);
         Ok(())
     }
@@ -227,7 +236,8 @@ impl Writer {
         group: &Group,
     ) -> Result<Range<Sequence>> {
         // Numbers of a group that failed were not published, and are assigned again.
-        let last = if leadership.stands_still() { &self.shared.published } else { &self.numbered };
+        let last =
+            if leadership.is_quiesced() { &self.context.shared.published } else { &self.numbered };
         let first = last.load(Ordering::Relaxed) + 1;
         let operations = group.iter().map(|member| u64::from(member.operations)).sum::<u64>()
             + u64::from(batch.count());
@@ -266,7 +276,7 @@ impl Writer {
     /// Inserts a numbered batch into the memtables, without records of dropped column families.
     fn insert(&self, batch: &WriteBatch) -> Result<()> {
         let guard = epoch::pin();
-        let Some(families) = self.shared.families.load(&guard) else { return Ok(()) };
+        let families = self.context.shared.families.load(&guard);
         if self.insert_batch(families.get(), batch, &guard)? {
             self.has_full_memtable.store(true, Ordering::Relaxed);
         }
@@ -290,11 +300,11 @@ impl Writer {
             let id = record.column_family;
             if target.as_ref().is_none_or(|target| target.family.id() != id) {
                 is_any_full |= target.as_ref().is_some_and(Target::is_filled);
-                target = families.by_id(id).and_then(|family| Target::of(family, guard));
+                target = families.by_id(id).map(|family| Target::of(family, guard)).transpose()?;
                 if let Some(Target { memtable, .. }) = &target
                     && memtable.oldest_key_time_s().is_none()
                 {
-                    memtable.set_oldest_key_time_s(self.clock.wall_us() / 1_000_000);
+                    memtable.set_oldest_key_time_s(self.context.clock.wall_us() / 1_000_000);
                 }
             }
             if let Some(target) = &target {
@@ -312,7 +322,7 @@ impl Writer {
     /// Refuses a batch that names a column family that does not exist, or has invalid records.
     fn check_families(&self, batch: &WriteBatch) -> Result<()> {
         let guard = epoch::pin();
-        let Some(families) = self.shared.families.load(&guard) else { return Ok(()) };
+        let families = self.context.shared.families.load(&guard);
         let malformed = |error: tailwater_format::Error| Error::invalid_argument(error.to_string());
         for record in batch.reader().map_err(malformed)? {
             let record = record.map_err(malformed)?;
@@ -334,25 +344,25 @@ enum Logged {
     /// Logged as durably as was asked.
     Done(Range<Sequence>),
     /// Yet to be written, in flight.
-    Taken(Range<Sequence>, LogFlight),
+    InFlight(Range<Sequence>, PipelinedWrite),
 }
 
 /// Refuses further writes when it is dropped, which means that the leader panicked, perhaps in a
 /// user's comparator. The numbers that it assigned may be in the log and in memtables, and must not
 /// be assigned again.
 struct PanicLatch<'w> {
-    writer: &'w Writer,
+    path: &'w WritePath,
     /// Whether the group is in flight: then no group behind it may complete, because it left a
     /// hole.
-    flies: bool,
+    is_pipelined: bool,
 }
 
 impl Drop for PanicLatch<'_> {
     fn drop(&mut self) {
         let error = panics::unwinding("a writer");
-        self.writer.latch(FailedPart::MemTable, &error);
-        if self.flies {
-            self.writer.logs().fail(error);
+        self.path.context.latch(FailedPart::MemTable, &error);
+        if self.is_pipelined {
+            self.path.logs().fail(error);
         }
     }
 }
@@ -365,6 +375,11 @@ fn not_added(error: memtable::Error) -> Error {
         memtable::Error::Duplicate => ErrorKind::Corruption,
     };
     Error::new(kind, error.to_string())
+}
+
+#[cold]
+fn no_memtable() -> Error {
+    Error::internal("a column family has no memtable")
 }
 
 /// Refuses a record that a column family cannot take.
@@ -407,10 +422,10 @@ struct Target<'g> {
 }
 
 impl<'g> Target<'g> {
-    fn of(family: &'g ColumnFamily, guard: &'g epoch::Guard) -> Option<Self> {
-        let source = family.current().load(guard)?.get();
-        let memtable = source.memtables().first()?;
-        Some(Self { family, source, memtable })
+    fn of(family: &'g ColumnFamily, guard: &'g epoch::Guard) -> Result<Self> {
+        let source = family.current().load(guard).get();
+        let memtable = source.memtables().first().ok_or_else(no_memtable)?;
+        Ok(Self { family, source, memtable })
     }
 
     /// Whether the memtable has reached its size limit.

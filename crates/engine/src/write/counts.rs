@@ -2,13 +2,13 @@
 
 use tailwater_format::batch::{HEADER_LENGTH, WriteBatch};
 
-use crate::Result;
-use crate::db::Writer;
+use crate::error::Result;
 use crate::stats::{Histogram, Ticker};
 use crate::wal::LogSet;
+use crate::write::WritePath;
 use crate::write::queue::{Durability, Group};
 
-impl Writer {
+impl WritePath {
     /// Counts a written group of `operations` operations.
     pub(super) fn count_group(
         &self,
@@ -23,7 +23,7 @@ impl Writer {
         let others = group.iter().count() as u64;
         let logged = if durability == Durability::Unlogged { 0 } else { others + 1 };
         let logged_bytes = if logged > 0 { bytes } else { 0 };
-        let activity = &self.shared.activity;
+        let activity = &self.context.shared.activity;
         activity.keys_written.add(operations);
         activity.bytes_written.add(bytes);
         activity.writes_by_self.add(1);
@@ -34,7 +34,7 @@ impl Writer {
             activity.writes_with_wal.add(logged);
             activity.wal_bytes.add(logged_bytes);
         }
-        if let Some(statistics) = &self.shared.statistics {
+        if let Some(statistics) = &self.context.shared.statistics {
             let recorder = statistics.recorder();
             recorder.add(Ticker::KeysWritten, operations);
             recorder.add(Ticker::BytesWritten, bytes);
@@ -53,10 +53,10 @@ impl Writer {
 
     /// Runs `sync`, which syncs logs, and counts it.
     pub(super) fn count_sync(&self, sync: impl FnOnce() -> Result<()>) -> Result<()> {
-        let statistics = self.shared.statistics.as_deref();
+        let statistics = self.context.shared.statistics.as_deref();
         let started = statistics.map(|statistics| (statistics, statistics.start()));
         sync()?;
-        self.shared.activity.wal_syncs.add(1);
+        self.context.shared.activity.wal_syncs.add(1);
         if let Some((statistics, started)) = started {
             statistics.record_since(Histogram::WalFileSync, started);
             statistics.add(Ticker::WalSynced, 1);
@@ -67,11 +67,11 @@ impl Writer {
     /// Runs `wait`, which waits out a stall, and counts how long it took.
     #[cold]
     pub(crate) fn count_stall(&self, wait: impl FnOnce() -> Result<()>) -> Result<()> {
-        let before_ns = self.clock.monotonic_ns();
+        let before_ns = self.context.clock.monotonic_ns();
         let waited = wait();
-        let micros = self.clock.monotonic_ns().saturating_sub(before_ns) / 1000;
-        self.shared.activity.stall_micros.add(micros);
-        if let Some(statistics) = &self.shared.statistics {
+        let micros = self.context.clock.monotonic_ns().saturating_sub(before_ns) / 1000;
+        self.context.shared.activity.stall_micros.add(micros);
+        if let Some(statistics) = &self.context.shared.statistics {
             statistics.add(Ticker::StallMicros, micros);
             statistics.record(Histogram::WriteStall, micros);
         }

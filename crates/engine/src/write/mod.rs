@@ -29,14 +29,16 @@
 //! and, if it was synced, of the machine. A group in flight may be on the device while one ahead of
 //! it is not: neither was acknowledged, and recovery ends at the hole.
 
-mod allowance;
 mod commit;
 mod counts;
-mod delay_rate;
+mod flush_request;
+mod log_options;
+mod logs;
+mod memtables;
 mod options;
+mod path;
 pub(crate) mod queue;
-mod stall;
 
+pub(crate) use log_options::log_options;
 pub use options::WriteOptions;
-pub(crate) use stall::{FamilyLook, StallConditions, StallController};
-pub use stall::{StallCause, StallState};
+pub(crate) use path::WritePath;

@@ -6,34 +6,13 @@
 //! it is read. For every other entry the shared bytes equal the target's, and only the rest is
 //! compared.
 
-use std::cmp::Ordering;
-
 use crate::Result;
-use crate::block::cursor::{Cursor, EntryHead, Position, bad_entry};
+use crate::block::cursor::Cursor;
 use crate::block::layout::Layout;
+use crate::block::position::{EntryHead, Position, bad_entry};
+use crate::block::target::Target;
 use crate::comparator::Comparator;
 use crate::key;
-
-/// The internal key that is sought, in its parts, and the order of the user keys.
-#[derive(Clone, Copy)]
-pub struct Target<'a> {
-    /// The order of user keys.
-    pub comparator: &'a Comparator,
-    /// The user key.
-    pub user_key: &'a [u8],
-    /// The sequence number and the type, packed: of equal user keys the higher one comes first.
-    pub trailer: u64,
-}
-
-impl Target<'_> {
-    /// Compares an internal key with the target.
-    #[inline(always)]
-    pub fn compare(&self, entry: &[u8]) -> Ordering {
-        let (user_key, trailer) = key::split(entry).unwrap_or((entry, 0));
-        let order = self.comparator.compare(user_key, self.user_key);
-        order.then_with(|| self.trailer.cmp(&trailer))
-    }
-}
 
 /// The result of comparing an entry with the target.
 enum Verdict {

@@ -3,12 +3,11 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::block::bytewise::Target;
 use crate::block::hash_index::HashIndexAnswer;
 use crate::block::layout::Layout;
-use crate::block::restart_prefixes::Restarts;
+use crate::block::position::{Position, bad_entry};
+use crate::block::target::Target;
 use crate::hash::hash_index_hash;
-use crate::varint::decode_varint32;
 use crate::{Error, Result};
 
 /// A position in a block whose entries carry their value's length: data blocks, meta blocks, and
@@ -22,33 +21,6 @@ pub struct Cursor {
     pub(super) position: Position,
     pub(super) value: Range<u32>,
     backwards: Backwards,
-}
-
-/// A cursor's position and the key there: the common part of data and index cursors.
-#[derive(Debug, Default)]
-pub(super) struct Position {
-    /// Offset of the current entry; the end of the entries if there is none.
-    pub(super) entry: u32,
-    /// Offset after the current entry's key, or after its value if values are inline.
-    pub(super) next: u32,
-    /// The current entry's key.
-    pub(super) key: Vec<u8>,
-    /// Offset of the next restart's entry, so that a restart is recognised; `u32::MAX` after the
-    /// last.
-    next_restart_offset: u32,
-    next_restart: u32,
-    pub(super) valid: bool,
-}
-
-/// The head of an entry.
-pub(super) struct EntryHead {
-    pub(super) shared: u32,
-    pub(super) unshared: u32,
-    pub(super) value_length: u32,
-    /// Offset of the value among the separate values; only at restarts.
-    pub(super) value_offset: Option<u32>,
-    /// Offset of the key's unshared bytes.
-    pub(super) key_start: u32,
 }
 
 /// Number of bytes of keys kept for steps back, after which the list begins anew: a malformed block
@@ -69,176 +41,6 @@ struct BackwardsEntry {
     next: u32,
     key: Range<u32>,
     value: Range<u32>,
-}
-
-impl Position {
-    /// Moves before a restart's entry, so that the next step lands on it.
-    pub(super) fn before_restart(
-        &mut self,
-        block: &[u8],
-        layout: &Layout,
-        restart: u32,
-    ) -> Result<()> {
-        self.next = layout.restart_offset(block, restart)?;
-        self.next_restart = restart;
-        self.next_restart_offset = self.next;
-        self.key.clear();
-        self.valid = false;
-        Ok(())
-    }
-
-    /// Moves past the last entry.
-    pub(super) fn at_end(&mut self, layout: &Layout) {
-        self.entry = layout.entries_end;
-        self.next = layout.entries_end;
-        self.valid = false;
-    }
-
-    /// Decodes the next entry up to the end of its key. `None` after the last entry.
-    #[inline(always)]
-    pub(super) fn step<const VALUE_LENGTH: bool>(
-        &mut self,
-        block: &[u8],
-        layout: &Layout,
-    ) -> Result<Option<EntryHead>> {
-        let start = self.next;
-        if start >= layout.entries_end {
-            self.at_end(layout);
-            return Ok(None);
-        }
-        let at_restart = self.meets_restart(block, layout)?;
-        let offset_follows = layout.values_apart && at_restart;
-        let head =
-            EntryHead::decode::<VALUE_LENGTH>(block, start, layout.entries_end, offset_follows)
-                .ok_or_else(|| bad_entry(start))?;
-        if head.shared as usize > self.key.len() || (at_restart && head.shared != 0) {
-            return Err(bad_entry(start));
-        }
-        let key_end = head.key_start + head.unshared;
-        let unshared =
-            block.get(head.key_start as usize..key_end as usize).ok_or_else(|| bad_entry(start))?;
-        self.key.truncate(head.shared as usize);
-        self.key.extend_from_slice(unshared);
-        self.entry = start;
-        self.next = key_end;
-        self.valid = true;
-        Ok(Some(head))
-    }
-
-    /// Returns whether the next entry is a restart, and if so counts it as passed.
-    #[inline(always)]
-    pub(super) fn meets_restart(&mut self, block: &[u8], layout: &Layout) -> Result<bool> {
-        let at_restart = self.next == self.next_restart_offset;
-        if at_restart {
-            self.pass_restart(block, layout)?;
-        }
-        Ok(at_restart)
-    }
-
-    fn pass_restart(&mut self, block: &[u8], layout: &Layout) -> Result<()> {
-        self.next_restart += 1;
-        self.next_restart_offset = if self.next_restart < layout.restart_count {
-            layout.restart_offset(block, self.next_restart)?
-        } else {
-            u32::MAX
-        };
-        Ok(())
-    }
-
-    /// Returns the last restart at or before an entry's offset.
-    pub(super) fn restart_before(
-        &self,
-        block: &[u8],
-        layout: &Layout,
-        offset: u32,
-    ) -> Result<Option<u32>> {
-        let mut restart = self.next_restart.min(layout.restart_count);
-        while restart > 0 {
-            restart -= 1;
-            if layout.restart_offset(block, restart)? < offset {
-                return Ok(Some(restart));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Returns the restart from which to scan: the last in `among` whose key is not above the
-    /// target, or the first. `compare` compares a key of the block with the target.
-    #[inline]
-    pub(super) fn search_restarts<const VALUE_LENGTH: bool>(
-        block: &[u8],
-        layout: &Layout,
-        among: Restarts,
-        compare: &mut impl FnMut(&[u8]) -> Ordering,
-    ) -> Result<u32> {
-        let Restarts { first: mut low, last: mut high } = among;
-        while low < high {
-            let middle = low + (high - low).div_ceil(2);
-            match compare(restart_key::<VALUE_LENGTH>(block, layout, middle)?) {
-                Ordering::Less => low = middle,
-                Ordering::Equal => return Ok(middle),
-                Ordering::Greater => high = middle - 1,
-            }
-        }
-        Ok(low)
-    }
-}
-
-pub(super) fn restart_key<'a, const VALUE_LENGTH: bool>(
-    block: &'a [u8],
-    layout: &Layout,
-    restart: u32,
-) -> Result<&'a [u8]> {
-    let start = layout.restart_offset(block, restart)?;
-    EntryHead::decode::<VALUE_LENGTH>(block, start, layout.entries_end, layout.values_apart)
-        .filter(|head| head.shared == 0)
-        .and_then(|head| {
-            block.get(head.key_start as usize..(head.key_start + head.unshared) as usize)
-        })
-        .ok_or_else(|| bad_entry(start))
-}
-
-impl EntryHead {
-    /// Decodes an entry's lengths; `None` unless its key ends at or before `end`.
-    #[inline(always)]
-    pub(super) fn decode<const VALUE_LENGTH: bool>(
-        block: &[u8],
-        start: u32,
-        end: u32,
-        offset_follows: bool,
-    ) -> Option<Self> {
-        let bytes = block.get(start as usize..end as usize)?;
-        let mut at = 0;
-        let (shared, unshared, value_length);
-        match bytes {
-            // Three one-byte lengths: nearly every entry.
-            [a, b, c, ..] if VALUE_LENGTH && (a | b | c) < 0x80 => {
-                (shared, unshared, value_length) = (u32::from(*a), u32::from(*b), u32::from(*c));
-                at = 3;
-            }
-            _ => {
-                shared = next_varint32(bytes, &mut at)?;
-                unshared = next_varint32(bytes, &mut at)?;
-                value_length = if VALUE_LENGTH { next_varint32(bytes, &mut at)? } else { 0 };
-            }
-        }
-        let value_offset = if offset_follows { Some(next_varint32(bytes, &mut at)?) } else { None };
-        let key_start = start + at as u32;
-        let key_end = key_start.checked_add(unshared)?;
-        (key_end <= end).then_some(Self { shared, unshared, value_length, value_offset, key_start })
-    }
-}
-
-#[inline(always)]
-fn next_varint32(bytes: &[u8], at: &mut usize) -> Option<u32> {
-    let (value, length) = decode_varint32(bytes.get(*at..)?)?;
-    *at += length;
-    Some(value)
-}
-
-#[cold]
-pub(super) fn bad_entry(offset: u32) -> Error {
-    Error::corruption("block entry", offset as usize, "an entry inside the block", "none")
 }
 
 impl Cursor {
@@ -301,13 +103,13 @@ impl Cursor {
         Ok(())
     }
 
-    /// As [`Cursor::seek`], for a get: if the block has a hash index, and the comparator declares
+    /// Like [`Cursor::seek`], for a get: if the block has a hash index, and the comparator declares
     /// that keys of different bytes differ, only the restart interval that can contain the key is
     /// searched. The entry found need not be the first that is not below the target unless its user
     /// key is the target's.
     ///
     /// # Errors
-    /// As [`Cursor::seek`], and for a hash index that names no valid restart.
+    /// The errors of [`Cursor::seek`], and for a hash index that names no valid restart.
     #[inline]
     pub fn seek_for_get(
         &mut self,
@@ -318,7 +120,7 @@ impl Cursor {
         let Some(hash_index) = layout.hash_index.filter(|_| !layout.is_empty()) else {
             return self.seek(block, layout, target);
         };
-        if !target.comparator.tells_all_bytes_apart() {
+        if !target.comparator.distinguishes_all_bytes() {
             return self.seek(block, layout, target);
         }
         let last = layout.restart_count - 1;

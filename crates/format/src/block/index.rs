@@ -10,9 +10,9 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use crate::block::cursor::{Position, bad_entry};
 use crate::block::layout::Layout;
-use crate::block::restart_prefixes::Restarts;
+use crate::block::position::{Position, bad_entry};
+use crate::block::restarts::Restarts;
 use crate::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use crate::varint::Reader;
 use crate::{Error, Result};

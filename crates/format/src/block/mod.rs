@@ -32,15 +32,19 @@ mod hash_index;
 mod index;
 mod index_builder;
 mod layout;
+mod position;
 mod restart_prefixes;
+mod restarts;
+mod target;
 #[cfg(test)]
 mod tests;
 
 pub use builder::{Builder, BuilderOptions};
-pub use bytewise::Target;
 pub use cursor::Cursor;
 pub use hash_index::HashIndexAnswer;
 pub use index::{IndexCursor, IndexFormat};
 pub use index_builder::{IndexBuilder, IndexBuilderOptions, IndexShortening};
 pub use layout::Layout;
-pub use restart_prefixes::{RestartPrefixes, Restarts};
+pub use restart_prefixes::RestartPrefixes;
+pub use restarts::Restarts;
+pub use target::Target;

@@ -6,24 +6,10 @@
 
 use std::cmp::Ordering;
 
-use crate::block::cursor::restart_key;
 use crate::block::layout::Layout;
+use crate::block::position::restart_key;
+use crate::block::restarts::Restarts;
 use crate::{Result, key};
-
-/// A range of restarts, inclusive.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Restarts {
-    pub(super) first: u32,
-    pub(super) last: u32,
-}
-
-impl Restarts {
-    /// Returns all restarts of a block.
-    #[inline]
-    pub fn all(layout: &Layout) -> Self {
-        Self { first: 0, last: layout.restart_count.saturating_sub(1) }
-    }
-}
 
 /// The first bytes of the restarts' keys of an index block in bytewise order.
 #[derive(Debug, Clone)]

@@ -5,7 +5,7 @@ use tailwater_format::key::{self, ValueType};
 use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_format::wide_column;
 
-use crate::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 
 /// Counts of blob references in records read and written, by blob file.
 ///

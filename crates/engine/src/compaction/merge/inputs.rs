@@ -17,12 +17,13 @@ use tailwater_format::table::sequence_times::{self, SequenceTime};
 use tailwater_io::Purpose;
 
 use super::InputTombstones;
-use crate::Result;
-use crate::compaction::{Compaction, InputLevel};
+use crate::error::Result;
 use crate::iterator::{Leaf, LevelIterator, MergingIterator};
 use crate::sequence_times::{Limits, SequenceTimes};
-use crate::table::{OpenBudget, ReadPlan, ReadProfile, TableCache, TableIterator, TableReader};
-use crate::version::{FileMetadata, Level};
+use crate::table::{
+    FileMetadata, OpenBudget, ReadPlan, ReadProfile, TableCache, TableIterator, TableReader,
+};
+use crate::version::{Compaction, InputLevel, Level};
 
 /// Parameters of compaction reads.
 const PROFILE: ReadProfile =

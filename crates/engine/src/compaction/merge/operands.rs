@@ -3,8 +3,8 @@
 use tailwater_format::key::Sequence;
 use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::MergeOperator;
-use crate::{Error, ErrorKind, Result};
 
 /// The operands of one key within one stripe, and their merged value. The buffers are reused from
 /// key to key.
@@ -40,7 +40,7 @@ impl Operands {
         self.sequences.get(at).copied().unwrap_or(0)
     }
 
-    /// The operand at an index.
+    /// Returns the operand at an index.
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let start =
             at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end);
@@ -75,7 +75,7 @@ impl Operands {
     /// `db/merge_operator.cc`.
     ///
     /// # Errors
-    /// Those of [`Operands::fold_over`]; corruption, for an entity that does not decode.
+    /// The errors of [`Operands::fold_over`]; corruption, for an entity that does not decode.
     pub(super) fn fold_over_entity(
         &mut self,
         operator: &MergeOperator,

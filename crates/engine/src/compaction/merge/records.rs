@@ -8,8 +8,8 @@ use tailwater_format::timed_value;
 use super::snapshots::Stripe;
 use super::user_code::Filtered;
 use super::{Merge, Taken, Value};
+use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::FamilyMergeOperator;
-use crate::{Error, ErrorKind, Result};
 
 impl Merge {
     /// Processes the source's current record.

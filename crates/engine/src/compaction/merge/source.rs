@@ -6,9 +6,9 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, MAX_SEQUENCE, ParsedKey, Sequence, ValueType, pack_trailer};
 
 use super::blob_garbage::BlobGarbage;
+use crate::error::{Error, Result};
 use crate::handover::Warmth;
 use crate::iterator::MergingIterator;
-use crate::{Error, Result};
 
 /// An iterator over the records of all inputs, or of a part, in internal key order.
 pub(crate) struct Source {

@@ -11,13 +11,12 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence};
 
 use super::Snapshots;
+use crate::error::{Error, Result};
 use crate::range_tombstone::{
     Boundary, Cursor, FragmentedRangeTombstones, RangeTombstone, StripedFragment, Truncation, View,
     striped_fragments,
 };
-use crate::table::TableReader;
-use crate::version::FileMetadata;
-use crate::{Error, Result};
+use crate::table::{FileMetadata, TableReader};
 
 /// The range tombstones of all inputs.
 #[derive(Debug, Default)]

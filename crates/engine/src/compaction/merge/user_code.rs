@@ -5,9 +5,9 @@ use tailwater_format::{timed_value, user_code, wide_column};
 use tailwater_io::Purpose;
 
 use super::{Merge, Value};
-use crate::compaction::{CompactionFilter, FilterDecision, FilteredValue};
+use crate::compaction_filter::{CompactionFilter, FilterDecision, FilteredValue};
+use crate::error::{Error, ErrorKind, Result};
 use crate::merge_operator::MergeOperator;
-use crate::{Error, ErrorKind, Result};
 
 /// The state after a filter was applied to a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -24,9 +24,9 @@ use std::sync::Arc;
 
 use tailwater_format::key;
 
-use crate::Result;
-use crate::compaction::job::{Part, Shared};
+use crate::compaction::job_state::{JobState, Part};
 use crate::compaction::merge::{DeeperLevels, Stop};
+use crate::error::Result;
 use crate::handover::Warmth;
 
 use cuts::Cuts;
@@ -37,7 +37,7 @@ use tombstones::{Bounds, OutputTombstone, Rules, exclusive_bound, output_tombsto
 
 /// The output tables of a part of a compaction.
 pub(crate) struct Outputs {
-    shared: Arc<Shared>,
+    shared: Arc<JobState>,
     part: Part,
     cuts: Cuts,
     deeper: DeeperLevels,
@@ -54,7 +54,7 @@ pub(crate) struct Outputs {
 
 impl Outputs {
     /// Creates an empty set of outputs.
-    pub(crate) fn new(shared: &Arc<Shared>, part: &Part) -> Self {
+    pub(crate) fn new(shared: &Arc<JobState>, part: &Part) -> Self {
         let comparator = shared.comparator().clone();
         let cuts = Cuts::new(&shared.compaction, comparator, &shared.needs.options, shared.now_s);
         Self {
@@ -151,6 +151,6 @@ impl Outputs {
 }
 
 /// Verifies written tables by reading them back.
-pub(crate) fn verify(shared: &Shared, written: &[WrittenTable]) -> Result<()> {
+pub(crate) fn verify(shared: &JobState, written: &[WrittenTable]) -> Result<()> {
     written.iter().try_for_each(|table| WrittenEntries::read_back(shared, table))
 }

@@ -6,8 +6,8 @@
 
 use tailwater_format::{Comparator, key};
 
-use crate::compaction::Compaction;
 use crate::options::{ColumnFamilyOptions, CompactionPriority, CompactionStyle};
+use crate::version::Compaction;
 
 /// The bounds of input tables of the output level whose data is older than half of `ttl`, in order.
 #[derive(Debug, Default)]

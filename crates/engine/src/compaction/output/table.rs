@@ -9,13 +9,12 @@ use tailwater_format::version_edit::NewFile;
 use tailwater_io::Purpose;
 use tailwater_io::pace::Priority;
 
-use crate::compaction::job::{Part, Shared};
-use crate::handover::{Handover, Takeover, Warmth};
+use crate::compaction::job_state::{JobState, Part};
+use crate::error::{Error, Result};
+use crate::handover::{Handover, TableHandover, Warmth};
 use crate::options::ColumnFamilyOptions;
-use crate::table::Builder;
 use crate::table::builder::Origin;
-use crate::version::FileMetadata;
-use crate::{Error, Result};
+use crate::table::{Builder, FileMetadata};
 
 /// A table that is being written.
 pub(super) struct OutputTable {
@@ -33,7 +32,7 @@ pub(crate) struct WrittenTable {
     pub(crate) records: u64,
     entries: Option<WrittenEntries>,
     /// The table's part in warm handover.
-    pub(crate) takeover: Option<Takeover>,
+    pub(crate) table_handover: Option<TableHandover>,
 }
 
 /// Count and checksum of records, for comparison.
@@ -45,7 +44,7 @@ pub(super) struct WrittenEntries {
 
 impl OutputTable {
     /// Creates the file of the next output of a part.
-    pub(super) fn begin(shared: &Arc<Shared>, part: &Part) -> Result<Self> {
+    pub(super) fn begin(shared: &Arc<JobState>, part: &Part) -> Result<Self> {
         let (number, path) = shared.take_output();
         let needs = &shared.needs;
         let expected_bytes = shared.compaction.max_output_file_bytes;
@@ -58,8 +57,8 @@ impl OutputTable {
         let origin = origin(shared, part, number);
         let format = Arc::clone(&needs.format);
         let mut builder = Builder::new(format, &needs.compression, origin, &path, writer)?
-            .taking_over(handover.as_ref().and_then(Handover::of_compaction))
-            .telling_times(shared.times.clone());
+            .with_handover(handover.as_ref().and_then(Handover::of_compaction))
+            .with_times(shared.times.clone());
         if shared.compaction.is_bottommost && needs.options.optimize_filters_for_hits {
             builder = builder.without_filter();
         }
@@ -94,14 +93,14 @@ impl OutputTable {
     }
 
     /// Completes and syncs it; `None` if it is empty, in which case the file is removed.
-    pub(super) fn finish(self, shared: &Shared) -> Result<Option<WrittenTable>> {
+    pub(super) fn finish(self, shared: &JobState) -> Result<Option<WrittenTable>> {
         if self.builder.is_empty() {
             self.builder.abandon();
             shared.needs.storage.remove(&self.path)?;
             return Ok(None);
         }
         let (mut table, mut writer) = self.builder.finish()?;
-        let takeover = table.takeover.take();
+        let table_handover = table.table_handover.take();
         writer.sync()?;
         writer.close()?;
         let file = table.new_file(shared.compaction.output_level as u32);
@@ -115,7 +114,7 @@ impl OutputTable {
             ..file
         };
         let records = table.properties.num_entries;
-        Ok(Some(WrittenTable { file, records, entries: self.entries, takeover }))
+        Ok(Some(WrittenTable { file, records, entries: self.entries, table_handover }))
     }
 }
 
@@ -133,7 +132,7 @@ fn reads_back(options: &ColumnFamilyOptions) -> bool {
 
 /// Returns the origin of an output. Times in its properties are derived from all inputs of the
 /// part; times in the MANIFEST are more exact, from the inputs that overlap the output.
-fn origin(shared: &Shared, part: &Part, number: u64) -> Origin {
+fn origin(shared: &JobState, part: &Part, number: u64) -> Origin {
     let bound = |user_key: &Vec<u8>| super::exclusive_bound(user_key);
     let (begin, end) = (part.begin.as_ref().map(bound), part.end.as_ref().map(bound));
     let (begin, end) = (begin.as_deref(), end.as_deref());
@@ -160,7 +159,7 @@ impl WrittenEntries {
     ///
     /// # Errors
     /// Corruption, if it differs.
-    pub(super) fn read_back(shared: &Shared, written: &WrittenTable) -> Result<()> {
+    pub(super) fn read_back(shared: &JobState, written: &WrittenTable) -> Result<()> {
         let Some(expected) = &written.entries else { return Ok(()) };
         let file = Arc::new(FileMetadata::new(written.file.clone()));
         let mut iterator = shared.inputs.reread(&file, &shared.needs.open_budget)?;

@@ -11,9 +11,9 @@ use crate::compaction::picker::inputs::Inputs;
 use crate::compaction::picker::key_range::KeyRange;
 use crate::compaction::picker::level_targets::multiply;
 use crate::compaction::picker::tree::{Files, Tree, total_size};
-use crate::compaction::{Compaction, InputLevel, Reason};
 use crate::options::{ColumnFamilyOptions, CompactionPriority, CompactionStyle};
 use crate::table::builder::TableCompression;
+use crate::version::{Compaction, InputLevel, Reason};
 
 /// A compaction whose inputs are final.
 pub(super) struct Parts<'a> {

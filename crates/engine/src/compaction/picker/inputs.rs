@@ -13,7 +13,7 @@ use tailwater_format::key::user_key;
 use crate::compaction::picker::key_range::{Bounds, KeyRange, compare_bounds};
 use crate::compaction::picker::level_targets::multiply;
 use crate::compaction::picker::tree::{Files, Tree, total_size};
-use crate::version::FileMetadata;
+use crate::table::FileMetadata;
 
 /// A needed table is already being compacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,12 +8,12 @@
 //! `db/compaction/compaction_picker_level.cc`, and `PickCostBasedIntraL0Compaction` in
 //! `db/compaction/compaction_picker.cc`.
 
-use crate::compaction::Reason;
 use crate::compaction::picker::inputs::Inputs;
 use crate::compaction::picker::key_range::KeyRange;
 use crate::compaction::picker::level_targets::multiply;
 use crate::compaction::picker::leveled::Start;
 use crate::compaction::picker::tree::{Files, Tree, total_size};
+use crate::version::Reason;
 use tailwater_format::key;
 
 /// Minimum number of tables merged within level 0.

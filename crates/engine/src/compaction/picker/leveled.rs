@@ -6,8 +6,8 @@ use crate::compaction::picker::finish::Parts;
 use crate::compaction::picker::inputs::Inputs;
 use crate::compaction::picker::marked::Marked;
 use crate::compaction::picker::tree::Tree;
-use crate::compaction::{Compaction, Reason};
 use crate::options::CompactionPriority;
+use crate::version::{Compaction, Reason};
 
 /// The first tables of a compaction.
 pub(super) struct Start<'a> {

@@ -16,8 +16,8 @@ use crate::compaction::picker::finish::Parts;
 use crate::compaction::picker::inputs::{Busy, Inputs};
 use crate::compaction::picker::key_range::{Bounds, KeyRange};
 use crate::compaction::picker::tree::{Files, Tree, total_size};
-use crate::compaction::{Compaction, Reason};
 use crate::options::CompactionStyle;
+use crate::version::{Compaction, Reason};
 
 /// The range to compact. Under universal and FIFO compaction everything is compacted instead.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +46,8 @@ pub(crate) enum ManualPick {
     /// A compaction.
     Compact {
         compaction: Compaction,
-        /// The user key from which more is to be compacted; `None` if nothing is.
+        /// The user key at which the next compaction of the range begins; `None` if this is the
+        /// last one.
         next_begin: Option<Vec<u8>>,
     },
 }

@@ -1,4 +1,4 @@
-//! Tables that are to be compacted for reasons other than the size of their level.
+//! Tables that need a compaction for reasons other than the size of their level.
 //!
 //! Source: `ComputeFilesMarkedForCompaction`, `ComputeBottommostFilesMarkedForCompaction`,
 //! `ComputeExpiredTtlFiles` and `ComputeFilesMarkedForPeriodicCompaction` in `db/version_set.cc`.
@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use crate::compaction::picker::tree::{Tree, files_of, non_empty_levels};
-use crate::version::{FileMetadata, Version};
+use crate::table::FileMetadata;
+use crate::version::Version;
 
 /// A table and its level.
 pub(super) type Marked<'a> = (usize, &'a Arc<FileMetadata>);

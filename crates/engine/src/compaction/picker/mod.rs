@@ -61,12 +61,11 @@ pub(crate) use level_targets::LevelTargets;
 pub use manual::BottommostRewrite;
 pub(crate) use manual::{ManualPick, ManualRange, ManualStep, first_step, next_step, pick_range};
 pub(crate) use pressure::{is_behind, pending_compaction_bytes};
-pub(crate) use round_robin::{CompactCursors, next_cursor};
+pub(crate) use round_robin::next_cursor;
 pub(crate) use scores::level_scores;
 
-use crate::compaction::Compaction;
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
-use crate::version::Version;
+use crate::version::{CompactCursors, Compaction, Version};
 
 use tree::Tree;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::compaction::picker::inputs::Inputs;
 use crate::compaction::picker::key_range::KeyRange;
 use crate::compaction::picker::tree::Tree;
-use crate::version::FileMetadata;
+use crate::table::FileMetadata;
 
 /// Maximum number of tables moved at once.
 const FILES_MAX: usize = 4;

@@ -8,7 +8,7 @@ use tailwater_format::key;
 
 use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
-use crate::version::FileMetadata;
+use crate::table::FileMetadata;
 
 /// Number of steps by which a table's boost grows before that of the next deeper level begins.
 const BOOST_RATIO: u64 = 16;

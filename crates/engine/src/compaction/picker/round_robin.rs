@@ -15,38 +15,9 @@ use tailwater_format::version_edit::CompactCursor;
 use crate::compaction::picker::PickContext;
 use crate::compaction::picker::inputs::Inputs;
 use crate::compaction::picker::tree::{Tree, total_size};
-use crate::compaction::{Compaction, Reason};
 use crate::options::CompactionPriority;
-use crate::version::FileMetadata;
-
-/// The round-robin cursors of levels.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct CompactCursors {
-    /// Internal keys by level; empty for no cursor.
-    keys: Vec<Vec<u8>>,
-}
-
-impl CompactCursors {
-    /// Moves a level's cursor.
-    pub(crate) fn set(&mut self, cursor: &CompactCursor) {
-        let level = cursor.level as usize;
-        if self.keys.len() <= level {
-            self.keys.resize_with(level + 1, Vec::new);
-        }
-        self.keys[level].clone_from(&cursor.key);
-    }
-
-    /// Returns the cursors of all levels that have one.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = CompactCursor> {
-        let keys = (0..).zip(&self.keys).filter(|(_, key)| !key.is_empty());
-        keys.map(|(level, key)| CompactCursor { level, key: key.clone() })
-    }
-
-    /// Returns a level's cursor, an internal key.
-    pub(crate) fn get(&self, level: usize) -> Option<&[u8]> {
-        self.keys.get(level).map(Vec::as_slice).filter(|key| !key.is_empty())
-    }
-}
+use crate::table::FileMetadata;
+use crate::version::{Compaction, Reason};
 
 /// Returns the new cursor of a compaction's input level when it is done, if it moves. `context` is
 /// the one with which the compaction was picked.

@@ -1,35 +1,10 @@
 //! Running compactions.
 
-use crate::compaction::Compaction;
+use tailwater_format::key::user_key;
+
 use crate::compaction::picker::inputs::Inputs;
 use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionStyle;
-use tailwater_format::Comparator;
-use tailwater_format::key::user_key;
-
-impl Compaction {
-    /// Marks the inputs as being compacted, or as free again. Must be called before another
-    /// compaction is picked, and when this one has ended, even if it failed.
-    pub(crate) fn mark_inputs(&self, being_compacted: bool) {
-        let files = self.inputs.iter().flat_map(|input| &input.files);
-        files.for_each(|file| file.set_being_compacted(being_compacted));
-    }
-
-    /// Returns the first input level.
-    fn start_level(&self) -> usize {
-        self.inputs.first().map_or(0, |input| input.level)
-    }
-
-    /// Returns the smallest and the largest user key of the inputs.
-    pub(crate) fn user_keys(&self, comparator: &Comparator) -> Option<(&[u8], &[u8])> {
-        let files = || self.inputs.iter().flat_map(|input| &input.files);
-        let smallest = files().map(|file| file.smallest_user_key());
-        let largest = files().map(|file| file.largest_user_key());
-        let smallest = smallest.min_by(|a, b| comparator.compare(a, b))?;
-        let largest = largest.max_by(|a, b| comparator.compare(a, b))?;
-        Some((smallest, largest))
-    }
-}
 
 impl<'a> Tree<'a> {
     /// Whether a compaction takes tables of level 0: only one may at a time, since its tables

@@ -4,10 +4,10 @@
 
 use tailwater_format::Comparator;
 
+use crate::compaction::picker::PickContext;
 use crate::compaction::picker::tree::{Tree, total_size};
-use crate::compaction::picker::{CompactCursors, PickContext};
 use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
-use crate::version::Version;
+use crate::version::{CompactCursors, Version};
 
 /// Factor applied to scores of 1 or more with dynamic level sizes, so that data coming from above
 /// can lower a score without bringing it below 1.

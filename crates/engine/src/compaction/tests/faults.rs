@@ -7,10 +7,10 @@ use tailwater_format::key::ValueType;
 use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
 
 use super::scene::{Record, Scene};
-use crate::ErrorKind;
+use crate::error::ErrorKind;
 use crate::merge_operator::{CustomMergeOperator, FamilyMergeOperator, MergeOperator};
 
-/// Two overlapping tables of so many records.
+/// Two overlapping tables of `count` records.
 fn filled(options: &str, count: u64) -> Scene {
     fill(Scene::new(options), count)
 }

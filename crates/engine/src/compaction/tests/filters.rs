@@ -7,17 +7,17 @@ use tailwater_format::key::{Sequence, ValueType};
 use super::scene::{Record, Scene, text};
 use tailwater_io::sync::Mutex;
 
-use crate::compaction::{CompactionFilter, FilterDecision, FilteredValue};
+use crate::compaction_filter::{CompactionFilter, FilterDecision, FilteredValue};
 
 /// Decides by the first letter of a value, and records its calls.
 #[derive(Default)]
-struct Told {
+struct Asked {
     asked: Mutex<Vec<String>>,
 }
 
-impl CompactionFilter for Told {
+impl CompactionFilter for Asked {
     fn name(&self) -> &str {
-        "Told"
+        "Asked"
     }
 
     fn filter(
@@ -45,8 +45,8 @@ fn filtered(
     deeper: &[Record],
 ) -> (String, Vec<String>) {
     let mut scene = Scene::new("merge_operator=stringappend");
-    let told = Arc::new(Told::default());
-    scene.filter = Some(Arc::clone(&told) as Arc<dyn CompactionFilter>);
+    let filter = Arc::new(Asked::default());
+    scene.filter = Some(Arc::clone(&filter) as Arc<dyn CompactionFilter>);
     scene.snapshots = snapshots.to_vec();
     if !deeper.is_empty() {
         scene.add_table(6, deeper, None);
@@ -54,7 +54,7 @@ fn filtered(
     scene.add_table(0, records, None);
     let compaction = scene.levels(&[0, 5]);
     scene.compact(compaction).unwrap();
-    let asked = told.asked.lock().clone();
+    let asked = filter.asked.lock().clone();
     (text(&scene.level_contents(5)), asked)
 }
 

@@ -16,9 +16,11 @@ use tailwater_testkit::seed;
 
 use super::history::History;
 use super::scene::{Contents, Record, Scene, internal_key, text};
+use crate::db::Db;
+use crate::merge_operator::MergeOperator;
+use crate::open_options::OpenOptions;
 use crate::range_tombstone::{self, StripedFragment};
-use crate::version::FileMetadata;
-use crate::{Db, MergeOperator, OpenOptions};
+use crate::table::FileMetadata;
 
 /// Number of databases of each kind.
 const DATABASES: usize = 15;
@@ -116,7 +118,7 @@ fn with_databases(part: &str, mut test: impl FnMut(&mut Oracle, PathBuf, &mut Rn
     }
 }
 
-/// The pieces of a random history that are flushed one by one.
+/// Returns the pieces of a random history that are flushed one by one.
 fn pieces(rng: &mut Rng, count: usize) -> (Vec<Vec<Record>>, &'static str) {
     let operator = ["stringappend", "uint64add", "stringappendtest", "max", "put"];
     let operator = operator[rng.usize(..operator.len())];

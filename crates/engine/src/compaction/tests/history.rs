@@ -5,7 +5,7 @@ use tailwater_format::key::{Sequence, ValueType};
 use tailwater_format::wide_column::{self, WideColumn};
 
 use super::scene::Record;
-use crate::MergeOperator;
+use crate::merge_operator::MergeOperator;
 
 /// Writes in the order of their sequence numbers, which begin at 1.
 pub(super) struct History {
@@ -13,7 +13,7 @@ pub(super) struct History {
     operator: MergeOperator,
     /// Whether there are entities and timed values.
     has_rare: bool,
-    /// Which of the keys that are deleted only by single deletions have a value.
+    /// The keys under single deletions that have a value.
     put_once: Vec<bool>,
 }
 

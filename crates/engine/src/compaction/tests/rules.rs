@@ -10,8 +10,9 @@ use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_format::wide_column::{self, WideColumn};
 
 use super::scene::{Record, Scene, text};
+use crate::error::ErrorKind;
 use crate::merge_operator::{CustomMergeOperator, MergeOperator};
-use crate::{ErrorKind, OpenOptions};
+use crate::open_options::OpenOptions;
 
 /// Returns the records that remain of one table of level 0, compacted into the last level or, if a
 /// deeper table overlaps the range, into the level above. The deeper table is not included.
@@ -20,7 +21,7 @@ fn compacted(
     snapshots: &[Sequence],
     records: &[Record],
     deeper: &[Record],
-) -> Result<String, crate::Error> {
+) -> Result<String, crate::error::Error> {
     let mut scene = Scene::new(options);
     scene.snapshots = snapshots.to_vec();
     if !deeper.is_empty() {
@@ -285,7 +286,7 @@ fn blobs_that_nothing_refers_to_any_more_are_counted() {
 }
 
 #[test]
-fn outputs_are_told_of_as_their_inputs_say() {
+fn outputs_are_reported_as_their_inputs_say() {
     let mut scene = Scene::new("optimize_filters_for_hits=true");
     let older = scene.add_table(6, &[put("a", 1), put("m", 2)], None);
     let newer = scene.add_table(0, &[put("a", 7), put("z", 6), range("b", 5, "d")], None);

@@ -14,23 +14,24 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Clock, Purpose, Storage};
 use tempfile::TempDir;
 
-use crate::compaction::Quiet;
-use crate::compaction::{
-    Compaction, CompactionFilter, InputLevel, Reason,
-    job::{self, Job, Needs, Outcome},
-};
-use crate::db::{
-    FamilyReaders, FamilySettings, OpeningId, ReadOptions, ReaderFactory, SuperVersion,
-};
-use crate::epoch::EpochCell;
+use crate::column_family::{FamilyReaders, FamilySettings, ReaderFactory, SuperVersion};
+use crate::compaction::LowPriority;
+use crate::compaction::job::{self, Job, Outcome};
+use crate::compaction::job_state::Needs;
+use crate::compaction_filter::CompactionFilter;
+use crate::epoch::FullEpochCell;
+use crate::error::Result;
+use crate::file_numbers::FileNumbers;
 use crate::io_modes::IoModes;
 use crate::iterator::DbIterator;
+use crate::open_options::OpenOptions;
+use crate::opening::OpeningId;
 use crate::options::{ColumnFamilyOptions, DbOptions};
 use crate::read;
+use crate::read::ReadOptions;
 use crate::table::builder::{Builder, Format, Origin, TableCompression};
-use crate::table::{NewFiles, OpenBudget, ReadPlan, ReadProfile};
-use crate::version::{FileMetadata, FileNumbers, Version, VersionBuilder};
-use crate::{OpenOptions, Result};
+use crate::table::{FileMetadata, NewFiles, OpenBudget, ReadPlan, ReadProfile};
+use crate::version::{Compaction, InputLevel, Reason, Version, VersionBuilder};
 
 /// Number of levels of a version.
 const LEVELS: usize = 7;
@@ -91,7 +92,7 @@ pub(super) struct Scene {
     pub(super) snapshots: Vec<Sequence>,
     pub(super) filter: Option<Arc<dyn CompactionFilter>>,
     pub(super) cancelled: Arc<AtomicBool>,
-    pub(super) quiet: Option<Arc<Quiet>>,
+    pub(super) low_priority: Option<Arc<LowPriority>>,
     pub(super) parts: usize,
     pub(super) max_output_file_bytes: u64,
     pub(super) max_overlap_bytes: u64,
@@ -144,7 +145,7 @@ impl Scene {
             snapshots: Vec::new(),
             filter: None,
             cancelled: Arc::default(),
-            quiet: None,
+            low_priority: None,
             parts: 1,
             max_output_file_bytes: 1 << 20,
             max_overlap_bytes: u64::MAX,
@@ -299,7 +300,7 @@ impl Scene {
                 workers: None,
                 input_readers: None,
                 cancelled: Arc::clone(&self.cancelled),
-                quiet: self.quiet.clone(),
+                low_priority: self.low_priority.clone(),
             },
         }
     }
@@ -329,7 +330,7 @@ impl Scene {
 
     /// Returns the value of a key at a sequence number.
     pub(super) fn get(&self, key: &[u8], at: Sequence) -> Option<Vec<u8>> {
-        let current = EpochCell::new(Some(self.super_version()));
+        let current = FullEpochCell::new(self.super_version());
         let mut value = Vec::new();
         let found = read::get(&current, key, || at, &PROFILE, &mut value, None).unwrap();
         found.then_some(value)

@@ -7,8 +7,8 @@ use std::fmt::{Display, Write as _};
 use tailwater_format::table::Properties;
 use tailwater_io::Purpose;
 
-use crate::Result;
-use crate::db::SuperVersion;
+use crate::column_family::SuperVersion;
+use crate::error::Result;
 
 /// Entries after the numbers, which cannot be added.
 const NOTHING: [(&str, &str); 24] = [

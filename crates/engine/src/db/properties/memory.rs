@@ -8,7 +8,7 @@ use tailwater_io::kernel::{Memory, System};
 use super::saturating_sum;
 use super::tables::open_table_bytes;
 use crate::cache::AutoSizes;
-use crate::db::{ColumnFamily, SuperVersion};
+use crate::column_family::{ColumnFamily, SuperVersion};
 use crate::memtable::Counters;
 
 /// Returns a numeric property of memtables or the block cache.

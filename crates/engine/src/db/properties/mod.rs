@@ -12,11 +12,14 @@ mod report;
 mod tables;
 mod writing;
 
+pub(super) use report::report_state;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use crate::Result;
-use crate::db::{ColumnFamily, Db};
+use crate::column_family::ColumnFamily;
+use crate::db::Db;
+use crate::error::Result;
 use crate::version::{Level, Version};
 
 /// Prefix of RocksDB's names.
@@ -100,7 +103,7 @@ impl Db {
     /// Sizes are in bytes unless the property's text says otherwise.
     ///
     /// # Errors
-    /// Those of opening tables, for properties derived from tables' properties; invalid argument,
+    /// Errors of opening tables, for properties derived from tables' properties; invalid argument,
     /// for a column family that is not of this opening of the database.
     pub fn property_value_cf(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
         self.check_family(family)?;

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use super::blobs::{blob_file_bytes, blob_garbage_bytes};
 use super::saturating_sum;
-use crate::compaction::level_scores;
-use crate::db::{ColumnFamily, Db};
+use crate::column_family::ColumnFamily;
+use crate::compaction::{level_scores, stall_conditions};
+use crate::db::Db;
 use crate::stats::Statistics;
 use crate::stats::report::{FamilyState, LevelState, database_text, family_text, stall_text};
-use crate::version::FileMetadata;
+use crate::table::FileMetadata;
 
 impl Db {
     /// Returns a property that reports activity.
@@ -17,7 +18,7 @@ impl Db {
         let database =
             || database_text(&shared.activity.done(), &shared.activity.done_at_last_dump());
         let levels = || {
-            let state = family.report_state(shared.activity.seconds());
+            let state = report_state(family, shared.activity.seconds());
             family_text(&state, family.statistics())
         };
         Some(match name {
@@ -36,27 +37,26 @@ impl Db {
     }
 }
 
-impl ColumnFamily {
-    /// Returns the state of its levels and blob files, `seconds` after the database was opened.
-    pub(crate) fn report_state(&self, seconds: f64) -> FamilyState {
-        let source = self.super_version();
-        let version = source.version();
-        let scores = level_scores(version, &self.options(), self.comparator());
-        let is_taken = |file: &&Arc<FileMetadata>| file.is_being_compacted();
-        let levels = version.levels().iter().zip(scores).map(|(level, score)| LevelState {
-            files: level.files().len(),
-            files_being_compacted: level.files().iter().filter(is_taken).count(),
-            bytes: saturating_sum(level.files().iter().map(|file| file.size())),
-            score,
-        });
-        FamilyState {
-            name: self.name().to_owned(),
-            levels: levels.collect(),
-            blob_files: version.blob_files().len(),
-            blob_bytes: blob_file_bytes(version),
-            blob_garbage_bytes: blob_garbage_bytes(version),
-            pending_compaction_bytes: self.stall_conditions().pending_compaction_bytes,
-            seconds,
-        }
+/// Returns the state of a column family's levels and blob files, `seconds` after the database was
+/// opened.
+pub(crate) fn report_state(family: &ColumnFamily, seconds: f64) -> FamilyState {
+    let source = family.super_version();
+    let version = source.version();
+    let scores = level_scores(version, &family.options(), family.comparator());
+    let is_taken = |file: &&Arc<FileMetadata>| file.is_being_compacted();
+    let levels = version.levels().iter().zip(scores).map(|(level, score)| LevelState {
+        files: level.files().len(),
+        files_being_compacted: level.files().iter().filter(is_taken).count(),
+        bytes: saturating_sum(level.files().iter().map(|file| file.size())),
+        score,
+    });
+    FamilyState {
+        name: family.name().to_owned(),
+        levels: levels.collect(),
+        blob_files: version.blob_files().len(),
+        blob_bytes: blob_file_bytes(version),
+        blob_garbage_bytes: blob_garbage_bytes(version),
+        pending_compaction_bytes: stall_conditions(family).pending_compaction_bytes,
+        seconds,
     }
 }

@@ -9,10 +9,11 @@ use tailwater_io::Purpose;
 
 use super::blobs::blob_file_text;
 use super::{hex, saturating_sum};
-use crate::Result;
-use crate::db::{ColumnFamily, SuperVersion};
+use crate::column_family::{ColumnFamily, SuperVersion};
+use crate::error::Result;
 use crate::options::CompactionStyle;
-use crate::version::{BlobFileMetadata, FileMetadata, Level, Version};
+use crate::table::FileMetadata;
+use crate::version::{BlobFileMetadata, Level, Version};
 
 /// Returns a numeric property that needs no table to be read.
 pub(super) fn number(source: &SuperVersion, family: &ColumnFamily, name: &str) -> Option<u64> {

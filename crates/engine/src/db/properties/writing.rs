@@ -1,9 +1,10 @@
 //! Properties of writes, flushes, logs and snapshots.
 
 use super::saturating_sum;
-use crate::compaction::LevelTargets;
-use crate::db::{ColumnFamily, Db};
-use crate::write::StallState;
+use crate::column_family::ColumnFamily;
+use crate::compaction::{LevelTargets, stall_conditions};
+use crate::db::Db;
+use crate::stall::StallState;
 
 impl Db {
     /// Returns a numeric property of writes, flushes, logs or snapshots.
@@ -20,7 +21,7 @@ impl Db {
             "num-running-flushes" => activity.running_flushes.get(),
             "mem-table-flush-pending" => u64::from(family.wants_flush()),
             "estimate-pending-compaction-bytes" => {
-                family.stall_conditions().pending_compaction_bytes
+                stall_conditions(family).pending_compaction_bytes
             }
             "num-running-compactions" => self.running_compactions() as u64,
             "compaction-pending" => u64::from(self.needs_compaction(family)),
@@ -35,7 +36,7 @@ impl Db {
             "oldest-snapshot-time" => self.snapshots().oldest_time_s().unwrap_or(0),
             "is-file-deletions-enabled" => 1,
             "min-log-number-to-keep" => {
-                self.inner.writing.as_ref()?.writer.versions().min_log_number()
+                self.inner.writing.as_ref()?.database.versions.lock().min_log_number()
             }
             "obsolete-sst-files-size" => self.obsolete_table_bytes(),
             _ => return None,
@@ -44,12 +45,17 @@ impl Db {
 
     /// Returns the number of obsolete tables that have not been removed.
     pub(super) fn obsolete_files(&self) -> usize {
-        self.inner.writing.as_ref().map_or(0, |writing| writing.writer.obsolete().len())
+        self.inner
+            .writing
+            .as_ref()
+            .map_or(0, |writing| writing.database.versions.obsolete().list().len())
     }
 
     /// Returns the size of obsolete tables that have not been removed.
     fn obsolete_table_bytes(&self) -> u64 {
         let Some(writing) = &self.inner.writing else { return 0 };
-        saturating_sum(writing.writer.obsolete().iter().map(|table| table.file.size()))
+        saturating_sum(
+            writing.database.versions.obsolete().list().iter().map(|table| table.file.size()),
+        )
     }
 }

@@ -5,7 +5,7 @@ use tailwater_format::table::BlockHandle;
 use tailwater_format::table::meta::MetaBlock;
 
 use super::TableFile;
-use crate::Result;
+use crate::error::Result;
 
 /// Facts about a table's filter.
 #[derive(Debug, Clone, PartialEq, Eq)]

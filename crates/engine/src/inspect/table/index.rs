@@ -5,7 +5,7 @@ use tailwater_format::table::meta::MetaBlock;
 use tailwater_format::table::{BlockHandle, IndexType};
 
 use super::TableFile;
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// The index of a table, as far as it can be read.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use tailwater_format::key::{self, ValueType};
 
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, set_internal_key};
-use crate::Result;
+use crate::error::Result;
 
 /// The result of a key's records so far, oldest first, below the operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

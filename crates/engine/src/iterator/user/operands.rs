@@ -1,8 +1,8 @@
 //! Collected merge operands.
 
-use crate::Result;
+use crate::error::Result;
 use crate::merge_operator::FamilyMergeOperator;
-use crate::read::fold;
+use crate::table::fold;
 
 /// The operands of one key, in the order in which they were read. Buffers are reused from key to
 /// key.

@@ -18,16 +18,17 @@ use std::sync::{Arc, Weak};
 
 use tailwater_format::key::Sequence;
 
-use crate::db::{ColumnFamily, Followed, ReadOptions, Shared, Snapshot, SuperVersion};
+use crate::column_family::{ColumnFamily, Followed, SuperVersion};
+use crate::error::{Error, Result};
 use crate::iterator::Direction;
-use crate::{Error, Result};
+use crate::read::{ReadOptions, ReadState, Snapshot};
 
 use super::{DbIterator, EntryLocation, FIRST_TRAILER, leaves, set_internal_key};
 
 /// The source of an iterator's newer super versions.
 pub(super) struct Origin {
     family: Followed,
-    shared: Weak<Shared>,
+    shared: Weak<ReadState>,
     /// Whether the iterator refreshes itself while it has a snapshot.
     is_asked: bool,
     /// Held while the iterator refreshes itself, so that every newer super version has what it
@@ -43,7 +44,7 @@ impl DbIterator {
     pub(crate) fn set_origin(
         &mut self,
         family: &ColumnFamily,
-        shared: &Arc<Shared>,
+        shared: &Arc<ReadState>,
         options: &ReadOptions,
     ) {
         let is_asked = options.auto_refresh_iterator_with_snapshot;
@@ -69,7 +70,7 @@ impl DbIterator {
     /// refreshes itself if its options say so.
     ///
     /// # Errors
-    /// Those of [`DbIterator::refresh`]; invalid argument, for a snapshot of another database.
+    /// The errors of [`DbIterator::refresh`]; invalid argument, for a snapshot of another database.
     pub fn refresh_at(&mut self, snapshot: &Snapshot) -> Result<()> {
         self.refresh_to(Refresh(Some(snapshot.clone())))
     }
@@ -107,7 +108,7 @@ impl DbIterator {
     }
 
     fn follow_view(&mut self) {
-        self.view.follow(&self.source, &self.manner);
+        self.view.follow(&self.source, &self.settings);
         self.is_view_old = false;
     }
 
@@ -192,7 +193,7 @@ impl DbIterator {
         }
         set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
         let target = direction.map(|direction| (&self.target[..], direction));
-        let leaves = leaves(&source, sequence, &self.manner, old, target)?;
+        let leaves = leaves(&source, sequence, &self.settings, old, target)?;
         self.merged.put_leaves(leaves);
         self.source = source;
         self.is_incomplete = false;

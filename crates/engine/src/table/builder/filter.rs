@@ -3,7 +3,7 @@
 use tailwater_format::filter::BloomBuilder;
 
 use super::Format;
-use crate::PrefixExtractor;
+use crate::prefix_extractor::PrefixExtractor;
 
 /// Collects the hashes of keys and prefixes, and builds a filter block.
 #[derive(Debug)]

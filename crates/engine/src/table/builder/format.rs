@@ -6,8 +6,8 @@ use tailwater_format::checksum::ChecksumType;
 use tailwater_format::filter::FilterPolicy;
 use tailwater_format::table::BLOCK_TRAILER_LENGTH;
 
-use crate::PrefixExtractor;
 use crate::options::{self, BlockBasedTableOptions, ColumnFamilyOptions, DataBlockIndexType};
+use crate::prefix_extractor::PrefixExtractor;
 
 /// The lowest format version that is written.
 const VERSION_MIN: u32 = 5;
@@ -51,7 +51,7 @@ impl Format {
         }
     }
 
-    /// The order of user keys.
+    /// Returns the order of user keys.
     pub fn comparator(&self) -> &Comparator {
         &self.comparator
     }
@@ -60,7 +60,7 @@ impl Format {
         let options = &self.options;
         // A hash index would miss equal keys with different bytes, too.
         let hashed = options.data_block_index_type == DataBlockIndexType::BinaryAndHash
-            && self.comparator.tells_all_bytes_apart();
+            && self.comparator.distinguishes_all_bytes();
         BuilderOptions {
             restart_interval: options.block_restart_interval.cast_unsigned(),
             delta_keys: options.use_delta_encoding,

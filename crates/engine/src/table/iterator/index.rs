@@ -6,9 +6,10 @@ use tailwater_format::block::IndexCursor;
 use tailwater_format::table::BlockHandle;
 use tailwater_format::{self as format};
 
-use crate::Result;
+use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
-use crate::table::{Block, BlockKind, ReadProfile, TableReader};
+use crate::error::Result;
+use crate::table::{ReadProfile, TableReader};
 
 /// An iterator over a table's index: on a data block, or invalid.
 #[derive(Default)]
@@ -28,7 +29,7 @@ struct Level {
     cursor: IndexCursor,
 }
 
-/// Where to move in an index block.
+/// A movement in an index block.
 #[derive(Clone, Copy)]
 enum SeekTarget<'a> {
     First,

@@ -15,12 +15,13 @@ use tailwater_format::key;
 use tailwater_format::table::BlockHandle;
 use tailwater_io::Purpose;
 
-use crate::Result;
+use crate::block_cache::Block;
 use crate::cache::Cached;
+use crate::error::Result;
 use crate::handover::Warmth;
 use crate::prefix_extractor::PrefixExtractor;
 use crate::table::reader::compare_to;
-use crate::table::{Block, Loading, ReadProfile, TableReader};
+use crate::table::{Loading, ReadProfile, TableReader};
 
 use index::IndexIterator;
 use readahead::ReadAhead;
@@ -347,7 +348,7 @@ impl TableIterator {
 
     /// Invalidates the iterator and returns the error of a damaged block.
     #[cold]
-    fn fail(&mut self, error: tailwater_format::Error) -> crate::Error {
+    fn fail(&mut self, error: tailwater_format::Error) -> crate::error::Error {
         self.block = None;
         self.table.damaged(self.handle, error)
     }

@@ -11,17 +11,18 @@ use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use tailwater_io::IoMode;
 use tailwater_io::buffer::AlignedBuffer;
 
-use crate::Result;
+use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
+use crate::error::Result;
 use crate::stats::{ReadAheadCharge, Ticker};
-use crate::table::{Block, BlockKind, ReadProfile, TableReader};
+use crate::table::{ReadProfile, TableReader};
 
 use super::stream::{BlockStream, Streaming};
 
 /// Maximum size of a readahead, in bytes: more would only take memory.
 const READ_AHEAD_MAX: usize = 64 << 20;
 
-/// How an iterator reads ahead.
+/// The read-ahead of an iterator.
 #[derive(Debug, Clone)]
 pub(crate) enum ReadPlan {
     /// Automatic, growing with sequential reads.

@@ -9,7 +9,7 @@ use tailwater_io::buffer::BufferPool;
 use tailwater_io::stream::{ReaderOptions, SequentialReader, Workers};
 use tailwater_io::{Foreground, ReadFile};
 
-use crate::Result;
+use crate::error::Result;
 use crate::stats::ReadAheadCharge;
 use crate::table::{ReadProfile, TableIterator, TableReader};
 

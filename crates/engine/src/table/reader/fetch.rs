@@ -9,7 +9,7 @@ use tailwater_format::table::{BLOCK_TRAILER_LENGTH, BlockChecksum, BlockHandle};
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// Maximum length of a block, in bytes: all length fields have 32 bits.
 const MAX_BLOCK_LENGTH: u64 = u32::MAX as u64;
@@ -49,17 +49,17 @@ pub(crate) struct BlockFile {
 }
 
 impl BlockFile {
-    /// The table's path.
+    /// Returns the table's path.
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// The file.
+    /// Returns the file.
     pub(crate) fn handle(&self) -> &Arc<dyn ReadFile> {
         &self.file
     }
 
-    /// The file's length in bytes.
+    /// Returns the file's length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }

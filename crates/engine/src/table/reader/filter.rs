@@ -5,9 +5,9 @@ use tailwater_format::filter::FilterKey;
 use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::BlockHandle;
 
-use crate::Result;
+use crate::block_cache::BlockKind;
+use crate::error::Result;
 use crate::prefix_extractor::PrefixExtractor;
-use crate::table::BlockKind;
 use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile, TableReader};
 
 impl TableReader {

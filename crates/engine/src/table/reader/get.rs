@@ -4,10 +4,10 @@ use tailwater_format::block::{Cursor, IndexCursor, Target};
 use tailwater_format::key::{self, ValueType};
 use tailwater_format::table::BlockHandle;
 
-use crate::Result;
-use crate::read::{Lookup, Owner, Sink, Step};
+use crate::block_cache::{BlockKind, BlockRef};
+use crate::error::Result;
 use crate::table::reader::{BlockAccess, TableReader};
-use crate::table::{BlockKind, BlockRef};
+use crate::table::{Lookup, Owner, Sink, Step};
 
 /// Cursors of a point lookup, which each thread keeps for its next one.
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(crate) enum TableStep {
     Unreachable,
 }
 
-/// Where a lookup ended in a data block.
+/// The end of a lookup in a data block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockStep {
     /// The lookup is complete.

@@ -8,10 +8,10 @@ use tailwater_format::key;
 use tailwater_format::table::BlockHandle;
 use tailwater_format::{self as format, Comparator};
 
-use crate::Result;
+use crate::block_cache::{Block, BlockKind, BlockRef};
 use crate::cache::Cached;
+use crate::error::Result;
 use crate::table::reader::{BlockAccess, MetaBlock, ReadProfile, TableReader};
-use crate::table::{Block, BlockKind, BlockRef};
 
 /// Compares an internal key with one given as user key and trailer.
 #[inline(always)]
@@ -99,7 +99,7 @@ impl TableReader {
         }
     }
 
-    /// The root of the index.
+    /// Returns the root of the index.
     #[inline]
     pub(super) fn index_root<'a, A: BlockAccess>(
         &'a self,

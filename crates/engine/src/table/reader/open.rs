@@ -14,7 +14,9 @@ use tailwater_format::table::{
 use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Purpose, ReadFile};
 
+use crate::block_cache::{Block, BlockKind};
 use crate::cache::Cached;
+use crate::error::{Error, Result};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::{FragmentedRangeTombstones, RangeTombstone};
 use crate::table::reader::index::prepare_index;
@@ -22,8 +24,6 @@ use crate::table::reader::{
     BlockFile, Filter, FilterKind, Index, Kept, MetaBlock, MetaBlockPlacement, TableContext,
     TableReader,
 };
-use crate::table::{Block, BlockKind};
-use crate::{Error, Result};
 
 /// Size of the first read at a file's end, in bytes, if the MANIFEST does not record its tail's
 /// length.
@@ -127,7 +127,7 @@ impl TableReader {
             range_tombstones: Arc::new(range_tombstones),
             global_sequence,
             permit: None,
-            heat: None,
+            hot_regions: None,
         })
     }
 }

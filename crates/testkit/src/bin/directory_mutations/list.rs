@@ -55,9 +55,9 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "records no logs",
-        file: "flush/job.rs",
-        original: "if !self.versions().knows_logs(&logs) {",
-        changed: "if !{on} && !self.versions().knows_logs(&logs) {",
+        file: "flush/logs.rs",
+        original: "if !self.versions.lock().knows_logs(&logs) {",
+        changed: "if !{on} && !self.versions.lock().knows_logs(&logs) {",
     },
     Mutation {
         what: "takes every claim for its own",
@@ -110,10 +110,10 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "makes no claims",
-        file: "recovery/open.rs",
-        original: "directories.claim(&*storage, identity.durable_id(&database), &needed)?;",
+        file: "recovery/components.rs",
+        original: "self.directories.claim(&*self.storage, id, &needed)?;",
         changed: "if !{on} {
-            directories.claim(&*storage, identity.durable_id(&database), &needed)?;
+            self.directories.claim(&*self.storage, id, &needed)?;
         }",
     },
     Mutation {
@@ -190,9 +190,9 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "adopts directories that are in use",
-        file: "recovery/open.rs",
-        original: "directories.lock_outside(&*storage, &mut locks)?;",
-        changed: "if !{on} { directories.lock_outside(&*storage, &mut locks)?; }",
+        file: "recovery/components.rs",
+        original: "self.directories.lock_outside(&*self.storage, locks)?;",
+        changed: "if !{on} { self.directories.lock_outside(&*self.storage, locks)?; }",
     },
     Mutation {
         what: "looks for tables by one ending only",
@@ -227,7 +227,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "removes logs of a directory that nobody had claimed",
-        file: "recovery/open.rs",
+        file: "recovery/components.rs",
         original: "if !owns_old_logs {",
         changed: "if !{on} && !owns_old_logs {",
     },
@@ -302,7 +302,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "numbers files anew that are in other directories",
-        file: "recovery/open.rs",
+        file: "recovery/components.rs",
         original: "directories.all().map(",
         changed: "directories.all().take(if {on} { 1 } else { usize::MAX }).map(",
     },
@@ -329,7 +329,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
     },
     Mutation {
         what: "believes a recorded wal_dir that is gone or is a home",
-        file: "recovery/options/load.rs",
+        file: "open_options/load.rs",
         original: "            loaded.check_recorded_wal_dir(directory)?;",
         changed: "            if !{on} { loaded.check_recorded_wal_dir(directory)?; }",
     },

@@ -19,7 +19,7 @@ use crate::compaction::picker::{
     needs_compaction, next_cursor, next_step, output_path, pending_compaction_bytes, pick,
     pick_range,
 };
-use crate::compaction::{Compaction, InputLevel, Reason};
+use crate::version::{Compaction, InputLevel, Reason};
 
 #[test]
 fn case_files_say_what_the_picker_does() {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use tailwater_format::key::{self, MAX_SEQUENCE, ValueType, pack_trailer};
 
 use super::world::World;
-use crate::compaction::{Compaction, InputLevel};
-use crate::version::FileMetadata;
+use crate::table::FileMetadata;
+use crate::version::{Compaction, InputLevel};
 
 /// Whether a bound is the end of a range tombstone, which is not in the table.
 fn is_exclusive(largest: &[u8]) -> bool {

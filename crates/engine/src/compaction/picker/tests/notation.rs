@@ -10,8 +10,8 @@ use std::sync::Arc;
 use tailwater_format::version_edit::NewFile;
 
 use super::world::{exclusive_end, internal_key};
-use crate::compaction::Compaction;
-use crate::version::{FileMetadata, FileStatistics};
+use crate::table::{FileMetadata, FileStatistics};
+use crate::version::Compaction;
 
 /// Parses a table and its statistics from a line.
 pub(super) fn parse_table(line: &str) -> (NewFile, Option<FileStatistics>) {

@@ -11,7 +11,7 @@ use crate::compaction::picker::{
     BottommostRewrite, ManualPick, ManualRange, first_step, needs_compaction, next_step,
     pending_compaction_bytes, pick, pick_range,
 };
-use crate::version::FileStatistics;
+use crate::table::FileStatistics;
 
 const KEYS: u64 = 1000;
 

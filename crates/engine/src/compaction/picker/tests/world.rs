@@ -6,12 +6,12 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
 use tailwater_format::version_edit::{DeletedFile, NewFile, VersionEdit};
 
-use crate::compaction::Compaction;
-use crate::compaction::picker::{CompactCursors, PickContext, next_cursor};
+use crate::compaction::picker::{PickContext, next_cursor};
 use crate::options::{
     ColumnFamilyOptions, DbOptions, sanitize_column_family, sanitize_database, set_options,
 };
-use crate::version::{FileMetadata, Version, VersionBuilder};
+use crate::table::FileMetadata;
+use crate::version::{CompactCursors, Compaction, Version, VersionBuilder};
 
 /// A column family without data.
 pub(super) struct World {

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use tailwater_io::sim::SimStorage;
 
 use super::*;
-use crate::{Db, OpenOptions, WriteOptions};
+use crate::db::Db;
+use crate::open_options::OpenOptions;
+use crate::write::WriteOptions;
 
 /// Covers a block that another thread inserted meanwhile, and one that a compaction reads.
 #[test]

@@ -1,0 +1,177 @@
+//! Tests of runs while another process works on the same database.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::support::{change, db, file, program, read, write};
+
+/// Makes a pipe with a name.
+fn make_pipe(path: &Path) {
+    let made = Command::new("mkfifo").arg(path).status().expect("mkfifo");
+    assert!(made.success());
+}
+
+/// Waits until the process sleeps in opening a pipe that nobody writes to.
+fn wait_until_it_opens_a_pipe(child: &mut Child) {
+    let wait_channel = Path::new("/proc").join(child.id().to_string()).join("wchan");
+    while !read(&wait_channel).ends_with(b"wait_for_partner") {
+        assert!(child.try_wait().expect("a child").is_none(), "it ended before");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// The options were read before the lock was taken: what another process set in between was undone,
+/// and a column family that it made with a merge operator could not be read any more.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "a pipe, no database's file")]
+fn options_that_another_process_sets_meanwhile_stay() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let home = scratch.path().join("db");
+    assert_eq!(db("put", &home, ["k", "1"]).code, 0);
+    // A file that is read after the OPTIONS file: the program waits there.
+    let (own_options, aside) = (home.join("TAILWATER-OPTIONS"), scratch.path().join("pipe"));
+    make_pipe(&own_options);
+    let mut child = program();
+    let mut child = child.args(["db", "put"]).arg(&home).args(["k2", "2"]).spawn().expect("a run");
+    wait_until_it_opens_a_pipe(&mut child);
+    std::fs::rename(&own_options, &aside).expect("a pipe with another name");
+    let set = db("set-options", &home, ["write_buffer_size=12345678"]);
+    let with_operator = ["counters", "--options", "merge_operator=uint64add"];
+    let made = db("create-column-family", &home, with_operator);
+    // The program goes on.
+    drop(std::fs::write(&aside, ""));
+    assert!(child.wait().expect("a child").success());
+    if set.code == 0 {
+        let options = db("options", &home, []).well().output;
+        assert!(options.contains("12345678"), "acknowledged options are gone: {options}");
+    } else {
+        set.ended(1, "another process has the database open");
+    }
+    if made.code == 0 {
+        let counter = ["--column-family", "counters", "--hex", "6b", "0100000000000000"];
+        db("merge", &home, counter).well();
+        db("get", &home, ["--column-family", "counters", "--hex", "6b"]).well();
+    } else {
+        made.ended(1, "another process has the database open");
+    }
+    assert_eq!(db("get", &home, ["k2"]).well().output, "2\n");
+}
+
+/// A process without free descriptors reported that the database changes too fast.
+#[test]
+fn too_few_descriptors_are_named() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let home = scratch.path().join("db");
+    for key in ["a", "b", "c"] {
+        assert_eq!(db("put", &home, [key, "1"]).code, 0);
+    }
+    let mut refused = 0;
+    for limit in 4..24 {
+        for verb in ["get", "scan", "properties", "verify", "table", "wal"] {
+            let mut command = Command::new("sh");
+            let script = format!("ulimit -n {limit} && exec \"$@\"");
+            command.args(["-c", &script, "sh"]).arg(program().get_program());
+            command.args(["db", verb]).arg(&home).args((verb == "get").then_some("a"));
+            let ended = command.output().expect("a shell");
+            let mut said = String::from_utf8(ended.stderr).expect("text");
+            said.push_str(&String::from_utf8(ended.stdout).expect("text"));
+            if !ended.status.success() {
+                refused += 1;
+                assert!(said.contains("Too many open files"), "{limit} {verb}: {said}");
+                assert!(!said.contains("DAMAGED"), "{limit} {verb}: {said}");
+            }
+        }
+    }
+    assert!(refused > 0);
+}
+
+/// A process that has the database open and waits for its input.
+fn with_the_lock(home: &Path) -> (Child, impl Write) {
+    let (scratch, path) = (tempfile::tempdir().expect("a directory"), home.to_owned());
+    let acknowledged = scratch.path().join("loaded");
+    let mut command = program();
+    command.args(["db", "load"]).arg(&path).args(["-", "--format", "tsv", "--batch", "1", "--ack"]);
+    command.arg(&acknowledged).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut holder = command.spawn().expect("the program runs");
+    let mut input = holder.stdin.take().expect("its input");
+    input.write_all(b"a\t1\n").expect("it reads");
+    while !acknowledged.exists() || read(&acknowledged).is_empty() {
+        assert!(holder.try_wait().expect("a state").is_none(), "it ended");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    (holder, input)
+}
+
+/// Files that another process was writing were reported as damaged.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "what another process has not finished yet")]
+fn what_is_being_written_is_not_called_damaged() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let home = scratch.path().join("db");
+    assert_eq!(db("put", &home, ["k", "1"]).code, 0);
+    db("flush", &home, []).well();
+    let (mut holder, input) = with_the_lock(&home);
+    for verb in ["verify", "table", "wal"] {
+        db(verb, &home, []).well();
+    }
+    // A table that is not finished: no MANIFEST names it.
+    let table = home.join("000999.sst");
+    write(&table, b"the beginning of a table");
+    db("table", &home, []).ended(5, "another process is writing it");
+    std::fs::remove_file(&table).expect("a file to remove");
+    // One that is part of the database is damaged, whoever has it open.
+    let table = file(&home, ".sst");
+    change(&table, |bytes| bytes[5] ^= 1);
+    assert_eq!(db("verify", &home, []).code, 1);
+    change(&table, |bytes| bytes[5] ^= 1);
+    // The last log ends inside a record.
+    let log = file(&home, ".log");
+    change(&log, |bytes| bytes.truncate(bytes.len() - 1));
+    db("wal", &home, []).ended(5, "another process is writing it");
+    // While its input is open: at the end of that it writes on.
+    holder.kill().expect("killed");
+    holder.wait().expect("an end");
+    drop(input);
+    db("wal", &home, []).ended(3, "");
+}
+
+/// Verification during writes reported damage that did not exist.
+#[test]
+fn verbs_that_look_beside_a_writer_find_no_damage() {
+    let scratch = tempfile::tempdir().expect("a directory");
+    let home = scratch.path().join("db");
+    let options = ["--options", "write_buffer_size=65536;level0_file_num_compaction_trigger=2"];
+    assert_eq!(db("put", &home, ["k", "1"].into_iter().chain(options)).code, 0);
+    db("flush", &home, []).well();
+    let mut command = program();
+    command.args(["db", "load"]).arg(&home).args(["-", "--format", "tsv", "--batch", "1"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut writer = command.spawn().expect("the program runs");
+    let mut input = writer.stdin.take().expect("its input");
+    let (stop, stopped) = std::sync::mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let value = "v".repeat(1000);
+            for key in 0_u64.. {
+                if stopped.try_recv() != Err(std::sync::mpsc::TryRecvError::Empty) {
+                    break;
+                }
+                writeln!(input, "{}\t{value}", key.wrapping_mul(0x9e37_79b9) % 5000).expect("read");
+            }
+        });
+        for _ in 0..25 {
+            for verb in ["verify", "table", "wal", "scan", "options", "manifest"] {
+                let answer = db(verb, &home, []);
+                let said = &answer.complaints;
+                let fine = matches!(answer.code, 0 | 5) || said.contains("changes faster than");
+                let last = answer.output.lines().rev().take(12).collect::<Vec<_>>().join("\n");
+                assert!(fine, "{verb}: {}: {said}\n{last}", answer.code);
+            }
+        }
+        drop(stop);
+    });
+    assert!(writer.wait().expect("an end").success());
+    assert!(db("verify", &home, []).well().output.contains("all is well"));
+}

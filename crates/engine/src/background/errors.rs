@@ -1,0 +1,278 @@
+//! Failures that stop writes.
+//!
+//! | where | a shortage | another failure | how it ends |
+//! |---|---|---|---|
+//! | log | latched | latched | a shortage: `resume` flushes and begins a new log; else reopening |
+//! | flush | tried again, with growing pauses | latched | `resume` |
+//! | compaction | tried again later | tried once more, then latched | `resume` |
+//! | damage in a compaction's inputs | - | the column family is not compacted any more | `resume` |
+//! | MANIFEST | latched | latched | `resume` writes a new one |
+//! | memtable | - | latched | reopening |
+//! | upkeep | - | a panic: latched | `resume` |
+//! | installation | - | a panic: latched | reopening |
+//!
+//! A shortage is one of space or of descriptors. After a shortage of descriptors the database
+//! resumes by itself. A failure that leaves the state certain is not latched: if a new log or
+//! MANIFEST cannot be created, the old one is unchanged.
+//!
+//! Upkeep is work that nobody waits for: removing files, preallocating logs, writing statistics.
+//! Installation is the step between an edit of the MANIFEST and its becoming visible to readers.
+//!
+//! A panic in background work is a failure of that work, with its own kind. It is reported like any
+//! other: in a flush, in a compaction, or wherever it was. A manual compaction reports it to its
+//! caller only.
+//!
+//! While a failure is latched nothing more is acknowledged; reads continue. Refused callers get the
+//! original error, with its kind, file and source. `docs/errors.md` is the users' version.
+
+use std::fmt;
+use std::sync::MutexGuard;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tailwater_io::sync::Mutex;
+
+use crate::error::{Error, Result};
+
+/// The part that failed. Later ones require more before writes can resume.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum FailedPart {
+    /// Work that nobody waits for: removing files, preallocating logs, writing statistics.
+    Upkeep,
+    Compaction,
+    Flush,
+    Manifest,
+    Log,
+    /// A change of the database's files that the MANIFEST may have, and memory has not.
+    Installation,
+    MemTable,
+}
+
+impl fmt::Display for FailedPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Log => "the write-ahead log failed",
+            Self::Flush => "a flush failed",
+            Self::Compaction => "a compaction failed",
+            Self::Manifest => "the MANIFEST failed",
+            Self::MemTable => "a memtable failed",
+            Self::Installation => "a change was only partly installed",
+            Self::Upkeep => "upkeep failed",
+        })
+    }
+}
+
+/// The failures that stop writes.
+#[derive(Debug, Default)]
+pub(crate) struct ErrorState {
+    /// Whether a failure is latched or the database was closed, readable without a lock.
+    refuses: AtomicBool,
+    latched: Mutex<Latched>,
+    is_closed: AtomicBool,
+    /// The reason why a column family is no longer compacted.
+    stopped_compaction: Mutex<Option<Error>>,
+    /// Whether waiting writers are to give up, because the database is being closed.
+    is_closing: AtomicBool,
+}
+
+/// The latched failure.
+#[derive(Debug, Default)]
+struct Latched {
+    failure: Option<(FailedPart, Error)>,
+    /// Number of failures so far.
+    number: u64,
+    /// Number of automatic attempts to resume after this failure.
+    tries: i32,
+}
+
+impl ErrorState {
+    /// Returns the error if a failure is latched or the database was closed.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<()> {
+        if self.refuses.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
+    }
+
+    /// Like [`Self::check`], and also returns an error if the database is being closed: for a
+    /// waiting writer.
+    pub(crate) fn check_waiting(&self) -> Result<()> {
+        if self.is_closing.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
+        self.check()
+    }
+
+    /// Returns the reason why a column family is no longer compacted, if one is not.
+    pub(crate) fn stopped_compaction(&self) -> Option<Error> {
+        self.stopped_compaction.lock().clone()
+    }
+
+    /// Sets the reason why a column family is no longer compacted, or `None` if all are.
+    pub(crate) fn set_stopped_compaction(&self, error: Option<Error>) {
+        *self.stopped_compaction.lock() = error;
+    }
+
+    /// Makes waiting writers give up.
+    pub(crate) fn begin_closing(&self) {
+        self.is_closing.store(true, Ordering::Release);
+    }
+
+    #[cold]
+    fn refuse(&self) -> Result<()> {
+        if self.is_closed.load(Ordering::Acquire) {
+            return Err(Error::closed());
+        }
+        match &self.lock().failure {
+            Some((_, error)) => Err(error.clone().while_doing("writes are refused after an error")),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses writes from now on. Of several failures, the one that requires most to resume is
+    /// kept, and of equal ones the first. Returns whether it is this one.
+    pub(crate) fn latch(&self, part: FailedPart, error: Error) -> bool {
+        let mut latched = self.lock();
+        let stays = latched.failure.as_ref().is_none_or(|(first, _)| *first < part);
+        if stays {
+            let number = latched.number + 1;
+            *latched = Latched { failure: Some((part, error)), number, tries: 0 };
+        }
+        self.refuses.store(true, Ordering::Release);
+        stays
+    }
+
+    /// Refuses writes permanently: the database is closed. An earlier failure stays known.
+    pub(crate) fn close(&self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.refuses.store(true, Ordering::Release);
+    }
+
+    /// Whether the database was closed.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Acquire)
+    }
+
+    /// Returns the latched failure.
+    pub(crate) fn latched(&self) -> Option<(FailedPart, Error)> {
+        self.lock().failure.clone()
+    }
+
+    /// Returns the latched failure, and its number for [`ErrorState::clear`].
+    pub(crate) fn numbered(&self) -> Option<(FailedPart, Error, u64)> {
+        let latched = self.lock();
+        latched.failure.clone().map(|(part, error)| (part, error, latched.number))
+    }
+
+    /// Whether the database should try to resume by itself: after a shortage of descriptors, and at
+    /// most `most` times.
+    pub(crate) fn takes_try(&self, most: i32) -> bool {
+        let mut latched = self.lock();
+        let is_due = latched.tries < most
+            && latched.failure.as_ref().is_some_and(|(part, error)| {
+                error.is_out_of_descriptors() && Self::can_resume(*part, error)
+            });
+        latched.tries += i32::from(is_due);
+        is_due
+    }
+
+    /// Returns the latched error, if there is one.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.latched().map(|(_, error)| error)
+    }
+
+    /// Whether writes can resume without reopening.
+    pub(crate) fn can_resume(part: FailedPart, error: &Error) -> bool {
+        match part {
+            FailedPart::Log => error.is_shortage(),
+            FailedPart::Upkeep
+            | FailedPart::Compaction
+            | FailedPart::Flush
+            | FailedPart::Manifest => true,
+            FailedPart::Installation | FailedPart::MemTable => false,
+        }
+    }
+
+    /// Clears the failure of that number, unless another that requires more has replaced it.
+    /// Returns whether it was cleared.
+    pub(crate) fn clear(&self, number: u64) -> bool {
+        let mut latched = self.lock();
+        if latched.number != number {
+            return false;
+        }
+        latched.failure = None;
+        self.refuses.store(self.is_closed(), Ordering::Release);
+        true
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Latched> {
+        self.latched.lock()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tailwater_io::Operation;
+
+    use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn the_failure_stays_that_asks_for_most() {
+        let errors = ErrorState::default();
+        let latched = || errors.latched().map(|(part, error)| (part, error.to_string()));
+        let latches = [
+            (FailedPart::Flush, "a table"),
+            (FailedPart::Log, "a log"),
+            (FailedPart::Log, "a log again"),
+            (FailedPart::Compaction, "another table"),
+        ]
+        .map(|(part, what)| errors.latch(part, Error::invalid_argument(what)));
+        assert_eq!(latches, [true, true, false, false]);
+        let (part, error) = latched().expect("something failed");
+        assert_eq!(part, FailedPart::Log);
+        assert!(error.ends_with("a log"), "{error}");
+    }
+
+    #[test]
+    fn a_failure_that_comes_while_another_is_mended_stays() {
+        let errors = ErrorState::default();
+        errors.latch(FailedPart::Flush, Error::invalid_argument("a table"));
+        let (_, _, number) = errors.numbered().expect("a failure");
+        errors.latch(FailedPart::Log, Error::invalid_argument("a log"));
+        assert!(!errors.clear(number));
+        assert!(errors.check().is_err());
+        let (part, _, number) = errors.numbered().expect("a failure");
+        assert_eq!(part, FailedPart::Log);
+        assert!(errors.clear(number));
+        errors.check().expect("nothing is latched");
+    }
+
+    #[test]
+    fn the_database_goes_on_by_itself_only_after_a_shortage_of_descriptors_and_so_many_times() {
+        let errors = ErrorState::default();
+        assert!(!errors.takes_try(5));
+        errors.latch(FailedPart::Flush, Error::new(ErrorKind::NoSpace, "a full disk"));
+        assert!(!errors.takes_try(5));
+        let shortage = || {
+            let cause = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
+            Error::from(tailwater_io::Error::new(Operation::Open, Path::new("/file"), cause))
+        };
+        errors.latch(FailedPart::Manifest, shortage());
+        assert!(!errors.takes_try(0));
+        assert_eq!((0..10).filter(|_| errors.takes_try(2)).count(), 2);
+        errors.latch(FailedPart::Log, shortage());
+        assert!(errors.takes_try(1), "another failure is counted anew");
+    }
+
+    #[test]
+    fn a_closed_database_refuses_as_closed_and_knows_its_failure() {
+        let errors = ErrorState::default();
+        errors.latch(FailedPart::Flush, Error::new(ErrorKind::NoSpace, "a table"));
+        errors.close();
+        assert_eq!(errors.check().expect_err("it is closed").kind(), ErrorKind::Closed);
+        assert_eq!(errors.failure().map(|error| error.kind()), Some(ErrorKind::NoSpace));
+        assert!(errors.clear(1));
+        assert_eq!(errors.check().expect_err("it is closed").kind(), ErrorKind::Closed);
+        assert!(errors.failure().is_none());
+    }
+}

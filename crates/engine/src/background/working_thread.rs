@@ -1,0 +1,40 @@
+//! Marks threads that work for a database: its own threads, and callers that flush or compact.
+//!
+//! User code called in such a thread is part of that work. It must not wait for the work to end, as
+//! closing would.
+
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+use crate::opening::OpeningId;
+
+thread_local! {
+    /// Without a destructor, so that it can be read while the thread ends.
+    static WORKS_FOR: Cell<Option<OpeningId>> = const { Cell::new(None) };
+}
+
+/// Marks its thread as working for a database while it lives.
+#[derive(Debug)]
+pub(crate) struct WorkingThread {
+    /// The previous mark of the thread.
+    before: Option<OpeningId>,
+    not_send: PhantomData<*mut ()>,
+}
+
+impl WorkingThread {
+    /// Marks the calling thread as working for this database.
+    pub(crate) fn begin(opening: OpeningId) -> Self {
+        Self { before: WORKS_FOR.replace(Some(opening)), not_send: PhantomData }
+    }
+}
+
+impl Drop for WorkingThread {
+    fn drop(&mut self) {
+        WORKS_FOR.set(self.before);
+    }
+}
+
+/// Whether the calling thread works for this database.
+pub(crate) fn is_working_for(opening: OpeningId) -> bool {
+    WORKS_FOR.get() == Some(opening)
+}

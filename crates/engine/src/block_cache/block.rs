@@ -1,0 +1,184 @@
+//! A block of a table in memory: checked, decompressed, ready to be searched.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use tailwater_format::block::{Layout, RestartPrefixes, Restarts};
+use tailwater_format::filter::{FilterKey, FilterLayout, FilterReader};
+
+use crate::cache::{Cached, SlabBytes};
+
+/// A block of a table in memory. It has cache lines of its own, so that writes to its reference
+/// count or to neighbouring allocations do not slow down its readers.
+#[derive(Debug)]
+#[repr(align(64))]
+pub(crate) struct Block {
+    bytes: BlockBytes,
+    contents: Contents,
+    /// Speeds up searches in an index block.
+    prefixes: Option<Box<RestartPrefixes>>,
+}
+
+/// With its reference counts it takes two cache lines; a third would add to every block's charge.
+const _: () = assert!(size_of::<Block>() == 64);
+
+/// A block's uncompressed bytes.
+#[derive(Debug)]
+pub(crate) enum BlockBytes {
+    /// On the heap: the block is not meant for a cache, or the cache had no memory for it.
+    Heap(Box<[u8]>),
+    /// In the memory of a block cache.
+    Slab(SlabBytes),
+}
+
+impl From<Vec<u8>> for BlockBytes {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self::Heap(bytes.into())
+    }
+}
+
+impl Deref for BlockBytes {
+    type Target = [u8];
+
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::Heap(bytes) => bytes,
+            Self::Slab(bytes) => bytes,
+        }
+    }
+}
+
+/// The parsed layout of a block's contents.
+#[derive(Debug, Clone, Copy)]
+enum Contents {
+    /// Sorted entries: a data, index or meta block.
+    Entries(Layout),
+    /// A filter over keys.
+    Filter(FilterLayout),
+}
+
+/// The expected type of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BlockKind {
+    /// Records.
+    Data,
+    /// Entries that refer to other blocks.
+    Index,
+    /// A filter over keys.
+    Filter,
+}
+
+impl Block {
+    /// Parses the uncompressed bytes of a block.
+    pub(crate) fn parse(
+        bytes: impl Into<BlockBytes>,
+        kind: BlockKind,
+    ) -> tailwater_format::Result<Self> {
+        let bytes = bytes.into();
+        let contents = match kind {
+            BlockKind::Data | BlockKind::Index => Contents::Entries(Layout::parse(&bytes)?),
+            BlockKind::Filter => Contents::Filter(FilterLayout::parse(&bytes)),
+        };
+        Ok(Self { bytes, contents, prefixes: None })
+    }
+
+    /// Adds prefixes that speed up searches in an index block in bytewise order. `delta_values`
+    /// tells whether its values are delta-encoded, `user_keys` whether its keys have no trailer.
+    ///
+    /// # Errors
+    /// Corruption, for a block whose entries are malformed.
+    pub(crate) fn with_prefixes(
+        mut self,
+        delta_values: bool,
+        user_keys: bool,
+    ) -> tailwater_format::Result<Self> {
+        let built = RestartPrefixes::build(&self.bytes, self.layout(), delta_values, user_keys)?;
+        self.prefixes = Some(Box::new(built));
+        Ok(self)
+    }
+
+    /// Returns the restarts among which to search for a user key.
+    #[inline]
+    pub(crate) fn restarts_for(&self, user_key: &[u8]) -> Restarts {
+        match &self.prefixes {
+            Some(prefixes) => prefixes.narrow(user_key),
+            None => Restarts::all(self.layout()),
+        }
+    }
+
+    /// Returns the memory address of its bytes.
+    pub(crate) fn address(&self) -> usize {
+        self.bytes.as_ptr().addr()
+    }
+
+    /// Returns the uncompressed bytes.
+    #[inline]
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the layout of a block of entries; an empty one for a filter.
+    #[inline]
+    pub(crate) fn layout(&self) -> &Layout {
+        const EMPTY: &Layout = &Layout::EMPTY;
+        match &self.contents {
+            Contents::Entries(layout) => layout,
+            Contents::Filter(_) => EMPTY,
+        }
+    }
+
+    /// Whether a filter may contain a key. True for a block of entries.
+    #[inline]
+    pub(crate) fn may_contain(&self, key: &FilterKey<'_>) -> bool {
+        match &self.contents {
+            Contents::Entries(_) => true,
+            Contents::Filter(layout) => {
+                FilterReader::with_layout(&self.bytes, *layout).may_contain(key)
+            }
+        }
+    }
+
+    /// Returns its memory, in bytes.
+    pub(crate) fn memory(&self) -> usize {
+        let prefixes = self.prefixes.as_deref();
+        let bytes = match &self.bytes {
+            BlockBytes::Heap(bytes) => bytes.len(),
+            BlockBytes::Slab(bytes) => bytes.capacity(),
+        };
+        size_of::<Self>()
+            + bytes
+            + prefixes.map_or(0, |prefixes| size_of_val(prefixes) + prefixes.memory())
+    }
+}
+
+/// A block that stays in memory as long as this lives: its reader is pinned in the epoch, or this
+/// holds a reference.
+pub(crate) enum BlockRef<'g> {
+    /// In the cache or in the table's reader, whose owner outlives `'g`.
+    Borrowed(&'g Arc<Cached<Block>>),
+    /// A reference of its own.
+    Owned(Arc<Cached<Block>>),
+}
+
+impl BlockRef<'_> {
+    /// A reference that outlives the reader's epoch.
+    pub(crate) fn to_arc(&self) -> Arc<Cached<Block>> {
+        match self {
+            Self::Borrowed(block) => Arc::clone(block),
+            Self::Owned(block) => Arc::clone(block),
+        }
+    }
+}
+
+impl Deref for BlockRef<'_> {
+    type Target = Block;
+
+    #[inline]
+    fn deref(&self) -> &Block {
+        match self {
+            Self::Borrowed(block) => block,
+            Self::Owned(block) => block,
+        }
+    }
+}

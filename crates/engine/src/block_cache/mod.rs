@@ -1,0 +1,237 @@
+//! Blocks of tables in memory, and the cache that keeps them.
+
+mod block;
+mod sizing;
+
+pub(crate) use block::{Block, BlockBytes, BlockKind, BlockRef};
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Weak};
+
+use tailwater_io::kernel::{Memory, System};
+
+use self::sizing::Tuner;
+use crate::cache::{AutoSizes, Cache, Slabs};
+
+/// Memory limit per shard of a self-sizing cache, in bytes.
+const SHARD_BYTES: u64 = 16 << 20;
+/// Maximum number of shards of a self-sizing cache.
+const SHARDS_MAX: u64 = 64;
+
+/// Share of the capacity that blocks staged for the cache may always take: 1/STAGED_PART.
+const STAGED_PART: usize = 8;
+/// Share of the capacity that staged blocks may take if all written blocks are staged:
+/// 1/STAGED_PART_OF_ALL.
+const STAGED_PART_OF_ALL: usize = 2;
+/// Share of the available memory that staged blocks may take: 1/STAGED_PART_OF_AVAILABLE.
+const STAGED_PART_OF_AVAILABLE: i64 = 2;
+
+/// A cache of table blocks, which column families and databases may share. Any thread may use it.
+///
+/// The charge of its blocks, including evicted ones that are still being read, never exceeds its
+/// capacity; a block that does not fit is not cached. Its memory is slightly larger, because of
+/// free slots between blocks.
+#[derive(Debug)]
+pub struct BlockCache {
+    pub(crate) blocks: Cache<Block>,
+    /// The memory of the bytes of cached blocks.
+    slabs: Arc<Slabs>,
+    /// Size of the blocks staged by tables that are being written, in bytes.
+    staged_bytes: AtomicUsize,
+    /// Limit of `staged_bytes`, from the memory that was available at the last check, in bytes.
+    staged_bytes_max: AtomicUsize,
+    memory: Memory,
+    tuner: Option<Tuner>,
+    /// Whether the C library's allocator releases memory when the cache does.
+    trims_allocator: AtomicBool,
+}
+
+impl BlockCache {
+    /// Creates an empty cache of `capacity` bytes.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            blocks: Cache::new(capacity),
+            slabs: Slabs::new(),
+            staged_bytes: AtomicUsize::new(0),
+            staged_bytes_max: AtomicUsize::new(0),
+            memory: Memory::of_this_process(System::default()),
+            tuner: None,
+            trims_allocator: AtomicBool::new(false),
+        }
+    }
+
+    /// Creates an empty cache that sizes itself within the memory limit of this process, or the
+    /// machine's memory. When it is full, it takes free memory, and memory of the page cache while
+    /// that avoids reads; it releases memory that other uses need. Its thread ends with it.
+    ///
+    /// If the system does not report its memory, the cache keeps its initial size of 32 MiB.
+    pub fn auto() -> Arc<Self> {
+        let memory = Memory::of_this_process(System::default());
+        let shards = memory.limit().unwrap_or(0) / SHARD_BYTES;
+        Arc::new_cyclic(|this| Self {
+            blocks: Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize),
+            slabs: Slabs::new(),
+            staged_bytes: AtomicUsize::new(0),
+            staged_bytes_max: AtomicUsize::new(0),
+            memory: memory.clone(),
+            tuner: Some(Tuner::start(Weak::clone(this), memory)),
+            trims_allocator: AtomicBool::new(false),
+        })
+    }
+
+    /// Makes the C library's allocator release freed memory to the system whenever this self-sizing
+    /// cache shrinks. The call (`malloc_trim`) scans the heap of the whole process while holding
+    /// its locks, so only a program that knows what else runs in its process should enable it. The
+    /// option `trim_allocator` enables it, too. Without glibc it has no effect.
+    pub fn trim_allocator(&self) {
+        self.trims_allocator.store(true, Relaxed);
+    }
+
+    /// Whether [`BlockCache::trim_allocator`] was called.
+    pub fn trims_allocator(&self) -> bool {
+        self.trims_allocator.load(Relaxed)
+    }
+
+    /// Returns its sizing decisions, if it sizes itself.
+    pub fn auto_sizes(&self) -> Option<AutoSizes> {
+        Some(self.tuner.as_ref()?.sizes())
+    }
+
+    /// Copies the bytes of a block that is about to be cached into the cache's memory, or to the
+    /// heap if there is none.
+    ///
+    /// Takes a lock that users' reads also take.
+    pub(crate) fn copy_in(&self, bytes: &[u8]) -> BlockBytes {
+        self.slabs.copy(bytes).map_or_else(|| bytes.to_vec().into(), BlockBytes::Slab)
+    }
+
+    /// Updates the limit of staged blocks from the available memory, less what the cache may still
+    /// grow by.
+    pub(crate) fn update_staging_limit(&self) {
+        let may_grow_by = self.capacity().saturating_sub(self.usage()) as i64;
+        let available = self.memory.left().map_or(0, |left| left.available);
+        // Staged blocks already use memory, which counts towards the limit.
+        let usable = available - may_grow_by + self.staged_bytes.load(Relaxed) as i64;
+        let bound = usize::try_from(usable / STAGED_PART_OF_AVAILABLE).unwrap_or(0);
+        self.staged_bytes_max.store(bound, Relaxed);
+    }
+
+    /// Reserves `bytes` for staged blocks. Returns false if the total would exceed the limit: half
+    /// of the available memory, but at least an eighth of the capacity and at most all of it; or
+    /// half of the capacity if all written blocks are staged (`is_all`).
+    pub(crate) fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
+        let capacity = self.capacity();
+        let bound = match is_all {
+            true => capacity / STAGED_PART_OF_ALL,
+            false => self.staged_bytes_max.load(Relaxed).clamp(capacity / STAGED_PART, capacity),
+        };
+        let fits = self.staged_bytes.fetch_add(bytes, Relaxed) + bytes <= bound;
+        if !fits {
+            self.release_staging(bytes);
+        }
+        fits
+    }
+
+    /// Releases `bytes` reserved for staged blocks.
+    pub(crate) fn release_staging(&self, bytes: usize) {
+        self.staged_bytes.fetch_sub(bytes, Relaxed);
+    }
+
+    /// Returns its capacity, in bytes.
+    pub fn capacity(&self) -> usize {
+        self.blocks.capacity()
+    }
+
+    /// Changes its capacity, in bytes, and evicts the excess at once. A self-sizing cache continues
+    /// from there.
+    pub fn set_capacity(&self, capacity: usize) {
+        let is_less = capacity < self.capacity();
+        self.blocks.set_capacity(capacity);
+        if is_less {
+            self.slabs.release();
+        }
+    }
+
+    /// Erases the blocks of a deleted file.
+    pub(crate) fn erase_file(&self, file: u64) {
+        self.blocks.erase_file(file);
+        self.slabs.release();
+    }
+
+    /// Returns the bytes in use.
+    pub fn usage(&self) -> usize {
+        self.blocks.usage()
+    }
+
+    /// Returns the part of the bytes in use that is being read, and cannot be released.
+    pub fn pinned_usage(&self) -> usize {
+        self.blocks.pinned_usage()
+    }
+}
+
+/// Initial capacity of a self-sizing cache, in bytes.
+const FIRST_CAPACITY: usize = 32 << 20;
+
+impl Drop for BlockCache {
+    fn drop(&mut self) {
+        debug_assert!(
+            std::thread::panicking() || *self.staged_bytes.get_mut() == 0,
+            "reserved bytes of staged blocks were not released"
+        );
+    }
+}
+
+#[cfg(all(not(loom), test))]
+mod tests {
+    use super::*;
+    use crate::block_cache::BlockKind;
+    use crate::cache::{Key, Priority};
+
+    const MIB: usize = 1 << 20;
+
+    fn put(cache: &BlockCache, file: u64, number: u64) {
+        // The last number of a block is its count of restarts: one.
+        let mut bytes = [0; 4000];
+        bytes[3996] = 1;
+        let block = Block::parse(cache.copy_in(&bytes), BlockKind::Data).expect("a block");
+        let (key, charge) = (Key { file, offset: number * 4096 }, block.memory());
+        cache.blocks.insert(key, block, charge, Priority::Low);
+    }
+
+    #[test]
+    fn its_memory_is_little_more_than_its_capacity_whoever_fills_it() {
+        let cache = BlockCache::new(16 * MIB);
+        for round in 0..4 {
+            std::thread::scope(|scope| {
+                for thread in 0..4 {
+                    let cache = &cache;
+                    let file = round * 4 + thread;
+                    scope.spawn(move || (0..4000).for_each(|number| put(cache, file, number)));
+                }
+            });
+        }
+        assert!(cache.usage() > 15 * MIB);
+        let bytes = cache.slabs.bytes();
+        assert!(bytes <= 17 * MIB, "{bytes} bytes of memory");
+    }
+
+    #[test]
+    fn what_it_gives_back_is_the_systems_again() {
+        let cache = BlockCache::new(16 * MIB);
+        (0..4000).for_each(|number| put(&cache, 1, number));
+        // Groups of hit and unhit blocks alternate, so that some regions have no hit blocks.
+        for number in (0..4000).filter(|number| number / 512 % 2 == 0 && number % 8 != 0) {
+            cache.blocks.lookup(Key { file: 1, offset: number * 4096 }, &crate::epoch::pin());
+        }
+        let before = cache.slabs.bytes();
+        cache.blocks.give_back(8 * MIB, Block::address);
+        // Readers of other tests may delay the freeing.
+        while cache.blocks.unlinked_usage() > 0 {
+            std::thread::yield_now();
+            cache.blocks.collect();
+        }
+        cache.slabs.release();
+        let given_back = before - cache.slabs.bytes();
+        assert!(given_back >= 7 * MIB, "{given_back} bytes");
+    }
+}

@@ -1,0 +1,86 @@
+//! The thread that sizes a cache by the memory that is left, see [`tailwater_io::sizing`].
+
+use std::sync::{Arc, Weak};
+use std::time::Instant;
+
+use tailwater_io::kernel::Memory;
+use tailwater_io::sync::{Condvar, Mutex};
+use tailwater_io::thread::{self, Thread};
+
+use super::BlockCache;
+use crate::block_cache::Block;
+use crate::cache::{self, AutoSizes};
+
+/// The thread that sizes a cache.
+#[derive(Debug)]
+pub(super) struct Tuner {
+    sizer: Arc<Sizer>,
+    /// Joined on drop; `None` if the system could not start it.
+    _thread: Option<Thread>,
+}
+
+#[derive(Debug, Default)]
+struct Sizer {
+    sizing: Mutex<cache::Sizing>,
+    ended: Mutex<bool>,
+    wake: Condvar,
+}
+
+impl Tuner {
+    pub(super) fn start(cache: Weak<BlockCache>, memory: Memory) -> Self {
+        let sizer = Arc::<Sizer>::default();
+        let of_thread = Arc::clone(&sizer);
+        let body = move || of_thread.run(&cache, &memory);
+        Self { sizer, _thread: thread::spawn("block cache", body).ok() }
+    }
+
+    /// Returns the latest decisions.
+    pub(super) fn sizes(&self) -> AutoSizes {
+        self.sizer.sizing.lock().sizes()
+    }
+}
+
+impl Drop for Tuner {
+    fn drop(&mut self) {
+        *self.sizer.ended.lock() = true;
+        self.sizer.wake.notify_all();
+    }
+}
+
+impl Sizer {
+    /// Resizes the cache periodically until it is dropped.
+    fn run(&self, cache: &Weak<BlockCache>, memory: &Memory) {
+        let (mut looked, mut wait, mut gave_back) = (Instant::now(), cache::LOOK, false);
+        loop {
+            let ended = self.ended.lock();
+            if *ended || *self.wake.wait_timeout(ended, wait) {
+                return;
+            }
+            let Some(cache) = cache.upgrade() else { continue };
+            let elapsed = looked.elapsed();
+            looked = Instant::now();
+            let Some(left) = memory.left() else { continue };
+            let (capacity, usage) = (cache.capacity(), cache.usage());
+            let mut sizing = self.sizing.lock();
+            let next = sizing.next(capacity, usage, left, cache.blocks.ghosts(), elapsed);
+            wait = sizing.pause();
+            drop(sizing);
+            let gives_back = next < capacity && next < usage;
+            if gives_back {
+                cache.blocks.give_back(next, Block::address);
+            } else if next != capacity {
+                cache.set_capacity(next);
+            }
+            if gives_back || gave_back {
+                cache.blocks.collect();
+                cache.slabs.release();
+                // The freed entries went back to the allocator, not to the system.
+                if cache.trims_allocator() {
+                    tailwater_io::release_free_memory();
+                }
+            }
+            // Blocks that were being read are freed later.
+            gave_back = gives_back || (gave_back && cache.blocks.unlinked_usage() > 0);
+        }
+    }
+}

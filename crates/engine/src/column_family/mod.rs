@@ -1,0 +1,404 @@
+//! Open column families: their memtables, versions and settings, and what reads of them use.
+
+mod readers;
+mod set;
+mod settings;
+mod super_version;
+
+pub(crate) use readers::{FamilyReaders, ReaderFactory};
+pub(crate) use set::FamilySet;
+pub(crate) use settings::FamilySettings;
+pub(crate) use super_version::SuperVersion;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard, Weak};
+
+use tailwater_format::Comparator;
+use tailwater_format::batch::AsColumnFamilyId;
+use tailwater_format::file_name::FileKind;
+use tailwater_io::sync::Mutex;
+
+use crate::epoch::{Closing, FullEpochCell};
+use crate::memtable::MemTable;
+use crate::merge_operator::FamilyMergeOperator;
+use crate::opening::OpeningId;
+use crate::options::{ColumnFamilyOptions, CompactionStyle};
+use crate::stats::FamilyStatistics;
+use crate::version::Version;
+
+/// An open column family. Clones are handles to the same one.
+///
+/// A handle is valid for the opening of the database that returned it: other databases refuse it,
+/// and so does another opening of the same database, for writing or for reading.
+#[derive(Debug, Clone)]
+pub struct ColumnFamily {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    /// The opening of the database that it belongs to.
+    opening: OpeningId,
+    id: u32,
+    name: String,
+    comparator: Comparator,
+    /// Whether batches may write to it.
+    takes_writes: bool,
+    /// Whether its merge operator is available.
+    merges: bool,
+    current: FullEpochCell<SuperVersion>,
+    /// The number of `current`, which tells iterators whether there is a newer one.
+    current_number: Arc<AtomicU64>,
+    memory: Mutex<Memory>,
+    statistics: FamilyStatistics,
+    dropped: AtomicBool,
+    /// Whether sealed memtables are to be flushed even if they are few.
+    flush_requested: AtomicBool,
+    #[expect(
+        dead_code,
+        reason = "the last field, so that it is dropped when the others have been"
+    )]
+    closing: Closing,
+}
+
+/// The components of a column family's super version.
+#[derive(Debug)]
+struct Memory {
+    active: Arc<MemTable>,
+    /// Memtables that get no more entries, the oldest first.
+    sealed: Vec<SealedMemTable>,
+    version: Arc<Version>,
+    settings: Arc<FamilySettings>,
+    /// The versions that may still be read, and some that are not.
+    versions: Vec<Weak<Version>>,
+    /// The flushed memtables that may still be read, and some that are not.
+    flushed: Vec<Weak<MemTable>>,
+    /// Number of super versions so far.
+    super_versions: u64,
+}
+
+/// A memtable that gets no more entries.
+#[derive(Debug, Clone)]
+pub(crate) struct SealedMemTable {
+    pub(crate) memtable: Arc<MemTable>,
+    /// The log with the first entries of the next memtable: once this memtable is flushed, it does
+    /// not need logs below that.
+    pub(crate) next_log_number: u64,
+}
+
+impl ColumnFamily {
+    /// Creates a column family with an active memtable over a version.
+    pub(crate) fn new(
+        opening: OpeningId,
+        id: u32,
+        name: String,
+        options: ColumnFamilyOptions,
+        readers: Arc<FamilyReaders>,
+        active: Arc<MemTable>,
+        version: Arc<Version>,
+    ) -> Self {
+        let comparator = readers.tables.comparator().clone();
+        let takes_writes = !options.disallow_memtable_writes;
+        let merges = matches!(readers.merge_operator, FamilyMergeOperator::Known(_));
+        let settings = Arc::new(FamilySettings::new(options, readers));
+        let statistics = FamilyStatistics::new(version.levels().len());
+        let memory = Memory::new(active, version, settings);
+        let current = FullEpochCell::new(Arc::new(memory.super_version()));
+        Self {
+            inner: Arc::new(Inner {
+                opening,
+                id,
+                name,
+                comparator,
+                takes_writes,
+                merges,
+                current,
+                current_number: Arc::new(AtomicU64::new(memory.super_versions)),
+                memory: Mutex::new(memory),
+                statistics,
+                dropped: AtomicBool::new(false),
+                flush_requested: AtomicBool::new(false),
+                closing: Closing,
+            }),
+        }
+    }
+
+    /// Returns the opening of the database that it belongs to.
+    #[inline]
+    pub(crate) fn opening(&self) -> OpeningId {
+        self.inner.opening
+    }
+
+    /// Returns its ID, which is never reused; `default` has 0.
+    pub fn id(&self) -> u32 {
+        self.inner.id
+    }
+
+    /// Returns its name.
+    pub fn name(&self) -> &str {
+        &self.inner.name
+    }
+
+    /// Returns the comparator of its keys.
+    pub fn comparator(&self) -> &Comparator {
+        &self.inner.comparator
+    }
+
+    /// Returns its current options; [`crate::Db::set_options`] changes them.
+    pub fn options(&self) -> Arc<ColumnFamilyOptions> {
+        Arc::clone(&self.settings().options)
+    }
+
+    /// Returns its current settings.
+    pub(crate) fn settings(&self) -> Arc<FamilySettings> {
+        Arc::clone(self.super_version().settings())
+    }
+
+    /// Replaces its options, and its readers accordingly.
+    pub(crate) fn change(&self, options: ColumnFamilyOptions, readers: Arc<FamilyReaders>) {
+        let mut memory = self.memory();
+        memory.settings = Arc::new(FamilySettings::new(options, readers));
+        self.publish(&mut memory);
+    }
+
+    /// Whether it was dropped. Reads still work; writes are refused.
+    pub fn is_dropped(&self) -> bool {
+        self.inner.dropped.load(Ordering::Acquire)
+    }
+
+    /// Returns the memory that its open tables keep outside the block cache, in bytes: mostly
+    /// indexes and filters. Option `max_open_files` bounds the number of open tables,
+    /// `cache_index_and_filter_blocks` moves these blocks to the block cache.
+    pub fn table_readers_memory(&self) -> usize {
+        let source = self.super_version();
+        let files = source.version().files();
+        files.filter_map(|(_, file)| file.table.load_arc()).map(|table| table.memory()).sum()
+    }
+
+    /// Returns its statistics.
+    pub(crate) fn statistics(&self) -> &FamilyStatistics {
+        &self.inner.statistics
+    }
+
+    /// Returns the versions that may still be read.
+    pub(crate) fn live_versions(&self) -> Vec<Arc<Version>> {
+        self.memory().versions.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Returns a reference to its newer super versions that pins none of them.
+    pub(crate) fn follow(&self) -> Followed {
+        Followed {
+            number: Arc::clone(&self.inner.current_number),
+            family: Arc::downgrade(&self.inner),
+        }
+    }
+
+    /// Returns the flushed memtables that iterators and other reads keep in memory.
+    pub(crate) fn pinned_memtables(&self) -> Vec<Arc<MemTable>> {
+        self.memory().flushed.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Returns the current super version.
+    #[inline]
+    pub(crate) fn current(&self) -> &FullEpochCell<SuperVersion> {
+        &self.inner.current
+    }
+
+    /// Returns a reference to the current super version.
+    pub(crate) fn super_version(&self) -> Arc<SuperVersion> {
+        self.inner.current.load_arc()
+    }
+
+    /// Returns what its reads share.
+    pub(crate) fn readers(&self) -> Arc<FamilyReaders> {
+        Arc::clone(&self.settings().readers)
+    }
+
+    /// Returns the path of a new table of level 0. Its own readers know that even if it was dropped
+    /// meanwhile.
+    pub(crate) fn new_table_path(&self, number: u64) -> PathBuf {
+        self.readers().tables.directory(0).join(FileKind::Table(number).to_string())
+    }
+
+    /// Whether batches may write to it.
+    #[inline]
+    pub(crate) fn takes_writes(&self) -> bool {
+        self.inner.takes_writes
+    }
+
+    /// Whether its merge operator is available.
+    #[inline]
+    pub(crate) fn has_merge_operator(&self) -> bool {
+        self.inner.merges
+    }
+
+    /// Whether its active memtable has reached its size limit.
+    pub(crate) fn is_full(&self) -> bool {
+        let source = self.super_version();
+        source.memtables().first().is_some_and(|active| source.is_filled_by(active))
+    }
+
+    /// Requests that sealed memtables be flushed even if they are few, or clears that request.
+    pub(crate) fn request_flush(&self, wanted: bool) {
+        self.inner.flush_requested.store(wanted, Ordering::Release);
+    }
+
+    /// Whether there are sealed memtables to be flushed: enough for a table, or any if a flush was
+    /// requested.
+    pub(crate) fn wants_flush(&self) -> bool {
+        let memory = self.memory();
+        let sealed = memory.sealed.len();
+        let enough = memory.settings.options.min_write_buffer_number_to_merge.max(1) as usize;
+        let requested = self.inner.flush_requested.load(Ordering::Acquire);
+        sealed >= enough || (sealed > 0 && requested)
+    }
+
+    /// Whether it is compacted automatically: only leveled compaction is implemented.
+    pub(crate) fn compacts_by_itself(&self) -> bool {
+        let options = self.options();
+        !options.disable_auto_compactions && options.compaction_style == CompactionStyle::Level
+    }
+
+    /// Whether `other` is a handle to the same column family of the same opening.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    /// Notes that it was dropped.
+    pub(crate) fn set_dropped(&self) {
+        self.inner.dropped.store(true, Ordering::Release);
+    }
+
+    /// Returns the active memtable.
+    pub(crate) fn active(&self) -> Arc<MemTable> {
+        Arc::clone(&self.memory().active)
+    }
+
+    /// Returns the sealed memtables, the oldest first.
+    pub(crate) fn sealed(&self) -> Vec<SealedMemTable> {
+        self.memory().sealed.clone()
+    }
+
+    /// Whether any of these memtables is still sealed and not flushed.
+    pub(crate) fn has_any_sealed(&self, memtables: &[SealedMemTable]) -> bool {
+        let memory = self.memory();
+        memory.sealed.iter().any(|sealed| {
+            memtables.iter().any(|other| Arc::ptr_eq(&other.memtable, &sealed.memtable))
+        })
+    }
+
+    /// Seals the active memtable and begins another, whose first entries will be in log
+    /// `next_log_number`. For leaders of the write queue only.
+    pub(crate) fn seal(&self, next_log_number: u64) {
+        let next = self.new_memtable();
+        next.set_earliest_log_number(next_log_number);
+        let mut memory = self.memory();
+        let memtable = std::mem::replace(&mut memory.active, next);
+        memory.sealed.push(SealedMemTable { memtable, next_log_number });
+        self.publish(&mut memory);
+    }
+
+    fn new_memtable(&self) -> Arc<MemTable> {
+        let memtable = Arc::new(MemTable::new(self.inner.comparator.clone()));
+        let readers = self.readers();
+        let handover = &readers.tables.context().handover;
+        if handover.as_ref().is_some_and(|handover| handover.shares().flushes) {
+            memtable.track_reads();
+        }
+        memtable
+    }
+
+    /// Begins an empty memtable over a version whose tables hold everything that was in memory.
+    pub(crate) fn begin_anew(&self, version: Arc<Version>, log_number: u64) {
+        let active = self.new_memtable();
+        active.set_earliest_log_number(log_number);
+        let mut memory = self.memory();
+        let last = std::mem::replace(&mut memory.active, active);
+        memory.let_go(&last);
+        for sealed in std::mem::take(&mut memory.sealed) {
+            memory.let_go(&sealed.memtable);
+        }
+        memory.set_version(version);
+        self.publish(&mut memory);
+    }
+
+    /// Installs a version, and releases the sealed memtables that were flushed to its tables.
+    pub(crate) fn install(&self, version: Arc<Version>, flushed: &[SealedMemTable]) {
+        let mut memory = self.memory();
+        memory.set_version(version);
+        memory.sealed.retain(|sealed| {
+            !flushed.iter().any(|flushed| Arc::ptr_eq(&flushed.memtable, &sealed.memtable))
+        });
+        flushed.iter().for_each(|flushed| memory.let_go(&flushed.memtable));
+        self.publish(&mut memory);
+    }
+
+    /// Makes `memory` visible to reads.
+    fn publish(&self, memory: &mut Memory) {
+        memory.super_versions += 1;
+        self.inner.current.store(Arc::new(memory.super_version()));
+        self.inner.current_number.store(memory.super_versions, Ordering::Relaxed);
+    }
+
+    fn memory(&self) -> MutexGuard<'_, Memory> {
+        self.inner.memory.lock()
+    }
+}
+
+impl AsColumnFamilyId for ColumnFamily {
+    #[inline]
+    fn column_family_id(&self) -> u32 {
+        self.id()
+    }
+}
+
+/// A reference to a column family that keeps none of its data alive.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    number: Arc<AtomicU64>,
+    family: Weak<Inner>,
+}
+
+impl Followed {
+    /// Returns the number of the super version that reads see. A relaxed load: a reader may see a
+    /// new number before or after the super version itself.
+    #[inline]
+    pub(crate) fn super_version_number(&self) -> u64 {
+        self.number.load(Ordering::Relaxed)
+    }
+
+    /// Returns a reference to the current super version; `None` if the column family no longer
+    /// exists.
+    pub(crate) fn super_version(&self) -> Option<Arc<SuperVersion>> {
+        let family = ColumnFamily { inner: self.family.upgrade()? };
+        Some(family.super_version())
+    }
+}
+
+impl Memory {
+    fn new(active: Arc<MemTable>, version: Arc<Version>, settings: Arc<FamilySettings>) -> Self {
+        let versions = vec![Arc::downgrade(&version)];
+        let (sealed, flushed) = (Vec::new(), Vec::new());
+        Self { active, sealed, version, settings, versions, flushed, super_versions: 1 }
+    }
+
+    /// Notes that a memtable is no longer part of the column family.
+    fn let_go(&mut self, memtable: &Arc<MemTable>) {
+        self.flushed.retain(|memtable| memtable.strong_count() > 0);
+        self.flushed.push(Arc::downgrade(memtable));
+    }
+
+    fn set_version(&mut self, version: Arc<Version>) {
+        self.versions.retain(|version| version.strong_count() > 0);
+        self.versions.push(Arc::downgrade(&version));
+        self.version = version;
+    }
+
+    fn super_version(&self) -> SuperVersion {
+        let sealed = self.sealed.iter().rev().map(|sealed| Arc::clone(&sealed.memtable));
+        let memtables = std::iter::once(Arc::clone(&self.active)).chain(sealed).collect();
+        let version = Arc::clone(&self.version);
+        SuperVersion::new(self.super_versions, memtables, version, Arc::clone(&self.settings))
+    }
+}

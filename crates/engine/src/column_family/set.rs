@@ -1,0 +1,48 @@
+//! The set of open column families.
+
+use std::collections::BTreeMap;
+
+use crate::column_family::ColumnFamily;
+
+/// The open column families, by ID. Immutable: a new set replaces it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FamilySet {
+    families: BTreeMap<u32, ColumnFamily>,
+}
+
+impl FamilySet {
+    /// Creates a set of `families`.
+    pub(crate) fn new(families: impl IntoIterator<Item = ColumnFamily>) -> Self {
+        Self { families: families.into_iter().map(|family| (family.id(), family)).collect() }
+    }
+
+    /// Returns the column family with this ID.
+    #[inline]
+    pub(crate) fn by_id(&self, id: u32) -> Option<&ColumnFamily> {
+        self.families.get(&id)
+    }
+
+    /// Returns the column family with this name.
+    pub(crate) fn by_name(&self, name: &str) -> Option<&ColumnFamily> {
+        self.iter().find(|family| family.name() == name)
+    }
+
+    /// Iterates over all, in the order of their IDs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &ColumnFamily> {
+        self.families.values()
+    }
+
+    /// Returns the set with `family` added.
+    pub(crate) fn with(&self, family: ColumnFamily) -> Self {
+        let mut with = self.clone();
+        with.families.insert(family.id(), family);
+        with
+    }
+
+    /// Returns the set without family `id`.
+    pub(crate) fn without(&self, id: u32) -> Self {
+        let mut without = self.clone();
+        without.families.remove(&id);
+        without
+    }
+}

@@ -1,0 +1,38 @@
+//! The settings of an open column family: its options, and what is made from them.
+
+use std::sync::Arc;
+
+use crate::column_family::FamilyReaders;
+use crate::epoch::Closing;
+use crate::options::ColumnFamilyOptions;
+use crate::table::builder::Format;
+
+/// The settings of a column family. Immutable: [`crate::Db::set_options`] replaces them together
+/// with the super version, and their holders keep using them.
+#[derive(Debug)]
+pub(crate) struct FamilySettings {
+    pub(crate) options: Arc<ColumnFamilyOptions>,
+    /// The format of new tables.
+    pub(crate) table_format: Arc<Format>,
+    /// What reads use. Open tables keep what they were opened with.
+    pub(crate) readers: Arc<FamilyReaders>,
+    #[expect(
+        dead_code,
+        reason = "dropped last by an iterator that outlives its database, of which it has tables"
+    )]
+    closing: Closing,
+}
+
+impl FamilySettings {
+    /// Creates settings from options and the readers that were made from them.
+    pub(crate) fn new(options: ColumnFamilyOptions, readers: Arc<FamilyReaders>) -> Self {
+        let context = readers.tables.context();
+        let table_format = Arc::new(Format::new(
+            &options,
+            context.comparator.clone(),
+            context.prefix_extractor.clone(),
+            readers.merge_operator.name(),
+        ));
+        Self { options: Arc::new(options), table_format, readers, closing: Closing }
+    }
+}

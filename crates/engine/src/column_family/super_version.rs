@@ -1,0 +1,97 @@
+//! What a read of a column family uses: its memtables and its version at one moment.
+
+use std::sync::Arc;
+
+use tailwater_io::Purpose;
+
+use crate::column_family::FamilySettings;
+use crate::error::Result;
+use crate::memtable::MemTable;
+use crate::merge_operator::FamilyMergeOperator;
+use crate::table::TableCache;
+use crate::version::Version;
+
+/// The memtables and the version of a column family at one moment. Immutable; holding it keeps its
+/// files.
+#[derive(Debug)]
+pub(crate) struct SuperVersion {
+    /// Its number among the super versions of the column family, from 1.
+    number: u64,
+    /// Newest first.
+    memtables: Vec<Arc<MemTable>>,
+    version: Arc<Version>,
+    /// After the version in drop order: its tables close when both are dropped.
+    settings: Arc<FamilySettings>,
+}
+
+impl SuperVersion {
+    /// Creates a super version from memtables, newest first, and a version.
+    pub(crate) fn new(
+        number: u64,
+        memtables: Vec<Arc<MemTable>>,
+        version: Arc<Version>,
+        settings: Arc<FamilySettings>,
+    ) -> Self {
+        Self { number, memtables, version, settings }
+    }
+
+    /// Returns its number among the super versions of the column family, counted from 1.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Returns the settings of the column family.
+    #[inline]
+    pub(crate) fn settings(&self) -> &Arc<FamilySettings> {
+        &self.settings
+    }
+
+    /// Whether a memtable has reached its size limit.
+    #[inline]
+    pub(crate) fn is_filled_by(&self, memtable: &MemTable) -> bool {
+        let options = &self.settings.options;
+        let range_deletions = u64::from(options.memtable_max_range_deletions);
+        memtable.memory_usage() as u64 >= options.write_buffer_size && !memtable.is_empty()
+            || (range_deletions > 0 && memtable.counters().range_deletions >= range_deletions)
+    }
+
+    /// Returns the memtables, newest first.
+    #[inline]
+    pub(crate) fn memtables(&self) -> &[Arc<MemTable>] {
+        &self.memtables
+    }
+
+    /// Returns the version: tables and blob files.
+    #[inline]
+    pub(crate) fn version(&self) -> &Arc<Version> {
+        &self.version
+    }
+
+    /// Returns the open tables.
+    #[inline]
+    pub(crate) fn tables(&self) -> &Arc<TableCache> {
+        &self.settings.readers.tables
+    }
+
+    /// Returns the merge operator.
+    #[inline]
+    pub(crate) fn merge_operator(&self) -> &FamilyMergeOperator {
+        &self.settings.readers.merge_operator
+    }
+
+    /// Whether iterators use prefixes only on request.
+    pub(crate) fn prefixes_on_request(&self) -> bool {
+        self.settings.readers.prefixes_on_request
+    }
+
+    /// Returns the number of records that an iterator steps over before it seeks instead.
+    pub(crate) fn max_sequential_skip(&self) -> u64 {
+        self.settings.options.max_sequential_skip_in_iterations
+    }
+
+    /// Reads the value that a blob index of `user_key` refers to.
+    pub(crate) fn read_blob(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
+        self.settings.readers.blobs.read(user_key, index, Purpose::UserBlobRead)
+    }
+}

@@ -1,0 +1,139 @@
+//! Claims: which inputs belong to which running compaction.
+//!
+//! Inputs are claimed under the version lock by the thread that picked them, so that no two
+//! compactions take one table or write to one place. A claim ends when its compaction is installed
+//! or given up; until then the lock may come and go.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tailwater_format::version_edit::CompactCursor;
+
+use super::picker::{self, PickContext};
+use super::scheduler::CompactionScheduler;
+use crate::column_family::{ColumnFamily, FamilySettings};
+use crate::version::{Compaction, Version, VersionSet, Versions};
+
+/// A picked compaction, and the resulting positions of round-robin compactions.
+pub(super) struct Picked {
+    compaction: Compaction,
+    cursor: Option<CompactCursor>,
+}
+
+/// A compaction with claimed inputs. Dropping it releases them.
+pub(super) struct Claim<'w> {
+    versions: &'w Versions,
+    pub(super) family: ColumnFamily,
+    pub(super) compaction: Arc<Compaction>,
+    /// What it was picked from.
+    pub(super) version: Arc<Version>,
+    /// What the column family went by then.
+    pub(super) settings: Arc<FamilySettings>,
+    /// The positions at which round-robin compactions continue after it.
+    pub(super) cursor: Option<CompactCursor>,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut versions = self.versions.lock();
+        self.compaction.mark_inputs(false);
+        if let Some(state) = versions.compactions(self.family.id()) {
+            state.end(&self.compaction);
+        }
+    }
+}
+
+impl Picked {
+    /// Creates a compaction that was picked with this context.
+    pub(super) fn new(context: &PickContext<'_>, compaction: Compaction) -> Self {
+        let cursor = picker::next_cursor(context, &compaction);
+        Self { compaction, cursor }
+    }
+}
+
+impl CompactionScheduler {
+    /// Whether a column family needs a compaction, even if none can be claimed yet.
+    pub(crate) fn needs_compaction(&self, family: &ColumnFamily) -> bool {
+        let versions = self.versions.lock();
+        self.with_context(&versions, family, picker::needs_compaction).unwrap_or(false)
+    }
+
+    /// Claims the next due compaction. The column families take turns.
+    pub(super) fn claim_next(&self) -> Option<Claim<'_>> {
+        let families = self.context.shared.family_set();
+        let count = families.iter().count();
+        let first = self.next_compacted.fetch_add(1, Ordering::Relaxed);
+        let mut versions = self.versions.lock_to_claim();
+        for turn in 0..count {
+            let Some(family) = families.iter().nth((first + turn) % count.max(1)) else { continue };
+            if !family.compacts_by_itself() {
+                continue;
+            }
+            let picked = self.with_context(&versions, family, |context| {
+                picker::pick(context).map(|compaction| Picked::new(context, compaction))
+            });
+            if let Some(picked) = picked.flatten() {
+                return self.claim(&mut versions, family, picked);
+            }
+        }
+        None
+    }
+
+    /// Claims a compaction that was picked under the same lock of the versions.
+    pub(super) fn claim(
+        &self,
+        versions: &mut VersionSet,
+        family: &ColumnFamily,
+        picked: Picked,
+    ) -> Option<Claim<'_>> {
+        let Picked { compaction, cursor } = picked;
+        let version = Arc::clone(&versions.families().get(&family.id())?.version);
+        let compaction = Arc::new(compaction);
+        compaction.mark_inputs(true);
+        let state = versions.compactions(family.id())?;
+        state.begin(Arc::clone(&compaction));
+        let settings = family.settings();
+        Some(Claim {
+            versions: &self.versions,
+            family: family.clone(),
+            compaction,
+            version,
+            settings,
+            cursor,
+        })
+    }
+
+    /// Calls `call` with the picker's context. Returns `None` for a column family that was dropped,
+    /// or is no longer compacted after an error.
+    pub(super) fn with_context<T>(
+        &self,
+        versions: &VersionSet,
+        family: &ColumnFamily,
+        call: impl FnOnce(&PickContext<'_>) -> T,
+    ) -> Option<T> {
+        let known = versions.families().get(&family.id())?;
+        if known.compactions.is_stopped() {
+            return None;
+        }
+        Some(call(&PickContext {
+            version: &known.version,
+            options: &family.options(),
+            database: &self.context.options.now(),
+            comparator: family.comparator(),
+            now_s: self.context.clock.wall_us() / 1_000_000,
+            oldest_snapshot: self.context.shared.snapshots.oldest_at_release(),
+            cursors: known.compactions.cursors(),
+            running: known.compactions.running(),
+            level_0_fan_in: self.level_0_fan_in(family),
+        }))
+    }
+
+    /// Returns the maximum number of level-0 tables in a compaction, since all of them are open at
+    /// the same time.
+    fn level_0_fan_in(&self, family: &ColumnFamily) -> usize {
+        let reads_ahead = family.readers().tables.compactions_read_otherwise();
+        let options = self.context.options.now();
+        let parts = options.subcompactions_max();
+        self.context.readers.open_budget().fan_in(options.compactions_max() * parts, reads_ahead)
+    }
+}

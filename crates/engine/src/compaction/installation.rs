@@ -1,0 +1,149 @@
+//! Installation of a compaction: the outputs take the place of the inputs.
+
+use std::sync::Arc;
+
+use tailwater_format::version_edit::{BlobFileGarbage, DeletedFile, NewFile, VersionEdit};
+
+use super::claim::Claim;
+use super::scheduler::CompactionScheduler;
+use super::stalls::update_stalls;
+use crate::column_family::ColumnFamily;
+use crate::error::{Error, ErrorKind, Result};
+use crate::handover::TableHandover;
+use crate::table::{FileMetadata, Installed, WarmInstallation};
+use crate::version::Compaction;
+
+impl CompactionScheduler {
+    /// Replaces the inputs with the outputs.
+    pub(super) fn install_compaction(
+        &self,
+        claim: &Claim<'_>,
+        outputs: Vec<NewFile>,
+        blob_garbage: Vec<BlobFileGarbage>,
+        handovers: Vec<(u64, TableHandover)>,
+    ) -> Result<()> {
+        let Claim { family, compaction, .. } = claim;
+        let edit = edit(claim, outputs.clone(), blob_garbage);
+        let warm = WarmInstallation::begin(handovers);
+        let files = new_tables(compaction, &outputs);
+        let opened = self.context.open_new_tables(family, &warm.opening_order(&files));
+        if let Err(error) = opened {
+            self.remove_outputs(claim, &files);
+            return Err(error);
+        }
+        let install = || self.install_outputs(claim, edit, &files, warm);
+        let installed = self.context.halfway("a compaction", install)?;
+        installed.forget(compaction.files());
+        if !compaction.is_move {
+            self.retire_files(family, compaction.files());
+        }
+        self.log_compaction(claim, &outputs);
+        update_stalls(&self.context, &[family]);
+        Ok(())
+    }
+
+    /// Writes the edit to the MANIFEST, and lets readers see the outputs.
+    fn install_outputs(
+        &self,
+        claim: &Claim<'_>,
+        edit: VersionEdit,
+        outputs: &[Arc<FileMetadata>],
+        warm: WarmInstallation,
+    ) -> Result<Installed> {
+        let Claim { family, compaction, .. } = claim;
+        let installation = self.versions.begin_installation();
+        if family.is_dropped() || self.context.background.is_closing() {
+            drop(installation);
+            self.remove_outputs(claim, outputs);
+            let message = "the column family or the database is gone";
+            return Err(Error::new(ErrorKind::Cancelled, message));
+        }
+        let written = self.context.write_edits(installation, vec![edit], outputs)?;
+        let handed_over = warm.install(outputs, compaction.files());
+        let mut installed = written.install();
+        if let (Some(state), Some(cursor)) = (installed.compactions(family.id()), &claim.cursor) {
+            state.move_cursor(cursor);
+        }
+        match installed.families().get(&family.id()) {
+            Some(known) => family.install(Arc::clone(&known.version), &[]),
+            None => return Err(Error::internal("a column family lost its version")),
+        }
+        Ok(handed_over)
+    }
+
+    /// Removes outputs that no version will have. Files that stay are removed by the next open.
+    fn remove_outputs(&self, claim: &Claim<'_>, outputs: &[Arc<FileMetadata>]) {
+        if claim.compaction.is_move {
+            return;
+        }
+        let tables = &claim.settings.readers.tables;
+        for output in outputs {
+            let _ = self.versions.obsolete().remove_new(tables, output);
+        }
+    }
+
+    fn log_compaction(&self, claim: &Claim<'_>, outputs: &[NewFile]) {
+        let Claim { family, compaction, .. } = claim;
+        let inputs: Vec<String> = compaction
+            .inputs
+            .iter()
+            .map(|input| format!("{} of level {}", input.files.len(), input.level))
+            .collect();
+        let bytes: u64 = outputs.iter().map(|output| output.size).sum();
+        self.context.info_log.info(format_args!(
+            "{} tables of '{}' ({:?}): {} became {} of level {}, {bytes} bytes",
+            if compaction.is_move { "moved" } else { "compacted" },
+            family.name(),
+            compaction.reason,
+            inputs.join(" and "),
+            outputs.len(),
+            compaction.output_level,
+        ));
+    }
+
+    /// Schedules the removal of tables that no version has, for when nobody reads them.
+    pub(crate) fn retire_files<'a>(
+        &self,
+        family: &ColumnFamily,
+        files: impl Iterator<Item = &'a Arc<FileMetadata>>,
+    ) {
+        self.versions.obsolete().add(&family.readers().tables, files);
+        self.context.background.clean_soon();
+    }
+}
+
+/// Returns the MANIFEST edit of a compaction.
+fn edit(
+    claim: &Claim<'_>,
+    outputs: Vec<NewFile>,
+    blob_file_garbage: Vec<BlobFileGarbage>,
+) -> VersionEdit {
+    let deleted = claim.compaction.inputs.iter().flat_map(|input| {
+        let level = input.level as u32;
+        input.files.iter().map(move |file| DeletedFile { level, number: file.number() })
+    });
+    VersionEdit {
+        column_family: claim.family.id(),
+        deleted_files: deleted.collect(),
+        new_files: outputs,
+        blob_file_garbage,
+        compact_cursors: claim.cursor.clone().into_iter().collect(),
+        ..VersionEdit::default()
+    }
+}
+
+/// Returns the metadata of a compaction's outputs. For a move these are its inputs, in the order of
+/// [`moved`].
+fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetadata>> {
+    if !compaction.is_move {
+        return outputs.iter().map(|output| Arc::new(FileMetadata::new(output.clone()))).collect();
+    }
+    let moved = compaction.files().zip(outputs);
+    moved.map(|(from, output)| Arc::new(FileMetadata::moved(from, output.clone()))).collect()
+}
+
+/// Returns the tables of a move, in the output level.
+pub(super) fn moved(compaction: &Compaction) -> Vec<NewFile> {
+    let level = compaction.output_level as u32;
+    compaction.files().map(|file| NewFile { level, ..file.added().clone() }).collect()
+}

@@ -1,0 +1,210 @@
+//! The state that the parts of a compaction job share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use tailwater_format::file_name::FileKind;
+use tailwater_format::key::Sequence;
+use tailwater_format::{Comparator, key};
+use tailwater_io::buffer::{ALIGNMENT, BufferPool, MAX_ALIGNMENT};
+use tailwater_io::pace::RateLimiter;
+use tailwater_io::stream::Workers;
+use tailwater_io::sync::Mutex;
+use tailwater_io::{Clock, IoMode, Storage};
+
+use crate::column_family::FamilyReaders;
+use crate::compaction::LowPriority;
+use crate::compaction::merge::{DeeperLevels, InputTable, Inputs, Snapshots};
+use crate::compaction_filter::CompactionFilter;
+use crate::file_numbers::FileNumbers;
+use crate::io_modes::IoModes;
+use crate::opening::OpeningId;
+use crate::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
+use crate::sequence_times::SequenceTimes;
+use crate::table::builder::{Format, Origin, TableCompression};
+use crate::table::{NewFiles, OpenBudget, ReadPlan, Streaming};
+use crate::version::{Compaction, Version};
+
+/// Maximum memory for the readahead of a part of a compaction, in bytes, unless two requests per
+/// input need more.
+const INPUT_BUFFERS: usize = 64 << 20;
+
+/// The objects of its database and column family that a job uses.
+pub(crate) struct Needs {
+    /// The opening of the database that it works for.
+    pub(crate) opening: OpeningId,
+    pub(crate) storage: Arc<dyn Storage>,
+    /// Directory of the outputs.
+    pub(crate) directory: PathBuf,
+    /// The path id of that directory.
+    pub(crate) path_id: u8,
+    pub(crate) numbers: FileNumbers,
+    /// The readers of the column family's tables and blob files.
+    pub(crate) readers: Arc<FamilyReaders>,
+    pub(crate) io_modes: Arc<IoModes>,
+    /// The budget of files that it opens for itself.
+    pub(crate) open_budget: Arc<OpenBudget>,
+    pub(crate) options: ColumnFamilyOptions,
+    pub(crate) database: DbOptions,
+    /// The format of outputs.
+    pub(crate) format: Arc<Format>,
+    pub(crate) compression: TableCompression,
+    /// The origin of outputs, without their numbers and times, which the job sets.
+    pub(crate) origin: Origin,
+    /// The sequence numbers of snapshots, in any order. Later snapshots see everything in the
+    /// inputs.
+    pub(crate) snapshots: Vec<Sequence>,
+    pub(crate) filter: Option<Arc<dyn CompactionFilter>>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) rate_limiter: Option<Arc<RateLimiter>>,
+    /// The buffers of files that are being written.
+    pub(crate) buffers: BufferPool,
+    /// Threads that write full buffers in the background.
+    pub(crate) workers: Option<Arc<Workers>>,
+    /// Threads that read inputs ahead, if the system has no asynchronous I/O.
+    pub(crate) input_readers: Option<Arc<Workers>>,
+    /// Set to cancel the job.
+    pub(crate) cancelled: Arc<AtomicBool>,
+    /// Set if the job may run at low priority: tells when it needs normal priority.
+    pub(crate) low_priority: Option<Arc<LowPriority>>,
+}
+
+impl Needs {
+    /// Whether the job runs at low priority now.
+    pub(crate) fn is_low_priority(&self) -> bool {
+        self.low_priority.as_ref().is_some_and(|low_priority| !low_priority.is_over())
+    }
+}
+
+/// The part of a compaction between two user keys, the second exclusive; `None` is unbounded.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Part {
+    pub(crate) begin: Option<Vec<u8>>,
+    pub(crate) end: Option<Vec<u8>>,
+}
+
+/// The state shared by the parts of a job.
+pub(crate) struct JobState {
+    pub(crate) compaction: Compaction,
+    pub(super) version: Arc<Version>,
+    pub(crate) needs: Needs,
+    pub(crate) inputs: Inputs,
+    pub(crate) snapshots: Arc<Snapshots>,
+    /// Write times of the inputs' sequence numbers, if they are preserved.
+    pub(crate) times: Option<Arc<SequenceTimes>>,
+    /// Sequence numbers above this one are kept, since they determine the write times of records.
+    pub(crate) timeless_through: Sequence,
+    /// Start time of the job, in seconds since 1970.
+    pub(crate) now_s: u64,
+    /// The files that were created, to be removed after a failure.
+    pub(super) created: Mutex<Vec<PathBuf>>,
+    /// Set when a part has failed, to cancel the others.
+    pub(crate) has_failed: Arc<AtomicBool>,
+}
+
+impl JobState {
+    pub(crate) fn comparator(&self) -> &Comparator {
+        self.needs.format.comparator()
+    }
+
+    pub(crate) fn new_files(&self) -> NewFiles<'_> {
+        NewFiles {
+            storage: &*self.needs.storage,
+            database: &self.needs.database,
+            io_modes: &self.needs.io_modes,
+            buffers: &self.needs.buffers,
+            workers: self.needs.workers.as_ref(),
+            rate_limiter: self.needs.rate_limiter.as_ref(),
+        }
+    }
+
+    /// Returns how a part that ends before a user key reads the inputs. With direct I/O the kernel
+    /// neither reads ahead nor limits the size of a request.
+    pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
+        let read_ahead = self.needs.database.compaction_readahead_size;
+        let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
+        let tables = &self.needs.readers.tables;
+        if tables.mode_of_inputs() != IoMode::Direct || read_ahead == 0 {
+            let clamped = tables.request_bytes_max().map_or(read_ahead, |max| read_ahead.min(max));
+            return ReadPlan::of_bytes(clamped);
+        }
+        let request_bytes = self.needs.database.direct_request_size();
+        let request_bytes = request_bytes.min(read_ahead).max(1).next_multiple_of(ALIGNMENT);
+        // Large enough for any alignment that the device requires.
+        let buffer_bytes = request_bytes.next_multiple_of(MAX_ALIGNMENT);
+        let streams = self.inputs.streams().max(1);
+        let affordable = (INPUT_BUFFERS / streams / buffer_bytes).saturating_sub(1);
+        let depth = read_ahead.div_ceil(request_bytes).min(affordable).max(1);
+        ReadPlan::Streamed(Arc::new(Streaming {
+            request_bytes,
+            depth,
+            // Enough for all streams at once, so that none finds the pool empty.
+            buffers: BufferPool::new(streams * (depth + 1) * buffer_bytes),
+            workers: self.needs.input_readers.clone(),
+            foreground: Arc::clone(self.needs.storage.statistics().foreground()),
+            until: end.map(<[u8]>::to_vec),
+        }))
+    }
+
+    /// Allocates the number and path of a new output.
+    pub(crate) fn take_output(&self) -> (u64, PathBuf) {
+        let number = self.needs.numbers.take();
+        let path = self.needs.directory.join(FileKind::Table(number).to_string());
+        self.created.lock().push(path.clone());
+        (number, path)
+    }
+
+    /// Returns the levels below the output's, positioned before the first key.
+    pub(crate) fn deeper_levels(&self) -> DeeperLevels {
+        let Compaction { output_level, is_bottommost, .. } = self.compaction;
+        let is_leveled = self.needs.options.compaction_style == CompactionStyle::Level;
+        let comparator = self.comparator().clone();
+        DeeperLevels::new(&self.version, comparator, output_level, is_bottommost, is_leveled)
+    }
+
+    /// Returns the epoch of the outputs: the oldest of the inputs'.
+    pub(crate) fn epoch_number(&self) -> u64 {
+        let epochs = self.inputs.tables().iter().map(|table| table.file.added().epoch_number);
+        // Files of old versions have none.
+        epochs.filter(|&epoch| epoch > 0).min().unwrap_or(1)
+    }
+
+    /// Returns the write time of the oldest data in inputs that overlap the range between two
+    /// internal keys, in seconds since 1970; `None` if no input has it.
+    pub(crate) fn oldest_ancestor_time_s(
+        &self,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+    ) -> Option<u64> {
+        let times = self.overlapping(begin, end).map(|table| table.oldest_ancestor_time_s);
+        times.filter(|&time| time > 0).min()
+    }
+
+    /// Returns the write time of the newest key in the same inputs; 0 if no input has it.
+    pub(crate) fn newest_key_time_s(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> u64 {
+        let times = self.overlapping(begin, end).map(|table| table.newest_key_time_s);
+        times.max().unwrap_or(0)
+    }
+
+    fn overlapping<'a>(
+        &'a self,
+        begin: Option<&'a [u8]>,
+        end: Option<&'a [u8]>,
+    ) -> impl Iterator<Item = &'a InputTable> {
+        let compare = |a: &[u8], b: &[u8]| key::compare_internal(self.comparator(), a, b);
+        self.inputs.tables().iter().filter(move |table| {
+            begin.is_none_or(|begin| compare(table.file.largest(), begin).is_ge())
+                && end.is_none_or(|end| compare(table.file.smallest(), end).is_le())
+        })
+    }
+
+    /// Removes the files that were created, after a failure.
+    pub(super) fn remove_outputs(&self) {
+        let created = self.created.lock();
+        for path in created.iter() {
+            // Nothing refers to it, and it may not exist; if it remains, the next open removes it.
+            let _ = self.needs.storage.remove(path);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The low priority of compaction jobs.
+
+use std::sync::Arc;
+#[cfg(test)]
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use crate::stall::CompactionPressure;
+
+/// The low priority of a job. Once it has ended it stays so, so that parts that have paused do not
+/// wait for others that continue at low priority.
+#[derive(Debug)]
+pub(crate) struct LowPriority {
+    pressure: Arc<CompactionPressure>,
+    is_over: AtomicBool,
+    /// Number of checks after which it ends.
+    #[cfg(test)]
+    checks_left: AtomicUsize,
+}
+
+impl LowPriority {
+    /// Creates the state of a job that begins.
+    pub(crate) fn new(pressure: &Arc<CompactionPressure>) -> Self {
+        Self {
+            pressure: Arc::clone(pressure),
+            is_over: AtomicBool::new(false),
+            #[cfg(test)]
+            checks_left: AtomicUsize::new(usize::MAX),
+        }
+    }
+
+    /// Creates a state that ends after this many checks.
+    #[cfg(test)]
+    pub(crate) fn over_after(looks: usize) -> Self {
+        let low_priority = Self::new(&Arc::default());
+        low_priority.checks_left.store(looks, Relaxed);
+        low_priority
+    }
+
+    /// Whether the job needs normal priority from now on.
+    pub(crate) fn is_over(&self) -> bool {
+        #[cfg(test)]
+        if self.checks_left.fetch_sub(1, Relaxed) == 0 {
+            self.is_over.store(true, Relaxed);
+        }
+        let is_over = self.is_over.load(Relaxed) || self.pressure.is_urgent();
+        if is_over {
+            self.is_over.store(true, Relaxed);
+        }
+        is_over
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::LowPriority;
+    use crate::stall::CompactionPressure;
+
+    #[test]
+    fn what_was_urgent_once_is_quiet_no_more() {
+        let pressure = Arc::new(CompactionPressure::default());
+        let low_priority = LowPriority::new(&pressure);
+        assert!(!low_priority.is_over());
+        let waiting = pressure.wait();
+        assert!(low_priority.is_over());
+        drop(waiting);
+        assert!(low_priority.is_over() && !LowPriority::new(&pressure).is_over());
+    }
+}

@@ -1,0 +1,44 @@
+//! The component that compacts.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize};
+
+use tailwater_io::stream::Workers;
+
+use crate::context::Context;
+use crate::version::Versions;
+
+/// Compacts what is due.
+pub(crate) struct CompactionScheduler {
+    pub(super) context: Arc<Context>,
+    pub(super) versions: Arc<Versions>,
+    /// Threads that write the full buffers of compactions and ingestions, other ones than those of
+    /// flushes, so that no flush waits for these, or for a lock held by a low-priority thread.
+    /// `None` if background work is done inline.
+    pub(super) writers: Option<Arc<Workers>>,
+    /// Threads that read compaction inputs ahead where the system does not. `None` as above.
+    pub(super) input_readers: Option<Arc<Workers>>,
+    /// The oldest snapshot when compactions were last considered because of it.
+    pub(super) oldest_looked_at: AtomicU64,
+    /// Round-robin counter of the column family that may compact next.
+    pub(super) next_compacted: AtomicUsize,
+}
+
+impl CompactionScheduler {
+    /// Creates the compactions of a database. `writers` are threads that write full buffers, and
+    /// `input_readers` threads that read inputs ahead; `None` if background work is done inline.
+    pub(crate) fn new(
+        context: Arc<Context>,
+        versions: Arc<Versions>,
+        writers: Option<Arc<Workers>>,
+        input_readers: Option<Arc<Workers>>,
+    ) -> Self {
+        let (oldest_looked_at, next_compacted) = Default::default();
+        Self { context, versions, writers, input_readers, oldest_looked_at, next_compacted }
+    }
+
+    /// Returns the threads that write the full buffers of compactions and ingestions.
+    pub(crate) fn writers(&self) -> Option<&Arc<Workers>> {
+        self.writers.as_ref()
+    }
+}

@@ -1,0 +1,65 @@
+//! Latching of failures, which stop writes, and rounds of background work, in the database's
+//! threads or a caller's.
+
+use super::Context;
+use crate::background::{FailedPart, WorkingThread};
+use crate::error::{Error, Result};
+use crate::panics;
+
+impl Context {
+    /// Refuses writes after a failure of the log.
+    pub(crate) fn latch_log(&self, error: &Error) {
+        self.latch(FailedPart::Log, error);
+    }
+
+    /// Refuses writes after a failure.
+    pub(crate) fn latch(&self, part: FailedPart, error: &Error) {
+        let is_new = self.errors.latch(part, error.clone());
+        self.stall.wake();
+        if is_new {
+            let report = || {
+                let message = format_args!("writes are refused from now on: {part}: {error}");
+                self.info_log.error(message);
+                Ok(())
+            };
+            // Writing to the LOG uses the clock and the storage, one of which may have panicked.
+            let _ = panics::catch("the LOG", report);
+        }
+    }
+
+    /// Runs a round of work; `what` names it, such as "a flush". A panic in it is latched as a
+    /// failure of `part`, which refuses later writes, and is returned as an error.
+    pub(crate) fn round<R>(
+        &self,
+        part: FailedPart,
+        what: &str,
+        work: impl FnOnce() -> R,
+    ) -> Result<R> {
+        let _own = WorkingThread::begin(self.shared.opening);
+        let done = panics::catch(what, || Ok(work()));
+        done.inspect_err(|error| self.latch(part, error))
+    }
+
+    /// Installs a change in the MANIFEST and then in memory; `what` names it, such as "a flush".
+    /// After a panic in between the two disagree until the database is reopened, so the panic is
+    /// latched as a failed installation.
+    pub(crate) fn halfway<R>(&self, what: &'static str, change: impl FnOnce() -> R) -> R {
+        let latch = HalfwayLatch { context: self, what };
+        let changed = change();
+        std::mem::forget(latch);
+        changed
+    }
+}
+
+/// Latches a failure when a change unwinds.
+struct HalfwayLatch<'c> {
+    context: &'c Context,
+    what: &'static str,
+}
+
+impl Drop for HalfwayLatch<'_> {
+    fn drop(&mut self) {
+        let what = format!("the end of {}", self.what);
+        self.context.latch(FailedPart::Installation, &panics::unwinding(what));
+    }
+}

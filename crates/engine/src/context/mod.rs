@@ -1,0 +1,93 @@
+//! What the components of an open database share: its files, its column families, its options, the
+//! requests to its background threads, and the failures that stop its writes.
+//!
+//! Each component that writes is handed a context and the components below it when it is created:
+//!
+//! ```text
+//! ingest::Ingester                  external files
+//! write::WritePath                  queue, logs, memtables
+//! flush::FlushScheduler             from memtables to tables
+//! compaction::CompactionScheduler   from tables to tables
+//! version::Versions                 which tables there are; the MANIFEST
+//! ```
+
+mod failures;
+mod new_tables;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use tailwater_format::key::Sequence;
+use tailwater_format::version_edit::VersionEdit;
+use tailwater_io::{Clock, Storage};
+
+use crate::background::{Background, ErrorState, FailedPart};
+use crate::column_family::{ColumnFamily, ReaderFactory};
+use crate::directory::DatabaseIdentity;
+use crate::error::{Error, Result};
+use crate::file_numbers::FileNumbers;
+use crate::open_options::CurrentOptions;
+use crate::options::ColumnFamilyOptions;
+use crate::read::ReadState;
+use crate::stall::StallController;
+use crate::stats::InfoLog;
+use crate::table::FileMetadata;
+use crate::version::{Installation, Written};
+
+/// What the components of a database that is open for writing share.
+pub(crate) struct Context {
+    /// What they share with reads.
+    pub(crate) shared: Arc<ReadState>,
+    pub(crate) storage: Arc<dyn Storage>,
+    /// The home of the database.
+    pub(crate) directory: PathBuf,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) info_log: Arc<InfoLog>,
+    pub(crate) identity: DatabaseIdentity,
+    pub(crate) numbers: FileNumbers,
+    pub(crate) options: CurrentOptions,
+    pub(crate) readers: ReaderFactory,
+    pub(crate) errors: ErrorState,
+    pub(crate) stall: StallController,
+    pub(crate) background: Background,
+}
+
+impl Context {
+    /// Returns the highest sequence number that reads see.
+    pub(crate) fn published(&self) -> Sequence {
+        self.shared.published()
+    }
+
+    /// Returns the time in seconds since 1970.
+    pub(crate) fn now_s(&self) -> u64 {
+        self.clock.wall_us() / 1_000_000
+    }
+
+    /// Returns the options of the current column families.
+    pub(crate) fn family_options(&self) -> Vec<Arc<ColumnFamilyOptions>> {
+        self.shared.family_set().iter().map(ColumnFamily::options).collect()
+    }
+
+    /// Makes edits durable atomically, to be installed afterwards; refuses writes if that fails.
+    /// `new_tables` are the tables that the edits add, as far as they are open.
+    pub(crate) fn write_edits<'v>(
+        &self,
+        installation: Installation<'v>,
+        edits: Vec<VersionEdit>,
+        new_tables: &[Arc<FileMetadata>],
+    ) -> Result<Written<'v>> {
+        self.write_edits_at(installation, edits, new_tables, self.published())
+    }
+
+    /// Like [`Context::write_edits`], with edits that use sequence numbers up to `last_sequence`.
+    pub(crate) fn write_edits_at<'v>(
+        &self,
+        installation: Installation<'v>,
+        edits: Vec<VersionEdit>,
+        new_tables: &[Arc<FileMetadata>],
+        last_sequence: Sequence,
+    ) -> Result<Written<'v>> {
+        let failed = |error: &Error| self.latch(FailedPart::Manifest, error);
+        installation.write(edits, new_tables, last_sequence, failed)
+    }
+}

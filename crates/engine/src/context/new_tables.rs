@@ -1,0 +1,54 @@
+//! What flushes, compactions and ingestions have in common when they add tables.
+
+use std::sync::Arc;
+
+use tailwater_io::Purpose;
+
+use super::Context;
+use crate::column_family::ColumnFamily;
+use crate::error::{ErrorKind, Result};
+use crate::panics;
+use crate::table::FileMetadata;
+use crate::table::builder::Origin;
+
+impl Context {
+    /// Returns what all tables that are written for a column family record of their origin.
+    pub(crate) fn origin(&self, family: &ColumnFamily) -> Origin {
+        Origin {
+            db_id: self.identity.database_id.clone(),
+            session_id: self.identity.session_id.clone(),
+            host_id: self.identity.host_id.clone(),
+            column_family_id: Some(family.id()),
+            column_family_name: family.name().to_owned(),
+            ..Origin::default()
+        }
+    }
+
+    /// Opens tables that a version is about to have, so that no read has to: the first of them, if
+    /// there are more than can be kept open. A table that cannot be opened is reported by the read
+    /// that needs it. To be called without the version lock and, where possible, before the turn to
+    /// change the versions.
+    ///
+    /// # Errors
+    /// Panicked, for user code that panics: then no version may get the tables.
+    pub(crate) fn open_new_tables(
+        &self,
+        family: &ColumnFamily,
+        new: &[Arc<FileMetadata>],
+    ) -> Result<()> {
+        let readers = family.readers();
+        let tables = &readers.tables;
+        let what = format!("opening a table of '{}'", family.name());
+        for file in new.iter().take(tables.new_tables_max()) {
+            let open = || tables.open(file, Purpose::FlushWrite).map(drop);
+            match panics::catch(&what, open) {
+                Err(error) if error.kind() == ErrorKind::Panicked => return Err(error),
+                Err(error) => {
+                    self.info_log.error(format_args!("a new table cannot be opened: {error}"));
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,90 @@
+//! A database that is open for writing, with its components.
+
+use std::sync::Arc;
+
+use tailwater_io::sync::Mutex;
+
+use crate::column_family::ColumnFamily;
+use crate::compaction::{CompactRangeOptions, CompactionScheduler};
+use crate::context::Context;
+use crate::db::threads::Threads;
+use crate::directory::Locks;
+use crate::epoch::Closing;
+use crate::error::Result;
+use crate::flush::FlushScheduler;
+use crate::ingest::Ingester;
+use crate::open_options::OptionsFiles;
+use crate::options::{ColumnFamilyOptions, DbOptions, Options};
+use crate::panics;
+use crate::version::Versions;
+use crate::write::WritePath;
+
+/// A database that is open for writing.
+pub(super) struct Database {
+    pub(super) context: Arc<Context>,
+    pub(super) versions: Arc<Versions>,
+    pub(super) compactions: Arc<CompactionScheduler>,
+    pub(super) flushes: Arc<FlushScheduler>,
+    pub(super) writes: Arc<WritePath>,
+    pub(super) ingester: Ingester,
+    pub(super) options_files: OptionsFiles,
+    /// Held while the options or the set of column families change.
+    pub(super) changing_options: Mutex<()>,
+    /// The threads to end when the cleaning thread closes the database.
+    pub(super) abandoned: Mutex<Option<Threads>>,
+    /// Held until the database is closed.
+    pub(super) locks: Mutex<Option<Locks>>,
+    #[expect(dead_code, reason = "dropped after the others, among which the versions have tables")]
+    pub(super) closing: Closing,
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let directory = &self.context.directory;
+        f.debug_struct("Database").field("directory", directory).finish_non_exhaustive()
+    }
+}
+
+impl Database {
+    /// Flushes a column family and compacts a range of its keys, both ends included, level by level
+    /// down to the last. It runs on the caller's thread, alongside background compactions; a panic
+    /// is an error of this call only.
+    pub(super) fn compact_range(
+        &self,
+        family: &ColumnFamily,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+    ) -> Result<()> {
+        let compact = || self.compactions.compact_range(family, begin, end, options);
+        panics::catch(format!("a compaction of '{}'", family.name()), || {
+            if self.context.stall.state().stopped_by().is_some() {
+                // Stopped writers delay the flush, and may be waiting for this compaction.
+                compact()?;
+            }
+            self.writes.flush(&[family])?;
+            compact()?;
+            // Other levels may need compaction now.
+            self.compactions.compact_soon();
+            Ok(())
+        })
+    }
+
+    /// Returns the options of the database and its column families.
+    pub(super) fn all_options(&self) -> Options {
+        let families = self.context.shared.family_set();
+        let options = families.iter().map(|family| ColumnFamilyOptions::clone(&family.options()));
+        let names = families.iter().map(|family| family.name().to_owned());
+        Options {
+            database: DbOptions::clone(&self.context.options.now()),
+            column_families: names.zip(options).collect(),
+        }
+    }
+
+    /// Writes the current options after a change of the database. A failure is only logged.
+    pub(super) fn update_options_file(&self) {
+        if let Err(error) = self.options_files.write(&self.all_options()) {
+            self.context.info_log.warn(format_args!("the OPTIONS file was not written: {error}"));
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! The identity of a database: its ID, which IDENTITY and the MANIFEST record, and what tables
+//! record of its opening.
+
+use std::path::Path;
+
+use tailwater_format::file_name::FileKind;
+use tailwater_io::{IoMode, Purpose, Storage};
+
+use crate::error::{Error, Result};
+use crate::options::DbOptions;
+use crate::version::write_whole;
+
+/// The identity of a database and its opening, as written to its files.
+#[derive(Debug, Clone)]
+pub(crate) struct DatabaseIdentity {
+    pub(crate) database_id: String,
+    pub(crate) session_id: String,
+    /// The host name; empty if it is not to be recorded.
+    pub(crate) host_id: String,
+}
+
+impl DatabaseIdentity {
+    /// Returns the ID if these options persist it; empty if it changes with every opening.
+    pub(crate) fn durable_id(&self, options: &DbOptions) -> &str {
+        match options.write_identity_file || options.write_dbid_to_manifest {
+            true => &self.database_id,
+            false => "",
+        }
+    }
+}
+
+/// Returns a new database ID, a random UUID.
+pub(crate) fn new_identity() -> String {
+    let random = fastrand::u128(..);
+    // Version 4, variant 1.
+    let bits = random & !(0xf << 76) & !(0x3 << 62) | 0x4 << 76 | 0x2 << 62;
+    let hex = format!("{bits:032x}");
+    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+    [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
+}
+
+/// Writes the database's ID to IDENTITY. Its directory entry is synced with that of CURRENT, which
+/// every opening writes afterwards and before anything depends on the ID.
+pub(crate) fn write_identity(storage: &dyn Storage, directory: &Path, id: &str) -> Result<()> {
+    let aside = directory.join(FileKind::Temporary(0).to_string());
+    write_whole(storage, &aside, id.as_bytes(), Purpose::Metadata)?;
+    storage.rename(&aside, &directory.join(FileKind::Identity.to_string()))?;
+    Ok(())
+}
+
+/// Returns the content of IDENTITY, if it exists.
+pub(crate) fn read_identity(storage: &dyn Storage, directory: &Path) -> Result<Option<String>> {
+    /// Upper bound of the length of an ID, in bytes.
+    const LENGTH_MAX: usize = 4096;
+    let path = directory.join(FileKind::Identity.to_string());
+    let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
+        Ok(file) => file,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    let mut bytes = vec![0; LENGTH_MAX];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
+    bytes.truncate(count);
+    let text = String::from_utf8(bytes)
+        .map_err(|_| Error::corruption(&path, "an IDENTITY that is not UTF-8"))?;
+    let id = text.trim_end();
+    Ok((!id.is_empty()).then(|| id.to_owned()))
+}
+
+/// Returns the database ID that persists across openings, if there is one. `in_manifest` is the ID
+/// in the MANIFEST.
+pub(crate) fn durable_id(
+    storage: &dyn Storage,
+    directory: &Path,
+    in_manifest: Option<&str>,
+) -> Result<Option<String>> {
+    match in_manifest {
+        Some(id) => Ok(Some(id.to_owned())),
+        None => read_identity(storage, directory),
+    }
+}
+
+/// Returns the host ID that tables record.
+pub(crate) fn host_id(options: &DbOptions) -> String {
+    match options.db_host_id.as_str() {
+        "__hostname__" => tailwater_io::host_name(),
+        own => own.to_owned(),
+    }
+}

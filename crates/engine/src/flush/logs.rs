@@ -1,0 +1,73 @@
+//! Which logs are needed, and what flushes do with the others.
+
+use super::job::Flushed;
+use super::scheduler::FlushScheduler;
+use crate::column_family::ColumnFamily;
+use crate::error::Result;
+
+impl FlushScheduler {
+    /// Returns the number of the oldest log that is needed once `dropped` is dropped.
+    pub(crate) fn oldest_needed_log_without(&self, dropped: &ColumnFamily) -> u64 {
+        self.oldest_needed_log(&[], Some(dropped))
+    }
+
+    /// Returns the number of the oldest log that is needed once `flushed` is in tables and
+    /// `dropped` is dropped.
+    pub(super) fn oldest_needed_log(
+        &self,
+        flushed: &[Flushed<'_>],
+        dropped: Option<&ColumnFamily>,
+    ) -> u64 {
+        // Read first: later entries of an empty memtable are in this log or a later one.
+        let mut oldest = self.logs.lock().current_number();
+        let families = self.context.shared.family_set();
+        let is_kept = |family: &&ColumnFamily| dropped.is_none_or(|it| it.id() != family.id());
+        for family in families.iter().filter(is_kept) {
+            let in_tables = flushed.iter().find(|flushed| flushed.family.id() == family.id());
+            for memtable in family.super_version().memtables() {
+                let is_flushed = in_tables.is_some_and(|flushed| flushed.holds(memtable));
+                if !is_flushed && !memtable.is_empty() {
+                    oldest = oldest.min(memtable.earliest_log_number());
+                }
+            }
+        }
+        oldest
+    }
+
+    /// Records the existing logs in the next MANIFEST edit, so that a log that goes missing later
+    /// is noticed. Their names are synced first.
+    pub(crate) fn record_logs(&self) -> Result<()> {
+        let (directory, logs) = {
+            let logs = self.logs.lock();
+            (logs.directory().to_owned(), logs.live_numbers())
+        };
+        if !self.versions.lock().knows_logs(&logs) {
+            self.context.storage.sync_directory(&directory)?;
+            self.versions.lock().set_existing_logs(logs);
+        }
+        Ok(())
+    }
+
+    /// Step 7: releases the logs that are not needed according to the MANIFEST. A log that it lists
+    /// as needed must stay: replay would report it as lost.
+    pub(crate) fn release_logs(&self) {
+        let oldest = self.versions.lock().min_log_number();
+        let unneeded = self.logs.lock().release(oldest);
+        for path in unneeded {
+            if let Err(error) = self.context.storage.remove(&path) {
+                self.context.info_log.warn(format_args!("a log that is not needed stays: {error}"));
+            }
+        }
+    }
+
+    /// Syncs the complete logs if there are several column families, before the MANIFEST gets data
+    /// of one family that is newer than these logs' data of another: otherwise a crash could keep
+    /// the one and lose the other. On failure, refuses writes.
+    pub(crate) fn sync_closed_logs(&self) -> Result<()> {
+        if self.context.shared.family_set().iter().nth(1).is_none() {
+            return Ok(());
+        }
+        let synced = self.logs.lock().sync_closed();
+        synced.inspect_err(|error| self.context.latch_log(error))
+    }
+}

@@ -1,0 +1,92 @@
+//! The options of an open database, some of which can change.
+
+use std::sync::{Arc, MutexGuard};
+
+use tailwater_io::pace::RateLimiter;
+use tailwater_io::sync::Mutex;
+
+use crate::epoch::{EpochCell, FullEpochCell};
+use crate::open_options::OpenOptions;
+use crate::options::DbOptions;
+
+/// The options of an open database: as it was opened with, and current.
+///
+/// Options are kept in three forms because they are read in three ways: writes read the database's
+/// fixed options without counting a reference ([`CurrentOptions::fixed`]), readers find a column
+/// family's options with its super version
+/// ([`FamilySettings`](crate::column_family::FamilySettings)), and [`CurrentOptions::open`] has all
+/// of them with the user's objects, from which column families are created and OPTIONS files
+/// written.
+#[derive(Debug)]
+pub(crate) struct CurrentOptions {
+    opened_with: DbOptions,
+    now: FullEpochCell<DbOptions>,
+    /// Includes the options of the existing column families.
+    open: Mutex<OpenOptions>,
+    rate_limiter: EpochCell<RateLimiter>,
+    is_inline: bool,
+}
+
+impl CurrentOptions {
+    /// Starts with the options that the database was opened with.
+    pub(crate) fn new(open: OpenOptions) -> Self {
+        let opened_with = open.database().clone();
+        Self {
+            now: FullEpochCell::new(Arc::new(opened_with.clone())),
+            opened_with,
+            rate_limiter: EpochCell::new(open.rate_limiter()),
+            is_inline: open.inline_background(),
+            open: Mutex::new(open),
+        }
+    }
+
+    /// Returns the initial options of the database, for those that cannot change while it is open.
+    /// Cheap enough for every write.
+    #[inline]
+    pub(crate) fn fixed(&self) -> &DbOptions {
+        &self.opened_with
+    }
+
+    /// Returns the current options of the database, for work that uses them until it is done. It
+    /// counts a reference, so it is not for every write.
+    pub(crate) fn now(&self) -> Arc<DbOptions> {
+        self.now.load_arc()
+    }
+
+    /// Locks the options of the database and its column families, with the user's objects.
+    pub(crate) fn open(&self) -> MutexGuard<'_, OpenOptions> {
+        self.open.lock()
+    }
+
+    /// Whether background work is done by the threads that request it.
+    pub(crate) fn is_inline(&self) -> bool {
+        self.is_inline
+    }
+
+    /// Returns the rate limiter of flushes and compactions, if there is one.
+    pub(crate) fn rate_limiter(&self) -> Option<Arc<RateLimiter>> {
+        self.rate_limiter.load_arc()
+    }
+
+    /// Replaces the current options of the database.
+    pub(crate) fn change_database(&self, options: DbOptions) {
+        let rate = options.rate_limiter_bytes_per_sec;
+        let has_new_rate = rate != self.now().rate_limiter_bytes_per_sec;
+        self.open().set_database(options.clone());
+        self.now.store(Arc::new(options));
+        if has_new_rate {
+            self.change_rate(rate);
+        }
+    }
+
+    /// Running work keeps its rate limiter. If there was one and still is, its rate changes at
+    /// once.
+    fn change_rate(&self, bytes_per_second: u64) {
+        match self.rate_limiter.load_arc() {
+            Some(limiter) if bytes_per_second > 0 => {
+                limiter.set_bytes_per_second(bytes_per_second);
+            }
+            _ => self.rate_limiter.store(self.open().rate_limiter()),
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Loading the options that a database's own files record: the newest OPTIONS file and
+//! `TAILWATER-OPTIONS`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::file_name::FileKind;
+use tailwater_format::options_text::Document;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::{IoMode, Purpose, Storage};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::options::{self, DbOptions, Options, TailwaterOptions, UnknownOptions};
+use crate::version::manifest::{self, Manifest};
+
+use super::OpenOptions;
+
+/// Maximum number of attempts to read the options of a database that is written elsewhere.
+const ATTEMPTS: usize = 16;
+
+impl OpenOptions {
+    /// Returns the options recorded in a database's newest OPTIONS file and its
+    /// `TAILWATER-OPTIONS`, or the defaults where these files do not exist.
+    ///
+    /// # Errors
+    /// The errors of [`OpenOptions::load_from`].
+    pub fn load(directory: &Path) -> Result<Self> {
+        Self::load_from(Arc::new(PosixStorage::new()), directory)
+    }
+
+    /// Like [`OpenOptions::load`], for a database in `storage`. Unknown names are ignored in a file
+    /// written by a newer version of RocksDB.
+    ///
+    /// # Errors
+    /// Corruption, with file and line, for a malformed file or an unknown name or value; not
+    /// supported, for a value that enables a feature which Tailwater does not have.
+    pub fn load_from(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
+        let mut attempts = 1..ATTEMPTS;
+        loop {
+            match Self::load_once(Arc::clone(&storage), directory) {
+                // A writer may have replaced the file since the directory was listed.
+                Err(error) if error.is_not_found() && attempts.next().is_some() => {
+                    storage.list(directory)?;
+                }
+                loaded => return loaded,
+            }
+        }
+    }
+
+    fn load_once(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
+        let mut loaded = Self::new(storage);
+        let entries = loaded.storage.list(directory)?;
+        let numbers = entries.iter().filter_map(|entry| match FileKind::parse(&entry.name) {
+            Some(FileKind::Options(number)) => Some(number),
+            _ => None,
+        });
+        if let Some(newest) = numbers.max() {
+            let path = directory.join(FileKind::Options(newest).to_string());
+            let options = read_options_file(&*loaded.storage, &path)?;
+            loaded.database = options.database;
+            loaded.families = options.column_families;
+            loaded.check_recorded_wal_dir(directory)?;
+        }
+        let own = FileKind::TailwaterOptions.to_string();
+        if entries.iter().any(|entry| entry.name == own) {
+            loaded.database.tailwater = read_own_options(&*loaded.storage, &directory.join(own))?;
+        }
+        Ok(loaded)
+    }
+
+    /// Makes [`Db::open`](crate::Db::open) load the options from the database's own files, as
+    /// [`OpenOptions::load`] does, and then apply the option string `over`, as
+    /// [`OpenOptions::set_options`] does. The options set on this object apply only if the database
+    /// does not exist yet and is created.
+    ///
+    /// The files are read while the database's lock is held, so options that another process
+    /// changed after an [`OpenOptions::load`] are not overwritten with older ones. Options of
+    /// column families that the database does not have are ignored, and so is a recorded
+    /// `error_if_exists`. `Db::open` then also fails with the errors of [`OpenOptions::load`].
+    pub fn set_load_when_opened(&mut self, over: &str) {
+        self.over_file = Some(over.to_owned());
+    }
+
+    /// Returns whether opening loads the options from the database's files.
+    pub(crate) fn loads_when_opened(&self) -> bool {
+        self.over_file.is_some()
+    }
+
+    /// Returns the options to open the database in `home` with: loaded from its files, if
+    /// [`OpenOptions::set_load_when_opened`] asked for that.
+    pub(crate) fn loaded_when_opened(&self, home: &Path) -> Result<Self> {
+        let Some(over) = &self.over_file else { return Ok(self.clone()) };
+        let Self { database, families, other_families, warnings, .. } =
+            Self::load_from(Arc::clone(&self.storage), home)?;
+        // A recorded `error_if_exists` was meant for the creation of this database.
+        let database = DbOptions { error_if_exists: false, ..database };
+        let mut loaded = Self { database, families, other_families, warnings, ..self.clone() };
+        loaded.set_options(over)?;
+        // The file may name column families that were dropped later or whose creation failed.
+        let families = manifest::current(&*self.storage, home)
+            .and_then(|number| Manifest::read(&*self.storage, home, number))
+            .map(|manifest| manifest.column_families);
+        if let Ok(families) = families {
+            let names: Vec<String> = families.into_values().map(|family| family.name).collect();
+            loaded.retain_column_families(&names);
+        }
+        Ok(loaded)
+    }
+
+    /// Replaces a recorded `wal_dir` that is not usable with the home: one that does not exist, or
+    /// that is the home of another database. Older versions of RocksDB recorded the home as the
+    /// `wal_dir`, and a copy of such a database still names the original's home.
+    fn check_recorded_wal_dir(&mut self, home: &Path) -> Result<()> {
+        let recorded = Path::new(&self.database.wal_dir);
+        if recorded.as_os_str().is_empty() {
+            return Ok(());
+        }
+        let why = match self.storage.identity(recorded) {
+            Err(error) if error.is_not_found() => "does not exist",
+            Err(error) => return Err(error.into()),
+            Ok(identity) if identity == self.storage.identity(home)? => return Ok(()),
+            Ok(_) => match self.storage.metadata(&recorded.join(FileKind::Current.to_string())) {
+                Err(error) if error.is_not_found() => return Ok(()),
+                Err(error) => return Err(error.into()),
+                Ok(_) => "is the home of another database",
+            },
+        };
+        self.warnings.push(format!(
+            "the recorded wal_dir {} {why}: the logs are expected in {}",
+            recorded.display(),
+            home.display()
+        ));
+        self.database.wal_dir.clear();
+        Ok(())
+    }
+}
+
+fn read_options_file(storage: &dyn Storage, path: &Path) -> Result<Options> {
+    let text = read_text(storage, path)?;
+    let document =
+        Document::parse(&text).map_err(|error| Error::corruption(path, error.to_string()))?;
+    Options::from_document(&document, UnknownOptions::IgnoreFromNewer)
+        .map_err(|error| not_accepted(&error, path))
+}
+
+fn read_own_options(storage: &dyn Storage, path: &Path) -> Result<TailwaterOptions> {
+    let text = read_text(storage, path)?;
+    TailwaterOptions::from_text(&text).map_err(|error| not_accepted(&error, path))
+}
+
+/// Returns the error for an options file that cannot be used.
+fn not_accepted(error: &options::Error, path: &Path) -> Error {
+    let kind = match error.problem {
+        options::Problem::Refused { .. } => ErrorKind::NotSupported,
+        _ => ErrorKind::Corruption,
+    };
+    Error::new(kind, error.to_string()).in_file(path)
+}
+
+fn read_text(storage: &dyn Storage, path: &Path) -> Result<String> {
+    let file = storage.open(path, IoMode::Buffered, Purpose::Metadata)?;
+    let mut bytes = vec![0; file.length()? as usize];
+    let count = file.read_full_at(&mut bytes, 0, Purpose::Metadata)?;
+    bytes.truncate(count);
+    String::from_utf8(bytes).map_err(|error| {
+        let offset = error.utf8_error().valid_up_to() as u64;
+        Error::corruption_at(path, offset, "the options file is not UTF-8")
+    })
+}

@@ -1,0 +1,279 @@
+//! The options of an open call, and the user's objects that options refer to by name.
+//!
+//! [`load`] reads what the database's files record, [`directories`] says which directories the
+//! options lead to, and [`objects`] makes or finds the objects that they name.
+
+mod current;
+mod directories;
+mod files;
+mod load;
+mod objects;
+
+pub(crate) use current::CurrentOptions;
+pub(crate) use files::OptionsFiles;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_io::clock::SystemClock;
+use tailwater_io::pace::RateLimiter;
+use tailwater_io::posix::PosixStorage;
+use tailwater_io::{Clock, Storage};
+
+use crate::block_cache::BlockCache;
+use crate::compaction_filter::CompactionFilter;
+use crate::error::{Error, Result};
+use crate::merge_operator::MergeOperator;
+use crate::options::{
+    self, ColumnFamilyOptions, DbOptions, sanitize_column_family, sanitize_database,
+};
+use crate::prefix_extractor::PrefixExtractor;
+use crate::stats::Statistics;
+
+/// Everything that [`Db::open`](crate::Db::open) takes: the options of the database and of its
+/// column families, and the user's objects (comparators, merge operators, caches) that an option
+/// can only refer to by name.
+///
+/// A column family without options of its own is opened with RocksDB's defaults.
+#[derive(Clone)]
+pub struct OpenOptions {
+    storage: Arc<dyn Storage>,
+    database: DbOptions,
+    families: Vec<(String, ColumnFamilyOptions)>,
+    /// The options of the column families that `families` does not name.
+    other_families: ColumnFamilyOptions,
+    comparators: Vec<Comparator>,
+    merge_operators: Vec<MergeOperator>,
+    prefix_extractors: Vec<PrefixExtractor>,
+    compaction_filters: Vec<Arc<dyn CompactionFilter>>,
+    block_cache: Option<Arc<BlockCache>>,
+    clock: Arc<dyn Clock>,
+    rate_limiter: Option<Arc<RateLimiter>>,
+    statistics: Option<Arc<Statistics>>,
+    inline_background: bool,
+    adopts_directories: bool,
+    /// The directory that relative paths start from, fixed when the open call begins; empty before
+    /// that.
+    working_directory: PathBuf,
+    /// Warnings about the loaded options.
+    warnings: Vec<String>,
+    /// The option string that overrides the OPTIONS file, if the open call is to read that file.
+    over_file: Option<String>,
+}
+
+impl fmt::Debug for OpenOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OpenOptions")
+            .field("storage", &self.storage)
+            .field("database", &self.database)
+            .field("families", &self.families)
+            .field("other_families", &self.other_families)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self::new(Arc::new(PosixStorage::new()))
+    }
+}
+
+impl OpenOptions {
+    /// Returns RocksDB's defaults for a database in `storage`.
+    pub fn new(storage: Arc<dyn Storage>) -> Self {
+        Self {
+            storage,
+            database: DbOptions::default(),
+            families: Vec::new(),
+            other_families: ColumnFamilyOptions::default(),
+            comparators: Vec::new(),
+            merge_operators: Vec::new(),
+            prefix_extractors: Vec::new(),
+            compaction_filters: Vec::new(),
+            block_cache: None,
+            clock: Arc::new(SystemClock),
+            rate_limiter: None,
+            statistics: None,
+            inline_background: false,
+            adopts_directories: false,
+            working_directory: PathBuf::new(),
+            warnings: Vec::new(),
+            over_file: None,
+        }
+    }
+
+    /// Applies an option string, `name=value;name=value`. Column-family options apply to every
+    /// column family.
+    ///
+    /// # Errors
+    /// Invalid argument, naming the option, for a malformed string, an unknown name or a value out
+    /// of range. No option is changed then.
+    pub fn set_options(&mut self, text: &str) -> Result<()> {
+        let mut changed = self.clone();
+        let mut database = self.database.clone();
+        for (_, family) in &mut changed.families {
+            options::set_options(&mut database, family, text)?;
+        }
+        options::set_options(&mut changed.database, &mut changed.other_families, text)?;
+        *self = changed;
+        Ok(())
+    }
+
+    /// Applies an option string to one column family, which is opened too, and created if
+    /// `create_missing_column_families` is set.
+    ///
+    /// # Errors
+    /// As [`OpenOptions::set_options`]; invalid argument, for options of the database.
+    pub fn set_options_cf(&mut self, name: &str, text: &str) -> Result<()> {
+        let (mut database, mut family) = (self.database.clone(), self.column_family(name).clone());
+        options::set_options(&mut database, &mut family, text)?;
+        if database != self.database {
+            let message = format!("'{text}' has options that are the database's");
+            return Err(Error::invalid_argument(message));
+        }
+        self.set_column_family(name, family);
+        Ok(())
+    }
+
+    /// Replaces the database options, including those that an option string cannot express, such as
+    /// `db_paths`.
+    pub fn set_database(&mut self, options: DbOptions) {
+        self.database = options;
+    }
+
+    /// Replaces the options of one column family.
+    pub fn set_column_family(&mut self, name: &str, options: ColumnFamilyOptions) {
+        match self.families.iter_mut().find(|(family, _)| family == name) {
+            Some((_, set)) => *set = options,
+            None => self.families.push((name.to_owned(), options)),
+        }
+    }
+
+    /// Registers a comparator under its name. One that can find keys with different bytes equal
+    /// must declare so: see
+    /// [`CustomComparator`](tailwater_format::comparator::CustomComparator).
+    pub fn add_comparator(&mut self, comparator: Comparator) {
+        self.comparators.push(comparator);
+    }
+
+    /// Registers a merge operator under its name.
+    pub fn add_merge_operator(&mut self, merge_operator: MergeOperator) {
+        self.merge_operators.push(merge_operator);
+    }
+
+    /// Registers a prefix extractor under its name.
+    pub fn add_prefix_extractor(&mut self, prefix_extractor: PrefixExtractor) {
+        self.prefix_extractors.push(prefix_extractor);
+    }
+
+    /// Sets the block cache, which databases and column families may share. It takes precedence
+    /// over the option `block_cache`.
+    pub fn set_block_cache(&mut self, cache: Arc<BlockCache>) {
+        self.block_cache = Some(cache);
+    }
+
+    /// Replaces the storage.
+    pub(crate) fn set_storage(&mut self, storage: Arc<dyn Storage>) {
+        self.storage = storage;
+    }
+
+    /// Returns the storage that holds the database's files.
+    pub fn storage(&self) -> &Arc<dyn Storage> {
+        &self.storage
+    }
+
+    /// Returns the database options.
+    pub fn database(&self) -> &DbOptions {
+        &self.database
+    }
+
+    /// Registers a compaction filter under its name, for column families whose option
+    /// `compaction_filter` names it.
+    pub fn add_compaction_filter(&mut self, filter: Arc<dyn CompactionFilter>) {
+        self.compaction_filters.push(filter);
+    }
+
+    /// Sets the rate limiter of flushes and other background work, which databases may share. It
+    /// takes precedence over `rate_limiter_bytes_per_sec`.
+    pub fn set_rate_limiter(&mut self, rate_limiter: Arc<RateLimiter>) {
+        self.rate_limiter = Some(rate_limiter);
+    }
+
+    /// Sets the statistics object, which databases may share. Without one, nothing is counted.
+    pub fn set_statistics(&mut self, statistics: Arc<Statistics>) {
+        self.statistics = Some(statistics);
+    }
+
+    /// Returns the statistics object, if there is one.
+    pub fn statistics(&self) -> Option<&Arc<Statistics>> {
+        self.statistics.as_ref()
+    }
+
+    /// Sets the clock; the default is the system's.
+    pub fn set_clock(&mut self, clock: Arc<dyn Clock>) {
+        self.clock = clock;
+    }
+
+    /// Runs background work on the calling thread, before the call that scheduled it returns, and
+    /// starts no threads. Meant for tests that need a repeatable order of storage calls.
+    pub fn set_inline_background(&mut self, inline: bool) {
+        self.inline_background = inline;
+    }
+
+    /// Sets whether opening takes over directories in `wal_dir`, `db_paths` and `cf_paths` that
+    /// another database has claimed. A database claims these directories when it is opened for
+    /// writing, and every other database is refused them. Set this only if the other database no
+    /// longer exists, or if this database was moved or restored from a copy. The default is false.
+    pub fn set_adopt_directories(&mut self, adopt: bool) {
+        self.adopts_directories = adopt;
+    }
+
+    /// Returns whether opening takes over directories that another database has claimed.
+    pub(crate) fn adopts_directories(&self) -> bool {
+        self.adopts_directories
+    }
+
+    /// Returns the warnings about the loaded options.
+    pub(crate) fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Drops the options of all column families but the named ones.
+    pub fn retain_column_families(&mut self, names: &[String]) {
+        self.families.retain(|(name, _)| names.contains(name));
+    }
+
+    /// Returns the clock.
+    pub(crate) fn clock(&self) -> &Arc<dyn Clock> {
+        &self.clock
+    }
+
+    /// Returns whether background work runs on the thread that schedules it.
+    pub(crate) fn inline_background(&self) -> bool {
+        self.inline_background
+    }
+
+    /// Returns the options of a column family, which need not exist.
+    pub fn column_family(&self, name: &str) -> &ColumnFamilyOptions {
+        let named = self.families.iter().find(|(family, _)| family == name);
+        named.map_or(&self.other_families, |(_, options)| options)
+    }
+
+    /// Returns the names of the column families that have options of their own.
+    pub fn column_families(&self) -> impl Iterator<Item = &str> {
+        self.families.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Returns a copy in which every value is within its range.
+    pub(crate) fn sanitized(&self, directory: &Path, read_only: bool) -> Self {
+        let mut sanitized = self.clone();
+        sanitize_database(&mut sanitized.database, directory);
+        let families = sanitized.families.iter_mut().map(|(_, options)| options);
+        for options in families.chain([&mut sanitized.other_families]) {
+            sanitize_column_family(options, &sanitized.database, read_only);
+        }
+        sanitized
+    }
+}

@@ -1,0 +1,192 @@
+//! The objects that options name or describe: comparators, merge operators, caches, rate limiters.
+
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_io::pace::RateLimiter;
+
+use crate::block_cache::BlockCache;
+use crate::compaction_filter::CompactionFilter;
+use crate::error::{Error, Result};
+use crate::merge_operator::{FamilyMergeOperator, MergeOperator};
+use crate::options::{self, CacheCapacity, FilterPolicy, PinningTier};
+use crate::prefix_extractor::PrefixExtractor;
+use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
+
+use super::OpenOptions;
+
+/// Capacity of the block cache that column families share where no option gives one, in bytes:
+/// RocksDB's default.
+const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
+/// The comparator of a column family whose options do not name one.
+const DEFAULT_COMPARATOR: &str = "leveldb.BytewiseComparator";
+
+impl OpenOptions {
+    /// Returns the compaction filter of a column family.
+    pub(crate) fn compaction_filter(&self, family: &str) -> Option<Arc<dyn CompactionFilter>> {
+        let name = self.column_family(family).compaction_filter.id()?.to_owned();
+        self.compaction_filters.iter().find(|filter| filter.name() == name).cloned()
+    }
+
+    /// Returns the rate limiter of background work, if there is one.
+    pub(crate) fn rate_limiter(&self) -> Option<Arc<RateLimiter>> {
+        /// Refill period, in microseconds: RocksDB's default.
+        const REFILL_PERIOD_US: u64 = 100_000;
+        let rate = self.database.rate_limiter_bytes_per_sec;
+        let own = || {
+            let clock = Arc::clone(&self.clock);
+            Arc::new(RateLimiter::new(rate, REFILL_PERIOD_US, clock, rate))
+        };
+        self.rate_limiter.clone().or_else(|| (rate > 0).then(own))
+    }
+
+    /// Returns whether the user supplied the rate limiter.
+    pub(crate) fn has_own_rate_limiter(&self) -> bool {
+        self.rate_limiter.is_some()
+    }
+
+    /// Returns the comparator of a column family for which the MANIFEST names `recorded`.
+    ///
+    /// # Errors
+    /// Invalid argument, if the options name another comparator or `recorded` is unknown; not
+    /// supported, for comparators of keys with timestamps.
+    pub(crate) fn comparator(&self, family: &str, recorded: &str) -> Result<Comparator> {
+        if recorded.ends_with(".u64ts") {
+            let feature = format!("user-defined timestamps (comparator '{recorded}')");
+            return Err(Error::not_supported(feature));
+        }
+        let named = self.column_family(family).comparator.id().unwrap_or(DEFAULT_COMPARATOR);
+        // The MANIFEST of a new database does not name one yet.
+        let recorded = if recorded.is_empty() { named } else { recorded };
+        let is_named =
+            self.families.iter().any(|(name, _)| name == family) || named != DEFAULT_COMPARATOR;
+        if is_named && !same_comparator(named, recorded) {
+            return Err(Error::invalid_argument(format!(
+                "column family '{family}' was written with comparator '{recorded}', but the \
+                 options say '{named}'"
+            )));
+        }
+        let own = self.comparators.iter().find(|comparator| comparator.name() == recorded);
+        own.cloned().or_else(|| Comparator::built_in(recorded)).ok_or_else(|| {
+            Error::invalid_argument(format!(
+                "column family '{family}' was written with comparator '{recorded}', which is not \
+                 built in and was not supplied"
+            ))
+        })
+    }
+
+    /// Returns the merge operator of a column family.
+    pub(crate) fn merge_operator(&self, family: &str) -> FamilyMergeOperator {
+        let option = &self.column_family(family).merge_operator;
+        let Some(name) = option.id() else { return FamilyMergeOperator::None };
+        let own = self.merge_operators.iter().find(|operator| operator.name() == name);
+        match own.cloned().or_else(|| MergeOperator::built_in(name)) {
+            Some(MergeOperator::StringAppend { test_variant, delimiter }) => {
+                let set = option.property("delimiter").map(String::into_bytes);
+                let delimiter = set.unwrap_or(delimiter);
+                FamilyMergeOperator::Known(MergeOperator::StringAppend { test_variant, delimiter })
+            }
+            Some(operator) => FamilyMergeOperator::Known(operator),
+            None => FamilyMergeOperator::Unknown(name.to_owned()),
+        }
+    }
+
+    /// Returns the prefix extractor of a column family; `None` also for a name that was not
+    /// registered, so that prefix filters are not used.
+    pub(crate) fn prefix_extractor(&self, family: &str) -> Option<PrefixExtractor> {
+        match &self.column_family(family).prefix_extractor {
+            options::PrefixExtractor::None => None,
+            options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(*length)),
+            options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(*length)),
+            options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
+            options::PrefixExtractor::Custom(name) => {
+                self.prefix_extractors.iter().find(|own| own.name() == *name).cloned()
+            }
+        }
+    }
+
+    /// Returns the cache of the column families whose options do not size their own.
+    pub(crate) fn shared_block_cache(&self) -> Arc<BlockCache> {
+        let capacity = |name: &str| self.column_family(name).table_factory.block_cache;
+        let mut names = self.column_families().chain(["default"]);
+        let cache = match &self.block_cache {
+            Some(shared) => Arc::clone(shared),
+            None if names.any(|name| capacity(name) == CacheCapacity::Auto) => BlockCache::auto(),
+            None => Arc::new(BlockCache::new(DEFAULT_BLOCK_CACHE)),
+        };
+        self.trimming(cache)
+    }
+
+    /// Turns on `trim_allocator` of a cache if the option asks for it.
+    fn trimming(&self, cache: Arc<BlockCache>) -> Arc<BlockCache> {
+        if self.database.tailwater.trim_allocator {
+            cache.trim_allocator();
+        }
+        cache
+    }
+
+    /// Returns the block cache of a column family; `None` with `no_block_cache`.
+    pub(crate) fn block_cache(
+        &self,
+        family: &str,
+        shared: &Arc<BlockCache>,
+    ) -> Option<Arc<BlockCache>> {
+        let table = &self.column_family(family).table_factory;
+        match table.block_cache {
+            _ if table.no_block_cache => None,
+            CacheCapacity::Bytes(bytes) if self.block_cache.is_none() => {
+                Some(Arc::new(BlockCache::new(bytes as usize)))
+            }
+            // The shared cache has a fixed size, so this column family gets one that sizes itself.
+            CacheCapacity::Auto if self.block_cache.is_none() && shared.auto_sizes().is_none() => {
+                Some(self.trimming(BlockCache::auto()))
+            }
+            _ => Some(Arc::clone(shared)),
+        }
+    }
+
+    /// Returns where the index and filter blocks of a column family's tables are kept.
+    pub(crate) fn meta_block_placement(&self, family: &str) -> MetaBlockPlacement {
+        let table = &self.column_family(family).table_factory;
+        let high_priority = table.cache_index_and_filter_blocks_with_high_priority;
+        if !table.cache_index_and_filter_blocks {
+            return MetaBlockPlacement { high_priority, ..MetaBlockPlacement::WITH_TABLE };
+        }
+        let kept = |tier, fallback| match tier {
+            PinningTier::None => Kept::Never,
+            PinningTier::FlushedAndSimilar => Kept::InLevel0,
+            PinningTier::All => Kept::Always,
+            PinningTier::Fallback => fallback,
+        };
+        let in_level_0 = table.pin_l0_filter_and_index_blocks_in_cache;
+        let whole = if in_level_0 { Kept::InLevel0 } else { Kept::Never };
+        let roots = if table.pin_top_level_index_and_filter { Kept::Always } else { whole };
+        let tiers = &table.metadata_cache_options;
+        MetaBlockPlacement {
+            roots: kept(tiers.top_level_index_pinning, roots),
+            whole: kept(tiers.unpartitioned_pinning, whole),
+            high_priority,
+        }
+    }
+
+    /// Returns the automatic read-ahead of iterators that do not set `readahead_size`.
+    pub(crate) fn auto_read_ahead(&self, family: &str) -> AutoReadAhead {
+        let table = &self.column_family(family).table_factory;
+        AutoReadAhead {
+            after_reads: table.num_file_reads_for_auto_readahead,
+            initial_bytes: table.initial_auto_readahead_size as usize,
+            max_bytes: table.max_auto_readahead_size as usize,
+        }
+    }
+
+    /// Returns whether reads of a column family consult the filters in its tables.
+    pub(crate) fn uses_filters(&self, family: &str) -> bool {
+        self.column_family(family).table_factory.filter_policy != FilterPolicy::None
+    }
+}
+
+/// Returns whether two names denote the same order: the bytewise comparator has two names.
+fn same_comparator(a: &str, b: &str) -> bool {
+    let bytewise = |name| matches!(name, DEFAULT_COMPARATOR | "rocksdb.BytewiseComparator");
+    a == b || (bytewise(a) && bytewise(b))
+}

@@ -1,0 +1,70 @@
+//! Options of reads.
+
+use crate::read::Snapshot;
+
+/// Options of a get or an iterator. The names and defaults are those of RocksDB's `ReadOptions`.
+#[derive(Debug, Clone)]
+pub struct ReadOptions {
+    /// Read the state of this snapshot; by default, everything written before the call.
+    pub snapshot: Option<Snapshot>,
+    /// Check the checksum of every block that is read from a file. Default: true.
+    pub verify_checksums: bool,
+    /// Put blocks that are read from a file into the block cache. Default: true.
+    pub fill_cache: bool,
+    /// Inclusive lower bound of an iterator's keys; none by default.
+    pub iterate_lower_bound: Option<Vec<u8>>,
+    /// Exclusive upper bound of an iterator's keys; none by default.
+    pub iterate_upper_bound: Option<Vec<u8>>,
+    /// Amount that an iterator reads of a table at once, in bytes; with 0, the default, it grows as
+    /// the iterator advances.
+    pub readahead_size: usize,
+    /// An iterator shows only keys with the prefix of the last seek's key; after a seek to the
+    /// first or last key, those with the prefix of the bound there, or, without a bound, of the key
+    /// found. Default: false.
+    pub prefix_same_as_start: bool,
+    /// An iterator uses no prefix filters, so that it shows every key after a seek and not only
+    /// those with the sought key's prefix. It has no effect without a prefix extractor. Default:
+    /// false.
+    pub total_order_seek: bool,
+    /// Every key that an iterator shows stays at its address until the iterator is dropped, at the
+    /// cost of a copy of each. Default: false.
+    pub pin_data: bool,
+    /// An iterator may leave a value in its blob file until
+    /// [`DbIterator::prepare_value`](crate::DbIterator::prepare_value) is called: for scans that
+    /// need few of the values. Default: false.
+    pub allow_unprepared_value: bool,
+    /// With a snapshot, an iterator moves to newer versions of the column family by itself, while
+    /// it still sees what the snapshot sees: it releases flushed memtables and compacted tables as
+    /// it is moved, and not only when it is dropped. Without a snapshot the option has no effect.
+    ///
+    /// Set it for iterators that live long while others write, such as those of a logical backup. A
+    /// step costs one more relaxed load, and each new version the opening of what changed. Changes
+    /// that ignore snapshots become visible during a scan: removals by a compaction filter, and
+    /// files ingested without regard to snapshots. Default: false.
+    pub auto_refresh_iterator_with_snapshot: bool,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl ReadOptions {
+    /// Returns the default options.
+    pub const fn new() -> Self {
+        Self {
+            snapshot: None,
+            verify_checksums: true,
+            fill_cache: true,
+            iterate_lower_bound: None,
+            iterate_upper_bound: None,
+            readahead_size: 0,
+            prefix_same_as_start: false,
+            total_order_seek: false,
+            pin_data: false,
+            allow_unprepared_value: false,
+            auto_refresh_iterator_with_snapshot: false,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Snapshots: reads that do not see later writes.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, MutexGuard};
+
+use tailwater_format::key::Sequence;
+use tailwater_io::sync::Mutex;
+
+use crate::read::ReadState;
+
+/// The snapshots that users hold; flushes and compactions keep what they show.
+#[derive(Debug, Default)]
+pub(crate) struct SnapshotList {
+    held: Mutex<HeldMoments>,
+    /// The oldest snapshot left after the last release, or the published sequence number if none
+    /// was; 0 before the first release.
+    oldest_at_release: AtomicU64,
+}
+
+#[derive(Debug, Default)]
+struct HeldMoments {
+    /// The time each snapshot was taken, in seconds since 1970, by its sequence number and snapshot
+    /// number.
+    taken_s: BTreeMap<(Sequence, u64), u64>,
+    /// Number of snapshots taken.
+    count: u64,
+}
+
+/// A guard that blocks taking and releasing snapshots.
+#[derive(Debug)]
+pub(crate) struct HeldStill<'a> {
+    held: MutexGuard<'a, HeldMoments>,
+}
+
+impl HeldStill<'_> {
+    /// Whether there are no snapshots.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.taken_s.is_empty()
+    }
+}
+
+/// The state of a database at one moment, kept while a clone of the snapshot lives.
+#[derive(Debug, Clone)]
+pub struct Snapshot {
+    held: Arc<Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    sequence: Sequence,
+    /// Distinguishes snapshots of the same sequence number.
+    number: u64,
+    shared: Arc<ReadState>,
+}
+
+impl ReadState {
+    /// Takes a snapshot of what reads see, at time `now_s` in seconds since 1970. The sequence
+    /// number is loaded under the list's lock, so that readers of the list either see the snapshot
+    /// or come before it.
+    pub(crate) fn take_snapshot(self: &Arc<Self>, now_s: u64) -> Snapshot {
+        let mut held = self.snapshots.lock();
+        let sequence = self.published.load(Ordering::Acquire);
+        held.count += 1;
+        let number = held.count;
+        held.taken_s.insert((sequence, number), now_s);
+        drop(held);
+        Snapshot { held: Arc::new(Held { sequence, number, shared: Arc::clone(self) }) }
+    }
+}
+
+impl SnapshotList {
+    /// Returns the oldest snapshot left after the last release, or the published sequence number if
+    /// none was; 0 before the first release.
+    pub(crate) fn oldest_at_release(&self) -> Sequence {
+        self.oldest_at_release.load(Ordering::Relaxed)
+    }
+
+    /// Returns the sequence numbers of the snapshots, in ascending order.
+    pub(crate) fn sequences(&self) -> Vec<Sequence> {
+        let mut sequences: Vec<Sequence> =
+            self.lock().taken_s.keys().map(|&(sequence, _)| sequence).collect();
+        sequences.dedup();
+        sequences
+    }
+
+    /// Returns when the oldest snapshot was taken, in seconds since 1970, if there is any.
+    pub(crate) fn oldest_time_s(&self) -> Option<u64> {
+        self.lock().taken_s.first_key_value().map(|(_, &taken_s)| taken_s)
+    }
+
+    /// Returns the number of snapshots.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().taken_s.len()
+    }
+
+    /// Keeps the snapshots unchanged until the returned guard is dropped.
+    pub(crate) fn hold_still(&self) -> HeldStill<'_> {
+        HeldStill { held: self.lock() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HeldMoments> {
+        self.held.lock()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let ReadState { snapshots, published, .. } = &*self.shared;
+        let mut held = snapshots.lock();
+        held.taken_s.remove(&(self.sequence, self.number));
+        let oldest = held.taken_s.keys().next().map(|&(sequence, _)| sequence);
+        let oldest = oldest.unwrap_or_else(|| published.load(Ordering::Acquire));
+        snapshots.oldest_at_release.store(oldest, Ordering::Relaxed);
+    }
+}
+
+impl Snapshot {
+    /// Whether it belongs to the database of `shared`.
+    #[inline]
+    pub(crate) fn is_of(&self, shared: &Arc<ReadState>) -> bool {
+        // The snapshot keeps `shared` alive, so no other database has its address.
+        Arc::ptr_eq(&self.held.shared, shared)
+    }
+
+    /// Returns the highest sequence number it shows.
+    pub fn sequence(&self) -> Sequence {
+        self.held.sequence
+    }
+}

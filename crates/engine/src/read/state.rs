@@ -1,0 +1,66 @@
+//! What reads and writes of an open database share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tailwater_format::key::Sequence;
+
+use crate::column_family::FamilySet;
+use crate::epoch::{Closing, FullEpochCell};
+use crate::io_modes::IoModes;
+use crate::opening::OpeningId;
+use crate::read::SnapshotList;
+use crate::stats::{Activity, Statistics};
+
+/// State shared by reading and writing.
+#[derive(Debug)]
+pub(crate) struct ReadState {
+    /// The opening ID of its column families.
+    pub(crate) opening: OpeningId,
+    /// The column families.
+    pub(crate) families: FullEpochCell<FamilySet>,
+    /// The highest sequence number that reads see.
+    pub(crate) published: AtomicU64,
+    pub(crate) snapshots: SnapshotList,
+    /// Activity since the database was opened.
+    pub(crate) activity: Activity,
+    /// The statistics object, if one was set.
+    pub(crate) statistics: Option<Arc<Statistics>>,
+    /// The I/O modes of its files.
+    pub(crate) io_modes: Arc<IoModes>,
+    #[expect(dead_code, reason = "dropped after the others")]
+    closing: Closing,
+}
+
+impl ReadState {
+    /// Creates the state from column families and the published sequence number.
+    pub(crate) fn new(
+        opening: OpeningId,
+        families: FamilySet,
+        published: Sequence,
+        activity: Activity,
+        statistics: Option<Arc<Statistics>>,
+        io_modes: Arc<IoModes>,
+    ) -> Self {
+        Self {
+            opening,
+            families: FullEpochCell::new(Arc::new(families)),
+            published: AtomicU64::new(published),
+            snapshots: SnapshotList::default(),
+            activity,
+            statistics,
+            io_modes,
+            closing: Closing,
+        }
+    }
+
+    /// Returns the highest sequence number that reads see.
+    pub(crate) fn published(&self) -> Sequence {
+        self.published.load(Ordering::Acquire)
+    }
+
+    /// Returns a reference to the column families.
+    pub(crate) fn family_set(&self) -> Arc<FamilySet> {
+        self.families.load_arc()
+    }
+}

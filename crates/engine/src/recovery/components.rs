@@ -1,0 +1,361 @@
+//! From replayed logs to the components of a database: its files are claimed, and a new MANIFEST
+//! and log are begun.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::key::Sequence;
+use tailwater_format::table::unique_id::encode_session_id;
+use tailwater_io::Storage;
+use tailwater_io::stream::Workers;
+use tailwater_io::sync::Mutex;
+
+use super::log_files::{are_on_device, set_aside, sync_logs};
+
+use super::LogsReplayed;
+use super::recovered::{Recovered, needed_files};
+use crate::background::{Background, ErrorState};
+use crate::column_family::{ColumnFamily, FamilySet, ReaderFactory};
+use crate::compaction::CompactionScheduler;
+use crate::context::Context;
+use crate::directory::{
+    DatabaseIdentity, Directories, Locks, Needed, host_id, new_identity, read_identity,
+    write_identity,
+};
+use crate::epoch::Closing;
+use crate::error::{Error, Result};
+use crate::file_numbers::{FILE_NUMBER_MAX, FileNumbers};
+use crate::flush::FlushScheduler;
+use crate::open_options::{CurrentOptions, OpenOptions, OptionsFiles};
+use crate::options::ColumnFamilyOptions;
+use crate::read::ReadState;
+use crate::sequence_times::{WriteTimes, first_sequence};
+use crate::stall::StallController;
+use crate::stats::{Activity, InfoLog};
+use crate::version::manifest::Manifest;
+use crate::version::{
+    CompactCursors, CompactionState, FamilyVersion, ManifestLimits, VersionSetBeginning, Versions,
+};
+use crate::wal::{LiveLog, LogSet};
+use crate::write::{WritePath, log_options};
+
+/// What recovery has begun when it creates the components.
+struct Begun {
+    identity: DatabaseIdentity,
+    numbers: FileNumbers,
+    info_log: Arc<InfoLog>,
+    versions: Arc<Versions>,
+    logs: LogSet,
+    locks: Locks,
+    is_new: bool,
+    /// Whether older logs were kept.
+    keeps_logs: bool,
+}
+
+impl LogsReplayed {
+    /// Checks that the blob files that logs refer to are in the MANIFEST: others would be removed
+    /// as left over.
+    fn check_blob_files(&self) -> Result<()> {
+        for &(id, number) in &self.blob_files {
+            let Some(family) = self.families.iter().find(|family| family.id() == id) else {
+                continue;
+            };
+            if !family.super_version().version().blob_files().contains_key(&number) {
+                let message = format!(
+                    "the logs refer to blob file {number} of column family '{}', which the \
+                     MANIFEST does not have: what enable_blob_direct_write put there, and no flush \
+                     made the database's, is not recovered",
+                    family.name()
+                );
+                return Err(Error::not_supported(message));
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps 4 to 6.
+    pub(super) fn recover(
+        self,
+        mut locks: Locks,
+        info_log: Arc<InfoLog>,
+        is_new: bool,
+    ) -> Result<Recovered> {
+        self.check_blob_files()?;
+        let numbers = file_numbers(&self.manifest, &self.directories)?;
+        let in_manifest = self.manifest.database_id.clone();
+        let identity = identity(&*self.storage, &self.home, &self.options, in_manifest)?;
+        // Files in a directory that is claimed only now stay there until the next opening.
+        let log_directory = self.options.wal_directory(&self.home);
+        let owns_old_logs = self.directories.is_own(&*self.storage, &log_directory)?;
+        self.claim_directories(&mut locks, &identity, &info_log)?;
+        let versions = Arc::new(self.begin_versions(&numbers, &identity, &info_log));
+        versions.start_over()?;
+        let keeps_logs = self.settle_old_logs(&info_log, is_new)?;
+        let number = numbers.take();
+        let logs = self.begin_logs(&numbers, number, owns_old_logs)?;
+        let oldest = self.logs.first().map_or(number, |log| log.as_predecessor.log_number);
+        let begun =
+            Begun { identity, numbers, info_log, versions, logs, locks, is_new, keeps_logs };
+        let (recovered, directories) = self.into_recovered(begun)?;
+        recovered.flushes.record_logs()?;
+        match keeps_logs {
+            true => recovered.keep_logs(oldest)?,
+            false => recovered.flush_logs(number)?,
+        }
+        recovered.clear(&directories)?;
+        Ok(recovered)
+    }
+
+    /// Claims outside directories.
+    fn claim_directories(
+        &self,
+        locks: &mut Locks,
+        identity: &DatabaseIdentity,
+        info_log: &Arc<InfoLog>,
+    ) -> Result<()> {
+        let needed = Needed { oldest_log: self.oldest_needed_log, ..needed_files(&self.families) };
+        self.factory.report_open_files_to(info_log, needed.tables.len());
+        self.directories.lock_outside(&*self.storage, locks)?;
+        let id = identity.durable_id(self.options.database());
+        self.directories.claim(&*self.storage, id, &needed)?;
+        Ok(())
+    }
+
+    /// Returns the versions that the MANIFEST describes.
+    fn begin_versions(
+        &self,
+        numbers: &FileNumbers,
+        identity: &DatabaseIdentity,
+        info_log: &Arc<InfoLog>,
+    ) -> Versions {
+        let (manifest, database) = (&self.manifest, self.options.database());
+        let beginning = VersionSetBeginning {
+            numbers: numbers.clone(),
+            database_id: database.write_dbid_to_manifest.then(|| identity.database_id.clone()),
+            max_column_family: manifest.max_column_family,
+            last_sequence: self.last_sequence.max(manifest.last_sequence),
+            min_log_number: manifest.min_log_number_to_keep,
+            families: family_versions(&self.families, &self.log_numbers, &self.cursors),
+            limits: ManifestLimits::of(database),
+        };
+        let (storage, home) = (Arc::clone(&self.storage), self.home.clone());
+        Versions::new(storage, home, beginning, Arc::clone(info_log))
+    }
+
+    /// Keeps damaged logs in the folder `lost`, and with `avoid_flush_during_recovery` syncs the
+    /// logs. Returns whether what they hold need not be flushed.
+    fn settle_old_logs(&self, info_log: &InfoLog, is_new: bool) -> Result<bool> {
+        let storage = &self.storage;
+        let directory = &self.options.wal_directory(&self.home);
+        let damaged = self.logs.iter().filter(|log| log.damaged);
+        let damaged: Vec<u64> = damaged.map(|log| log.as_predecessor.log_number).collect();
+        // After a log without a clean end, a later one counts only if it continues with the very
+        // next number, which cannot be checked if nothing came before.
+        let are_whole = self.logs.iter().all(|log| log.whole);
+        let avoids_flush = self.options.database().avoid_flush_during_recovery;
+        let may_keep_logs = avoids_flush && are_whole && damaged.is_empty() && !is_new;
+        set_aside(storage, &self.home, directory, &damaged, info_log)?;
+        if !may_keep_logs {
+            return Ok(false);
+        }
+        let older = self.old_logs();
+        sync_logs(&**storage, directory, &older)?;
+        let keeps_logs = are_on_device(&**storage, directory, &older)?;
+        if !keeps_logs {
+            info_log.warn(format_args!(
+                "what was in the logs is flushed in spite of avoid_flush_during_recovery: it cannot \
+                 be read back from the device"
+            ));
+        }
+        Ok(keeps_logs)
+    }
+
+    /// Begins log `number`.
+    fn begin_logs(
+        &self,
+        numbers: &FileNumbers,
+        number: u64,
+        owns_old_logs: bool,
+    ) -> Result<LogSet> {
+        let io_modes = self.factory.io_modes();
+        let mut options = log_options(&self.home, &self.options, io_modes, self.families.iter());
+        if !owns_old_logs {
+            options.first_removable = number;
+        }
+        let predecessor = self.logs.last().map(|log| log.as_predecessor);
+        let storage = Arc::clone(&self.storage);
+        LogSet::begin(storage, options, numbers, number, self.old_logs(), predecessor)
+    }
+
+    /// Returns the logs that were replayed, in order.
+    fn old_logs(&self) -> Vec<LiveLog> {
+        let old_logs = self.logs.iter().map(|log| LiveLog {
+            number: log.as_predecessor.log_number,
+            bytes: log.as_predecessor.size,
+            is_padded: false,
+        });
+        old_logs.collect()
+    }
+
+    /// Creates the components, each from those below it.
+    fn into_recovered(self, begun: Begun) -> Result<(Recovered, Directories)> {
+        let Self { home: directory, storage, options, factory, families, directories, .. } = self;
+        let Begun { identity, numbers, info_log, versions, logs, locks, is_new, keeps_logs } =
+            begun;
+        let workers = workers(&options)?;
+        let options_files = OptionsFiles::new(
+            Arc::clone(&storage),
+            directory.clone(),
+            numbers.clone(),
+            Arc::clone(&info_log),
+            directories.home_files().options().collect(),
+        );
+        let last_sequence = match is_new {
+            true => self.last_sequence.max(first_sequence(families_to_be(&options))),
+            false => self.last_sequence,
+        };
+        let clock = Arc::clone(options.clock());
+        let shared = read_state(&factory, &options, FamilySet::new(families), last_sequence);
+        let stall = StallController::new(Arc::clone(factory.pressure()));
+        let context = Arc::new(Context {
+            shared: Arc::new(shared),
+            storage,
+            directory,
+            clock,
+            info_log,
+            identity,
+            numbers,
+            options: CurrentOptions::new(options),
+            readers: factory,
+            errors: ErrorState::default(),
+            background: Background::new(Arc::clone(stall.pressure())),
+            stall,
+        });
+        let (logs, write_times) = (Arc::new(Mutex::new(logs)), Arc::<WriteTimes>::default());
+        let compactions = Arc::new(CompactionScheduler::new(
+            Arc::clone(&context),
+            Arc::clone(&versions),
+            workers.compaction_writers,
+            workers.input_readers,
+        ));
+        let flushes = Arc::new(FlushScheduler::new(
+            Arc::clone(&context),
+            Arc::clone(&versions),
+            Arc::clone(&logs),
+            Arc::clone(&write_times),
+            Arc::clone(&compactions),
+            workers.flush_writers,
+        ));
+        let writes = Arc::new(WritePath::new(
+            Arc::clone(&context),
+            Arc::clone(&flushes),
+            logs,
+            write_times,
+            keeps_logs,
+        ));
+        let recovered = Recovered {
+            context,
+            versions,
+            compactions,
+            flushes,
+            writes,
+            options_files,
+            locks,
+            left_out: self.left_out,
+            warnings: self.warnings,
+            is_new,
+            closing: Closing,
+        };
+        Ok((recovered, directories))
+    }
+}
+
+/// Threads that read or write ahead; `None` if background work is done inline.
+struct AheadWorkers {
+    flush_writers: Option<Arc<Workers>>,
+    compaction_writers: Option<Arc<Workers>>,
+    input_readers: Option<Arc<Workers>>,
+}
+
+fn workers(options: &OpenOptions) -> Result<AheadWorkers> {
+    let jobs = options.database().jobs_max();
+    let workers = |name, count| match options.inline_background() {
+        true => Ok(None),
+        false => Workers::new(name, count)
+            .map(|workers| Some(Arc::new(workers)))
+            .map_err(Error::no_thread),
+    };
+    Ok(AheadWorkers {
+        // There is one flush at a time.
+        flush_writers: workers("tailwater-write", 1)?,
+        compaction_writers: workers("tailwater-compw", jobs)?,
+        input_readers: workers("tailwater-compr", jobs)?,
+    })
+}
+
+/// Returns the options of the column families that an opening creates in a new database.
+fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOptions> {
+    options.column_families().chain(["default"]).map(|name| options.column_family(name))
+}
+
+/// Returns what reads and writes share.
+fn read_state(
+    factory: &ReaderFactory,
+    options: &OpenOptions,
+    families: FamilySet,
+    last_sequence: Sequence,
+) -> ReadState {
+    let activity = Activity::new(Arc::clone(options.clock()));
+    let (statistics, io_modes) = (options.statistics().cloned(), Arc::clone(factory.io_modes()));
+    ReadState::new(factory.opening(), families, last_sequence, activity, statistics, io_modes)
+}
+
+/// Returns the source of file numbers, which starts above the number of every existing file.
+fn file_numbers(manifest: &Manifest, directories: &Directories) -> Result<FileNumbers> {
+    let highest = directories.all().map(|(_, files)| files.highest_number()).max().unwrap_or(0);
+    let next = manifest.next_file_number.max(highest.saturating_add(1));
+    if next > FILE_NUMBER_MAX {
+        let message = format!("the next file number is {next}, which no database reaches");
+        return Err(Error::corruption(&manifest.path, message));
+    }
+    Ok(FileNumbers::starting_at(next))
+}
+
+/// Returns the identity of the database and of this opening.
+fn identity(
+    storage: &dyn Storage,
+    directory: &Path,
+    options: &OpenOptions,
+    in_manifest: Option<String>,
+) -> Result<DatabaseIdentity> {
+    let in_file = read_identity(storage, directory)?;
+    let database_id = in_manifest.or_else(|| in_file.clone()).unwrap_or_else(new_identity);
+    if options.database().write_identity_file && in_file.as_ref() != Some(&database_id) {
+        write_identity(storage, directory, &database_id)?;
+    }
+    let host_id = host_id(options.database());
+    let session_id = encode_session_id(fastrand::u64(..), fastrand::u64(..));
+    Ok(DatabaseIdentity { database_id, session_id, host_id })
+}
+
+fn family_versions(
+    families: &[ColumnFamily],
+    log_numbers: &[u64],
+    cursors: &[CompactCursors],
+) -> BTreeMap<u32, FamilyVersion> {
+    let parts = families.iter().zip(log_numbers).zip(cursors);
+    let versions = parts.map(|((family, &log_number), cursors)| {
+        let version = FamilyVersion {
+            name: family.name().to_owned(),
+            comparator: family.comparator().clone(),
+            log_number,
+            level_count: family.options().num_levels as usize,
+            version: Arc::clone(family.super_version().version()),
+            compactions: CompactionState::new(cursors.clone()),
+            next_epoch: FamilyVersion::epoch_after(family.super_version().version()),
+        };
+        (family.id(), version)
+    });
+    versions.collect()
+}

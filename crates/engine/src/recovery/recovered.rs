@@ -1,0 +1,167 @@
+//! A recovered database: its logs are flushed or kept, and what is left over is removed.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_format::file_name::FileKind;
+use tailwater_format::version_edit::{NewFile, VersionEdit};
+
+use crate::column_family::{ColumnFamily, SealedMemTable};
+use crate::compaction::CompactionScheduler;
+use crate::context::Context;
+use crate::directory::{Directories, Locks, Needed};
+use crate::epoch::Closing;
+use crate::error::{Error, Result};
+use crate::flush::FlushScheduler;
+use crate::inspect::table::TableFile;
+use crate::left_out::LeftOut;
+use crate::open_options::OptionsFiles;
+use crate::stats::Work;
+use crate::version::Versions;
+use crate::write::WritePath;
+
+/// A database with its components, whose logs are in tables or were kept.
+pub(crate) struct Recovered {
+    pub(crate) context: Arc<Context>,
+    pub(crate) versions: Arc<Versions>,
+    pub(crate) compactions: Arc<CompactionScheduler>,
+    pub(crate) flushes: Arc<FlushScheduler>,
+    pub(crate) writes: Arc<WritePath>,
+    pub(crate) options_files: OptionsFiles,
+    /// Held until the database is closed.
+    pub(crate) locks: Locks,
+    pub(crate) left_out: Vec<LeftOut>,
+    pub(crate) warnings: Vec<String>,
+    /// Whether the database was created.
+    pub(crate) is_new: bool,
+    /// The last field, dropped when the others have been: the versions have tables.
+    pub(crate) closing: Closing,
+}
+
+impl Recovered {
+    /// Keeps what the logs held in memtables and logs.
+    pub(super) fn keep_logs(&self, oldest_log: u64) -> Result<()> {
+        // The edit records which logs exist.
+        self.apply_recovered(vec![VersionEdit::default()])?;
+        for family in self.context.shared.family_set().iter() {
+            family.active().set_earliest_log_number(oldest_log);
+        }
+        Ok(())
+    }
+
+    /// Flushes what the logs held.
+    pub(super) fn flush_logs(&self, number: u64) -> Result<()> {
+        let families = self.context.shared.family_set();
+        let mut edits = Vec::new();
+        let mut tables = 0;
+        for family in families.iter() {
+            let memtable = family.active();
+            let sealed = [SealedMemTable { memtable, next_log_number: number }];
+            let table =
+                self.flushes.write_table(family, &sealed, Work::User)?.map(|table| table.file);
+            tables += usize::from(table.is_some());
+            edits.push(self.recovered_edit(family, table, number)?);
+        }
+        self.apply_recovered(edits)?;
+        for family in families.iter() {
+            let version = self
+                .versions
+                .lock()
+                .families()
+                .get(&family.id())
+                .map(|known| Arc::clone(&known.version));
+            let version = version.ok_or_else(|| lost_version(family))?;
+            family.begin_anew(version, number);
+        }
+        if tables > 0 {
+            self.context.info_log.info(format_args!("the logs were flushed to {tables} tables"));
+        }
+        self.flushes.release_logs();
+        Ok(())
+    }
+
+    fn apply_recovered(&self, edits: Vec<VersionEdit>) -> Result<()> {
+        let installation = self.versions.begin_installation();
+        drop(installation.write(edits, &[], self.context.published(), |_| ())?.install());
+        Ok(())
+    }
+
+    fn recovered_edit(
+        &self,
+        family: &ColumnFamily,
+        table: Option<NewFile>,
+        number: u64,
+    ) -> Result<VersionEdit> {
+        let epoch_number = self.versions.lock().take_epochs(family.id(), 1);
+        let epoch_number = epoch_number.ok_or_else(|| lost_version(family))?;
+        Ok(VersionEdit {
+            column_family: family.id(),
+            log_number: Some(number),
+            min_log_number_to_keep: Some(number),
+            new_files: table.into_iter().map(|table| NewFile { epoch_number, ..table }).collect(),
+            ..VersionEdit::default()
+        })
+    }
+
+    /// Removes files that nothing refers to.
+    pub(super) fn clear(&self, directories: &Directories) -> Result<()> {
+        let families = self.context.shared.family_set();
+        let needed = Needed {
+            oldest_log: self.writes.logs().oldest_number(),
+            manifest: self.versions.manifest_number(),
+            ..needed_files(families.iter())
+        };
+        for path in directories.left_over(&needed) {
+            if self.is_table_of_another(&path) {
+                let path = path.display();
+                self.context
+                    .info_log
+                    .warn(format_args!("{path} stays: another database has made it"));
+                continue;
+            }
+            match self.context.storage.remove(&path) {
+                Ok(()) => self
+                    .context
+                    .info_log
+                    .info(format_args!("removed {}: left over", path.display())),
+                Err(error) => {
+                    self.context
+                        .info_log
+                        .warn(format_args!("an unneeded file was not removed: {error}"));
+                }
+            }
+        }
+        directories.give_up_unused(&*self.context.storage, &needed)
+    }
+
+    /// Whether a file outside the home is a table made by another database: one of RocksDB's, which
+    /// knows no claims and may be writing there.
+    fn is_table_of_another(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
+        let is_table = matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));
+        if !is_table || path.parent() == Some(&self.context.directory) {
+            return false;
+        }
+        let Ok(table) = TableFile::open(&*self.context.storage, path) else { return false };
+        table.properties().as_ref().is_ok_and(|properties| {
+            !properties.db_id.is_empty()
+                && properties.db_id != self.context.identity.database_id.as_bytes()
+        })
+    }
+}
+
+fn lost_version(family: &ColumnFamily) -> Error {
+    Error::internal(format!("column family '{}' has no version", family.name()))
+}
+
+/// Returns the tables and blob files of column families.
+pub(super) fn needed_files<'a>(families: impl IntoIterator<Item = &'a ColumnFamily>) -> Needed {
+    let mut needed = Needed::default();
+    for family in families {
+        let source = family.super_version();
+        let version = source.version();
+        needed.tables.extend(version.files().map(|(_, file)| file.number()));
+        needed.blob_files.extend(version.blob_files().keys());
+    }
+    needed
+}

@@ -1,0 +1,255 @@
+//! The current stall state: writers wait here, and flushes and compactions end the wait.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tailwater_io::sync::Mutex;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::stall::allowance::Allowance;
+use crate::stall::delay_rate::{Demand, FamilyChange, next_rate};
+use crate::stall::{CompactionPressure, StallCause, StallConditions, StallState};
+
+/// Longest wait of a stopped write before it checks the state again.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// The current stall state, shared by writers and by the flushes and compactions that end stalls.
+#[derive(Debug)]
+pub(crate) struct StallController {
+    /// Whether `state` is not `Normal`, readable without the lock.
+    is_stalled: AtomicBool,
+    /// Notified when writes will soon be delayed.
+    pressure: Arc<CompactionPressure>,
+    /// Bytes that leaders wrote for followers, not yet charged to the delay budget.
+    unpaid: AtomicU64,
+    /// Start of the clock that `allowance` uses.
+    epoch: Instant,
+    stalls: Mutex<Stalls>,
+    changed: Condvar,
+}
+
+/// The stall state, and the data it is derived from.
+#[derive(Debug, Default)]
+struct Stalls {
+    state: StallState,
+    /// The rate of delayed writes and its maximum, in bytes per second.
+    rate: u64,
+    rate_max: u64,
+    /// Bytes that delayed writes may write without waiting.
+    allowance: Allowance,
+    /// The last look at each column family, by its ID.
+    families: BTreeMap<u32, FamilyStall>,
+}
+
+/// A column family's demand and compaction backlog at the last look.
+#[derive(Debug, Clone, Copy, Default)]
+struct FamilyStall {
+    demand: Demand,
+    pending_bytes: u64,
+}
+
+/// What is looked at in a column family.
+#[derive(Debug)]
+pub(crate) struct FamilyLook {
+    pub(crate) id: u32,
+    pub(crate) conditions: StallConditions,
+    /// Whether its memtables or tables have changed.
+    pub(crate) has_changed: bool,
+}
+
+impl Stalls {
+    /// Takes `bytes` from the allowance. Returns how long to wait before writing them.
+    fn pay(&mut self, bytes: u64, epoch: Instant, now: Instant, rate: u64) -> Duration {
+        let now_us = (now - epoch).as_micros() as u64;
+        Duration::from_micros(self.allowance.take(bytes, now_us, rate))
+    }
+
+    /// Looks at a column family. Returns the state that it demands.
+    fn look(&mut self, family: &FamilyLook) -> StallState {
+        let FamilyLook { id, conditions, has_changed } = family;
+        let state = conditions.state(self.rate);
+        let demand = state.demand();
+        let pending_bytes = conditions.pending_compaction_bytes;
+        if *has_changed {
+            let demanded =
+                |demand: Demand| self.families.values().any(|family| family.demand == demand);
+            let change = FamilyChange {
+                demand,
+                is_near_stop: state.cause().is_some_and(|cause| conditions.is_near_stop(cause)),
+                pending_bytes,
+                pending_bytes_before: self.families.get(id).map_or(0, |it| it.pending_bytes),
+                compacts: conditions.compacts,
+                was_delayed: demanded(Demand::Delay),
+                was_stopped: demanded(Demand::Stop),
+            };
+            self.rate = next_rate(self.rate, self.rate_max, &change);
+            self.families.insert(*id, FamilyStall { demand, pending_bytes });
+        }
+        state
+    }
+}
+
+impl StallController {
+    /// Creates a controller in state `Normal` that will notify `pressure`.
+    pub(crate) fn new(pressure: Arc<CompactionPressure>) -> Self {
+        Self {
+            is_stalled: AtomicBool::new(false),
+            pressure,
+            unpaid: AtomicU64::new(0),
+            epoch: Instant::now(),
+            stalls: Mutex::default(),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Returns the current state.
+    pub(crate) fn state(&self) -> StallState {
+        self.lock().state.clone()
+    }
+
+    /// Returns what compactions consult to decide whether to hurry.
+    pub(crate) fn pressure(&self) -> &Arc<CompactionPressure> {
+        &self.pressure
+    }
+
+    /// Whether writes are delayed or stopped.
+    #[inline]
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.is_stalled.load(Ordering::Acquire)
+    }
+
+    /// Looks at all column families and adopts the strictest of their demands. Calls `record` with
+    /// the demand of each family that has changed. Returns the new state if it or the rate differs
+    /// from the previous one.
+    ///
+    /// The families are read under the lock, so that an older look never overwrites a newer one.
+    /// `rate_max` is in bytes per second.
+    pub(crate) fn update(
+        &self,
+        rate_max: u64,
+        families: impl Iterator<Item = FamilyLook>,
+        mut record: impl FnMut(u32, &StallState),
+    ) -> Option<StallState> {
+        let mut stalls = self.lock();
+        if stalls.rate_max != rate_max {
+            (stalls.rate_max, stalls.rate) = (rate_max, rate_max);
+        }
+        let mut known = Vec::new();
+        let mut strictest = StallState::Normal;
+        let (mut is_near, mut is_behind, mut is_crowded) = (false, false, false);
+        for family in families {
+            is_near |= family.conditions.is_near();
+            is_behind |= family.conditions.is_behind;
+            is_crowded |= family.conditions.is_crowded();
+            let state = stalls.look(&family);
+            if family.has_changed {
+                record(family.id, &state);
+            }
+            known.push(family.id);
+            if state.demand() >= strictest.demand() {
+                strictest = state;
+            }
+        }
+        stalls.families.retain(|id, _| known.contains(id));
+        self.pressure.set_near_stall(is_near);
+        self.pressure.set_crowded(is_crowded);
+        self.pressure.set_behind(is_behind || strictest != StallState::Normal);
+        let strictest = strictest.at_rate(stalls.rate);
+        let rate = |state: &StallState| match state {
+            StallState::Delayed { bytes_per_second, .. } => *bytes_per_second,
+            _ => 0,
+        };
+        let has_changed =
+            stalls.state.demand() != strictest.demand() || rate(&stalls.state) != rate(&strictest);
+        let changed = has_changed.then(|| strictest.clone());
+        self.is_stalled.store(strictest != StallState::Normal, Ordering::Release);
+        if strictest == StallState::Normal {
+            stalls.allowance = Allowance::default();
+        }
+        stalls.state = strictest;
+        self.changed.notify_all();
+        changed
+    }
+
+    /// Wakes waiting writers for a reason other than the stall.
+    pub(crate) fn wake(&self) {
+        let _stalls = self.lock();
+        self.changed.notify_all();
+    }
+
+    /// Waits while writes are stopped, or for the time that `bytes` take while they are delayed. In
+    /// between, calls `go_on` with the cause for which writes are stopped; it decides whether to
+    /// wait on. `refuse` is called once, if it waits, and refuses queued writers with `no_slowdown`
+    /// until its result is dropped.
+    ///
+    /// # Errors
+    /// Busy, where `no_slowdown` is set; that of `go_on`.
+    #[inline]
+    pub(crate) fn wait<R>(
+        &self,
+        refuse: impl FnMut(Error) -> R,
+        bytes: u64,
+        no_slowdown: bool,
+        go_on: impl FnMut(Option<StallCause>) -> Result<()>,
+    ) -> Result<()> {
+        if self.is_stalled() {
+            return self.wait_out(refuse, bytes, no_slowdown, go_on);
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn wait_out<R>(
+        &self,
+        mut refuse: impl FnMut(Error) -> R,
+        bytes: u64,
+        no_slowdown: bool,
+        mut go_on: impl FnMut(Option<StallCause>) -> Result<()>,
+    ) -> Result<()> {
+        let bytes = bytes + self.unpaid.swap(0, Ordering::Relaxed);
+        let began = Instant::now();
+        let mut stalls = self.lock();
+        let mut refusing = None;
+        let mut paid_until = None;
+        loop {
+            go_on(stalls.state.stopped_by())?;
+            let (pause, reason) = match &stalls.state {
+                StallState::Normal => return Ok(()),
+                StallState::Stopped { reason, .. } => (LOOK_AGAIN, reason.clone()),
+                StallState::Delayed { bytes_per_second, reason, .. } => {
+                    let (rate, reason) = (*bytes_per_second, reason.clone());
+                    let until = *paid_until
+                        .get_or_insert_with(|| began + stalls.pay(bytes, self.epoch, began, rate));
+                    (until.saturating_duration_since(Instant::now()), reason)
+                }
+            };
+            if pause.is_zero() {
+                return Ok(());
+            }
+            let error = || Error::new(ErrorKind::Busy, format!("writes are stalled: {reason}"));
+            if no_slowdown {
+                if paid_until.is_some() {
+                    stalls.allowance.give_back(bytes);
+                }
+                return Err(error());
+            }
+            refusing.get_or_insert_with(|| refuse(error()));
+            let waited = self.changed.wait_timeout(stalls, pause);
+            stalls = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Notes that a leader wrote `bytes` more for its followers: the next leader waits for them.
+    #[inline]
+    pub(crate) fn owe(&self, bytes: impl FnOnce() -> u64) {
+        if self.is_stalled() {
+            self.unpaid.fetch_add(bytes(), Ordering::Relaxed);
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stalls> {
+        self.stalls.lock()
+    }
+}

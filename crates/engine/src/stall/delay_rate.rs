@@ -1,0 +1,125 @@
+//! The rate of delayed writes.
+//!
+//! The rate begins at `delayed_write_rate` and never exceeds it. It is adjusted whenever the
+//! memtables or tables of a column family change: down while the compaction backlog grows or stays,
+//! further down near the bound that stops writes, up while the backlog shrinks, and more so when
+//! the delay ends. All column families share and adjust one rate.
+//!
+//! Source: `SetupDelay` and `RecalculateWriteStallConditions` in `db/column_family.cc`.
+
+/// Minimum rate that is chosen, in bytes per second; a lower one set by the user is kept.
+const RATE_MIN: u64 = 16 << 10;
+/// Factor of the rate while the compaction backlog grows or stays.
+const MORE_TO_DO: f64 = 0.8;
+/// Factor while the backlog shrinks.
+const LESS_TO_DO: f64 = 1.0 / MORE_TO_DO;
+/// Factor near the bound that stops writes.
+const NEAR_STOP: f64 = 0.6;
+/// Factor when a column family no longer demands a delay.
+const GOES_ON: f64 = 1.4;
+
+/// The slowdown that a column family demands of writers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Demand {
+    #[default]
+    Nothing,
+    Delay,
+    Stop,
+}
+
+/// A column family whose memtables or tables have changed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FamilyChange {
+    /// The current demand.
+    pub(crate) demand: Demand,
+    /// Whether the cause of the delay is near the bound that stops writes.
+    pub(crate) is_near_stop: bool,
+    /// Bytes that wait to be compacted, now and at the previous look.
+    pub(crate) pending_bytes: u64,
+    pub(crate) pending_bytes_before: u64,
+    /// Whether automatic compactions are enabled.
+    pub(crate) compacts: bool,
+    /// Whether any column family, this one included, demanded a delay before.
+    pub(crate) was_delayed: bool,
+    /// Whether any column family demanded a stop before.
+    pub(crate) was_stopped: bool,
+}
+
+/// Returns the rate after a look at a column family, in bytes per second, in 1..=`rate_max`.
+pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 {
+    let times = |factor: f64| (rate as f64 * factor) as u64;
+    let next = match change.demand {
+        Demand::Stop => rate,
+        Demand::Nothing if change.was_delayed => times(GOES_ON),
+        Demand::Nothing => rate,
+        Demand::Delay if !change.compacts => rate_max,
+        Demand::Delay if !change.was_delayed || rate_max <= RATE_MIN => rate,
+        Demand::Delay if change.was_stopped || change.is_near_stop => {
+            times(NEAR_STOP).max(RATE_MIN)
+        }
+        Demand::Delay if change.pending_bytes_before > change.pending_bytes => times(LESS_TO_DO),
+        Demand::Delay if change.pending_bytes_before > 0 => times(MORE_TO_DO).max(RATE_MIN),
+        Demand::Delay => rate,
+    };
+    next.clamp(1, rate_max.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Demand, FamilyChange, next_rate};
+
+    /// A column family that demands a delay as it did before, with these compaction backlogs.
+    fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> FamilyChange {
+        FamilyChange {
+            demand: Demand::Delay,
+            is_near_stop: false,
+            pending_bytes,
+            pending_bytes_before,
+            compacts: true,
+            was_delayed: true,
+            was_stopped: false,
+        }
+    }
+
+    #[test]
+    fn the_rate_follows_what_there_is_to_compact() {
+        const MAX: u64 = 10_000_000;
+        let near_stop = |change| FamilyChange { is_near_stop: true, ..change };
+        let after_stop = |change| FamilyChange { was_stopped: true, ..change };
+        let first = |change| FamilyChange { was_delayed: false, ..change };
+        let by_hand = |change| FamilyChange { compacts: false, ..change };
+        let demands = |demand, change| FamilyChange { demand, ..change };
+        let cases = [
+            ("more", 1_000_000, delayed(5, 6), 800_000),
+            ("the same", 1_000_000, delayed(5, 5), 800_000),
+            ("less", 1_000_000, delayed(6, 5), 1_250_000),
+            ("less, at the bound", 9_000_000, delayed(6, 5), MAX),
+            ("nothing known before", 1_000_000, delayed(0, 5), 1_000_000),
+            ("near the stop", 1_000_000, near_stop(delayed(6, 5)), 600_000),
+            ("after a stop", 1_000_000, after_stop(delayed(6, 5)), 600_000),
+            ("very slow already", 17_000, delayed(5, 6), 16_384),
+            ("very slow, near the stop", 17_000, near_stop(delayed(5, 6)), 16_384),
+            ("first delay", 1_000_000, first(near_stop(delayed(5, 6))), 1_000_000),
+            ("compacted by hand", 1_000_000, by_hand(delayed(5, 6)), MAX),
+            ("stopped", 1_000_000, demands(Demand::Stop, delayed(5, 6)), 1_000_000),
+            ("goes on", 1_000_000, demands(Demand::Nothing, delayed(5, 6)), 1_400_000),
+            ("goes on, at the bound", 9_000_000, demands(Demand::Nothing, delayed(5, 6)), MAX),
+            (
+                "never was delayed",
+                1_000_000,
+                first(demands(Demand::Nothing, delayed(5, 6))),
+                1_000_000,
+            ),
+        ];
+        for (what, rate, change, expected) in cases {
+            assert_eq!(next_rate(rate, MAX, &change), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn a_rate_that_the_user_wants_slow_stays() {
+        assert_eq!(next_rate(10_000, 10_000, &delayed(5, 6)), 10_000);
+        assert_eq!(next_rate(10_000, 16_384, &delayed(5, 6)), 10_000);
+        assert_eq!(next_rate(0, 0, &delayed(5, 6)), 1, "nothing is divided by it");
+    }
+}

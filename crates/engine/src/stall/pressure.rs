@@ -1,0 +1,86 @@
+//! Compaction pressure: whether several compactions run concurrently, and whether low-priority
+//! compactions switch to normal priority.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+
+/// The causes of compaction pressure. Any thread may set them, and compactions check them between
+/// records.
+#[derive(Debug, Default)]
+pub(crate) struct CompactionPressure {
+    /// Writes are about to be slowed down.
+    near_stall: AtomicBool,
+    /// Level 0 has enough tables to slow down reads.
+    crowded: AtomicBool,
+    /// A single compaction does not keep up.
+    behind: AtomicBool,
+    /// Number of callers waiting for a compaction to end.
+    waiting: AtomicUsize,
+}
+
+/// A caller waiting for a compaction to end, until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Waiting<'u>(&'u CompactionPressure);
+
+impl CompactionPressure {
+    /// Whether compactions need normal priority.
+    pub(crate) fn is_urgent(&self) -> bool {
+        self.is_near_stall() || self.crowded.load(Relaxed) || self.waiting.load(Relaxed) > 0
+    }
+
+    /// Whether writes are about to be slowed down.
+    pub(crate) fn is_near_stall(&self) -> bool {
+        self.near_stall.load(Relaxed)
+    }
+
+    /// Sets whether writes are about to be slowed down.
+    pub(crate) fn set_near_stall(&self, is_near: bool) {
+        self.near_stall.store(is_near, Relaxed);
+    }
+
+    /// Sets whether level 0 has enough tables to slow down reads.
+    pub(crate) fn set_crowded(&self, is_crowded: bool) {
+        self.crowded.store(is_crowded, Relaxed);
+    }
+
+    /// Whether several compactions are to run concurrently.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.behind.load(Relaxed)
+    }
+
+    /// Sets whether a single compaction does not keep up.
+    pub(crate) fn set_behind(&self, is_behind: bool) {
+        self.behind.store(is_behind, Relaxed);
+    }
+
+    /// Registers a caller waiting for running compactions.
+    pub(crate) fn wait(&self) -> Waiting<'_> {
+        self.waiting.fetch_add(1, Relaxed);
+        Waiting(self)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::CompactionPressure;
+
+    #[test]
+    fn it_is_urgent_while_a_caller_waits_or_a_stall_is_near() {
+        let pressure = CompactionPressure::default();
+        assert!(!pressure.is_urgent());
+        let waiting = [pressure.wait(), pressure.wait()];
+        assert!(pressure.is_urgent());
+        drop(waiting);
+        assert!(!pressure.is_urgent());
+        pressure.set_near_stall(true);
+        assert!(pressure.is_urgent());
+        pressure.set_near_stall(false);
+        pressure.set_crowded(true);
+        assert!(pressure.is_urgent() && !pressure.is_near_stall());
+    }
+}

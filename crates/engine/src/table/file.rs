@@ -1,0 +1,267 @@
+//! Metadata of a table from the MANIFEST, and its reader while it is open.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use tailwater_format::file_name::FileKind;
+use tailwater_format::key::{self, Sequence};
+use tailwater_format::table::Properties;
+use tailwater_format::version_edit::NewFile;
+use tailwater_io::sync::Mutex;
+
+use crate::epoch::EpochCell;
+use crate::handover::{Generations, HotRegions};
+use crate::table::{TableIdentity, TableReader};
+
+/// The next identifier of a table's blocks in the block cache, unique within the process.
+static NEXT_CACHE_ID: AtomicU64 = AtomicU64::new(1);
+
+/// Metadata of a table from the MANIFEST. Versions share it.
+#[derive(Debug)]
+pub(crate) struct FileMetadata {
+    /// The edit that added it.
+    added: NewFile,
+    cache_id: u64,
+    /// Its reader if it is open; set and cleared by the table cache.
+    pub(crate) table: EpochCell<TableReader>,
+    /// Held while the table is opened, so that only one thread reads its metadata.
+    pub(crate) opening: Mutex<()>,
+    /// Whether it was read since the table cache's last check.
+    pub(crate) touched: AtomicBool,
+    /// Whether it is an input of a compaction. Accessed under the lock under which compactions are
+    /// picked.
+    being_compacted: AtomicBool,
+    /// Whether its file has LevelDB's name.
+    has_leveldb_name: AtomicBool,
+    /// Statistics of its contents, known once it was written or first opened.
+    statistics: OnceLock<FileStatistics>,
+    /// Shared with the metadata of the same file in other levels, in older versions.
+    bytes: Arc<FileBytes>,
+    /// Its regions that users read recently; created on first use.
+    hot_regions: OnceLock<Arc<HotRegions>>,
+}
+
+/// The bytes of a table's file, which are needed as long as any [`FileMetadata`] shares this.
+#[derive(Debug)]
+struct FileBytes;
+
+/// Statistics of a table's contents, from its properties.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FileStatistics {
+    /// Number of records, including range tombstones.
+    pub(crate) entries: u64,
+    /// Number of deletions among them, including range tombstones.
+    pub(crate) deletions: u64,
+    /// Number of range tombstones among them.
+    pub(crate) range_deletions: u64,
+    /// Uncompressed size of the internal keys, in bytes.
+    pub(crate) raw_key_bytes: u64,
+    /// Uncompressed size of the values, in bytes.
+    pub(crate) raw_value_bytes: u64,
+    /// Write time of the oldest data, in seconds since 1970; 0 if unknown.
+    pub(crate) oldest_ancestor_time_s: u64,
+    /// Creation time of the table, in seconds since 1970; 0 if unknown.
+    pub(crate) creation_time_s: u64,
+}
+
+impl FileStatistics {
+    /// Creates the statistics from `properties`. Old tables do not count range tombstones as
+    /// records.
+    pub(crate) fn of(properties: &Properties) -> Self {
+        let deletions = properties.num_deletions.max(properties.num_range_deletions);
+        Self {
+            entries: properties.num_entries.max(deletions),
+            deletions,
+            range_deletions: properties.num_range_deletions,
+            raw_key_bytes: properties.raw_key_size,
+            raw_value_bytes: properties.raw_value_size,
+            oldest_ancestor_time_s: properties.creation_time,
+            creation_time_s: properties.file_creation_time,
+        }
+    }
+}
+
+impl FileMetadata {
+    /// Creates the metadata of a table that is not open yet.
+    pub(crate) fn new(added: NewFile) -> Self {
+        Self {
+            added,
+            cache_id: NEXT_CACHE_ID.fetch_add(1, Ordering::Relaxed),
+            table: EpochCell::new(None),
+            opening: Mutex::new(()),
+            touched: AtomicBool::new(false),
+            being_compacted: AtomicBool::new(false),
+            has_leveldb_name: AtomicBool::new(false),
+            statistics: OnceLock::new(),
+            bytes: Arc::new(FileBytes),
+            hot_regions: OnceLock::new(),
+        }
+    }
+
+    /// Creates the metadata of a table that moves from another level: its blocks stay in the block
+    /// cache.
+    pub(crate) fn moved(from: &Self, added: NewFile) -> Self {
+        let statistics = from.statistics.clone();
+        let bytes = Arc::clone(&from.bytes);
+        let hot_regions = from.hot_regions.clone();
+        let has_leveldb_name = AtomicBool::new(from.has_leveldb_name.load(Ordering::Relaxed));
+        let cache_id = from.cache_id;
+        Self { cache_id, has_leveldb_name, statistics, bytes, hot_regions, ..Self::new(added) }
+    }
+
+    /// Whether only the caller needs the table's file: no version has it in any level. `self` must
+    /// not be in a version that can still be acquired.
+    pub(crate) fn is_last(self: &Arc<Self>) -> bool {
+        Arc::strong_count(self) == 1 && Arc::strong_count(&self.bytes) == 1
+    }
+
+    /// Returns the name of its file.
+    pub(crate) fn name(&self) -> FileKind {
+        match self.has_leveldb_name.load(Ordering::Relaxed) {
+            true => FileKind::LevelDbTable(self.number()),
+            false => FileKind::Table(self.number()),
+        }
+    }
+
+    /// Records that its file has LevelDB's name.
+    pub(crate) fn set_leveldb_name(&self) {
+        self.has_leveldb_name.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it is an input of a compaction.
+    pub(crate) fn is_being_compacted(&self) -> bool {
+        self.being_compacted.load(Ordering::Relaxed)
+    }
+
+    /// Sets whether it is an input of a compaction.
+    pub(crate) fn set_being_compacted(&self, being_compacted: bool) {
+        self.being_compacted.store(being_compacted, Ordering::Relaxed);
+    }
+
+    /// Returns the statistics of its contents, if they are known.
+    pub(crate) fn statistics(&self) -> Option<&FileStatistics> {
+        self.statistics.get()
+    }
+
+    /// Sets the statistics of its contents, unless they are already set.
+    pub(crate) fn set_statistics(&self, statistics: FileStatistics) {
+        let _ = self.statistics.set(statistics);
+    }
+
+    /// Returns its regions that users read recently.
+    pub(crate) fn hot_regions(&self, generations: &Arc<Generations>) -> &Arc<HotRegions> {
+        self.hot_regions
+            .get_or_init(|| Arc::new(HotRegions::new(Arc::clone(generations), self.size())))
+    }
+
+    /// Returns the write time of its oldest data, in seconds since 1970; 0 if unknown.
+    pub(crate) fn oldest_ancestor_time_s(&self) -> u64 {
+        let by_table = |table: &FileStatistics| table.oldest_ancestor_time_s;
+        match self.added.oldest_ancestor_time_s {
+            0 => self.statistics().map_or(0, by_table),
+            time_s => time_s,
+        }
+    }
+
+    /// Returns its creation time, in seconds since 1970; 0 if unknown.
+    pub(crate) fn creation_time_s(&self) -> u64 {
+        match self.added.creation_time_s {
+            0 => self.statistics().map_or(0, |table| table.creation_time_s),
+            time_s => time_s,
+        }
+    }
+
+    /// Returns the edit that added it.
+    pub(crate) fn added(&self) -> &NewFile {
+        &self.added
+    }
+
+    /// Returns its file number.
+    pub(crate) fn number(&self) -> u64 {
+        self.added.number
+    }
+
+    /// Returns its length, in bytes.
+    pub(crate) fn size(&self) -> u64 {
+        self.added.size
+    }
+
+    /// Returns its smallest internal key.
+    #[inline]
+    pub(crate) fn smallest(&self) -> &[u8] {
+        &self.added.smallest
+    }
+
+    /// Returns its largest internal key. If its trailer is the maximum, it is the exclusive end of
+    /// a range tombstone.
+    #[inline]
+    pub(crate) fn largest(&self) -> &[u8] {
+        &self.added.largest
+    }
+
+    /// Returns the user key of its smallest key.
+    #[inline]
+    pub(crate) fn smallest_user_key(&self) -> &[u8] {
+        key::user_key(&self.added.smallest)
+    }
+
+    /// Returns the user key of its largest key.
+    #[inline]
+    pub(crate) fn largest_user_key(&self) -> &[u8] {
+        key::user_key(&self.added.largest)
+    }
+
+    /// Returns its highest sequence number.
+    pub(crate) fn largest_sequence(&self) -> Sequence {
+        self.added.largest_sequence
+    }
+
+    /// Returns the properties that its reader verifies when it opens the file.
+    pub(crate) fn identity(&self) -> TableIdentity {
+        let unique_id = self.added.unique_id;
+        TableIdentity {
+            cache_id: self.cache_id,
+            largest_sequence: Some(self.added.largest_sequence),
+            unique_id: (unique_id != [0, 0]).then_some(unique_id),
+            tail_length: self.added.tail_size,
+            level_0: self.added.level == 0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_tables_do_not_count_range_tombstones_among_the_rest() {
+        let properties = Properties {
+            num_entries: 3,
+            num_deletions: 1,
+            num_range_deletions: 5,
+            ..Properties::default()
+        };
+        let statistics = FileStatistics::of(&properties);
+        assert_eq!((statistics.entries, statistics.deletions), (5, 5));
+    }
+
+    #[test]
+    fn the_manifest_says_how_old_a_table_is_before_the_table_does() {
+        let file = |oldest_ancestor_time_s, creation_time_s| {
+            let added = NewFile { oldest_ancestor_time_s, creation_time_s, ..NewFile::default() };
+            FileMetadata::new(added)
+        };
+        let statistics = FileStatistics {
+            oldest_ancestor_time_s: 7,
+            creation_time_s: 8,
+            ..FileStatistics::default()
+        };
+        let unknown = file(0, 0);
+        assert_eq!((unknown.oldest_ancestor_time_s(), unknown.creation_time_s()), (0, 0));
+        unknown.set_statistics(statistics);
+        assert_eq!((unknown.oldest_ancestor_time_s(), unknown.creation_time_s()), (7, 8));
+        let known = file(1, 2);
+        known.set_statistics(statistics);
+        assert_eq!((known.oldest_ancestor_time_s(), known.creation_time_s()), (1, 2));
+    }
+}

@@ -1,0 +1,235 @@
+//! A point lookup in progress: what a get has found so far, from the newest source to older ones.
+
+use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
+use tailwater_format::{timed_value, wide_column};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::merge_operator::FamilyMergeOperator;
+use crate::table::sink::{Owner, Sink};
+
+/// Whether older sources still matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// The result is undecided: continue.
+    Continue,
+    /// The result is final.
+    Done,
+}
+
+/// The result of the records of a key.
+#[derive(Debug, PartialEq, Eq)]
+enum Answer {
+    /// Undecided.
+    Open,
+    /// The key is deleted.
+    Deleted,
+    /// The sink has the value.
+    Delivered,
+    /// A copy of the base value of the operands.
+    Base(Vec<u8>),
+    /// The value, or the base of the operands, is in a blob file.
+    Blob {
+        /// The key as it was written with the value.
+        user_key: Vec<u8>,
+        /// The blob index.
+        index: Vec<u8>,
+    },
+}
+
+/// A point lookup of one key at one sequence number.
+pub(crate) struct Lookup<'a, S> {
+    /// The key.
+    pub(crate) user_key: &'a [u8],
+    /// Records above this sequence number are invisible.
+    pub(crate) snapshot: Sequence,
+    /// Whether the table being searched has records of the key; set by that table.
+    pub(crate) met_key: bool,
+    sink: &'a mut S,
+    /// The newest range tombstone that covers the key in the sources searched so far; 0 if there is
+    /// none.
+    covering: Sequence,
+    /// Merge operands, newest first.
+    operands: Vec<Vec<u8>>,
+    answer: Answer,
+}
+
+impl<'a, S: Sink> Lookup<'a, S> {
+    /// Creates a lookup that has searched nothing yet.
+    pub(crate) fn new(user_key: &'a [u8], snapshot: Sequence, sink: &'a mut S) -> Self {
+        let answer = Answer::Open;
+        Self { user_key, snapshot, met_key: false, sink, covering: 0, operands: Vec::new(), answer }
+    }
+
+    /// Returns the trailer to seek with: it precedes every visible record of the key.
+    #[inline]
+    pub(crate) fn seek_trailer(&self) -> u64 {
+        key::pack_trailer(self.snapshot, ValueType::FOR_SEEK)
+    }
+
+    /// Notes that a tombstone at `sequence` covers the key.
+    #[inline]
+    pub(crate) fn cover(&mut self, sequence: Option<Sequence>) {
+        self.covering = self.covering.max(sequence.unwrap_or(0));
+    }
+
+    /// Whether a range tombstone covers the key in all older sources.
+    #[inline]
+    pub(crate) fn is_covered(&self) -> bool {
+        self.covering > 0
+    }
+
+    /// Whether the value, or the base of the operands, is in a blob file.
+    #[inline]
+    pub(crate) fn needs_blob(&self) -> bool {
+        matches!(self.answer, Answer::Blob { .. })
+    }
+
+    /// Returns the number of operands: a position for [`Lookup::rewind`].
+    pub(crate) fn mark(&self) -> usize {
+        self.operands.len()
+    }
+
+    /// Drops the operands taken since `mark`, from a source that is searched again.
+    pub(crate) fn rewind(&mut self, mark: usize) {
+        self.operands.truncate(mark);
+    }
+
+    /// Takes the next older record of the key.
+    #[inline]
+    pub(crate) fn accept(
+        &mut self,
+        record: &ParsedKey<'_>,
+        value: &[u8],
+        owner: Owner<'_>,
+    ) -> Result<Step> {
+        let is_covered = record.sequence < self.covering;
+        let value_type = if is_covered { ValueType::RangeDeletion } else { record.value_type };
+        match value_type {
+            ValueType::Value => self.take_value(value, owner),
+            ValueType::Merge => {
+                self.operands.push(value.to_vec());
+                return Ok(Step::Continue);
+            }
+            ValueType::Deletion | ValueType::SingleDeletion | ValueType::RangeDeletion => {
+                self.answer = Answer::Deleted;
+            }
+            _ => match plain_value(value_type, value)? {
+                PlainValue::Here(value) => self.take_value(value, owner),
+                PlainValue::Blob(index) => {
+                    let (user_key, index) = (record.user_key.to_vec(), index.to_vec());
+                    self.answer = Answer::Blob { user_key, index };
+                }
+            },
+        }
+        Ok(Step::Done)
+    }
+
+    #[inline]
+    fn take_value(&mut self, value: &[u8], owner: Owner<'_>) {
+        if self.operands.is_empty() {
+            self.sink.put(value, owner);
+            self.answer = Answer::Delivered;
+        } else {
+            self.answer = Answer::Base(value.to_vec());
+        }
+    }
+
+    /// Whether the key was found to have a value, ignoring a missing base of merge operands.
+    #[inline]
+    pub(crate) fn found_value(&self) -> bool {
+        !matches!(self.answer, Answer::Open | Answer::Deleted)
+    }
+
+    /// Completes the lookup: reads a blob, by its key and index, and merges operands. Returns
+    /// whether the key has a value, which the sink then holds.
+    pub(crate) fn finish(
+        self,
+        merge_operator: &FamilyMergeOperator,
+        read_blob: impl FnOnce(&[u8], &[u8]) -> Result<Vec<u8>>,
+    ) -> Result<bool> {
+        let base = match self.answer {
+            Answer::Delivered => return Ok(true),
+            Answer::Open | Answer::Deleted if self.operands.is_empty() => return Ok(false),
+            Answer::Open | Answer::Deleted => None,
+            Answer::Base(value) => Some(value),
+            Answer::Blob { user_key, index } => Some(read_blob(&user_key, &index)?),
+        };
+        let value = match base {
+            Some(value) if self.operands.is_empty() => value,
+            base => {
+                let operands: Vec<&[u8]> = self.operands.iter().rev().map(Vec::as_slice).collect();
+                fold(merge_operator, self.user_key, base.as_deref(), &operands)?
+            }
+        };
+        self.sink.put_owned(value);
+        Ok(true)
+    }
+}
+
+/// The location of a record's value.
+pub(crate) enum PlainValue<'a> {
+    /// In the record.
+    Here(&'a [u8]),
+    /// In a blob file, at this index.
+    Blob(&'a [u8]),
+}
+
+/// Returns the value of a record of one of the rarer types.
+///
+/// # Errors
+/// Not supported, for keys with timestamps; corruption, for an entity or timed value that does not
+/// decode.
+pub(crate) fn plain_value(value_type: ValueType, value: &[u8]) -> Result<PlainValue<'_>> {
+    let here = match value_type {
+        ValueType::BlobIndex => return Ok(PlainValue::Blob(value)),
+        ValueType::WideColumnEntity => {
+            let column = wide_column::default_column(value)
+                .map_err(|error| Error::new(ErrorKind::Corruption, error.to_string()))?;
+            match column {
+                Some(column) if column.is_blob_index => return Ok(PlainValue::Blob(column.value)),
+                column => column.map_or(&[][..], |column| column.value),
+            }
+        }
+        ValueType::ValuePreferredSequence => match timed_value::split(value) {
+            Some((value, _)) => value,
+            None => {
+                let message = "a timed value of less than 8 bytes";
+                return Err(Error::new(ErrorKind::Corruption, message));
+            }
+        },
+        ValueType::DeletionWithTimestamp => {
+            return Err(Error::not_supported("user-defined timestamps"));
+        }
+        _ => value,
+    };
+    Ok(PlainValue::Here(here))
+}
+
+/// Merges operands, oldest first, into a base value.
+///
+/// # Errors
+/// Invalid argument, without a merge operator; user code, if the operator fails.
+pub(crate) fn fold(
+    merge_operator: &FamilyMergeOperator,
+    user_key: &[u8],
+    base: Option<&[u8]>,
+    operands: &[&[u8]],
+) -> Result<Vec<u8>> {
+    let key = user_key.escape_ascii();
+    match merge_operator {
+        FamilyMergeOperator::Known(operator) => {
+            operator.full_merge(user_key, base, operands).ok_or_else(|| {
+                let message = format!("merge operator '{}' failed on key '{key}'", operator.name());
+                Error::new(ErrorKind::UserCode, message)
+            })
+        }
+        FamilyMergeOperator::Unknown(name) => Err(Error::invalid_argument(format!(
+            "key '{key}' has merge operands, and merge operator '{name}' is not built in and was \
+             not supplied"
+        ))),
+        FamilyMergeOperator::None => Err(Error::invalid_argument(format!(
+            "key '{key}' has merge operands, but its column family was opened without a merge \
+             operator"
+        ))),
+    }
+}

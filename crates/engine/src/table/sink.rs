@@ -1,0 +1,122 @@
+//! Destinations of the value that a get found.
+
+use std::fmt;
+use std::ops::{Deref, Range};
+use std::sync::Arc;
+
+use crate::block_cache::{Block, BlockRef};
+use crate::cache::Cached;
+
+/// The owner of a found value's memory.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner<'a> {
+    /// A memtable.
+    MemTable,
+    /// A block of a table.
+    Block(&'a BlockRef<'a>),
+}
+
+/// The destination of the value that a get found.
+pub(crate) trait Sink {
+    /// Takes a value that `owner` keeps in memory.
+    fn put(&mut self, value: &[u8], owner: Owner<'_>);
+
+    /// Takes a value made for this get: read from a blob file or merged from operands.
+    fn put_owned(&mut self, value: Vec<u8>);
+
+    /// Returns the length of the value it took, in bytes.
+    fn length(&self) -> usize;
+}
+
+impl Sink for Vec<u8> {
+    #[inline]
+    fn put(&mut self, value: &[u8], _owner: Owner<'_>) {
+        self.clear();
+        self.extend_from_slice(value);
+    }
+
+    fn put_owned(&mut self, value: Vec<u8>) {
+        *self = value;
+    }
+
+    fn length(&self) -> usize {
+        self.len()
+    }
+}
+
+/// A value pinned in its block, without a copy, while this lives.
+///
+/// It keeps only that block in memory; compactions and flushes continue. A value from a memtable or
+/// blob file, or merged from operands, is a copy.
+pub struct PinnedValue(Pin);
+
+enum Pin {
+    Owned(Vec<u8>),
+    Block(Arc<Cached<Block>>, Range<usize>),
+}
+
+impl Deref for PinnedValue {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Pin::Owned(value) => value,
+            Pin::Block(block, range) => block.bytes().get(range.clone()).unwrap_or_default(),
+        }
+    }
+}
+
+impl fmt::Debug for PinnedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.escape_ascii())
+    }
+}
+
+/// Returns the range of `part` in `whole`, if it is a slice of it.
+fn subslice_range(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
+    let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    let range = start..start.checked_add(part.len())?;
+    (range.end <= whole.len()).then_some(range)
+}
+
+impl Sink for Option<PinnedValue> {
+    fn put(&mut self, value: &[u8], owner: Owner<'_>) {
+        let pin = match owner {
+            Owner::MemTable => Pin::Owned(value.to_vec()),
+            Owner::Block(block) => {
+                let block = block.to_arc();
+                match subslice_range(block.bytes(), value) {
+                    Some(range) => Pin::Block(block, range),
+                    // The empty default column of an entity without one is in no block.
+                    None => Pin::Owned(value.to_vec()),
+                }
+            }
+        };
+        *self = Some(PinnedValue(pin));
+    }
+
+    fn put_owned(&mut self, value: Vec<u8>) {
+        *self = Some(PinnedValue(Pin::Owned(value)));
+    }
+
+    fn length(&self) -> usize {
+        self.as_ref().map_or(0, |value| value.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::block_cache::BlockKind;
+
+    #[test]
+    fn an_empty_value_that_stands_in_no_block_can_be_pinned() {
+        let block = Block::parse(vec![0; 4], BlockKind::Data).expect("an empty block");
+        let block = BlockRef::Owned(Arc::new(Cached::standalone(block)));
+        let mut sink: Option<PinnedValue> = None;
+        // What `plain_value` returns for an entity without a default column.
+        let none: Option<&[u8]> = None;
+        sink.put(none.map_or(&[], |value| value), Owner::Block(&block));
+        assert_eq!(sink.as_deref(), Some(&b""[..]));
+    }
+}

@@ -1,0 +1,113 @@
+//! Warm handover, when tables are installed.
+//!
+//! # Order
+//!
+//! 1. [`WarmInstallation::begin`] copies the staged blocks into the memory of the block cache,
+//!    before the turn to change the versions.
+//! 2. New tables are opened in [`WarmInstallation::opening_order`].
+//! 3. [`WarmInstallation::install`], once the MANIFEST has the tables and before readers see them,
+//!    inserts the blocks.
+//! 4. [`Installed::forget`], when readers see them, erases the blocks of the tables that they
+//!    replace.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use tailwater_io::Purpose;
+
+use crate::block_cache::BlockCache;
+use crate::cache::Key;
+use crate::handover::TableHandover;
+use crate::table::{FileMetadata, ReadProfile};
+
+/// The handovers to tables that are being installed, by table number.
+#[derive(Debug)]
+pub(crate) struct WarmInstallation {
+    handovers: Vec<(u64, TableHandover)>,
+}
+
+/// The end of an installation.
+#[must_use]
+#[derive(Debug)]
+pub(crate) struct Installed {
+    had_staged_blocks: bool,
+}
+
+impl WarmInstallation {
+    /// Takes the handovers of new tables, by number. Not to be called during the turn to change the
+    /// versions, because it copies, nor from a low-priority thread, because it takes a lock that
+    /// users' reads take.
+    pub(crate) fn begin(mut handovers: Vec<(u64, TableHandover)>) -> Self {
+        handovers.iter_mut().for_each(|(_, handover)| handover.copy_into_cache());
+        Self { handovers }
+    }
+
+    /// Returns new tables in the order in which they are to be opened: those with warm blocks
+    /// first.
+    pub(crate) fn opening_order(&self, added: &[Arc<FileMetadata>]) -> Vec<Arc<FileMetadata>> {
+        let warm = self.handovers.iter().filter(|(_, handover)| handover.is_warm());
+        let warm: HashSet<u64> = warm.map(|(number, _)| *number).collect();
+        let mut files = added.to_vec();
+        files.sort_by_key(|file| !warm.contains(&file.number()));
+        files
+    }
+
+    /// Makes the tables that are `added` warm, right before readers see them in place of those that
+    /// are `replaced`.
+    pub(crate) fn install<'f>(
+        self,
+        added: &[Arc<FileMetadata>],
+        replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
+    ) -> Installed {
+        let staged_bytes = self.handovers.iter().map(|(_, handover)| handover.staged_bytes()).sum();
+        self.make_room(staged_bytes, replaced);
+        for (number, handover) in self.handovers {
+            if let Some(file) = added.iter().find(|file| file.number() == number) {
+                let hot_regions = file.hot_regions(handover.handover().generations());
+                handover.install(file.identity().cache_id, hot_regions);
+            }
+        }
+        Installed { had_staged_blocks: staged_bytes > 0 }
+    }
+
+    /// If the block cache is full, marks the blocks of tables that are about to be replaced as
+    /// first to evict. Otherwise the new blocks would evict each other.
+    fn make_room<'f>(
+        &self,
+        staged_bytes: usize,
+        replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
+    ) {
+        let handover = self.handovers.first().map(|(_, handover)| handover.handover());
+        let Some(cache) = handover.and_then(|handover| handover.cache.as_ref()) else { return };
+        if staged_bytes > 0 && cache.usage() + staged_bytes > cache.capacity() {
+            replaced.for_each(|file| for_each_block(file, |cache, key| cache.blocks.chill(key)));
+        }
+    }
+}
+
+impl Installed {
+    /// Erases the blocks of replaced tables from the block cache, if the new tables fill it.
+    pub(crate) fn forget<'f>(self, replaced: impl Iterator<Item = &'f Arc<FileMetadata>>) {
+        if self.had_staged_blocks {
+            replaced.for_each(|file| {
+                for_each_block(file, |cache, key| {
+                    cache.blocks.erase(key);
+                });
+            });
+        }
+    }
+}
+
+/// Calls `visit` with the cache keys of a table's data blocks.
+fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
+    // If the index would have to be read for this, the blocks are left until the table is deleted.
+    let table = file.table.load_arc().filter(|table| !table.is_index_partitioned());
+    let Some(table) = table else { return };
+    let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };
+    let cache_id = file.identity().cache_id;
+    let profile =
+        ReadProfile { purpose: Purpose::CompactionRead, verify_checksums: true, fill_cache: false };
+    let _ = table.for_each_data_block(&profile, |_, handle| {
+        visit(cache, Key { file: cache_id, offset: handle.offset });
+    });
+}

@@ -1,0 +1,181 @@
+//! Compactions, as far as a set of versions knows them: which are running, and where the next ones
+//! continue.
+
+use std::sync::Arc;
+
+use tailwater_format::Comparator;
+use tailwater_format::version_edit::CompactCursor;
+
+use crate::error::Error;
+use crate::table::FileMetadata;
+
+/// A compaction: the picker's choice, which a job executes.
+#[derive(Debug, Clone)]
+pub(crate) struct Compaction {
+    /// The input levels, in order; the last may be the output level. None is empty, except the
+    /// output level of a move.
+    pub(crate) inputs: Vec<InputLevel>,
+    /// The level of the new tables.
+    pub(crate) output_level: usize,
+    /// The reason.
+    pub(crate) reason: Reason,
+    /// Whether the input tables only change their level, without being rewritten.
+    pub(crate) is_move: bool,
+    /// Whether neither a level below the output's nor an older table of level 0 has a key in the
+    /// range of the inputs.
+    pub(crate) is_bottommost: bool,
+    /// The tables of the level below the output's that overlap the inputs: outputs are cut so that
+    /// each overlaps few of them.
+    pub(crate) grandparents: Vec<Arc<FileMetadata>>,
+    /// Approximate size at which an output is cut, in bytes.
+    pub(crate) max_output_file_bytes: u64,
+    /// Maximum size of the grandparents that an output overlaps, in bytes.
+    pub(crate) max_overlap_bytes: u64,
+    /// Maximum number of parts that run concurrently.
+    pub(crate) max_subcompactions: usize,
+}
+
+/// The input tables of one level.
+#[derive(Debug, Clone)]
+pub(crate) struct InputLevel {
+    pub(crate) level: usize,
+    /// In the level's order: of level 0 the newest first, of the others by key.
+    pub(crate) files: Vec<Arc<FileMetadata>>,
+}
+
+/// The reason of a compaction. The names are those of RocksDB's `CompactionReason`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// Level 0 has too many tables or bytes.
+    LevelL0FilesNum,
+    /// A level has too many bytes.
+    LevelMaxLevelSize,
+    /// It was requested.
+    ManualCompaction,
+    /// Tables were marked for compaction.
+    FilesMarkedForCompaction,
+    /// Tables of the last level hold data that snapshots no longer need.
+    BottommostFiles,
+    /// Tables hold data older than `ttl`.
+    Ttl,
+    /// Tables hold data older than `ttl`, and the level's tables are compacted round robin.
+    RoundRobinTtl,
+    /// Tables are older than `periodic_compaction_seconds`.
+    PeriodicCompaction,
+}
+
+impl Compaction {
+    /// All input tables.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<FileMetadata>> {
+        self.inputs.iter().flat_map(|level| level.files.iter())
+    }
+
+    /// Marks the inputs as being compacted, or as free again. Must be called before another
+    /// compaction is picked, and when this one has ended, even if it failed.
+    pub(crate) fn mark_inputs(&self, being_compacted: bool) {
+        let files = self.inputs.iter().flat_map(|input| &input.files);
+        files.for_each(|file| file.set_being_compacted(being_compacted));
+    }
+
+    /// Returns the first input level.
+    pub(crate) fn start_level(&self) -> usize {
+        self.inputs.first().map_or(0, |input| input.level)
+    }
+
+    /// Returns the smallest and the largest user key of the inputs.
+    pub(crate) fn user_keys(&self, comparator: &Comparator) -> Option<(&[u8], &[u8])> {
+        let files = || self.inputs.iter().flat_map(|input| &input.files);
+        let smallest = files().map(|file| file.smallest_user_key());
+        let largest = files().map(|file| file.largest_user_key());
+        let smallest = smallest.min_by(|a, b| comparator.compare(a, b))?;
+        let largest = largest.max_by(|a, b| comparator.compare(a, b))?;
+        Some((smallest, largest))
+    }
+}
+
+/// The round-robin cursors of levels.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct CompactCursors {
+    /// Internal keys by level; empty for no cursor.
+    keys: Vec<Vec<u8>>,
+}
+
+impl CompactCursors {
+    /// Moves a level's cursor.
+    pub(crate) fn set(&mut self, cursor: &CompactCursor) {
+        let level = cursor.level as usize;
+        if self.keys.len() <= level {
+            self.keys.resize_with(level + 1, Vec::new);
+        }
+        self.keys[level].clone_from(&cursor.key);
+    }
+
+    /// Returns the cursors of all levels that have one.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = CompactCursor> {
+        let keys = (0..).zip(&self.keys).filter(|(_, key)| !key.is_empty());
+        keys.map(|(level, key)| CompactCursor { level, key: key.clone() })
+    }
+
+    /// Returns a level's cursor, an internal key.
+    pub(crate) fn get(&self, level: usize) -> Option<&[u8]> {
+        self.keys.get(level).map(Vec::as_slice).filter(|key| !key.is_empty())
+    }
+}
+
+/// The compaction state of a column family, under the lock of its version.
+#[derive(Debug, Default)]
+pub(crate) struct CompactionState {
+    /// Those that are under way.
+    running: Vec<Arc<Compaction>>,
+    /// Where round robin goes on.
+    cursors: CompactCursors,
+    /// The reason why the column family is no longer compacted, if it is not.
+    stopped: Option<Error>,
+}
+
+impl CompactionState {
+    /// Creates the state with the positions recorded in the MANIFEST.
+    pub(crate) fn new(cursors: CompactCursors) -> Self {
+        Self { cursors, ..Self::default() }
+    }
+
+    /// Those that are under way.
+    pub(crate) fn running(&self) -> &[Arc<Compaction>] {
+        &self.running
+    }
+
+    /// Where round robin goes on.
+    pub(crate) fn cursors(&self) -> &CompactCursors {
+        &self.cursors
+    }
+
+    /// Notes that a compaction has claimed its inputs.
+    pub(crate) fn begin(&mut self, compaction: Arc<Compaction>) {
+        self.running.push(compaction);
+    }
+
+    /// Notes that a compaction has ended.
+    pub(crate) fn end(&mut self, compaction: &Arc<Compaction>) {
+        self.running.retain(|running| !Arc::ptr_eq(running, compaction));
+    }
+
+    /// Moves a round-robin cursor.
+    pub(crate) fn move_cursor(&mut self, cursor: &CompactCursor) {
+        self.cursors.set(cursor);
+    }
+
+    /// Whether nothing is compacted any more after an error.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Compacts nothing any more, after an error.
+    pub(crate) fn stop(&mut self, error: Error) {
+        self.stopped = Some(error);
+    }
+
+    /// Allows compactions again after an error.
+    pub(crate) fn resume(&mut self) {
+        self.stopped = None;
+    }
+}

@@ -1,0 +1,247 @@
+//! Groups of a direct log in flight: several are written at once.
+//!
+//! Each is durable when its call returns: by a flag of its write, or, where that is slower, by a
+//! flush after it. One flush serves all groups whose writes had ended when it began.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tailwater_io::sync::{Condvar, Mutex};
+use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
+
+use super::blocks::Blocks;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The file handle and buffer that write one group in flight. A log has as many slots as it has had
+/// groups in flight at a time.
+#[derive(Debug)]
+pub(super) struct WriteSlot {
+    file: Box<dyn WriteFile>,
+    blocks: Blocks,
+}
+
+impl WriteSlot {
+    /// Creates a slot for the log at `path`.
+    pub(super) fn new(storage: &dyn Storage, path: &Path) -> Result<Self> {
+        let file = storage.create(path, Create::Existing, IoMode::Direct, Purpose::Wal)?;
+        Ok(Self { file, blocks: Blocks::new() })
+    }
+
+    /// Prepares to write `bytes` and `zeros` zero bytes after them, which are whole blocks, at
+    /// `offset`. They are made durable by `flushes`, if given, otherwise by a flag of the write.
+    pub(super) fn begin_pipelined(
+        mut self,
+        bytes: &[u8],
+        zeros: usize,
+        offset: u64,
+        flushes: Option<&Arc<Flushes>>,
+    ) -> PipelinedWrite {
+        self.blocks.set(bytes, zeros);
+        PipelinedWrite { slot: self, offset, flushes: flushes.cloned() }
+    }
+}
+
+/// Whole blocks of a log to be written over zeros.
+#[derive(Debug)]
+pub(crate) struct PipelinedWrite {
+    pub(super) slot: WriteSlot,
+    offset: u64,
+    /// `None` for a durable write.
+    flushes: Option<Arc<Flushes>>,
+}
+
+impl PipelinedWrite {
+    /// Writes the blocks durably.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        let Self { slot: WriteSlot { file, blocks }, offset, flushes } = self;
+        match flushes {
+            None => Ok(file.write_durably_at(blocks.as_slice(), *offset, Purpose::Wal)?),
+            Some(flushes) => {
+                file.write_all_at(blocks.as_slice(), *offset, Purpose::Wal)?;
+                flushes.flush(&mut **file)
+            }
+        }
+    }
+
+    /// Returns the end of the blocks in the log, in bytes.
+    pub(super) fn end(&self) -> u64 {
+        self.offset + self.slot.blocks.as_slice().len() as u64
+    }
+}
+
+/// The flushes of one log.
+#[derive(Debug, Default)]
+pub(super) struct Flushes {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Number of writes that have ended.
+    written: u64,
+    /// Number of writes, from the first, that are on the device.
+    flushed: u64,
+    /// Whether a thread is flushing.
+    is_flushing: bool,
+    /// The error of a failed flush. What the device has is unknown then, and another flush would
+    /// not tell.
+    failure: Option<Error>,
+}
+
+impl Flushes {
+    /// Returns when a write that has ended is on the device: waits for a flush that begins after
+    /// this call, or makes it.
+    fn flush(&self, file: &mut dyn WriteFile) -> Result<()> {
+        let mut state = self.state.lock();
+        state.written += 1;
+        let own = state.written;
+        loop {
+            if state.flushed >= own {
+                return Ok(());
+            }
+            if let Some(failure) = &state.failure {
+                return Err(failure.clone());
+            }
+            if state.is_flushing {
+                state = self.changed.wait(state);
+                continue;
+            }
+            state.is_flushing = true;
+            let flushing = Flushing { flushes: self, covers: state.written, result: None };
+            drop(state);
+            flushing.run(file);
+            state = self.state.lock();
+        }
+    }
+}
+
+/// A flush in progress. Its waiters get its result even if it panics.
+struct Flushing<'a> {
+    flushes: &'a Flushes,
+    /// Number of writes that are durable if it succeeds.
+    covers: u64,
+    result: Option<Result<()>>,
+}
+
+impl Flushing<'_> {
+    fn run(mut self, file: &mut dyn WriteFile) {
+        self.result = Some(file.sync_data(Purpose::Wal).map_err(Error::from));
+    }
+}
+
+impl Drop for Flushing<'_> {
+    fn drop(&mut self) {
+        let panicked = || Err(Error::new(ErrorKind::Panicked, "the flushing thread panicked"));
+        let mut state = self.flushes.state.lock();
+        state.is_flushing = false;
+        match self.result.take().unwrap_or_else(panicked) {
+            Ok(()) => state.flushed = self.covers,
+            Err(error) => state.failure = Some(error),
+        }
+        drop(state);
+        self.flushes.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{Receiver, channel};
+    use std::thread;
+
+    use tailwater_io::Result as IoResult;
+
+    use super::*;
+
+    /// A file whose syncs end with the results that the test sends.
+    #[derive(Debug)]
+    struct Synced<'a>(&'a Mutex<Receiver<IoResult<()>>>, &'a Mutex<usize>);
+
+    impl WriteFile for Synced<'_> {
+        fn sync_data(&mut self, _: Purpose) -> IoResult<()> {
+            *self.1.lock() += 1;
+            self.0.lock().recv().unwrap()
+        }
+
+        fn write_at(&mut self, _: &[u8], _: u64, _: Purpose) -> IoResult<usize> {
+            unreachable!()
+        }
+
+        fn write_durably_at(&mut self, _: &[u8], _: u64, _: Purpose) -> IoResult<()> {
+            unreachable!()
+        }
+
+        fn sync_all(&mut self, _: Purpose) -> IoResult<()> {
+            unreachable!()
+        }
+
+        fn truncate(&mut self, _: u64) -> IoResult<()> {
+            unreachable!()
+        }
+
+        fn allocate(&mut self, _: u64, _: u64) -> IoResult<()> {
+            unreachable!()
+        }
+
+        fn start_writeback(&mut self, _: u64, _: u64) -> IoResult<()> {
+            unreachable!()
+        }
+
+        fn length(&self) -> IoResult<u64> {
+            unreachable!()
+        }
+
+        fn path(&self) -> &Path {
+            Path::new("log")
+        }
+
+        fn mode(&self) -> IoMode {
+            IoMode::Direct
+        }
+    }
+
+    fn failed() -> IoResult<()> {
+        let path = Path::new("log");
+        let reason = std::io::ErrorKind::InvalidData;
+        Err(tailwater_io::Error::new(tailwater_io::Operation::Sync, path, reason))
+    }
+
+    /// Flushes four groups, three of which arrive during the first flush; the flushes end with
+    /// `ends`.
+    fn flush_four(ends: [IoResult<()>; 2]) -> (Vec<bool>, usize) {
+        let (sender, receiver) = channel();
+        let (receiver, syncs) = (Mutex::new(receiver), Mutex::new(0));
+        let flushes = Flushes::default();
+        let flush = || flushes.flush(&mut Synced(&receiver, &syncs)).is_ok();
+        let mut answers = Vec::new();
+        thread::scope(|scope| {
+            let first = scope.spawn(flush);
+            while *syncs.lock() == 0 {
+                thread::yield_now();
+            }
+            let others: Vec<_> = (0..3).map(|_| scope.spawn(flush)).collect();
+            while flushes.state.lock().written < 4 {
+                thread::yield_now();
+            }
+            for end in ends {
+                sender.send(end).unwrap();
+            }
+            answers.push(first.join().unwrap());
+            answers.extend(others.into_iter().map(|other| other.join().unwrap()));
+        });
+        let count = *syncs.lock();
+        (answers, count)
+    }
+
+    #[test]
+    fn one_flush_serves_all_whose_writes_had_ended() {
+        assert_eq!(flush_four([Ok(()), Ok(())]), (vec![true; 4], 2));
+    }
+
+    #[test]
+    fn a_flush_that_failed_is_not_tried_again() {
+        assert_eq!(flush_four([failed(), Ok(())]), (vec![false; 4], 1));
+        let (answers, syncs) = flush_four([Ok(()), failed()]);
+        assert_eq!((answers, syncs), (vec![true, false, false, false], 2));
+    }
+}

@@ -1,0 +1,113 @@
+//! Switching of logs, and the limits of their lengths.
+
+use std::sync::MutexGuard;
+use std::sync::atomic::Ordering;
+
+use crate::column_family::{ColumnFamily, FamilySet};
+use crate::error::Result;
+use crate::wal::LogSet;
+use crate::write::memtables::Flush;
+use crate::write::queue::Leadership;
+use crate::write::{WritePath, log_options};
+
+impl WritePath {
+    /// Locks the logs.
+    pub(crate) fn logs(&self) -> MutexGuard<'_, LogSet> {
+        self.logs.lock()
+    }
+
+    /// Switches the current log if it is due. If all logs together exceed their maximum, flushes
+    /// what the oldest holds instead.
+    pub(super) fn bound_logs(&self, leadership: &Leadership<'_>) -> Result<()> {
+        let (is_due, are_padded, total, oldest, current) = {
+            let logs = self.logs.lock();
+            let (oldest, current) = (logs.oldest_number(), logs.current_number());
+            (logs.is_due(), logs.are_padded(), logs.total_bytes(), oldest, current)
+        };
+        let families = self.context.shared.family_set();
+        let bound = self.log_bound.load(Ordering::Relaxed);
+        // A single family's log is released with its memtable; nothing else holds it back. A padded
+        // log may be many times as long as its contents.
+        if (are_padded || families.iter().nth(1).is_some())
+            && total > bound
+            && self.flushing_logs_through.load(Ordering::Relaxed) < oldest
+        {
+            let holds_oldest = |family: &ColumnFamily| {
+                let active = family.active();
+                !active.is_empty() && active.earliest_log_number() <= oldest
+            };
+            self.seal_where(leadership, holds_oldest, Flush::InAnyCase)?;
+            self.flushing_logs_through.store(current, Ordering::Relaxed);
+            return Ok(());
+        }
+        if is_due { self.switch_log(leadership).map(drop) } else { Ok(()) }
+    }
+
+    /// Recomputes the maximum total length of the logs, after a change of column families.
+    pub(crate) fn update_log_bound(&self) {
+        let bound = self.total_log_bound(&self.context.shared.family_set());
+        self.log_bound.store(bound, Ordering::Relaxed);
+    }
+
+    fn total_log_bound(&self, families: &FamilySet) -> u64 {
+        if self.context.options.now().max_total_wal_size > 0 {
+            return self.context.options.now().max_total_wal_size;
+        }
+        let buffers = families.iter().map(|family| {
+            let options = family.options();
+            let count = options.max_write_buffer_number.max(1).cast_unsigned();
+            options.write_buffer_size.saturating_mul(count.into())
+        });
+        buffers.fold(0, u64::saturating_add).saturating_mul(4)
+    }
+
+    /// Begins a new log, unless the current one is empty. Returns the number of the current log.
+    pub(super) fn switch_log(&self, leadership: &Leadership<'_>) -> Result<u64> {
+        leadership.quiesce();
+        let mut logs = self.logs.lock();
+        if !logs.current_is_empty() {
+            let switched = logs.switch(self.context.numbers.take());
+            if let Err(error) = switched {
+                let is_as_before = error.is_out_of_descriptors() && !logs.has_failed();
+                drop(logs);
+                if !is_as_before {
+                    self.context.latch_log(&error);
+                }
+                return Err(error);
+            }
+        }
+        let number = logs.current_number();
+        drop(logs);
+        for family in self.context.shared.family_set().iter() {
+            let active = family.active();
+            if active.is_empty() {
+                active.set_earliest_log_number(number);
+            }
+        }
+        Ok(number)
+    }
+
+    /// Applies the options to the logs, including those derived from memtable sizes.
+    pub(crate) fn update_logs(&self) {
+        let families = self.context.shared.family_set();
+        let options = log_options(
+            &self.context.directory,
+            &self.context.options.open(),
+            &self.context.shared.io_modes,
+            families.iter(),
+        );
+        self.logs.lock().set_options(options);
+        self.update_log_bound();
+        // A log, or all together, may now exceed their limits.
+        self.has_full_logs.store(true, Ordering::Relaxed);
+    }
+
+    /// Writes the buffered part of the log to its file, and with `sync` syncs all logs.
+    pub(crate) fn flush_wal(&self, sync: bool) -> Result<()> {
+        self.context.errors.check()?;
+        let mut logs = self.logs.lock();
+        let flushed = if sync { self.sync_logs(&mut logs) } else { logs.write_out() };
+        drop(logs);
+        flushed.inspect_err(|error| self.context.latch_log(error))
+    }
+}

@@ -1,0 +1,101 @@
+//! Sealing of memtables.
+
+use crate::column_family::ColumnFamily;
+use crate::compaction::update_stalls;
+use crate::error::Result;
+use crate::write::WritePath;
+use crate::write::queue::Leadership;
+
+/// When sealed memtables are flushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flush {
+    /// When a column family has `min_write_buffer_number_to_merge` of them.
+    WhenEnough,
+    /// However few they are.
+    InAnyCase,
+}
+
+impl WritePath {
+    /// Seals the largest memtable when all together have reached `db_write_buffer_size`.
+    pub(super) fn bound_memtables(&self, leadership: &Leadership<'_>) -> Result<()> {
+        let bound = self.context.options.fixed().db_write_buffer_size;
+        if bound == 0 {
+            return Ok(());
+        }
+        let families = self.context.shared.family_set();
+        let sizes = || families.iter().map(|family| (family.active().memory_usage(), family));
+        let total: usize = sizes().map(|(bytes, _)| bytes).sum();
+        // Like RocksDB, which reserves an eighth for memtables being flushed.
+        if (total as u64) < bound / 8 * 7 {
+            return Ok(());
+        }
+        match sizes().max_by_key(|(bytes, _)| *bytes) {
+            Some((_, largest)) if !largest.active().is_empty() => {
+                self.seal(leadership, &[largest], Flush::InAnyCase)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Seals the memtables of the column families that `is_due` selects, or of all families if
+    /// flushes are atomic.
+    pub(super) fn seal_where(
+        &self,
+        leadership: &Leadership<'_>,
+        is_due: impl Fn(&ColumnFamily) -> bool,
+        flush: Flush,
+    ) -> Result<()> {
+        let families = self.context.shared.family_set();
+        let due: Vec<&ColumnFamily> = families.iter().filter(|family| is_due(family)).collect();
+        self.seal(leadership, &due, flush)
+    }
+
+    /// Seals the memtables of column families that are not empty, and has them flushed. Writes wait
+    /// meanwhile.
+    pub(super) fn seal(
+        &self,
+        leadership: &Leadership<'_>,
+        families: &[&ColumnFamily],
+        flush: Flush,
+    ) -> Result<()> {
+        if self.seal_only(leadership, families, flush)? {
+            self.flushes.flush_soon();
+        }
+        Ok(())
+    }
+
+    /// Like `seal`, for callers that flush them themselves. Returns whether any were sealed.
+    pub(super) fn seal_only(
+        &self,
+        leadership: &Leadership<'_>,
+        families: &[&ColumnFamily],
+        flush: Flush,
+    ) -> Result<bool> {
+        leadership.quiesce();
+        let all = self.context.shared.family_set();
+        let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
+        let due: Vec<&ColumnFamily> =
+            if self.context.options.fixed().atomic_flush && !families.is_empty() {
+                all.iter().filter(holds_something).collect()
+            } else {
+                families.iter().copied().filter(holds_something).collect()
+            };
+        if due.is_empty() {
+            return Ok(false);
+        }
+        let next_log = self.switch_log(leadership)?;
+        self.sample_write_times_if_due();
+        let sealing = self.flushes.sealing();
+        for family in &due {
+            family.seal(next_log);
+            if flush == Flush::InAnyCase {
+                // Requested after sealing: a running flush clears the request along with what it
+                // finds.
+                family.request_flush(true);
+            }
+        }
+        drop(sealing);
+        update_stalls(&self.context, &due);
+        Ok(true)
+    }
+}

@@ -1,0 +1,188 @@
+//! The write path, and what a leader does before it writes its group.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use tailwater_io::sync::Mutex;
+
+use crate::column_family::ColumnFamily;
+use crate::compaction::stall_conditions;
+use crate::context::Context;
+use crate::error::{Error, ErrorKind, Result};
+use crate::flush::FlushScheduler;
+use crate::sequence_times::WriteTimes;
+use crate::stall::StallCause;
+use crate::wal::LogSet;
+use crate::write::WriteOptions;
+use crate::write::memtables::Flush;
+use crate::write::queue::{Leadership, Queue};
+
+/// Time that a stopped write waits for a manual compaction, if only that can resume writes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The write path of a database.
+pub(crate) struct WritePath {
+    pub(super) context: Arc<Context>,
+    pub(super) flushes: Arc<FlushScheduler>,
+    pub(super) queue: Queue,
+    pub(super) logs: Arc<Mutex<LogSet>>,
+    /// When sequence numbers were written.
+    pub(super) write_times: Arc<WriteTimes>,
+    /// Set by an insert that filled a memtable; checked by the next leader.
+    pub(super) has_full_memtable: AtomicBool,
+    /// Set by a group that filled a log, or all logs together; checked by the next leader.
+    pub(super) has_full_logs: AtomicBool,
+    /// Maximum total length of all logs, in bytes.
+    pub(super) log_bound: AtomicU64,
+    /// The last sequence number assigned. Only leaders access it, and it is relevant only while
+    /// groups are in flight.
+    pub(super) numbered: AtomicU64,
+    /// Whether there are writes that are in no log and no table.
+    pub(super) has_unlogged: AtomicBool,
+    /// Logs up to this number are being released by flushing what they hold.
+    pub(super) flushing_logs_through: AtomicU64,
+}
+
+impl WritePath {
+    /// Creates the write path of a database. With `look_at_memtables`, the first leader checks
+    /// whether memtables are full.
+    pub(crate) fn new(
+        context: Arc<Context>,
+        flushes: Arc<FlushScheduler>,
+        logs: Arc<Mutex<LogSet>>,
+        write_times: Arc<WriteTimes>,
+        look_at_memtables: bool,
+    ) -> Self {
+        let path = Self {
+            context,
+            flushes,
+            queue: Queue::default(),
+            logs,
+            write_times,
+            has_full_memtable: AtomicBool::new(look_at_memtables),
+            has_full_logs: AtomicBool::new(false),
+            log_bound: AtomicU64::new(0),
+            numbered: AtomicU64::new(0),
+            has_unlogged: AtomicBool::new(false),
+            flushing_logs_through: AtomicU64::new(0),
+        };
+        path.update_log_bound();
+        path
+    }
+
+    /// Leads the write queue, so that nobody writes meanwhile.
+    pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
+        self.queue.lead()
+    }
+
+    /// Whether there are writes that are in no log and no table.
+    pub(crate) fn has_unlogged(&self) -> bool {
+        self.has_unlogged.load(Ordering::Relaxed)
+    }
+
+    /// Makes the next leader check whether memtables are full.
+    pub(crate) fn look_at_memtables(&self) {
+        self.has_full_memtable.store(true, Ordering::Relaxed);
+    }
+
+    /// Applies the options of the current column families to the sampling of write times.
+    pub(crate) fn update_write_times(&self) {
+        let published = self.context.published();
+        let options = self.context.family_options();
+        let now_s = self.context.now_s();
+        self.write_times.update(options.iter().map(|options| &**options), published, now_s);
+    }
+
+    /// Spreads times over the initial sequence numbers of a new database.
+    pub(crate) fn spread_write_times(&self) {
+        let options = self.context.family_options();
+        let (last, now_s) = (self.context.published(), self.context.now_s());
+        self.write_times.spread(options.iter().map(|options| &**options), last, now_s);
+    }
+
+    /// Takes a sample of the write times, if it is due.
+    pub(crate) fn sample_write_times_if_due(&self) {
+        self.write_times.sample_if_due(&*self.context.clock, || self.context.published());
+    }
+
+    /// Prepares for a group: switches full memtables and logs, and waits while writes are stalled.
+    pub(super) fn prepare(
+        &self,
+        leadership: &Leadership<'_>,
+        bytes: usize,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.context.errors.check()?;
+        // If switching fails, the memtable is still full.
+        if self.has_full_memtable.swap(false, Ordering::Relaxed) {
+            let sealed = self.seal_where(leadership, ColumnFamily::is_full, Flush::WhenEnough);
+            sealed.inspect_err(|_| self.has_full_memtable.store(true, Ordering::Relaxed))?;
+        }
+        self.bound_memtables(leadership)?;
+        if self.has_full_logs.swap(false, Ordering::Relaxed) {
+            let bounded = self.bound_logs(leadership);
+            bounded.inspect_err(|_| self.has_full_logs.store(true, Ordering::Relaxed))?;
+        }
+        let (bytes, no_slowdown) = (bytes as u64, options.no_slowdown);
+        let wait = || {
+            let mut idle_since = None;
+            let refuse = |error| leadership.refuse_impatient(error);
+            let go_on = |cause| self.check_waiting(cause, &mut idle_since);
+            self.context.stall.wait(refuse, bytes, no_slowdown, go_on)
+        };
+        if self.context.stall.is_stalled() && !no_slowdown {
+            self.count_stall(wait)
+        } else {
+            wait()
+        }
+    }
+
+    /// Returns an error if waiting for a stall to end is pointless. `cause` is the condition that
+    /// stops writes, if any; `idle_since` is since when no compaction could change that.
+    fn check_waiting(
+        &self,
+        cause: Option<StallCause>,
+        idle_since: &mut Option<Instant>,
+    ) -> Result<()> {
+        self.context.errors.check_waiting()?;
+        match self.stopped_by_hand_only(cause) {
+            None => *idle_since = None,
+            Some(reason) => {
+                let since = *idle_since.get_or_insert_with(Instant::now);
+                if since.elapsed() >= PATIENCE {
+                    return Err(Error::new(ErrorKind::Busy, reason));
+                }
+            }
+        }
+        match (cause, self.context.errors.stopped_compaction()) {
+            (Some(StallCause::Level0 | StallCause::PendingCompaction), Some(error)) => {
+                Err(error.while_doing("writes are stopped until compaction goes on"))
+            }
+            (Some(_), _) if self.context.options.is_inline() => {
+                let message = "writes are stopped, and nobody else could change that";
+                Err(Error::new(ErrorKind::Busy, message))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns why writes are stopped, if a column family with an unimplemented compaction style
+    /// stops them and no compaction is running.
+    fn stopped_by_hand_only(&self, cause: Option<StallCause>) -> Option<String> {
+        let cause = cause.filter(|cause| *cause != StallCause::MemTables)?;
+        if self.context.background.running_compactions() > 0 {
+            return None;
+        }
+        let families = self.context.shared.family_set();
+        let mut conditions = families.iter().map(stall_conditions);
+        let by_hand = conditions.find(|it| {
+            let state = it.state(0);
+            !it.compacts_by_itself && state.stopped_by() == Some(cause)
+        })?;
+        Some(format!(
+            "writes are stopped: {}, which is compacted only when asked for",
+            by_hand.reason(cause)
+        ))
+    }
+}

@@ -1,0 +1,12 @@
+//! How a thread waits.
+
+/// What a waiting thread does before it sleeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum WaitBy {
+    /// Spin for some microseconds, then yield for a while.
+    Spins,
+    /// Yield for a while.
+    Yields,
+    /// Nothing: it waits for a device, or behind many others.
+    Sleeps,
+}

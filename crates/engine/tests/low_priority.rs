@@ -1,0 +1,167 @@
+//! Low-priority compactions: which threads run them, and which locks they share with users.
+#![cfg(all(target_os = "linux", not(loom)))]
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use tailwater::{
+    ColumnFamily, CompactionFilter, Db, FilterDecision, FilteredValue, OpenOptions, ReadOptions,
+    WriteOptions,
+};
+
+/// Small tables, so that there are many compactions, and parts of them.
+const OPTIONS: &str = "create_if_missing=true;compaction_filter=Watch;write_buffer_size=64k;\
+    target_file_size_base=64k;max_bytes_for_level_base=256k;compression=kNoCompression;\
+    max_background_jobs=4;max_subcompactions=2;level0_slowdown_writes_trigger=8;\
+    block_based_table_factory={block_cache=256k}";
+/// `SCHED_IDLE`.
+const IDLE: &str = "5";
+
+/// Looks from inside compactions at how their threads are scheduled.
+#[derive(Default)]
+struct Watch(Mutex<Vec<String>>);
+
+impl CompactionFilter for Watch {
+    fn name(&self) -> &str {
+        "Watch"
+    }
+
+    fn filter(&self, _: usize, _: &[u8], _: FilteredValue, _: &[u8]) -> FilterDecision {
+        let policy = policy_of_this_thread();
+        let mut seen = self.0.lock().expect("no panic while it is held");
+        if seen.last() != Some(&policy) {
+            seen.push(policy);
+        }
+        FilterDecision::Keep
+    }
+}
+
+/// The number of the scheduler's policy, as the kernel tells it.
+#[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+fn policy_of_this_thread() -> String {
+    // Behind the name in parentheses the fields begin with the third; this is the 41st.
+    let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
+    let fields = text.rsplit(')').next().unwrap_or_default();
+    fields.split_whitespace().nth(38).unwrap_or("unknown").to_owned()
+}
+
+struct Scene {
+    db: Db,
+    family: ColumnFamily,
+    watch: Arc<Watch>,
+}
+
+impl Scene {
+    fn new(directory: &Path, text: &str) -> Self {
+        let watch = Arc::new(Watch::default());
+        let mut options = OpenOptions::default();
+        options.set_options(&format!("{OPTIONS};{text}")).expect("options");
+        options.add_compaction_filter(Arc::clone(&watch) as Arc<dyn CompactionFilter>);
+        let db = Db::open(directory, &options).expect("a database");
+        let family = db.cf_handle("default").expect("the default column family");
+        Self { db, family, watch }
+    }
+
+    fn put(&self, key: u64, round: u64) {
+        let key = format!("{:08}", key.wrapping_mul(7919) % 5000);
+        let value = format!("{round:08}").repeat(16);
+        let options = WriteOptions::default();
+        self.db
+            .put_cf_opt(&self.family, key.as_bytes(), value.as_bytes(), &options)
+            .expect("a put");
+    }
+
+    fn get(&self, key: u64) -> Option<Vec<u8>> {
+        let key = format!("{key:08}");
+        self.db.get_cf_opt(&self.family, key.as_bytes(), &ReadOptions::default()).expect("a get")
+    }
+
+    fn settle(&self) {
+        self.db.flush_cf(&self.family).expect("a flush");
+        while self.db.needs_compaction(&self.family) || self.db.running_compactions() > 0 {
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
+    fn policies(&self) -> Vec<String> {
+        self.watch.0.lock().expect("no panic while it is held").clone()
+    }
+}
+
+#[test]
+fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
+    if policy_of_this_thread() == "unknown" {
+        return println!("skipped: the kernel does not tell how threads are scheduled");
+    }
+    for (text, is_low_priority) in [("low_priority_compactions=true", true), ("", false)] {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let scene = Scene::new(directory.path(), text);
+        for round in 0..6 {
+            (0..2000).for_each(|key| scene.put(key, round));
+            scene.settle();
+        }
+        let policies = scene.policies();
+        assert!(!policies.is_empty());
+        assert_eq!(
+            policies.iter().any(|policy| policy == IDLE),
+            is_low_priority,
+            "{text}: {policies:?}"
+        );
+    }
+    // Tables pile up in level 0 while compactions are paused: there is no time to be quiet.
+    let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+    let scene = Scene::new(directory.path(), "low_priority_compactions=true");
+    scene.db.pause_compactions().expect("a pause");
+    for round in 0..7 {
+        (0..500).for_each(|key| scene.put(key, round));
+        scene.db.flush_cf(&scene.family).expect("a flush");
+    }
+    scene.db.continue_compactions().expect("going on");
+    scene.settle();
+    let policies = scene.policies();
+    assert!(policies.first().is_some_and(|policy| policy != IDLE), "{policies:?}");
+}
+
+#[test]
+#[cfg(debug_assertions)]
+fn threads_of_low_weight_take_no_lock_that_users_take() {
+    use tailwater_io::sync::{in_foreground, locks_shared_with_low_priority_threads};
+
+    let never_urgent = "low_priority_compactions=true;max_open_files=4;\
+                        level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000";
+    for text in ["", "use_direct_io_for_compaction_reads=true;compaction_write_io_mode=direct"] {
+        let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
+        let scene = Scene::new(directory.path(), &format!("{never_urgent};{text}"));
+        let is_any_low = || {
+            let is_low = |policy: &String| policy == IDLE || policy == "unknown";
+            scene.policies().iter().any(is_low)
+        };
+        let ended = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut key = 0;
+                while !ended.load(Ordering::Relaxed) {
+                    key = (key + 1) % 5000;
+                    in_foreground(|| scene.get(key));
+                }
+            });
+            for round in 0..20 {
+                (0..1000).for_each(|key| in_foreground(|| scene.put(key, round)));
+            }
+            scene.settle();
+            // On a machine that others keep busy, compactions may have been behind all the time.
+            for round in 20..100 {
+                if is_any_low() {
+                    break;
+                }
+                (0..1000).for_each(|key| in_foreground(|| scene.put(key, round)));
+                scene.settle();
+            }
+            ended.store(true, Ordering::Relaxed);
+        });
+        assert!(is_any_low());
+        let shared = locks_shared_with_low_priority_threads();
+        assert!(shared.is_empty(), "{text}: {shared:#?}");
+    }
+}

@@ -1,0 +1,113 @@
+//! Ingestions concurrent with closing and reading.
+
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use tailwater::{ColumnFamily, Db, ErrorKind, ExternalFiles, IngestOptions, ReadOptions};
+use tailwater_io::Purpose;
+
+use crate::gate::{Call, Gate};
+use crate::support::{default_family, findings, make_file, options, put};
+
+/// All keys and values of a column family, as one read without a snapshot sees them.
+fn all(db: &Db, family: &ColumnFamily) -> Vec<(String, String)> {
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    let mut found = Vec::new();
+    let mut iterator =
+        db.raw_iterator_cf_opt(family, &ReadOptions::default()).expect("an iterator");
+    iterator.seek_to_first().expect("a seek");
+    while let Some((key, value)) = iterator.entry() {
+        found.push((text(key), text(value)));
+        iterator.next().expect("a step");
+    }
+    found
+}
+
+fn pair(key: &str, value: &str) -> (String, String) {
+    (key.to_owned(), value.to_owned())
+}
+
+/// An ingestion that was under way when its database was closed went on after the lock was given
+/// up, and removed tables of whoever opened the database next: those that had got the numbers which
+/// it had taken for its own.
+#[test]
+fn closing_waits_for_an_ingestion() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("db");
+    let gate = Gate::new();
+    let db = Db::open(&path, &gate.options("")).expect("a database");
+    let files: Vec<PathBuf> =
+        (0..3).map(|number| directory.path().join(format!("{number}.file"))).collect();
+    for (number, file) in files.iter().enumerate() {
+        make_file(&gate.options(""), file, &[&format!("file{number}")], "new");
+    }
+    gate.stop(Call::Link, 1);
+    thread::scope(|scope| {
+        let ingesting = scope.spawn(|| {
+            let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+            let options = IngestOptions { link_files: true, ..IngestOptions::default() };
+            db.ingest_external_file_cf_opts(&default_family(&db), &files, &options)
+        });
+        gate.wait();
+        let closing = scope.spawn(|| db.close());
+        while put(&db, "key", "value").is_ok() {
+            thread::yield_now();
+        }
+        // By the last pause, a call that gives up the lock without waiting has done so.
+        let others: Vec<_> = (0..5)
+            .map(|_| {
+                thread::sleep(Duration::from_millis(40));
+                Db::open(&path, &options("")).map(drop).map_err(|error| error.kind())
+            })
+            .collect();
+        gate.open();
+        assert!(others.iter().all(|other| *other == Err(ErrorKind::Busy)), "{others:?}");
+        ingesting.join().expect("a thread").expect_err("an ingestion while closing");
+        closing.join().expect("a thread").expect("closing");
+    });
+    let refused =
+        db.ingest_external_file_cf_opts(&default_family(&db), &[&files[0]], &Default::default());
+    assert_eq!(refused.expect_err("a closed database").kind(), ErrorKind::Closed);
+    assert_eq!(findings(&path, &options("")), []);
+    let next = Db::open(&path, &options("")).expect("a database");
+    assert!(all(&next, &default_family(&next)).iter().all(|(key, _)| key == "key"));
+}
+
+/// A read without a snapshot saw the files of an ingestion that have no sequence number and not
+/// those that have one.
+#[test]
+fn a_read_sees_all_files_of_a_column_family_or_none() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let gate = Gate::new();
+    let options = gate.options("disable_auto_compactions=true");
+    let db = Db::open(directory.path().join("db"), &options).expect("a database");
+    let first = default_family(&db);
+    let second = db.create_cf("second", &first.options()).expect("a column family");
+    put(&db, "b", "old").expect("a put");
+    db.flush_cf(&first).expect("a flush");
+    let paths = ["a", "b", "c"].map(|key| {
+        let path = directory.path().join(key);
+        make_file(&options, &path, &[key], "new");
+        path
+    });
+    // At the table of the second column family, when it is opened for being read.
+    gate.stop(Call::Open(Purpose::FlushWrite), 2);
+    let seen = thread::scope(|scope| {
+        scope.spawn(|| {
+            let options = IngestOptions::default();
+            let (to_first, to_second) = ([&*paths[0], &*paths[1]], [&*paths[2]]);
+            let files = [(&first, &to_first[..]), (&second, &to_second[..])];
+            let files = files.map(|(family, paths)| ExternalFiles { family, paths, options });
+            db.ingest_external_files(&files).expect("an ingestion");
+        });
+        gate.wait();
+        let seen = all(&db, &first);
+        gate.open();
+        seen
+    });
+    let before = vec![pair("b", "old")];
+    let after = vec![pair("a", "new"), pair("b", "new")];
+    assert!(seen == before || seen == after, "half of it: {seen:?}");
+    assert_eq!(all(&db, &first), after);
+}

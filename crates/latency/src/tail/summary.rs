@@ -1,0 +1,144 @@
+//! A summary of the results, in two sentences.
+
+use super::aggregate::middle;
+use super::configuration::Configuration;
+use super::report::{ConfigurationReport, Report};
+
+/// Maximum length of lines.
+const WIDTH: usize = 100;
+
+/// Returns the effect of `direct_compaction_read_write` on the reads, compared with `buffered`, for
+/// the first engine that has both; and whether the two did equal work.
+pub(super) fn sentences(report: &Report) -> Option<String> {
+    let direct = report.configurations.iter().find(|found| {
+        found.row.configuration == Configuration::DirectCompactionReadWrite
+            && report.buffered(found.row).is_some()
+    })?;
+    let buffered = report.buffered(direct.row)?;
+    Some(wrapped(&format!("{} {}", effect(direct, buffered), work(direct, buffered))))
+}
+
+fn p999(report: &ConfigurationReport) -> Vec<f64> {
+    report.runs.iter().map(|run| run.figures.latencies.p999_us / 1000.0).collect()
+}
+
+fn effect(direct: &ConfigurationReport, buffered: &ConfigurationReport) -> String {
+    let (ours, theirs) = (p999(direct), p999(buffered));
+    let [now, before] = [&ours, &theirs].map(|runs| middle(runs).unwrap_or(0.0));
+    let below = |these: &[f64], those: &[f64]| these.iter().all(|a| those.iter().all(|b| a < b));
+    let change = match now < before {
+        true => format!("{:.1} times lower", before / now),
+        false => format!("{:.1} times higher", now / before),
+    };
+    let reads = 100.0 * (direct.median.reads_per_second / buffered.median.reads_per_second - 1.0);
+    let figures = format!(
+        "one read in a thousand took longer than {now:.2} ms, and than {before:.2} ms with \
+         everything buffered: {change}, with {reads:+.0} % reads"
+    );
+    if below(&ours, &theirs) {
+        format!("With compactions past the page cache {figures}, and so it was in every run.")
+    } else if below(&theirs, &ours) {
+        format!("Here it did harm: with compactions past the page cache {figures}, in every run.")
+    } else {
+        format!(
+            "No effect was seen that stands out from the spread between runs: with compactions \
+             past the page cache {figures}, but not in every run."
+        )
+    }
+}
+
+fn work(direct: &ConfigurationReport, buffered: &ConfigurationReport) -> String {
+    let figures = |report: &ConfigurationReport| {
+        let compacted = report.median.kernel.compaction_mb_per_second.unwrap_or(0.0);
+        (report.median.write_mb_per_second, compacted)
+    };
+    let ((written, compacted), (written_before, compacted_before)) =
+        (figures(direct), figures(buffered));
+    let amounts = format!(
+        "{written:.1} and {written_before:.1} MB/s were written, and {compacted:.0} and \
+         {compacted_before:.0} MB/s compacted"
+    );
+    if direct.unequal_work.is_empty() {
+        format!("Both did the same work meanwhile: {amounts}.")
+    } else if written >= written_before && compacted >= compacted_before {
+        format!("It did more work meanwhile, so it is not flattered by that: {amounts}.")
+    } else {
+        format!("They did not do the same work, so compare with care: {amounts}.")
+    }
+}
+
+/// Returns the text wrapped for a terminal.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if line.is_empty() => line.push_str(word),
+            Some(line) if line.len() + 1 + word.len() <= WIDTH => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::equal_work::Work;
+    use super::super::figures::Figures;
+    use super::super::latency::Latencies;
+    use super::super::plan::Row;
+    use super::super::results::Run;
+    use super::super::{EngineName, report::Report};
+    use super::*;
+
+    fn row(configuration: Configuration, p999_us: &[f64], written: f64) -> ConfigurationReport {
+        let figures = |p999_us: f64| Figures {
+            latencies: Latencies { p999_us, ..Latencies::default() },
+            write_mb_per_second: written,
+            reads_per_second: 1e6 / p999_us,
+            ..Figures::default()
+        };
+        let runs = p999_us.iter().map(|&p999_us| Run { run: 1, figures: figures(p999_us) });
+        let engine = EngineName::Tailwater;
+        let row = Row { engine, configuration, compaction_bytes_per_second: None };
+        ConfigurationReport::new(row, runs.collect()).unwrap()
+    }
+
+    fn summary(direct: &[f64], buffered: &[f64], written: f64) -> String {
+        let mut direct = row(Configuration::DirectCompactionReadWrite, direct, written);
+        if written != 20.0 {
+            direct.unequal_work = vec![Work::Written];
+        }
+        let buffered = row(Configuration::Buffered, buffered, 20.0);
+        sentences(&Report::of_rows(vec![buffered, direct])).unwrap().replace('\n', " ")
+    }
+
+    #[test]
+    fn what_was_seen_in_every_run_is_said() {
+        let text = summary(&[500.0, 600.0], &[1000.0, 1200.0], 20.0);
+        assert!(text.contains("2.0 times lower") && text.contains("in every run"), "{text}");
+        assert!(text.contains("the same work"), "{text}");
+    }
+
+    #[test]
+    fn what_does_not_stand_out_is_no_effect() {
+        let text = summary(&[500.0, 1100.0], &[1000.0, 1200.0], 20.0);
+        assert!(text.starts_with("No effect"), "{text}");
+    }
+
+    #[test]
+    fn harm_is_said_and_so_is_unequal_work() {
+        let text = summary(&[2000.0, 2200.0], &[1000.0, 1200.0], 10.0);
+        assert!(text.contains("harm") && text.contains("1.9 times higher"), "{text}");
+        assert!(text.contains("with care"), "{text}");
+        assert!(summary(&[500.0], &[1000.0], 30.0).contains("more work"));
+    }
+
+    #[test]
+    fn without_both_rows_nothing_is_said() {
+        let buffered = row(Configuration::Buffered, &[1.0], 1.0);
+        assert_eq!(sentences(&Report::of_rows(vec![buffered])), None);
+    }
+}

@@ -1,0 +1,66 @@
+//! Backpressure: refused appends wait until bytes are persisted, memory is free, or a command is
+//! done.
+
+use std::fmt;
+
+use crate::sync::{Condvar, Mutex};
+
+/// Wakes all waiters whenever an append may be possible again. A waiter passes the moment before
+/// its refused call, so that no wake-up in between is lost.
+#[derive(Default)]
+pub(crate) struct Backpressure {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    changes: u64,
+    wakers: Vec<Box<dyn FnOnce() + Send>>,
+}
+
+/// A moment, for [`Backpressure::wait_after`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment(u64);
+
+impl Backpressure {
+    pub(crate) fn now(&self) -> Moment {
+        Moment(self.state.lock().changes)
+    }
+
+    /// Waits for a change since a moment.
+    pub(crate) fn wait_after(&self, moment: Moment) {
+        let mut state = self.state.lock();
+        while state.changes == moment.0 {
+            state = self.changed.wait(state);
+        }
+    }
+
+    /// Calls `wake` at the next change after a moment: at once if there was one since.
+    pub(crate) fn on_change_after(&self, moment: Moment, wake: Box<dyn FnOnce() + Send>) {
+        let mut state = self.state.lock();
+        if state.changes == moment.0 {
+            state.wakers.push(wake);
+            return;
+        }
+        drop(state);
+        wake();
+    }
+
+    /// Wakes all waiters, because an append may be possible again.
+    pub(crate) fn changed(&self) {
+        let wakers = {
+            let mut state = self.state.lock();
+            state.changes += 1;
+            std::mem::take(&mut state.wakers)
+        };
+        self.changed.notify_all();
+        wakers.into_iter().for_each(|wake| wake());
+    }
+}
+
+impl fmt::Debug for Backpressure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Backpressure({} changes)", self.state.lock().changes)
+    }
+}

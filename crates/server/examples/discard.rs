@@ -1,0 +1,106 @@
+//! A proxy that discards messages, to find how fast a client can send on this machine.
+//!
+//! `cargo run --release -p tailwater-server --example discard -- LISTEN SERVER` forwards what
+//! clients send to a running server, except batches of messages: it reads and drops these and
+//! confirms them itself. A client's throughput through it is the client's own limit.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+
+use iggy_binary_protocol::consensus::{Command, ReplyHeader, RequestHeader, read_size_field};
+use iggy_binary_protocol::responses::messages::send_messages::{
+    SendMessagesConfirmationResponse, SendMessagesResponse,
+};
+use iggy_binary_protocol::{HEADER_SIZE, Operation, WireEncode};
+
+/// Bytes read at a time.
+const BUFFER_BYTES: usize = 256 << 10;
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
+
+fn main() -> Result<()> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(listen), Some(server)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: discard LISTEN SERVER".into());
+    };
+    std::thread::scope(|scope| {
+        for client in TcpListener::bind(listen)?.incoming() {
+            let client = client?;
+            let server = TcpStream::connect(&server)?;
+            scope.spawn(move || {
+                if let Err(error) = serve(client, server) {
+                    eprintln!("a connection ended: {error}");
+                }
+            });
+        }
+        Ok(())
+    })
+}
+
+/// Serves one connection until either side closes it.
+fn serve(mut client: TcpStream, mut server: TcpStream) -> Result<()> {
+    client.set_nodelay(true)?;
+    server.set_nodelay(true)?;
+    let mut head = [0; HEADER_SIZE];
+    let mut buffer = vec![0; BUFFER_BYTES];
+    loop {
+        client.read_exact(&mut head)?;
+        let header: RequestHeader = bytemuck::checked::try_pod_read_unaligned(&head)
+            .map_err(|error| format!("a header is invalid: {error}"))?;
+        if header.operation == Operation::SendMessages {
+            pass_body(&head, &mut buffer, &mut client, &mut std::io::sink())?;
+            client.write_all(&confirmation(&header))?;
+            continue;
+        }
+        server.write_all(&head)?;
+        pass_body(&head, &mut buffer, &mut client, &mut server)?;
+        server.read_exact(&mut head)?;
+        client.write_all(&head)?;
+        pass_body(&head, &mut buffer, &mut server, &mut client)?;
+    }
+}
+
+/// Copies the body that follows a header.
+fn pass_body(
+    head: &[u8; HEADER_SIZE],
+    buffer: &mut [u8],
+    from: &mut TcpStream,
+    to: &mut impl Write,
+) -> Result<()> {
+    let size = read_size_field(head).ok_or("a header has no size")? as usize;
+    let mut left = size.saturating_sub(HEADER_SIZE);
+    while left > 0 {
+        let length = left.min(buffer.len());
+        let read = from.read(&mut buffer[..length])?;
+        if read == 0 {
+            return Err("the connection was closed within a frame".into());
+        }
+        to.write_all(&buffer[..read])?;
+        left -= read;
+    }
+    Ok(())
+}
+
+/// Returns the reply to a batch that was appended.
+fn confirmation(request: &RequestHeader) -> Vec<u8> {
+    let body = SendMessagesResponse {
+        confirmations: vec![SendMessagesConfirmationResponse {
+            stream_id: 0,
+            topic_id: 0,
+            partition_id: 0,
+            base_offset: 0,
+        }],
+    }
+    .to_bytes();
+    let header = ReplyHeader {
+        command: Command::Reply,
+        size: (HEADER_SIZE + body.len()) as u32,
+        request_checksum: request.request_checksum,
+        client: request.client,
+        op: request.session,
+        request: request.request,
+        operation: request.operation,
+        ..ReplyHeader::default()
+    };
+    [bytemuck::bytes_of(&header), &body].concat()
+}

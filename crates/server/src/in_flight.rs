@@ -219,9 +219,9 @@ mod tests {
     #[tokio::test]
     async fn large_replies_leave_half_of_the_share() {
         let in_flight = InFlight::new(8 * MIB);
-        let mut reservation = in_flight.reply(MIB).await.expect("counted");
-        assert!(reservation.grow(MIB + MIB / 2));
-        assert!(!reservation.grow(2 * MIB));
+        let mut room = in_flight.reply(MIB).await.expect("counted");
+        assert!(room.grow(MIB + MIB / 2));
+        assert!(!room.grow(2 * MIB));
         assert_eq!(in_flight.bytes(), MIB + MIB / 2, "it is unchanged");
     }
 }

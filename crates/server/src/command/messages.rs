@@ -304,7 +304,7 @@ async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, coun
     reservation.resize(POLL_HEADER_BYTES + polled.length());
 }
 
-/// Reads the messages that follow those of a poll, and grows its room for them.
+/// Reads the messages that follow those of a poll, and grows its reservation for them.
 async fn read_more(
     partition: &Arc<Partition>,
     polled: &Polled,

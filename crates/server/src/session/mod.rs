@@ -6,12 +6,12 @@
 //! # Repeated requests
 //!
 //! A client numbers the requests that change something, and repeats one under its number if it got
-//! no reply. A session remembers recent numbers with their replies ([`answers`]), so a repeated
+//! no reply. A session remembers recent numbers with their replies ([`replies`]), so a repeated
 //! request has no further effect. Requests of one session are executed in the order of their
 //! frames. A new session after a reconnect remembers nothing: a request that the client then
 //! repeats may be executed twice.
 
-mod answers;
+mod replies;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -23,8 +23,8 @@ use iggy_binary_protocol::EvictionReason;
 use tailwater_io::sync::Mutex;
 use tokio::sync::Notify;
 
-use self::answers::Answers;
-pub(crate) use self::answers::{Admission, Stamp};
+use self::replies::Replies;
+pub(crate) use self::replies::{Admission, Stamp};
 use crate::protocol::Head;
 
 /// Number of a connection: unique while the server runs.
@@ -41,7 +41,7 @@ pub(crate) struct Session {
     last_request_ms: AtomicU64,
     binding: Mutex<Option<Binding>>,
     /// Requests that change messages and offsets, and those that change anything else.
-    answers: Mutex<[Answers; 2]>,
+    replies: Mutex<[Replies; 2]>,
     evicted: Mutex<Option<EvictionReason>>,
     eviction: Notify,
 }
@@ -65,7 +65,7 @@ impl Session {
             since: Instant::now(),
             last_request_ms: AtomicU64::new(0),
             binding: Mutex::default(),
-            answers: Mutex::default(),
+            replies: Mutex::default(),
             evicted: Mutex::default(),
             eviction: Notify::new(),
         }
@@ -90,12 +90,12 @@ impl Session {
 
     /// Decides what to do with a request.
     pub(crate) fn admit(&self, head: &Head, stamp: Stamp) -> Admission {
-        self.answers.lock()[sequence(head)].admit(head, stamp)
+        self.replies.lock()[sequence(head)].admit(head, stamp)
     }
 
     /// Remembers the reply of a request that was executed.
     pub(crate) fn remember_reply(&self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
-        self.answers.lock()[sequence(head)].remember(head, stamp, status, body);
+        self.replies.lock()[sequence(head)].remember(head, stamp, status, body);
     }
 
     /// Ends the session: its client is notified of the reason, and its connection closed.
@@ -192,7 +192,7 @@ impl Sessions {
         let bound = Binding { user, client, session: number };
         *binding = Some(bound);
         // The client restarts its numbers at 1.
-        *session.answers.lock() = Default::default();
+        *session.replies.lock() = Default::default();
         inner.by_client.insert(client, session.id);
         Ok(bound)
     }
@@ -205,7 +205,7 @@ impl Sessions {
         {
             inner.by_client.remove(&binding.client);
         }
-        *session.answers.lock() = Default::default();
+        *session.replies.lock() = Default::default();
     }
 
     /// Forgets a session whose connection is closed.

@@ -1,0 +1,126 @@
+//! The requests of a session that were answered last, and their replies.
+//!
+//! A client's numbers rise, but its requests need not arrive in their order: a client with several
+//! requests in flight repeats one that was not accepted after others were answered, and its threads
+//! may send in another order than they count. A number below the last one is therefore new unless
+//! it is remembered, or so old that it may have been forgotten.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_128;
+
+use crate::protocol::Head;
+use crate::status::Status;
+
+/// Maximum number of replies that are remembered.
+const REPLIES_MAX: usize = 64;
+/// Maximum size of the bodies that are remembered in addition to the last one, in bytes.
+const BODY_BYTES_MAX: usize = 16 << 10;
+/// Number of bytes of a body that are digested: those of a batch contain its checksum.
+const DIGEST_BYTES: usize = 1 << 10;
+
+/// Distinguishes a repeated request from a different one with its number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stamp {
+    /// The checksum that the client gave.
+    Given(u128),
+    /// A digest of the body, if the client gave no checksum. Previews of Iggy's client use one
+    /// number, and no checksum, for all messages and offsets between two other changes.
+    Digest(u128),
+}
+
+impl Stamp {
+    /// Returns the stamp of a request with this body.
+    pub(crate) fn of(head: &Head, body: &[u8]) -> Self {
+        if head.checksum != 0 {
+            return Self::Given(head.checksum);
+        }
+        let begin = body.get(..DIGEST_BYTES).unwrap_or(body);
+        Self::Digest(xxh3_128(begin) ^ body.len() as u128)
+    }
+}
+
+/// What to do with a request that changes something.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Admission {
+    /// It is new.
+    Execute,
+    /// It was already answered, with this status and body.
+    Repeat(u32, Arc<[u8]>),
+    /// It cannot be executed.
+    Refuse(Status),
+}
+
+/// A request that changed something, and its reply.
+struct Reply {
+    request: u64,
+    code: u32,
+    stamp: Stamp,
+    status: u32,
+    body: Arc<[u8]>,
+}
+
+/// The requests of one sequence of numbers that were answered last.
+#[derive(Default)]
+pub(super) struct Replies {
+    /// In the order of their execution, with at most one for each number.
+    recent: VecDeque<Reply>,
+    /// Total size of their bodies, in bytes.
+    body_bytes: usize,
+    /// Highest number that was answered.
+    last: Option<u64>,
+    /// Highest number that was forgotten.
+    forgotten: Option<u64>,
+}
+
+impl Replies {
+    /// Decides what to do with a request.
+    pub(super) fn admit(&self, head: &Head, stamp: Stamp) -> Admission {
+        let number = Some(head.request);
+        if number > self.last {
+            return Admission::Execute;
+        }
+        let known = self.recent.iter().rev().find(|reply| reply.request == head.request);
+        let Some(known) = known else {
+            return match number > self.forgotten {
+                true => Admission::Execute,
+                false => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
+            };
+        };
+        if known.code == head.code && known.stamp == stamp {
+            return Admission::Repeat(known.status, Arc::clone(&known.body));
+        }
+        match (known.stamp, stamp) {
+            // Only clients that send checksums number each request.
+            (Stamp::Given(_), Stamp::Given(_)) => Admission::Refuse(Status::INVALID_COMMAND),
+            _ if number == self.last => Admission::Execute,
+            _ => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
+        }
+    }
+
+    /// Remembers the reply of a request that was executed.
+    pub(super) fn remember(&mut self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
+        if let Some(same) = self.recent.iter().position(|other| other.request == head.request)
+            && let Some(replaced) = self.recent.remove(same)
+        {
+            self.body_bytes -= replaced.body.len();
+        }
+        while self.recent.len() >= REPLIES_MAX
+            || self.body_bytes > BODY_BYTES_MAX && !self.recent.is_empty()
+        {
+            let Some(oldest) = self.recent.pop_front() else { break };
+            self.body_bytes -= oldest.body.len();
+            self.forgotten = self.forgotten.max(Some(oldest.request));
+        }
+        self.last = self.last.max(Some(head.request));
+        self.body_bytes += body.len();
+        self.recent.push_back(Reply {
+            request: head.request,
+            code: head.code,
+            stamp,
+            status,
+            body: Arc::from(body),
+        });
+    }
+}

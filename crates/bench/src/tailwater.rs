@@ -157,7 +157,7 @@ impl ScanSubject for Scanning {
         let mut scanned = Scanned::default();
         for key in scans.keys() {
             let mut iterator = self.db.raw_iterator_cf_opt(&self.family, &options)?;
-            iterator.seek(&key)?;
+            iterator.seek(key)?;
             let end = scanned.entries + scans.steps;
             while scanned.entries < end
                 && let Some((key, value)) = iterator.entry()

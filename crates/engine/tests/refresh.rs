@@ -207,7 +207,7 @@ fn a_refresh_shows_what_there_is_now_or_what_a_snapshot_sees() {
     assert!(!iterator.valid(), "a seek must follow");
     iterator.next().expect("a step from nowhere");
     assert!(!iterator.valid());
-    iterator.seek(&key(7)).expect("a seek");
+    iterator.seek(key(7)).expect("a seek");
     assert_eq!(iterator.entry(), Some((&key(7)[..], &value(1)[..])));
     // It has no snapshot any more, and no longer refreshes itself.
     scene.replace(2);
@@ -294,7 +294,7 @@ fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
     assert!(error.to_string().contains(".sst"), "{error}");
     assert!(!iterator.valid());
     iterator.next().expect("a step from nowhere");
-    iterator.seek(&key(KEYS / 2)).expect_err("a table that cannot be opened");
+    iterator.seek(key(KEYS / 2)).expect_err("a table that cannot be opened");
     rename_all("/aside", "/db");
     iterator.seek_to_first().expect("a seek");
     step(&mut iterator, 0, KEYS);
@@ -468,7 +468,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
         let mut failures = 0;
         for index in 0..8 {
             let middle = KEYS / 2;
-            iterator.seek(&key(middle)).expect("a seek");
+            iterator.seek(key(middle)).expect("a seek");
             // No fewer than twenty tables stay open.
             for _ in 0..25 {
                 let options = WriteOptions::default();
@@ -487,7 +487,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
             assert_eq!(moved.is_ok(), iterator.valid(), "{moved:?}");
             if moved.is_err() {
                 failures += 1;
-                iterator.seek(&key(first)).expect("a seek");
+                iterator.seek(key(first)).expect("a seek");
             }
             for distance in 0..20 {
                 let at = if goes_forward { first + distance } else { first - distance };

@@ -6,9 +6,9 @@
 //!   if it is not set already. Hits and misses are not counted here: the caller knows the type of
 //!   block and counts them in its own per-thread counters.
 //! - The bytes in use never exceed the capacity. They are entries, evicted values that are pinned
-//! or that a reader may still see, each with its overhead. A value that does not fit at once is
-//! returned to its caller uncached. Only after the capacity was lowered can usage exceed it, until
-//! evicted values are dropped.
+//!   or that a reader may still see, each with its overhead. A value that does not fit at once is
+//!   returned to its caller uncached. Only after the capacity was lowered can usage exceed it,
+//!   until evicted values are dropped.
 //! - The first value of a key stays until it is evicted or erased; blocks are immutable.
 //! - An evicted value is dropped when no reader's guard can see it and nothing references it.
 //!

@@ -47,7 +47,7 @@ fn read(db: &Db, family: &ColumnFamily, written: &AtomicU64, is_done: &AtomicBoo
         let mut iterator =
             db.raw_iterator_cf_opt(family, &ReadOptions::default()).expect("an iterator");
         let first = rng.u64(..KEYS);
-        iterator.seek(&key(first)).expect("a seek");
+        iterator.seek(key(first)).expect("a seek");
         for number in first..KEYS.min(first + 100) {
             let (found, value) = iterator.entry().expect("an entry");
             assert_eq!(found, key(number));

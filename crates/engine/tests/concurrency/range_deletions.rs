@@ -41,7 +41,7 @@ fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
             let number = rng.u64(..2 * REACH);
             let found = db.get_cf_opt(family, key(number), &read).expect("a get").is_some();
             assert_eq!(found, expected.binary_search(&number).is_ok(), "{number}");
-            iterator.seek(&key(number)).expect("a seek");
+            iterator.seek(key(number)).expect("a seek");
             let next = expected.iter().find(|&&it| it >= number).map(|&it| key(it).to_vec());
             assert_eq!(iterator.valid().then(|| iterator.key().to_vec()), next, "{number}");
         }

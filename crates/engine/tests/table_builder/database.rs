@@ -72,7 +72,7 @@ pub(crate) fn format(options: &ColumnFamilyOptions, merge_operator: Option<&str>
         options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(*length)),
         options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(*length)),
         options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
-        options::PrefixExtractor::Custom(name) => panic!("who extracts '{name}'?"),
+        other => panic!("'{other:?}' extracts nothing"),
     };
     Arc::new(Format::new(options, comparator, extractor, merge_operator))
 }

@@ -154,7 +154,7 @@ pub(crate) fn remove_extras(db: &Db) -> Result<(), String> {
         }
         let doing = text("deleting extra keys");
         let mut iterator = db.raw_iterator_cf_opt(&family, &options).map_err(&doing)?;
-        iterator.seek(&EXTRA_KEYS).map_err(&doing)?;
+        iterator.seek(EXTRA_KEYS).map_err(&doing)?;
         while iterator.valid() {
             db.delete_cf_opt(&family, iterator.key(), &WriteOptions::default()).map_err(&doing)?;
             iterator.next().map_err(&doing)?;

@@ -18,7 +18,7 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use super::blocks::Blocks;
 use super::pipelined::{Flushes, PipelinedWrite, WriteSlot};
 use super::preallocation::{Ended, Preallocator, ZeroedSpan};
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
 /// A log that is being written, or is closed but not yet synced.
 ///

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Looks for what the gate's seed does not show: random tests with new seeds, one after the other, until the time is up.
+# Runs random tests with new seeds, one after the other, until the time is up, to find failures that the gate's fixed
+# seed does not show.
 #
-# usage: ci/campaign.sh [MINUTES]     30 unless said otherwise
+# usage: ci/campaign.sh [MINUTES]     default 30
 #
-# Ends at the first failure, which prints the seed that repeats it, and says how often everything was done. Before, it
-# runs AddressSanitizer and memcheck (ci/sanitize.sh), unless TAILWATER_SANITIZE=off.
+# Ends at the first failure, which prints the seed that repeats it, and prints the number of rounds. Runs
+# AddressSanitizer and memcheck (ci/sanitize.sh) first, unless TAILWATER_SANITIZE=off.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +25,7 @@ for ((round = 1; SECONDS - began < minutes * 60; round++)); do
         --test crash --test directories --test metamorphic --test concurrency --test model --test table_builder \
         --test option_extremes
     cargo test --quiet --locked -p tailwater --lib compaction
-    # A hundred power cuts, where there is root.
+    # A hundred power cuts, as root only.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-12} cargo test --quiet --locked -p tailwater --test power_cuts
     # The message log, and a server that is killed a hundred times under load from real clients.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-4} cargo test --quiet --locked -p tailwater-log --test log

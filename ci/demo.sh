@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Shows on this disk what direct I/O does to the tail of reads while compactions go on: the experiment of
-# `tailwater tail`, small. docs/tail.md says what it does and how to read what it prints.
+# Shows on this disk the effect of direct I/O on the tail latency of reads during compactions: a small version of the
+# experiment of `tailwater tail`. docs/tail.md describes it and its output.
 #
 #   ci/demo.sh [ARGUMENTS]   ARGUMENTS go to `tailwater tail --quick`
 #

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Fuzzes every decoder: builds the targets of fuzz/, cuts their seeds out of the golden databases, runs each target for
-# a while and prints what it did.
+# Fuzzes every decoder: builds the targets of fuzz/, extracts their seeds from the golden databases, runs each target
+# for a while and prints a summary.
 #
-# usage: ci/fuzz.sh [SECONDS] [TARGET...]     60 seconds and every target unless said otherwise
+# usage: ci/fuzz.sh [SECONDS] [TARGET...]     default: 60 seconds, every target
 #
 # At most two targets run at once, each on one core (FUZZ_JOBS=1 for one). The exit code is 1 if a target crashed, used
-# too much memory or did not come to an end in time; the input that shows it is named and stays in fuzz/artifacts.
+# too much memory or did not terminate in time; the failing input is named and stays in fuzz/artifacts.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 
@@ -14,7 +14,7 @@ shift || true
 jobs=${FUZZ_JOBS:-2}
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# What cargo-fuzz asks of a nightly compiler, less its sanitizer: the stable one can do the rest.
+# The flags of cargo-fuzz for a nightly compiler, without the sanitizer: the stable compiler supports the rest.
 coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
 coverage+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
 coverage+=" -Cllvm-args=-sanitizer-coverage-trace-compares"
@@ -23,7 +23,8 @@ if [ $# -gt 0 ]; then targets=("$@"); else
     mapfile -t targets < <(cd fuzz_targets && ls -- *.rs | sed 's/\.rs$//')
 fi
 
-# With --target the flags reach the targets and their libraries, and not build scripts, which have no fuzzer to link to.
+# With --target the flags apply to the targets and their libraries, but not to build scripts, which have no fuzzer to
+# link to.
 RUSTFLAGS="--cfg fuzzing $coverage" cargo build --quiet --release --target "$host" \
     "${targets[@]/#/--bin=}"
 cargo run --quiet --package tailwater-fuzz-seeds -- corpus ../tests/golden/*.tar.zst

@@ -2,14 +2,14 @@
 # The gate: format, lints, documentation, tests, and a short interoperation run with the real RocksDB.
 #
 #   ci/gate.sh         all of it, as CI runs it (under 35 minutes on 2 cores from a cold cache)
-#   ci/gate.sh fast    what a commit needs: format, lints, tests of what is quick (a few minutes, warm)
+#   ci/gate.sh fast    the checks of a commit: format, lints, quick tests (a few minutes, warm)
 #
-# Needs Rust and a C compiler. With Java and Maven it also asks the real RocksDB; without, it says so.
+# Needs Rust and a C compiler. With Java and Maven it also tests against the real RocksDB; without, it reports that it
+# skips this.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# A red gate says something about the change and nothing about luck: random tests begin with a seed that is set.
-# ci/campaign.sh looks with others.
+# Random tests use a fixed seed, so that a failing gate points to the change. ci/campaign.sh uses new seeds.
 export TAILWATER_SEED=${TAILWATER_SEED:-20261120}
 
 mode=${1:-full}
@@ -43,7 +43,7 @@ if [ "$mode" = fast ]; then
 fi
 
 step "Apache Iggy's Python client"
-# The test that runs it says that it was skipped where this fails.
+# If this fails, the test that needs it reports that it was skipped.
 python=target/python/bin/python
 if ! "$python" -c "import apache_iggy" 2>/dev/null; then
     { python3 -m venv target/python && "$python" -m pip install --quiet apache-iggy==0.9.0; } ||
@@ -62,7 +62,7 @@ for example in first_program column_families migrating_from_rocksdb direct_io; d
 done
 
 step "models of the lock-free parts"
-# Builds of their own, so that those of the tests stay.
+# Separate build directories, so that the builds of the tests stay valid.
 RUSTFLAGS="--cfg loom" cargo test --quiet --locked -p tailwater --lib --target-dir target/loom -- loom models
 
 step "models of the message log"

@@ -132,7 +132,7 @@ def measure(bench, load, begin):
                 process.kill()
                 process.wait()
     figures = {}
-    for actor, line in re.findall(r"(Producer|Consumer|Producing Consumer)s Results: (.*)", output):
+    for actor, line in re.findall(r"(Producing Consumer|Producer|Consumer)s? Results: (.*)", output):
         figures[actor, "MB/s"] = float(re.search(r"Total throughput: ([\d.]+) MB/s", line)[1])
         for name in PERCENTILES:
             figures[actor, name] = float(re.search(name + r" latency: ([\d.]+) ms", line)[1])

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Shows that the tools of ci/sanitize.sh find what they are for: plants one defect at a time in a copy of the working
-# tree, and fails if a tool does not find it.
+# Verifies that the tools of ci/sanitize.sh detect defects: plants one defect at a time in a copy of the working tree,
+# and fails if the tool does not find it.
 #
-# usage: ci/planted.sh [NAME...]     all of ci/planted/*.patch unless said otherwise
+# usage: ci/planted.sh [NAME...]     default: all of ci/planted/*.patch
 #
 # The copy is in target/planted, its builds are with those of ci/sanitize.sh. Prints the line with which each defect was
 # found.
@@ -13,7 +13,7 @@ copy=target/planted/source
 host=$(rustc -vV | sed -n 's/^host: //p')
 target=$PWD/target
 
-# By defect: the tool that is to find it, the tests it runs, and what it is to say. What AddressSanitizer calls a read
+# By defect: the tool that must find it, the tests it runs, and the expected message. AddressSanitizer's name for a read
 # out of bounds depends on where it begins and ends.
 declare -A tool=(
     [epoch-use-after-free]="address epoch:: heap-use-after-free"

@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Runs the tests of what has unsafe code in it under tools that see what a test does not: AddressSanitizer, memcheck
-# and the model checker loom. Each step says what it runs, or why it does not.
+# Runs the tests of unsafe code under AddressSanitizer, memcheck and the model checker loom. Each step prints what it
+# runs, or why it is skipped.
 #
-# usage: ci/sanitize.sh [STEP...]     all steps unless said otherwise: address memcheck loom thread
+# usage: ci/sanitize.sh [STEP...]     default: all steps: address memcheck loom thread
 #
-#   address    use of memory that was given back, and beyond its end. The caches' slabs and the memtables' arenas tell
-#              the sanitizer which of their memory is nobody's (`--cfg asan`, crates/io/src/buffer/poison.rs).
-#   memcheck   decisions that depend on memory nobody wrote. Needs valgrind.
-#   loom       every order, and every value that a load may see, of the lock-free parts.
-#   thread     is skipped, and says why.
+#   address    use after free, and out of bounds. The caches' slabs and the memtables' arenas mark their free memory for
+#              the sanitizer (`--cfg asan`, crates/io/src/buffer/poison.rs).
+#   memcheck   decisions that depend on uninitialised memory. Needs valgrind.
+#   loom       every interleaving, and every value that a load may return, of the lock-free parts.
+#   thread     is skipped, with the reason.
 #
-# TAILWATER_STEP_MINUTES bounds what a step's tests may take, 20 unless said otherwise; builds come on top. They are in
+# TAILWATER_STEP_MINUTES bounds the duration of a step's tests, by default 20, without the builds, which are in
 # target/asan and target/loom.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -37,14 +37,14 @@ run_tests() {
     done
 }
 
-# The tests of the engine's library that are about unsafe code.
+# The tests of unsafe code in the engine's library.
 engine_filters=(epoch:: cache:: memtable::)
 
 address() {
     say "AddressSanitizer: all tests of tailwater-io, those of epochs, caches and memtables, and LZ4"
-    # A stable compiler ships the sanitizer's runtime and lets nobody ask for it otherwise.
+    # A stable compiler ships the sanitizer's runtime, but does not enable it otherwise.
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg asan"
-    # What is given up for good is meant to be: slots of threads, buffers that the kernel may write to.
+    # Some memory is leaked on purpose: slots of threads, buffers that the kernel may write to.
     export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1
     local options=(--target "$host" --target-dir target/asan)
     run_tests -- "${options[@]}" -p tailwater-io

@@ -149,7 +149,7 @@ final class Database {
     return familyPaths.computeIfAbsent(family, name -> new ArrayList<>());
   }
 
-  /** What becomes of a database that is opened, and of what is missing of it. */
+  /** The mode in which a database is opened: whether missing parts are created. */
   private enum How { CREATE, EXISTING, READ_ONLY }
 
   /** Takes the options of the newest OPTIONS file, and its column families. */

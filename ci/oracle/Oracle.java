@@ -4,9 +4,9 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 
 /**
- * The real RocksDB as a program that is told what to do, line by line, on standard input.
+ * The real RocksDB as a program that is controlled line by line, on standard input.
  *
- * <p>Words are separated by single spaces. Keys and values are hexadecimal, "-" stands for the
+ * <p>Words are separated by single spaces. Keys and values are hexadecimal, "-" denotes the
  * empty one. A FAMILY is a column family's name. OPTIONS is "name=value;name=value" as RocksDB's
  * own option strings are, without spaces.
  *
@@ -15,15 +15,15 @@ import java.nio.charset.StandardCharsets;
  *   directory PATH                      begins the description of the database in PATH
  *   database OPTIONS                    options of the database
  *   database-path PATH BYTES            one of its db_paths
- *   family FAMILY OPTIONS               a column family; "default" is there without being named
+ *   family FAMILY OPTIONS               a column family; "default" exists without being named
  *   family-path FAMILY PATH BYTES       one of its cf_paths
  *   load                                instead takes options and column families from the newest
  *                                       OPTIONS file, in which every name must be known, and
- *                                       which says whether what is missing is created; db_paths do
- *                                       not stand there
- *   open                                opens it; whatever is missing is created
+ *                                       which decides whether missing parts are created; it does
+ *                                       not list db_paths
+ *   open                                opens it, creating missing parts
  *   open-existing                       opens it; nothing may be missing
- *   open-read-only                      opens it for reading, beside whoever writes it
+ *   open-read-only                      opens it for reading, while another process may write it
  *   close                               closes it
  *   destroy                             instead removes it
  *
@@ -34,7 +34,7 @@ import java.nio.charset.StandardCharsets;
  *   single-delete FAMILY KEY
  *   delete-range FAMILY FROM TO
  *   timed-put FAMILY KEY VALUE TIME     a value with the time of its write, in seconds since 1970
- *   begin, commit                       what stands between the two is one batch
+ *   begin, commit                       the writes between the two are one batch
  *   fill FAMILY COUNT SPACE SIZE SEED   puts COUNT random keys out of SPACE, with values of SIZE
  *                                       bytes of which half compress
  *   log on|off                          whether writes go to the write-ahead log
@@ -48,14 +48,14 @@ import java.nio.charset.StandardCharsets;
  *   create FAMILY OPTIONS
  *   drop FAMILY
  *   checkpoint PATH                     makes a copy there
- *   flush-wal                           hands what is logged to the system, and syncs it
- *   snapshot                            from here on nothing older is forgotten
- *   release                             gives all snapshots back
+ *   flush-wal                           writes the logged records to the file, and syncs it
+ *   snapshot                            takes a snapshot
+ *   release                             releases all snapshots
  *
  * external tables
  *   external FILE FAMILY                begins a table: put, merge and delete now go into it
  *   finish                              completes it
- *   ingest FAMILY copy|move|behind FILE...   takes tables in, the newest last
+ *   ingest FAMILY copy|move|behind FILE...   ingests tables, the newest last
  *
  * reading
  *   dump FILE                           writes every live entry of every family to FILE: the
@@ -70,13 +70,12 @@ import java.nio.charset.StandardCharsets;
  *                                       has, with commas between
  *   updates SEQUENCE FILE               writes the batches since that sequence number to FILE: the
  *                                       length of each in 4 bytes, little-endian, then its bytes;
- *                                       and remembers "end", or what they end with instead
+ *                                       and remembers "end", or the error that ended them
  *   sequence                            remembers the latest sequence number
  *
- * answer                                answers "ok" and what was remembered, or "error" and what
- *                                       went wrong first since the last answer; after an error
- *                                       everything up to here is passed over and the database
- *                                       is closed
+ * answer                                prints "ok" and the remembered lines, or "error" and the
+ *                                       first error since the last answer; after an error all
+ *                                       lines up to here are skipped and the database is closed
  * </pre>
  */
 public final class Oracle {

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes the oracle ready in DIRECTORY: the real RocksDB, reached through its Java binding.
+# Prepares the oracle in DIRECTORY: the real RocksDB, reached through its Java binding.
 #
 # usage: ci/oracle/fetch.sh DIRECTORY
 #
 # Takes the binding from Maven, into Maven's own local repository, unless it is there already;
-# compiles the program beside this script; takes the native library out of the binding, so that
-# starting the program does not unpack it every time. What is ready and newer is left as it is.
-# Exits with 2, and a sentence on standard error, where something that it needs is missing.
+# compiles the program next to this script; takes the native library out of the binding, so that
+# starting the program does not unpack it every time. Up-to-date files are kept.
+# Exits with 2, and a message on standard error, if a prerequisite is missing.
 set -eu
 
 version=11.8.1

@@ -1,7 +1,7 @@
 """The options of db_stress, drawn by RocksDB's own tools/db_crashtest.py.
 
 That script draws some options once for all runs on a database, when it is loaded, and the others for each run. So it
-is loaded anew for each database. What it is told besides, and why, stands here and nowhere else.
+is loaded anew for each database. Only this file adds options to those, each with the reason.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import random
 import sys
 from pathlib import Path
 
-# What db_crashtest.py calls its modes, with how often each is drawn, and what is told of each.
+# The modes of db_crashtest.py, each with its weight and its arguments.
 MODES = {
     "blackbox": (4, {"test_type": "blackbox"}),
     "whitebox": (3, {"test_type": "whitebox"}),
@@ -37,7 +37,7 @@ REFUSED = {
     "use_udi_as_primary_index": 0,
 }
 
-# Options that are drawn, and that Tailwater refuses to open a database for writing with: it is told others.
+# Drawn options with which Tailwater refuses to open a database for writing, with their replacements.
 OPENED_OTHERWISE = {
     # Logs are not archived: whoever follows the database would miss them.
     "WAL_ttl_seconds": "0",
@@ -61,7 +61,7 @@ FLAGS = [
 
 
 def is_release_build():
-    """Whether db_stress was built without assertions: db_crashtest.py goes by the same variable."""
+    """Whether db_stress was built without assertions: db_crashtest.py uses the same variable."""
     return os.environ.setdefault("DEBUG_LEVEL", "0") == "0"
 
 

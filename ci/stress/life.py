@@ -158,7 +158,7 @@ class Life:
         self.figures["turns of Tailwater"] += 1
 
     def tailwater_arguments(self, reference, abandons):
-        """What Tailwater's program is told in all runs of a turn."""
+        """The arguments of Tailwater's program in all runs of a turn."""
         last = self.last
         told = ["--reference", reference, "--max-key", last["max_key"]]
         told += ["--entity-one-in", last.get("use_put_entity_one_in") or 0]
@@ -233,7 +233,7 @@ class Life:
         db = shlex.quote(str(self.root))
         return "\n".join([
             f"what there is: {self.root}",
-            "    *.log                   what each run was told and said; the first line is its command",
+            "    *.log                   the output of each run; the first line is its command",
             "    db, expected            the database and the state of db_stress, as the failure left them",
             "    before/                 both as they were before the run that failed",
             "    reference               what the database held when Tailwater's turn began",
@@ -267,7 +267,7 @@ class Figures(collections.Counter):
         return "\n".join(lines)
 
 
-# The figures, in the order in which they are told.
+# The figures, in the order of the report.
 NAMES = [
     "databases started afresh", "turns of RocksDB", "kills of RocksDB", "turns of Tailwater", "runs of Tailwater",
     "kills of Tailwater", "keys verified by RocksDB", "keys verified by Tailwater",

@@ -27,7 +27,7 @@ def run(command, log, kill_after=None, after_line=None, timeout=900, environment
     """Runs a command and returns how it ended; both of its outputs go to the file `log`, too.
 
     It gets a SIGKILL `kill_after` seconds after it began, or after it printed a line that contains `after_line`, and
-    in any case after `timeout` seconds. That is told as slow if it still used the processor, and else as a failure.
+    in any case after `timeout` seconds. That counts as slow if it still used the processor, otherwise as a failure.
     """
     lines, errors = [], []
     # Its output must be there when it is killed, so it is written line by line.

@@ -55,7 +55,7 @@ def arguments():
     parser.add_argument("--turn-seconds", type=float, default=8, help="how long a turn takes, at most")
     parser.add_argument("--work", type=Path, default=ROOT / "target/stress", help="where the databases are")
     parser.add_argument("--without-tailwater", action="store_true", help="only the turns of RocksDB")
-    parser.add_argument("--tailwater-options", action="append", default=[], help="an option that Tailwater is told, too")
+    parser.add_argument("--tailwater-options", action="append", default=[], help="an additional option of Tailwater")
     parser.add_argument("--built", action="store_true", help="take Tailwater's programs as they were built last")
     given = parser.parse_args()
     if not given.db_stress:

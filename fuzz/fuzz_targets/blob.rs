@@ -9,7 +9,7 @@ use tailwater_format::blob::{
 use tailwater_format::checksum::{crc32c, mask_crc32c};
 use tailwater_fuzz::Choices;
 
-/// How much of a record's header its checksum covers, in bytes.
+/// Number of bytes of a record's header that its checksum covers.
 const RECORD_COVERED: usize = 24;
 
 fuzz_target!(|input: &[u8]| {

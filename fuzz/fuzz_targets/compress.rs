@@ -1,4 +1,4 @@
-//! What is compressed comes out again, by every codec, level and dictionary.
+//! Decompression restores what was compressed, with every codec, level and dictionary.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -37,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
     });
 });
 
-/// How many bytes two outputs of so many bytes may take.
+/// Maximum memory of two outputs of this many bytes.
 fn output_max(kind: Compression, length: usize) -> usize {
     let amplification = match kind {
         Compression::None => 1,

@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
         let storage = storage(&files);
         let _ = manifest::current(&*storage, directory());
         for name in files.keys() {
-            // What is found is no matter here; that it comes to an end is.
+            // The findings do not matter here; that it terminates does.
             let _ = file(&*storage, &directory().join(name), FileKind::parse(name));
         }
     });

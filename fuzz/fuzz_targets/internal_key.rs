@@ -42,7 +42,7 @@ fn check_order(comparator: &Comparator, keys: [&[u8]; 3]) {
     }
 }
 
-/// What stands in an index for a key lies where an index needs it.
+/// A separator in an index is within the bounds that the index requires.
 fn check_separators(comparator: &Comparator, start: &[u8], limit: &[u8]) {
     if comparator.compare(start, limit).is_lt() {
         let mut separator = start.to_vec();

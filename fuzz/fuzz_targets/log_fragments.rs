@@ -8,7 +8,7 @@ use tailwater_fuzz_seeds::put_fragment;
 
 /// The longest input, in bytes: in a compressed log zstd may make 32 KiB of each.
 const LENGTH_MAX: usize = 1024;
-/// How many bytes zstd makes of one at most, and that its buffer doubles.
+/// Maximum memory of a byte decompressed by zstd, with the doubling of its buffer.
 const AMPLIFICATION: usize = 2 * (128 << 10);
 
 fuzz_target!(|input: &[u8]| {

@@ -1,5 +1,4 @@
-//! What is written to a record log is read from it; of one that is cut short, what stands before
-//! the cut.
+//! Records written to a record log are read from it; from a truncated one, those before the cut.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

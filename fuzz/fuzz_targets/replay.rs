@@ -37,7 +37,7 @@ fn check(files: &Files) {
     }
 }
 
-/// What was left out stands in a log that is there.
+/// The parts left out are in existing logs.
 fn check_left_out(db: &Db, files: &Files) {
     for left_out in db.left_out() {
         let name = left_out.path.file_name().map(|name| name.to_string_lossy().into_owned());

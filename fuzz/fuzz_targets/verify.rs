@@ -1,4 +1,4 @@
-//! Verification of an edited database comes to an end, and what it finds clean can be read.
+//! Verification of an edited database terminates, and a database that it finds clean can be read.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

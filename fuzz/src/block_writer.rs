@@ -14,14 +14,14 @@ use tailwater_format::varint::{
     put_fixed32, put_length_prefixed, put_varint32, put_varint64, put_varsigned64,
 };
 
-/// How a block is written.
+/// The format of a block.
 #[derive(Debug, Clone, Copy)]
 pub struct Shape {
-    /// How many entries there are from one restart to the next, at least one.
+    /// Number of entries from one restart to the next, at least one.
     pub restart_interval: usize,
     /// Whether values stand in a section of their own.
     pub values_apart: bool,
-    /// How many buckets the hash index has; 0 for none. Its keys are the user keys of internal
+    /// Number of buckets of the hash index; 0 for none. Its keys are the user keys of internal
     /// keys.
     pub buckets: u16,
 }
@@ -38,13 +38,13 @@ const RESTARTS_MAX: usize = 253;
 pub struct IndexEntry {
     /// At or above every key of the block.
     pub key: Vec<u8>,
-    /// Where the block stands.
+    /// The location of the block.
     pub handle: BlockHandle,
     /// The first key of the block, for indexes that have it.
     pub first_key: Vec<u8>,
 }
 
-/// A block in the making.
+/// A block that is being built.
 struct Writer {
     shape: Shape,
     entries: Vec<u8>,

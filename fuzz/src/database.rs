@@ -20,17 +20,17 @@ use tailwater_fuzz_seeds::{
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-/// What reading an edited database may have allocated at once, in bytes: its blocks are few hundred
+/// Maximum memory for reading an edited database, in bytes: its blocks are few hundred
 /// bytes long, of which zstd may make 32 KiB each.
 pub const MEMORY_MAX: usize = 160 << 20;
 
-/// How large the block cache is, in bytes: too small for some of what is decompressed.
+/// Size of the block cache, in bytes: too small for some of what is decompressed.
 const BLOCK_CACHE: usize = 1 << 20;
 
-/// Where databases stand on the simulated disk.
+/// Directory of databases on the simulated disk.
 const DIRECTORY: &str = "/db";
 
-/// How many steps an iterator is followed: more than any of the databases has entries.
+/// Number of steps of an iterator: more than any of the databases has entries.
 const STEPS_MAX: usize = 2_000;
 
 /// A database and what has to be known of it to edit it.
@@ -44,7 +44,7 @@ pub struct Database {
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Database {
-    /// The small database of that number, modulo how many there are; taken apart once.
+    /// Returns the small database of that number, modulo how many there are; taken apart once.
     pub fn number(number: usize) -> &'static Self {
         static DATABASES: OnceLock<Vec<Database>> = OnceLock::new();
         let all = DATABASES
@@ -72,13 +72,13 @@ impl Database {
         Self { files, tables, editable }
     }
 
-    /// Its files as RocksDB wrote them.
+    /// Returns its files as RocksDB wrote them.
     pub fn files(&self) -> &Files {
         &self.files
     }
 
-    /// Its files after the edits that `choices` are, of those files alone that `may_edit` lets
-    /// through.
+    /// Returns its files after the edits that `choices` are, of those files alone that `may_edit`
+    /// lets through.
     pub fn edited(
         &self,
         mut choices: Choices<'_>,
@@ -191,12 +191,12 @@ pub fn storage(files: &Files) -> Arc<dyn Storage> {
     Arc::new(storage)
 }
 
-/// Where databases stand on the simulated disk.
+/// Directory of databases on the simulated disk.
 pub fn directory() -> &'static Path {
     Path::new(DIRECTORY)
 }
 
-/// What a database on that disk is opened with.
+/// The options with which a database on that disk is opened.
 pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
     let mode = match mode {
         RecoveryMode::TolerateCorruptedTailRecords => "kTolerateCorruptedTailRecords",
@@ -216,15 +216,15 @@ pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
 /// Opens the database that these files are.
 ///
 /// # Errors
-/// Those of opening.
+/// Errors of opening.
 pub fn open(files: &Files, mode: RecoveryMode) -> Result<Db> {
     Db::open_read_only(directory(), &options(storage(files), mode))
 }
 
-/// The entries of a column family, read forward; an error ends them.
+/// Returns the entries of a column family, read forward; an error ends them.
 ///
 /// # Errors
-/// Those of reading.
+/// Errors of reading.
 pub fn entries(db: &Db, family: &ColumnFamily) -> Result<Entries> {
     let mut entries = Entries::new();
     let mut iterator = db.raw_iterator_cf_opt(family, &total_order())?;

@@ -1,7 +1,7 @@
-//! What the fuzz targets share: a bound on memory, and writers and mutations that get an input past
-//! what stands in its way.
+//! Code shared by the fuzz targets: a bound on memory, and writers and mutations that get an input
+//! past what stands in its way.
 //!
-//! A target asserts more than that nothing panics: that it comes to an end, that it allocates no
+//! A target asserts more than that nothing panics: that it terminates, that it allocates no
 //! more than its input warrants, and whatever else must hold of every input, such as that what was
 //! decoded and encoded decodes to the same.
 

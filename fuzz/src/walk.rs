@@ -10,7 +10,7 @@ pub const MODES: [RecoveryMode; 4] = [
     RecoveryMode::SkipAnyCorruptedRecords,
 ];
 
-/// What a log held.
+/// The contents of a log.
 #[derive(Debug, Default)]
 pub struct LogContents {
     /// The payloads of its records, in order.
@@ -24,7 +24,7 @@ pub struct LogContents {
 /// Reads a log to its end.
 ///
 /// # Panics
-/// If the reader goes back, leaves the log, does not come to an end, or the recovery modes
+/// If the reader goes back, leaves the log, does not terminate, or the recovery modes
 /// contradict each other.
 pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     let mut reader = RecordReader::new(SliceSource::new(log), log_number);
@@ -62,7 +62,7 @@ pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     panic!("the log does not come to an end");
 }
 
-/// What nothing may be wrong with is no trouble in any mode.
+/// Events that indicate no problem are none in any recovery mode.
 fn check_verdicts(event: &Event<'_>) {
     if RecoveryMode::AbsoluteConsistency.verdict(event) == Verdict::Continue {
         for mode in MODES {

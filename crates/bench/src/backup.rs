@@ -23,26 +23,26 @@ const OPTIONS: &str = "create_if_missing=true;max_background_jobs=2;write_buffer
     compression=kNoCompression;block_based_table_factory={block_cache=67108864}";
 /// Number of entries between two checks of the clock.
 const BETWEEN_LOOKS: u64 = 256;
-/// Interval between two samples of what is pinned.
+/// Interval between two samples of the pinned memory and space.
 const SAMPLE: Duration = Duration::from_millis(200);
 
-/// What is asked of this command.
+/// The command's arguments.
 #[derive(Debug, Args)]
 pub struct BackupArguments {
-    /// How large the database is, in GB.
+    /// Size of the database, in GB.
     #[arg(long, default_value_t = 5.0, value_parser = above_zero)]
     gigabytes: f64,
-    /// How much is overwritten meanwhile, in MB/s.
+    /// Rate of overwrites during the backup, in MB/s.
     #[arg(long, default_value_t = 40.0, value_parser = above_zero)]
     overwrites: f64,
-    /// How quickly the backup takes what it is given, in MB/s.
+    /// Rate at which the backup consumes entries, in MB/s.
     #[arg(long, default_value_t = 50.0, value_parser = above_zero)]
     backup: f64,
     #[command(flatten)]
     subjects: Subjects,
 }
 
-/// What is pinned beyond the database, in bytes.
+/// Memory and disk space pinned beyond the database, in bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Kept {
     memtables: u64,
@@ -61,7 +61,7 @@ impl BackupArguments {
     pub(crate) fn run(&self, known: &[&dyn ScanEngine]) -> Result<String, Failure> {
         let entries = (self.gigabytes * 1e9) as u64 / (key(0).len() + VALUE_BYTES) as u64;
         let mut report = format!(
-            "A backup of {} GB at {} MB/s beside {} MB/s of overwrites; kept beyond the current \
+            "A backup of {} GB at {} MB/s during {} MB/s of overwrites; kept beyond the current \
              version, in MB:\n\n\
              | engine | iterator | seconds | memtables, most | files, most | memtables, at the end \
              | files, at the end |\n|---|---|---:|---:|---:|---:|---:|\n",
@@ -155,8 +155,8 @@ fn pace(begun: Instant, bytes: u64, megabytes_per_second: f64) {
     thread::sleep(due.saturating_sub(begun.elapsed()));
 }
 
-/// Samples what is pinned until the backup is done: returns the maximum of each, and the last
-/// value.
+/// Samples the pinned memory and space until the backup is done. Returns the maximum of each, and
+/// the last value.
 fn watch(subject: &dyn ScanSubject, is_done: &AtomicBool) -> Result<(Kept, Kept), Failure> {
     let (mut most, mut last) = (Kept::default(), Kept::default());
     while !is_done.load(Ordering::Relaxed) {

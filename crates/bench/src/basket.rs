@@ -10,22 +10,22 @@ use crate::store::Failure;
 use crate::subjects::Subjects;
 use crate::workloads::basket::{Amount, Workload};
 
-/// What is asked of this command.
+/// The command's arguments.
 #[derive(Debug, Args)]
 pub struct BasketArguments {
-    /// How many entries are put.
+    /// Number of entries to put.
     #[arg(long, default_value_t = 2_000_000)]
     num: u64,
-    /// How many gets and seeks are made.
+    /// Number of gets and of seeks.
     #[arg(long, default_value_t = 1_000_000)]
     reads: u64,
-    /// How long values are, in bytes; keys have 16.
+    /// Length of values in bytes; keys have 16 bytes.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
     value_size: u32,
-    /// How many times over everything is done.
+    /// Number of rounds of all workloads.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// The workloads, with commas between; what they need first is done, and not reported.
+    /// Comma-separated workloads; workloads that they depend on also run, but are not reported.
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
     #[command(flatten)]

@@ -28,21 +28,23 @@ pub struct Arguments {
 enum Command {
     /// Runs db_bench's workloads and prints operations per second: every run, and the medians.
     Basket(BasketArguments),
-    /// Lets one thread, then several, get one key again and again: what they share shows.
+    /// Gets one key repeatedly in one thread, then in several, which shows the cost of shared
+    /// writes.
     HotKey(HotKeyArguments),
-    /// Overwrites at full speed for minutes: space, bytes written, waiting and memory.
+    /// Overwrites at full speed for minutes: space, bytes written, stalls and memory.
     Sustained(SustainedArguments),
-    /// Deletes ranges that overlap: how quickly, how they slow reads down, what a flush writes.
+    /// Deletes overlapping ranges: rate, effect on reads, and size of the flushed tables.
     RangeDeletions(RangeDeletionArguments),
-    /// Scans one snapshot, with iterators that refresh themselves and with others.
+    /// Scans one snapshot, with and without iterators that refresh themselves.
     SnapshotScans(SnapshotScanArguments),
-    /// Makes a logical backup beside overwrites, and shows what its iterator keeps.
+    /// Makes a logical backup during overwrites, and reports the memory and space that its iterator
+    /// pins.
     Backup(BackupArguments),
-    /// Measures puts that are on the device when they return, beside what the device does.
+    /// Measures durable puts, compared with raw writes to the device.
     Durable(DurableArguments),
-    /// Shows what direct I/O does to the tail of reads while compactions go on.
+    /// Measures the effect of direct I/O on the tail latency of reads during compactions.
     Tail(TailArguments),
-    /// The process of one run of it.
+    /// The child process of one run of `tail`.
     #[command(name = CHILD_COMMAND, hide = true)]
     TailChild { assignment: String },
     /// A process that keeps a processor busy.

@@ -13,16 +13,16 @@ use crate::engine::Engine;
 use crate::store::Failure;
 use crate::subjects::Subjects;
 
-/// What is asked of this command.
+/// The command's arguments.
 #[derive(Debug, Args)]
 pub struct HotKeyArguments {
-    /// How many threads there are together.
+    /// Number of concurrent threads.
     #[arg(long, default_value_t = 2)]
     threads: usize,
-    /// How long each turn takes, in seconds.
+    /// Duration of each turn, in seconds.
     #[arg(long, default_value_t = 2)]
     seconds: u64,
-    /// How many turns each has.
+    /// Number of turns of each engine.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     #[command(flatten)]

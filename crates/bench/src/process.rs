@@ -40,7 +40,7 @@ fn field(file: &str, name: &str) -> Result<u64, Failure> {
 /// are ignored.
 ///
 /// # Errors
-/// Those of listing it.
+/// Errors of listing it.
 #[expect(clippy::disallowed_methods, reason = "the files of other engines are counted, too")]
 pub(crate) fn directory_bytes(directory: &Path) -> Result<u64, Failure> {
     let mut bytes = 0;

@@ -13,16 +13,16 @@ use crate::workloads::range_deletions::{Deleting, Figures};
 
 /// Engines with range deletions.
 const ENGINES: [&str; 2] = ["tailwater", "rocksdb"];
-/// What is asked of this command.
+/// The command's arguments.
 #[derive(Debug, Args)]
 pub struct RangeDeletionArguments {
-    /// How many ranges are deleted; there are 50 keys for each.
+    /// Number of ranges to delete, each of 50 keys.
     #[arg(long, default_value_t = 2000, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     deletions: u64,
     /// Number of gets.
     #[arg(long, default_value_t = 100_000, value_parser = clap::value_parser!(u64).range(1..))]
     reads: u64,
-    /// How many times over everything is done.
+    /// Number of rounds.
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     rounds: usize,
     #[command(flatten)]

@@ -41,22 +41,22 @@ const SNAPSHOTS: u32 = 1_000_000;
 /// A key.
 pub type Key = [u8; KEY_BYTES];
 
-/// What is asked of this command.
+/// The command's arguments.
 #[derive(Debug, Args)]
 pub struct SnapshotScanArguments {
-    /// How many entries the databases have.
+    /// Number of entries in the databases.
     #[arg(long, default_value_t = 1_000_000)]
     entries: u64,
-    /// How many entries are stepped over behind each seek: a row for each.
+    /// Numbers of entries to step over after each seek, a row for each.
     #[arg(long, value_delimiter = ',', default_value = "100,20000,400000")]
     seek_nexts: Vec<u64>,
-    /// How many entries are stepped over in each run.
+    /// Number of entries to step over in each run.
     #[arg(long, default_value_t = 200_000_000)]
     steps: u64,
-    /// How many runs each row has.
+    /// Number of runs of each row.
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     rounds: usize,
-    /// How long a version stays the newest, in milliseconds.
+    /// Interval between two new versions, in milliseconds.
     #[arg(long, default_value_t = 1000)]
     version_ms: u64,
     #[command(flatten)]
@@ -91,7 +91,7 @@ pub trait ScanEngine: Sync {
     /// Opens a database, or creates it.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn ScanSubject>, Failure>;
 }
 
@@ -100,49 +100,49 @@ pub trait ScanSubject: Sync {
     /// Puts an entry.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
     /// Takes a snapshot and scans it, with a new iterator for each scan.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn scan(&self, scans: &Scans) -> Result<Scanned, Failure>;
 
     /// Takes a snapshot and iterates over it.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn walk(&self, refreshes: bool, visit: &mut dyn FnMut(&[u8], &[u8])) -> Result<(), Failure>;
 
     /// Returns a numeric property by RocksDB's name.
     ///
     /// # Errors
-    /// Those of the engine, and one where it has no such property.
+    /// Errors of the engine, and one where it has no such property.
     fn number(&self, property: &str) -> Result<u64, Failure>;
 
     /// Returns when no work is left in the background.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn settle(&self) -> Result<(), Failure>;
 
     /// Takes a snapshot and releases it.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn take_snapshot(&self) -> Result<(), Failure>;
 
     /// Installs a new version of the column family, with the same contents.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn renew_version(&self) -> Result<(), Failure>;
 
     /// Returns the numbers of block cache hits and misses.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn block_cache_lookups(&self) -> Result<[u64; 2], Failure>;
 }
 

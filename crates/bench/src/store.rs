@@ -44,19 +44,19 @@ pub trait Store: Sized + Sync {
     /// options uses the closest ones.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn create(directory: &Path, options: &str) -> Result<Self, Failure>;
 
     /// Sets a key's value, which is logged but not synced.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
     /// Sets a key's value, and returns when it is durable.
     ///
     /// # Errors
-    /// Those of the engine; unsupported by engines that are not measured with such puts.
+    /// Errors of the engine; unsupported by engines that are not measured with such puts.
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let _ = (key, value);
         Err(format!("--engines: {} is not measured with synced puts", Self::NAME).into())
@@ -65,7 +65,7 @@ pub trait Store: Sized + Sync {
     /// Deletes the keys from `begin` to `end`, exclusive. The deletion is logged but not synced.
     ///
     /// # Errors
-    /// Those of the engine; unsupported by engines that are not measured with range deletions.
+    /// Errors of the engine; unsupported by engines that are not measured with range deletions.
     fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
         let _ = (begin, end);
         Err(format!("--engines: {} is not measured with range deletions", Self::NAME).into())
@@ -75,7 +75,7 @@ pub trait Store: Sized + Sync {
     /// transaction that copies pages may put many in one.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn put_all<'a, K: AsRef<[u8]>>(
         &self,
         entries: impl Iterator<Item = (K, &'a [u8])>,
@@ -89,13 +89,13 @@ pub trait Store: Sized + Sync {
     /// Returns the length of a key's value, if it has one.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure>;
 
     /// Returns how many of these keys have a value.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn multi_get(&self, keys: &[&[u8]]) -> Result<usize, Failure> {
         let mut found = 0;
         for key in keys {
@@ -108,7 +108,7 @@ pub trait Store: Sized + Sync {
     /// entries.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn scan(
         &self,
         from: Option<&[u8]>,
@@ -119,19 +119,19 @@ pub trait Store: Sized + Sync {
     /// Rewrites everything into the last level, including data that is already there.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn compact(&self) -> Result<(), Failure>;
 
     /// Returns when no work is left in the background.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn settle(&self) -> Result<(), Failure>;
 
     /// Returns a property of the engine by RocksDB's name, if it knows it.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn property(&self, name: &str) -> Result<Option<String>, Failure> {
         let _ = name;
         Ok(None)

@@ -14,20 +14,21 @@ const OPTIONS: &str = "\
     write_buffer_size=67108864;compression=kLZ4Compression;\
     block_based_table_factory={block_cache=1073741824;filter_policy=bloomfilter:10:false}";
 
-/// What every command needs to know.
+/// The arguments that most commands share.
 #[derive(Debug, Clone, Args)]
 pub struct Subjects {
     /// The options of the databases, as an option string.
     #[arg(long, default_value = OPTIONS)]
     options: String,
-    /// Options over those.
+    /// Options that override those.
     #[arg(long, default_value = "")]
     more_options: String,
-    /// The engines, with commas between; all that the command is for by default. The first is
-    /// compared with the others.
+    /// Comma-separated engines; by default all that support the command. The first is compared with
+    /// the others.
     #[arg(long, value_delimiter = ',')]
     engines: Vec<String>,
-    /// Where databases are made, and removed; the system's directory for such by default.
+    /// Parent directory of the databases, which are removed afterwards; the system's temporary
+    /// directory by default.
     #[arg(long)]
     directory: Option<PathBuf>,
 }
@@ -53,7 +54,7 @@ impl Subjects {
     /// Returns the same, or those with these names if none were requested.
     ///
     /// # Errors
-    /// As [`Self::engines`].
+    /// The errors of [`Self::engines`].
     pub(crate) fn engines_or<'a>(
         &self,
         known: &[&'a dyn Engine],
@@ -82,7 +83,7 @@ impl Subjects {
     /// Returns a new directory for a database, removed when this is dropped or at an interruption.
     ///
     /// # Errors
-    /// Those of making it.
+    /// Errors of making it.
     pub(crate) fn new_directory(&self) -> Result<Temporary, Failure> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("tailwater-bench-");

@@ -35,13 +35,13 @@ use crate::workloads::overwriting::{LOOK_EVERY, MEMORY, Memory, Overwriting, STA
 /// Maximum number of checks of the directory until its size is stable.
 const LOOKS_FOR_SETTLED: usize = 60;
 
-/// What is asked of this command.
+/// The command's arguments.
 #[derive(Debug, Args)]
 pub struct SustainedArguments {
-    /// How many keys there are.
+    /// Number of keys.
     #[arg(long, default_value_t = 10_000_000)]
     num: u64,
-    /// How long values are, in bytes; keys have 16.
+    /// Length of values in bytes; keys have 16 bytes.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
     value_size: u32,
     /// For how many seconds they are overwritten.

@@ -9,7 +9,7 @@ use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 
-use crate::arguments::Given;
+use crate::arguments::Overrides;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::say;
 use crate::settings::Settings;
@@ -31,7 +31,7 @@ pub(crate) struct Database {
 
 impl Database {
     /// Opens a database, and reports on standard error what opening left out.
-    pub(crate) fn open(directory: &Path, options: Given<'_>) -> Result<Self> {
+    pub(crate) fn open(directory: &Path, options: Overrides<'_>) -> Result<Self> {
         let manifest = manifest_state(&*storage(), directory)?;
         let mut settings = Settings::defaults(&storage(), options)?.effective;
         settings.set_load_when_opened(options.options.unwrap_or_default());
@@ -80,7 +80,7 @@ pub(crate) fn manifest_state(
 pub(crate) fn check_options(
     storage: &Arc<dyn Storage>,
     path: &Path,
-    given: Given<'_>,
+    given: Overrides<'_>,
 ) -> Result<()> {
     if given.options.is_none() {
         return Ok(());
@@ -141,7 +141,7 @@ pub(crate) fn files_at(
         return match number {
             None => Ok(vec![path.to_owned()]),
             Some(_) => Err(Failure::Usage(format!(
-                "{} is a file: a number goes with a directory",
+                "{} is a file: a number requires a directory",
                 path.display()
             ))),
         };

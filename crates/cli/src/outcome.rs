@@ -87,7 +87,7 @@ impl fmt::Display for Failure {
             | Self::Refused(message) => f.write_str(message),
             Self::Engine(error) => error.fmt(f),
             Self::Log(error) => error.fmt(f),
-            Self::Closed => f.write_str("nobody reads the answer"),
+            Self::Closed => f.write_str("standard output was closed"),
             Self::Output(error) => write!(f, "cannot write the answer: {error}"),
         }
     }

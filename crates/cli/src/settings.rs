@@ -7,7 +7,7 @@ use tailwater::OpenOptions;
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
-use crate::arguments::Given;
+use crate::arguments::Overrides;
 use crate::outcome::{Failure, Result};
 
 /// The options in effect, and their origins.
@@ -16,7 +16,7 @@ pub(crate) struct Settings {
     pub(crate) path: Option<PathBuf>,
     /// The options of the file and RocksDB's defaults.
     pub(crate) filed: OpenOptions,
-    /// Those with the overrides of the command line.
+    /// The settings with the command line's overrides.
     pub(crate) effective: OpenOptions,
 }
 
@@ -30,7 +30,7 @@ impl Settings {
     pub(crate) fn load(
         storage: &Arc<dyn Storage>,
         directory: &Path,
-        given: Given<'_>,
+        given: Overrides<'_>,
     ) -> Result<Self> {
         let path = newest_options_file(&**storage, directory)?;
         let filed = OpenOptions::load_from(Arc::clone(storage), directory)?;
@@ -38,12 +38,12 @@ impl Settings {
     }
 
     /// Applies the overrides to the defaults, without an OPTIONS file.
-    pub(crate) fn defaults(storage: &Arc<dyn Storage>, given: Given<'_>) -> Result<Self> {
+    pub(crate) fn defaults(storage: &Arc<dyn Storage>, given: Overrides<'_>) -> Result<Self> {
         let filed = OpenOptions::new(Arc::clone(storage));
         Self { path: None, effective: filed.clone(), filed }.with(given)
     }
 
-    fn with(mut self, given: Given<'_>) -> Result<Self> {
+    fn with(mut self, given: Overrides<'_>) -> Result<Self> {
         self.effective.set_adopt_directories(given.adopt_directories);
         if let Some(text) = given.options {
             self.effective

@@ -1,8 +1,8 @@
 //! Bytes as text, both ways, and numbers for people.
 //!
-//! Keys and values are any bytes. As text, printable ASCII characters stand for themselves, except
+//! Keys and values are any bytes. As text, printable ASCII characters represent themselves, except
 //! that a backslash is `\\`; every other byte is `\xNN`. Such text contains no tab or line end, and
-//! represents exactly one string of bytes. In hex, two lowercase digits stand for each byte.
+//! represents exactly one string of bytes. In hex, two lowercase digits represent each byte.
 
 use std::fmt::Write as _;
 
@@ -44,7 +44,7 @@ pub(crate) fn push_hex(text: &mut String, bytes: &[u8]) {
     }
 }
 
-/// Returns the bytes of a text in which `\\`, `\n`, `\r`, `\t`, `\0` and `\xNN` stand for the bytes
+/// Returns the bytes of a text in which `\\`, `\n`, `\r`, `\t`, `\0` and `\xNN` represent the bytes
 /// that they name, and everything else for itself.
 ///
 /// # Errors
@@ -68,7 +68,11 @@ pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, &'static str> {
                 (Some(high), Some(low)) => (high << 4 | low, 3),
                 _ => return Err("has a \\x without two hex digits behind it"),
             },
-            _ => return Err("has a backslash that is none of \\\\ \\n \\r \\t \\0 \\xNN"),
+            _ => {
+                return Err(
+                    "has a backslash that does not begin any of \\\\ \\n \\r \\t \\0 \\xNN",
+                );
+            }
         };
         bytes.push(value);
         rest = &rest[length..];

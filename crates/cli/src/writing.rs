@@ -7,13 +7,13 @@ use tailwater::{ColumnFamily, Db, Error, ErrorKind, OpenOptions, WriteOptions};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
-use crate::arguments::{Change, Given};
+use crate::arguments::{Change, Overrides};
 use crate::database::{column_family, report_opening, storage};
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::say;
 use crate::settings::Settings;
 
-/// What to do where there is no database.
+/// The action if there is no database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// Report it as an error.
@@ -37,9 +37,9 @@ impl WritableDatabase {
     /// supported.
     ///
     /// # Errors
-    /// Not found, if there is none and none is to be created; refused, if another process holds the
-    /// lock; those of the options and of the engine.
-    pub(crate) fn open(directory: &Path, given: Given<'_>, absent: Absent) -> Result<Self> {
+    /// Not found, if there is no database and none may be created; refused, if another process
+    /// holds the lock; those of the options and of the engine.
+    pub(crate) fn open(directory: &Path, given: Overrides<'_>, absent: Absent) -> Result<Self> {
         let storage = storage();
         let is_there = is_there(&*storage, directory)?;
         if !is_there && absent == Absent::Refuse {
@@ -58,7 +58,7 @@ impl WritableDatabase {
         let db = Db::open(directory, &options).map_err(|error| opening(directory, error))?;
         if db.is_new() {
             say(format_args!(
-                "tailwater: there was no database in {}: a new one was made",
+                "tailwater: there was no database in {}: a new one was created",
                 directory.display()
             ));
         }
@@ -106,7 +106,7 @@ pub(crate) fn change_and_close(
     absent: Absent,
     make: impl FnOnce(&Db, &ColumnFamily, &WriteOptions) -> tailwater::Result<()>,
 ) -> Result<Outcome> {
-    let database = WritableDatabase::open(directory, change.common.given(), absent)?;
+    let database = WritableDatabase::open(directory, change.common.overrides(), absent)?;
     let family = database.column_family(&change.column_family)?;
     let options = WriteOptions { sync: change.sync, ..WriteOptions::default() };
     make(&database.db, &family, &options)?;
@@ -117,7 +117,7 @@ pub(crate) fn change_and_close(
 ///
 /// # Errors
 /// Usage, for an invalid option string, unknown names and wrong values.
-pub(crate) fn new_options(given: Given<'_>) -> Result<OpenOptions> {
+pub(crate) fn new_options(given: Overrides<'_>) -> Result<OpenOptions> {
     Ok(Settings::defaults(&storage(), given)?.effective)
 }
 

@@ -9,7 +9,7 @@ use tailwater_io as io;
 
 use crate::options;
 
-/// What the caller must do about an [`Error`].
+/// The kind of an [`Error`], which determines what the caller must do.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -100,63 +100,63 @@ struct Inner {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Returns an error of the given kind that concerns no file.
+    /// Creates an error of the given kind that concerns no file.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self(Box::new(Inner { kind, message, path: None, offset: None, source: None }))
     }
 
-    /// A wrong call or option.
+    /// Creates the error of a wrong call or option.
     #[cold]
     pub fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// A request for a feature that is not supported.
+    /// Creates the error of a request for an unsupported feature.
     #[cold]
     pub fn not_supported(feature: impl fmt::Display) -> Self {
         Self::new(ErrorKind::NotSupported, format!("not supported: {feature}"))
     }
 
-    /// A call on a database that was closed.
+    /// Creates the error of a call on a closed database.
     #[cold]
     pub(crate) fn closed() -> Self {
         Self::new(ErrorKind::Closed, "the database was closed")
     }
 
-    /// A call that writes, on a handle that was opened for reading only.
+    /// Creates the error of a write on a read-only handle.
     #[cold]
     pub(crate) fn read_only() -> Self {
         Self::new(ErrorKind::ReadOnly, "the database was opened for reading only")
     }
 
-    /// No sequence number is left for a write.
+    /// Creates the error of a write for which no sequence number is left.
     #[cold]
     pub(crate) fn no_sequence_left() -> Self {
         let message = "every sequence number has been used: copy the data into a new database";
         Self::new(ErrorKind::LimitReached, message)
     }
 
-    /// A state that the engine's own rules exclude.
+    /// Creates the error of a violated invariant of the engine.
     #[cold]
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// A thread that the system failed to start.
+    /// Creates the error of a thread that the system failed to start.
     #[cold]
     pub(crate) fn no_thread(error: std::io::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string()).caused_by(error)
     }
 
-    /// Damage in a file as a whole.
+    /// Creates the error of damage that concerns a file as a whole.
     #[cold]
     pub fn corruption(path: &Path, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Corruption, message).in_file(path)
     }
 
-    /// Damage at an offset of a file, in bytes.
+    /// Creates the error of damage at an offset of a file, in bytes.
     #[cold]
     pub fn corruption_at(path: &Path, offset: u64, message: impl Into<String>) -> Self {
         let mut error = Self::corruption(path, message);
@@ -211,7 +211,7 @@ impl Error {
         self
     }
 
-    /// What the caller must do.
+    /// Returns the kind, which determines what the caller must do.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
@@ -221,12 +221,12 @@ impl Error {
         &self.0.message
     }
 
-    /// The file, where there is one.
+    /// Returns the file, where there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
 
-    /// The offset in the file, in bytes, where it is known.
+    /// Returns the offset in the file, in bytes, where it is known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
@@ -262,7 +262,7 @@ impl Error {
         self.kind() == ErrorKind::NoSpace || self.is_out_of_descriptors()
     }
 
-    /// The resource that [`Error::is_shortage`] found lacking, for messages.
+    /// Returns the resource that [`Error::is_shortage`] found lacking, for messages.
     pub(crate) fn lacking(&self) -> &'static str {
         if self.is_out_of_descriptors() { "descriptor for another file" } else { "space" }
     }
@@ -310,7 +310,7 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {
-    /// The error that caused this one, if any. For a failed storage call it is a
+    /// Returns the error that caused this one, if any. For a failed storage call it is a
     /// [`tailwater_io::Error`], whose own source is the system's error. [`Error::message`] includes
     /// its text.
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {

@@ -58,7 +58,7 @@ pub(crate) struct IoModes {
     /// Largest request that a directory's device does not split, in bytes, as the device reports
     /// it.
     request_bytes_max: Mutex<HashMap<PathBuf, Option<usize>>>,
-    /// How direct logs become durable; the logs detect it.
+    /// The way in which direct logs become durable, which the logs detect.
     log_durability: Arc<LogDurability>,
 }
 
@@ -212,7 +212,7 @@ impl IoModes {
         *known.entry(directory.to_owned()).or_insert_with(asked)
     }
 
-    /// How direct logs become durable.
+    /// Returns the way in which direct logs become durable.
     pub(crate) fn log_durability(&self) -> &Arc<LogDurability> {
         &self.log_durability
     }

@@ -49,7 +49,7 @@ use tailwater_format::user_code;
 /// # }
 /// ```
 pub trait CustomMergeOperator: Send + Sync {
-    /// The name written to OPTIONS files and table properties.
+    /// Returns the name written to OPTIONS files and table properties.
     fn name(&self) -> &str;
 
     /// Returns the value of `key` whose base value is `existing` and whose operands, oldest first,
@@ -156,7 +156,7 @@ impl MergeOperator {
         })
     }
 
-    /// The name written to OPTIONS files and table properties.
+    /// Returns the name written to OPTIONS files and table properties.
     pub fn name(&self) -> &str {
         match self {
             Self::UInt64Add => "UInt64AddOperator",

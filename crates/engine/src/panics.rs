@@ -58,7 +58,7 @@ mod tests {
         let failed: Result<()> = catch("a test", || Err(Error::not_supported("this")));
         assert_eq!(failed.expect_err("an error").kind(), ErrorKind::NotSupported);
         let number = 7;
-        let told = |work: fn()| {
+        let message = |work: fn()| {
             let error = catch("a test", || {
                 work();
                 Ok(())
@@ -67,12 +67,12 @@ mod tests {
             assert_eq!(error.kind(), ErrorKind::Panicked);
             error.to_string()
         };
-        assert_eq!(told(|| panic!("on purpose")), "a test panicked: on purpose");
-        assert_eq!(told(|| std::panic::panic_any(7)), "a test panicked");
+        assert_eq!(message(|| panic!("on purpose")), "a test panicked: on purpose");
+        assert_eq!(message(|| std::panic::panic_any(7)), "a test panicked");
         let formatted: Result<()> = catch("a test", || panic!("number {number}"));
         assert_eq!(formatted.expect_err("a panic").message(), "a test panicked: number 7");
         let in_user_code = || user_code::call("comparator", || "mine", || panic!("on purpose"));
-        assert_eq!(told(in_user_code), "a test panicked in comparator 'mine': on purpose");
-        assert_eq!(told(|| panic!("again")), "a test panicked: again");
+        assert_eq!(message(in_user_code), "a test panicked in comparator 'mine': on purpose");
+        assert_eq!(message(|| panic!("again")), "a test panicked: again");
     }
 }

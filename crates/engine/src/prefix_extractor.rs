@@ -33,8 +33,8 @@ use tailwater_format::user_code;
 /// # }
 /// ```
 pub trait CustomPrefixExtractor: Send + Sync {
-    /// The name written to OPTIONS files and table properties. It must change whenever the prefixes
-    /// do.
+    /// Returns the name written to OPTIONS files and table properties. It must change whenever the
+    /// prefixes do.
     fn name(&self) -> &str;
 
     /// Returns the prefix of a key, which must be a prefix of its bytes; `None` if the key has
@@ -96,7 +96,7 @@ impl PrefixExtractor {
         }
     }
 
-    /// The name written to OPTIONS files and table properties.
+    /// Returns the name written to OPTIONS files and table properties.
     pub fn name(&self) -> String {
         match self {
             Self::Fixed(length) => format!("rocksdb.FixedPrefix.{length}"),

@@ -31,7 +31,7 @@ impl Warm {
         Self::with(name, |_| ())
     }
 
-    /// With options that `change` sets besides.
+    /// With additional options that `change` sets.
     fn with(name: &'static str, change: impl FnOnce(&mut OpenOptions)) -> Self {
         let directory = golden::unpack(name);
         let mut options = OpenOptions::load(directory.path()).expect("an OPTIONS file");
@@ -52,7 +52,7 @@ impl Warm {
         self.db.raw_iterator_cf_opt(family, &options).expect("an iterator")
     }
 
-    /// Gets every key and one beside it, and answers how many gets that were and how often they
+    /// Gets every key and a missing neighbour. Returns the number of gets and how often they
     /// allocated.
     fn get_all(&self) -> (u64, u64) {
         let options = ReadOptions::default();

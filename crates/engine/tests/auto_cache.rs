@@ -12,9 +12,9 @@ use tailwater_io::sim::{Fault, FaultPlan, SimStorage};
 
 /// The name of the thread that sizes a cache.
 const SIZES: &str = "block cache";
-/// What the names of a database's other threads begin with.
+/// Prefixes of the names of a database's other threads.
 const WORKS: &str = "tailwater-";
-/// How long a thread may take to begin or to end.
+/// Maximum time for a thread to start or end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 const PATH: &str = "/db";
@@ -39,7 +39,7 @@ fn threads() -> Vec<String> {
     names.filter(|name| name == SIZES || name.starts_with(WORKS)).collect()
 }
 
-/// Waits until there are so many threads that size a cache. One begins without its name, and the
+/// Waits until this number of threads size a cache. One begins without its name, and the
 /// kernel shows one for a moment after it was joined.
 #[track_caller]
 fn expect_sizing(count: usize) {
@@ -87,7 +87,7 @@ fn put(db: &Db, key: &str, flushed: bool) {
     }
 }
 
-/// A disk with a database on it that nobody closed: one key is in a table, another in the log.
+/// A disk with a database that was not closed: one key is in a table, another in the log.
 fn left_by_a_crash() -> SimStorage {
     let disk = SimStorage::new(1);
     let db = open(&disk, CREATE);

@@ -40,12 +40,12 @@ const TRACKING: &str = "track_and_verify_wals=true";
 /// Writers of one database.
 #[derive(Debug, Clone, Copy)]
 struct Run {
-    /// How many slots each writer has.
+    /// Number of slots of each writer.
     slots: &'static [usize],
     batches: u64,
-    /// How many bytes of padding a value has.
+    /// Number of bytes of padding of a value.
     padding: usize,
-    /// One batch in so many is synced; none for 0.
+    /// Number of batches of which one is synced; 0 for none.
     sync_every: u64,
     options: &'static str,
 }
@@ -89,7 +89,7 @@ impl Run {
         }
     }
 
-    /// Has the writers write all their batches, with readers and crashes beside them.
+    /// Runs the writers, with concurrent readers and crashes.
     fn fill(self, place: &Place, db: &Db, ledger: &Ledger, options: &str, rng: &mut fastrand::Rng) {
         let first = db.latest_sequence_number() + 1;
         let scene = Scene::new(db, ledger);

@@ -1,5 +1,4 @@
-//! Whatever byte is damaged, and wherever a file is truncated, no read returns wrong data and
-//! nothing panics.
+//! With any byte damaged, or any file truncated, no read returns wrong data and nothing panics.
 //!
 //! In each small golden database every byte of every table, blob file, log, MANIFEST and CURRENT is
 //! changed, one at a time, and every file is truncated to every length. Each time the database is
@@ -31,11 +30,11 @@ use database::{Damaged, Small};
 use tailwater_testkit::{golden, seed};
 use tally::{Outcome, Tally};
 
-/// Where the footer of a table up to format_version 5 has zeros between its handles and its
-/// version, in bytes from the end of the file. No checksum covers them.
+/// Position of the zeros between handles and version in the footer of a table up to format_version
+/// 5, in bytes from the end of the file. No checksum covers them.
 const LEGACY_FOOTER_PADDING: RangeInclusive<usize> = 13..=46;
 
-/// What a damaged byte is changed by, depending on its offset and on the round.
+/// The change of a damaged byte, which depends on its offset and on the round.
 fn mask(offset: usize, round: usize) -> u8 {
     match round {
         0 => 1 << (offset % 8),
@@ -84,7 +83,8 @@ fn cut_at_every_length(small: &Small) {
     }
     tally.print(small);
     for (file, length) in tally.unnoticed() {
-        // What ends behind a whole record is whole, and the record need not have been missed.
+        // A file cut at the end of a record looks complete, and the missing record need not be
+        // noticed.
         let grows = file.ends_with(".log") || file.starts_with("MANIFEST");
         assert!(grows, "{}: nobody notices {file} cut at {length}", small.name);
     }

@@ -17,9 +17,9 @@ use tailwater::{
 use tailwater_io::thread::with_starts_left;
 use tailwater_testkit::golden;
 
-/// How many files the process may have open.
+/// Number of files that the process may have open.
 const LIMIT: u64 = 200;
-/// How many tables a compaction makes: more than may be open.
+/// Number of outputs of a compaction: more than may be open.
 const TABLES: usize = 300;
 
 /// One entry a table, and no compactions but those that are asked for.
@@ -342,19 +342,19 @@ fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
     drop(taken);
 }
 
-/// How often the LOG says that the limit has tables closed.
+/// Number of LOG lines about tables that were closed because of the limit.
 #[expect(clippy::disallowed_methods, reason = "reads the LOG as users do")]
 fn reports(directory: &Path) -> usize {
     let log = std::fs::read_to_string(directory.join("LOG")).expect("a LOG");
     log.lines().filter(|line| line.contains("RLIMIT_NOFILE")).count()
 }
 
-/// How many files in `directory` this process has open.
+/// Returns the number of files in `directory` that this process has open.
 fn open_files_in(directory: &Path) -> usize {
     open_files().filter(|path| path.starts_with(directory)).count()
 }
 
-/// How many blob files in `directory` this process has open.
+/// Returns the number of blob files in `directory` that this process has open.
 fn open_blob_files(directory: &Path) -> usize {
     let is_blob = |path: &Path| path.extension().is_some_and(|extension| extension == "blob");
     open_files().filter(|path| path.starts_with(directory) && is_blob(path)).count()

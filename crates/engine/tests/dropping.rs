@@ -98,7 +98,7 @@ fn what_is_dropped_is_cleared_away_by_another_thread() {
         value.parse::<u64>().expect("a number")
     };
     let (tables, memtables) = ("tailwater.num-obsolete-files", "tailwater.num-pinned-mem-tables");
-    // What the iterator does not keep has gone.
+    // Objects that the iterator does not pin are freed.
     let mut before = 0;
     wait_until("obsolete tables stay", || {
         let now = number(tables);

@@ -127,7 +127,7 @@ fn blobs_are_read_after_a_refresh() {
             for (at, entry) in entries.iter().enumerate() {
                 assert_eq!(iterator.key(), entry.key);
                 if at % 7 == 3 {
-                    // The value of the key that it stands on stays what it was.
+                    // The value at the iterator's position does not change.
                     let gone = WriteOptions::default();
                     db.delete_cf_opt(&family, &entry.key, &gone).expect("a deletion");
                     db.flush_cf(&family).expect("a flush");

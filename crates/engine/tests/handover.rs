@@ -1,4 +1,4 @@
-//! Which part of a compaction's outputs is in the page cache, according to the kernel.
+//! The part of a compaction's outputs in the page cache, according to the kernel.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -15,7 +15,7 @@ const OPTIONS: &str = "create_if_missing=true;compression=kNoCompression;\
     disable_auto_compactions=true;compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
     block_based_table_factory={block_cache=64k}";
 const KEYS: u64 = 8000;
-/// The first so many are read.
+/// Number of keys that are read, from the first on.
 const HOT: u64 = 2000;
 const VALUE: usize = 1000;
 const PAGE: u64 = 4096;
@@ -70,7 +70,8 @@ impl Scene {
         self.statistics.ticker(name).expect("a ticker")
     }
 
-    /// How many pages of all tables are in the page cache; `None` where the kernel does not tell.
+    /// Returns the number of pages of all tables in the page cache; `None` if the kernel does not
+    /// report it.
     fn resident(&self) -> Option<u64> {
         let pages = |path: &Path| {
             let file = PosixStorage::new().open(path, IoMode::Buffered, Purpose::Metadata);

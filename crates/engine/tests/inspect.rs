@@ -31,7 +31,7 @@ fn batch(sequence: u64, value_length: usize) -> Vec<u8> {
     batch.as_bytes().to_vec()
 }
 
-/// What a log holds, in words.
+/// The contents of a log, in words.
 fn walk(path: &Path) -> Vec<String> {
     let mut reader = LogReader::open(&PosixStorage::new(), path).expect("a log");
     let mut found = Vec::new();

@@ -39,7 +39,7 @@ use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::{directory, seed};
 use tempfile::TempDir;
 
-/// How much each column family is asked.
+/// Number of reads of each column family.
 const EFFORT: Effort = Effort { gets: 300, multi_gets: 5, walks: 12, between: |_, _, _| {} };
 
 /// The real RocksDB, a directory for its databases, and chance.

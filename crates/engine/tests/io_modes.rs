@@ -1,5 +1,5 @@
-//! Which files are open for direct I/O while a database works, according to the kernel: the flags
-//! in `/proc/self/fdinfo`.
+//! The files that are open for direct I/O while a database works, according to the kernel: the
+//! flags in `/proc/self/fdinfo`.
 #![cfg(all(target_os = "linux", not(loom)))]
 #![expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
 
@@ -192,7 +192,7 @@ fn scan(db: &Db) -> usize {
 }
 
 /// Compactions of every kind: level 0 to 1, 1 to 2, levels of many tables, in parts, several at
-/// once, by hand, beside an old snapshot and an iterator over files that go.
+/// once, by hand, with an old snapshot and an iterator over obsolete files.
 fn compactions_of_every_kind(db: &Db) {
     put(db, 0..10_000, 1);
     settle(db);
@@ -235,7 +235,8 @@ fn compactions_open_their_inputs_past_the_page_cache_where_asked_to_and_users_ne
                 assert!(!files.buffered(".sst").is_empty(), "{text}: {files:?}");
             }
         }
-        // What compactions opened for themselves went with them, and users' readers are buffered.
+        // Files that compactions opened for themselves are closed again, and users' readers are
+        // buffered.
         let files = scene.files_at_rest(&db);
         assert!(files.direct("").is_empty() && !files.buffered(".sst").is_empty(), "{files:?}");
     }
@@ -371,7 +372,7 @@ fn live_in(directory: &Path, text: &str) -> String {
     unreachable!("the directory itself is among the places")
 }
 
-/// What a purpose came to.
+/// The outcome for a purpose.
 fn effective<'a>(modes: &'a str, purpose: &str) -> &'a str {
     let line = modes.lines().find_map(|line| line.strip_prefix(&format!("{purpose}: ")));
     line.and_then(|line| line.split_once("effective ")).expect("a line for each purpose").1

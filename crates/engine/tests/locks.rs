@@ -81,5 +81,5 @@ fn a_cached_get_takes_no_lock() {
 #[cfg(not(debug_assertions))]
 fn a_cached_get_takes_no_lock() {
     let _ = warm("", false);
-    say("LEFT OUT: the locks of a cached get are told in builds with debug assertions only");
+    say("LEFT OUT: the locks of a cached get are recorded in builds with debug assertions only");
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, OpenOptions, WriteOptions};
 
-/// What all have in common: tables of level 0 as many as there are flushes.
+/// The common options: tables of level 0 as many as there are flushes.
 const ALWAYS: &str = "create_if_missing=true;compression=kNoCompression;\
                       level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
                       use_direct_io_for_compaction_reads=true";
@@ -41,7 +41,7 @@ fn compact(tables: usize, more: &str) {
     db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
 }
 
-/// Where the process may have 4000 files open: with fewer, fewer tables are taken at once.
+/// With a limit of 4000 open files: with fewer, fewer tables are taken at once.
 #[test]
 fn two_hundred_tables_of_level_0_are_merged() {
     compact(200, "");
@@ -52,7 +52,7 @@ fn forty_tables_are_merged_in_requests_of_1_mib() {
     compact(40, "direct_request_size=1048576");
 }
 
-/// The same by itself: what fails here is latched, and writes are refused.
+/// The same automatically: a failure is latched, and writes are refused.
 #[test]
 fn forty_tables_are_merged_by_themselves() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -62,7 +62,7 @@ fn forty_tables_are_merged_by_themselves() {
     drop((db, family));
     let (db, family) = open(directory.path(), requests);
     while db.live_files().iter().filter(|file| file.level == 0).count() >= 4 {
-        db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a write beside it");
+        db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a concurrent write");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

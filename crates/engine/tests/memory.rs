@@ -11,20 +11,20 @@ use tailwater::verify::{self, Severity};
 use tailwater::{Db, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::{Oracle, Script};
 
-/// How large the database is where the environment says nothing, in MiB.
+/// Default size of the database, in MiB.
 const DEFAULT_MIB: u64 = 200;
 /// The length of a value in bytes. Few enough entries, so that writing is quick.
 const VALUE_LENGTH: u64 = 2000;
 /// The block cache, in MiB.
 const CACHE_MIB: u64 = 32;
-/// How much may be taken besides the cache, in MiB.
+/// Maximum memory outside the cache, in MiB.
 const SHARE_MIB: u64 = 128;
 
 /// Names the work of a process that was started for its memory, and the database.
 const WORK: &str = "TAILWATER_MEMORY_WORK";
 const DATABASE: &str = "TAILWATER_MEMORY_DATABASE";
 
-/// What is done in a process of its own.
+/// The entry point of the child process.
 #[derive(Debug, Clone, Copy)]
 enum Work {
     Dump,

@@ -50,12 +50,12 @@ use history::History;
 use run::{Run, Tally};
 use tailwater_testkit::seed;
 
-/// How many histories there are, and how many runs of each.
+/// Number of histories, and how many runs of each.
 const HISTORIES: u64 = 260;
 const RUNS: u64 = 8;
 /// The least number of runs that count as a test.
 const RUNS_MIN: u64 = 2000;
-/// How many histories run at once.
+/// Number of concurrent histories.
 const THREADS: usize = 2;
 
 /// Runs the history of that seed under several options.

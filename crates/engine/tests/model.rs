@@ -11,8 +11,8 @@ use subject::Effort;
 use tailwater::{Db, OpenOptions};
 use tailwater_testkit::{golden, seed};
 
-/// What databases are opened with: everything cached, nearly nothing, nothing; index and filter
-/// blocks in the cache; and hardly any table open.
+/// The options with which databases are opened: everything cached, nearly nothing, nothing; index
+/// and filter blocks in the cache; and hardly any table open.
 const OPTIONS: [&str; 6] = [
     "",
     "block_based_table_factory={block_cache=20000}",
@@ -22,7 +22,7 @@ const OPTIONS: [&str; 6] = [
     "block_based_table_factory={block_cache=100000};max_open_files=1",
 ];
 
-/// How much each family is asked, under each of [`OPTIONS`].
+/// Number of reads of each family, under each of [`OPTIONS`].
 const EFFORT: Effort = Effort { gets: 4000, multi_gets: 40, walks: 200, between: |_, _, _| {} };
 
 fn check_database(name: &str) {

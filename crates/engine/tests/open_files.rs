@@ -8,11 +8,11 @@ use std::path::Path;
 use tailwater::{Db, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::{Oracle, Script};
 
-/// How many tables the database has.
+/// Number of tables of the database.
 const TABLES: usize = 60;
 /// The lowest bound that `max_open_files` can set.
 const ALLOWED: usize = 20;
-/// How many tables more may be open while one is being replaced by another.
+/// Number of additional tables that may be open while one is replaced by another.
 const ON_THE_WAY: usize = 2;
 
 #[test]
@@ -68,7 +68,7 @@ fn close_one_that_writes(directory: &Path, options: &OpenOptions) {
     }
 }
 
-/// How many files in `directory` this process has open.
+/// Returns the number of files in `directory` that this process has open.
 #[expect(clippy::disallowed_methods, reason = "asks the system what is open")]
 fn open_files_in(directory: &Path) -> usize {
     let descriptors = std::fs::read_dir("/proc/self/fd").expect("the list of descriptors");

@@ -21,19 +21,19 @@ use tailwater_testkit::seed;
 
 use candidates::Candidate;
 
-/// How much memory the process may address, in bytes: some times what the tests take.
+/// Address space limit of the process, in bytes: several times what the tests need.
 const ADDRESS_SPACE: u64 = 6 << 30;
 
-/// How many random sets of options a run tries.
+/// Number of random option sets in a run.
 const DRAWS: usize = 60;
 
 /// One in this many candidates is tried past the page cache.
 const PART: usize = 4;
 
-/// How many options a random set has at most.
+/// Maximum number of options of a random set.
 const OPTIONS_A_DRAW: usize = 12;
 
-/// What has bytes go past the page cache, in many small tables.
+/// Options with direct I/O and many small tables.
 const PAST_THE_PAGE_CACHE: &str = "\
     compaction_read_io_mode=direct;compaction_write_io_mode=direct;flush_write_io_mode=direct;\
     wal_io_mode=direct;write_buffer_size=64k;level0_file_num_compaction_trigger=2;\
@@ -60,7 +60,7 @@ fn each_option_at_its_ends_is_refused_or_works() {
     assert!(refused.is_empty(), "no value is accepted of {refused:?}");
 }
 
-/// Of these the seed chooses a part, which keeps the gate short.
+/// The seed selects a part of these, which keeps the gate short.
 #[test]
 fn each_option_at_its_ends_is_refused_or_works_past_the_page_cache() {
     let mut seed = seed::rng();
@@ -132,7 +132,7 @@ fn options_at_their_ends_are_refused_or_work_together() {
         let mut drawn: Vec<Candidate> = Vec::new();
         while drawn.len() < count {
             let candidate = &candidates[seed.rng.usize(..candidates.len())];
-            // What is refused alone would hide the rest.
+            // Options that are refused by themselves would hide the rest.
             if drawn.iter().all(|it| it.option != candidate.option)
                 && trial::is_accepted(std::slice::from_ref(candidate))
             {

@@ -32,7 +32,7 @@ use tailwater_testkit::seed;
 #[derive(Debug, Clone, Copy)]
 struct Filesystem {
     kind: &'static str,
-    /// How many bytes a cut leaves whole.
+    /// Size of the unit that a power cut leaves intact, in bytes.
     sector: usize,
 }
 
@@ -49,10 +49,10 @@ const OPTIONS: [&str; 3] = [
     "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=0",
 ];
 
-/// How often each disk is cut.
+/// Number of times that each disk is cut.
 const LIVES: usize = 3;
 
-/// How many databases are tried to see that something can be lost.
+/// Number of databases with which data loss is provoked, as a check of the test.
 const LOSERS: u64 = 4;
 
 fn cut(filesystem: Filesystem) {

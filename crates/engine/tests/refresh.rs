@@ -12,13 +12,14 @@ use tailwater::{
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose, Storage};
 
-/// How many keys there are.
+/// Number of keys.
 const KEYS: usize = 2000;
-/// How many times all of them are written over during a scan.
+/// Number of times that all of them are overwritten during a scan.
 const ROUNDS: usize = 5;
-/// How often it is looked whether what nobody needs has gone.
+/// Maximum number of checks for the removal of obsolete files.
 const LOOKS: usize = 600;
-/// How often a table is read when it is opened and sought in, at most: its end, its index, a block.
+/// Number of times that a table is read when it is opened and sought in, at most: its end, its
+/// index, a block.
 const OPENING_READS: usize = 3;
 
 struct Scene {
@@ -354,8 +355,8 @@ fn reading_ahead_goes_on_in_the_table_that_replaced_another() {
     let reads = calls.iter().filter(|call| {
         call.operation == Operation::Read && call.purpose == Some(Purpose::UserRead)
     });
-    // Of the new table, which has two records for each key: its footer, index and properties, and
-    // then a quarter of a MiB at a time.
+    // The blocks of the new table, which has two records for each key: its footer, index and
+    // properties, and then a quarter of a MiB at a time.
     let (reads, most) = (reads.count(), KEYS * 1000 / 2 / (256 << 10) + 1 + OPENING_READS);
     assert!(reads <= most, "{reads} reads");
     assert!(!iterator.valid());

@@ -17,10 +17,10 @@ mod pairwise;
 mod rebuilt;
 #[path = "table_builder/records.rs"]
 mod records;
+#[path = "table_builder/reported.rs"]
+mod reported;
 #[path = "table_builder/shape.rs"]
 mod shape;
-#[path = "table_builder/told.rs"]
-mod told;
 
 use std::path::Path;
 
@@ -37,11 +37,11 @@ use tailwater_testkit::oracle::{Oracle, Script};
 use tailwater_testkit::{directory, golden, seed};
 use tempfile::TempDir;
 
-/// How many column families a database has.
+/// Number of column families of a database.
 const FAMILIES: usize = 16;
-/// How many tables each has.
+/// Number of tables of each.
 const TABLES: usize = 3;
-/// How many records a table has at most.
+/// Maximum number of records of a table.
 const RECORDS: usize = 400;
 
 /// A database with a column family for each of these options.
@@ -128,7 +128,7 @@ fn golden_tables_are_built_again() {
             if file.ends_with(".sst") {
                 let (family, number) = rebuilt::family_and_number(&bytes);
                 let mut options = options.column_family(&family).clone();
-                // Where its values went is no matter of the table's form.
+                // The location of values does not affect the table's format.
                 options.enable_blob_files = false;
                 let policy = &mut options.table_factory.filter_policy;
                 if matches!(policy, FilterPolicy::ReadOnly(_)) {

@@ -159,7 +159,7 @@ impl Comparator {
 
     /// Returns whether the order declares that keys are equal only if they are the same bytes.
     #[inline]
-    pub fn tells_all_bytes_apart(&self) -> bool {
+    pub fn distinguishes_all_bytes(&self) -> bool {
         self.equates_other_bytes() == Some(false)
     }
 

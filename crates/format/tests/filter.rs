@@ -54,9 +54,9 @@ struct Golden {
     name: &'static str,
     block: &'static [u8],
     keys: Vec<Vec<u8>>,
-    /// How many of 100,000 other keys a filter of its length and probes lets through on average:
-    /// the mean of the standard formula for lines one deviation more and one less crowded than the
-    /// mean line.
+    /// Average number of 100,000 absent keys that a filter of its length and probes does not
+    /// exclude: the mean of the standard formula for lines one deviation more and one less crowded
+    /// than the mean line.
     others: f64,
 }
 
@@ -175,7 +175,7 @@ fn prefixes_are_added_beside_keys_as_rocksdb_does() {
     for key in &keys {
         builder.add_with_prefix(key, &key[..4]);
     }
-    // What the table's properties say.
+    // The filter fields of the table's properties.
     assert_eq!(builder.num_entries(), 686);
     assert!(builder.finish() == block!("bloom-prefix").1);
     for key in &keys {
@@ -192,7 +192,7 @@ fn reserved_and_empty_forms_are_read_as_rocksdb_reads_them() {
     for length in 0..=5 {
         assert!(!asks(&[0; 5][..length]));
     }
-    // What RocksDB writes where it could not build a filter.
+    // The block that RocksDB writes if it could not build a filter.
     assert!(asks(&[0; 6]));
     let bloom = |metadata: [u8; 5]| [&[0u8; 64][..], &metadata].concat();
     assert!(!asks(&bloom([0xff, 0, 6, 0, 0])));

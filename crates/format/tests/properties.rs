@@ -30,13 +30,13 @@ fn the_properties_of_the_golden_tables_are_read_and_written_again() {
         assert_eq!(last.unwrap() - first.unwrap() + 1, golden.entries as u64);
         assert!(properties.user_collected.is_empty(), "{:?}", properties.user_collected);
         assert_eq!(properties.check_supported(), Ok(()));
-        // Nobody counts the data blocks of a table with a dictionary.
+        // The data blocks of a table with a dictionary are not counted.
         let counted = properties.num_data_blocks > 0;
         assert_eq!(counted, !golden.name.ends_with("-dictionary"));
     }
 }
 
-/// What a decoder of blocks hands over.
+/// The entries that a block decoder returns.
 fn entries_of(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     entries.iter().map(|(name, value)| (&name[..], &value[..])).collect()
 }

@@ -58,7 +58,7 @@ fn the_external_form_is_that_of_rocksdb() {
 }
 
 #[test]
-fn tables_without_an_id_are_told_apart() {
+fn tables_without_an_id_are_distinguished() {
     let session = b"ABCDEFGHIJ0123456789";
     assert!(UniqueId::new(b"", session, 1).is_err());
     assert!(UniqueId::new(b"db", session, 0).is_err());

@@ -6,7 +6,7 @@ use tailwater_format::blob::{BlobIndex, BlobLocation};
 use tailwater_format::compress::Compression;
 use tailwater_format::wide_column::{WideColumn, decode, default_column, encode, has_blob_columns};
 
-/// What the long columns hold.
+/// The contents of the long columns.
 const LONG: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
     0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
     0123456789abcdef0123456789abcdef";
@@ -109,7 +109,7 @@ fn damaged_entities_are_refused_or_well_formed() {
     }
 }
 
-/// What can be read of an entity agrees with itself.
+/// Every decodable entity is consistent.
 fn check(entity: &[u8]) {
     let (default, blobs) = (default_column(entity), has_blob_columns(entity));
     if let Ok(columns) = decode(entity) {

@@ -44,7 +44,7 @@ const REQUEST_NS: u64 = 5_000_000;
 const IDLE_NS: u64 = 1_000_000_000;
 /// Time without a completed read, in nanoseconds, after which no user is taken to be reading. A
 /// queue that is never empty can delay a read by half a second.
-const QUIET_NS: u64 = 1_000_000_000;
+const NO_READS_NS: u64 = 1_000_000_000;
 /// Minimum time between two raises of the limit by one request, in nanoseconds.
 const BETWEEN_RAISES_NS: u64 = 50_000_000;
 /// Increase over the baseline, in log2 units, above which reads count as slowed down (1.5x).
@@ -247,7 +247,7 @@ impl Control {
     fn judge(&mut self, now_ns: u64, reads: Reads) {
         if reads.count == 0 {
             // Either no user reads, or a read has been waiting for the whole window.
-            if now_ns - self.read_ns >= QUIET_NS {
+            if now_ns - self.read_ns >= NO_READS_NS {
                 self.limit = None;
             }
             return;

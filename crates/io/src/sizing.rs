@@ -5,7 +5,7 @@
 //! that is free and giving it back. A [`Sizing`] decides both from the memory that is left and from
 //! the misses that a slightly larger cache would have avoided:
 //!
-//! - The capacity never exceeds the memory that is left besides everything else, less a reserve for
+//! - The capacity never exceeds the memory that everything else leaves, less a reserve for
 //!   what others may take before the next decision.
 //! - While tasks stall on memory, the cache gives some back, whatever the other figures say.
 //! - A full cache takes half of the memory that is free, as the page cache would.

@@ -1,6 +1,6 @@
 //! The interface between the engine and the disk.
 //!
-//! A [`Storage`] stands for one file system as one process sees it. All of it is safe to call from
+//! A [`Storage`] represents one filesystem as one process sees it. All of it is safe to call from
 //! any thread.
 //!
 //! # Durability
@@ -49,9 +49,9 @@ pub struct DirectoryEntry {
 
 /// One name in a directory, while the directory is being read.
 pub struct ListedEntry<'a> {
-    /// As [`DirectoryEntry::name`].
+    /// Like [`DirectoryEntry::name`].
     pub name: &'a str,
-    /// As [`DirectoryEntry::is_directory`].
+    /// Like [`DirectoryEntry::is_directory`].
     pub is_directory: bool,
     pub(crate) length: &'a dyn Fn() -> Result<u64>,
 }
@@ -60,7 +60,7 @@ impl ListedEntry<'_> {
     /// Returns the length of the file in bytes, which is read only now, but faster than by path.
     ///
     /// # Errors
-    /// As [`Storage::metadata`].
+    /// The errors of [`Storage::metadata`].
     pub fn length(&self) -> Result<u64> {
         (self.length)()
     }
@@ -260,7 +260,7 @@ pub trait ReadFile: Debug + Send + Sync {
     /// needed and should be kept for the next read.
     ///
     /// # Errors
-    /// Those of [`Self::read_at`]; a span that ends past 2^64 is of kind `InvalidInput`.
+    /// The errors of [`Self::read_at`]; a span that ends past 2^64 is of kind `InvalidInput`.
     fn read_span<'a>(
         &self,
         buffer: &'a mut AlignedBuffer,

@@ -13,7 +13,7 @@ use std::time::Duration;
 #[derive(Debug, Default)]
 pub struct Mutex<T: ?Sized> {
     #[cfg(debug_assertions)]
-    takers: recording::Takers,
+    takers: recording::LockUsers,
     inner: sync::Mutex<T>,
 }
 
@@ -22,7 +22,7 @@ impl<T> Mutex<T> {
     pub const fn new(value: T) -> Self {
         Self {
             #[cfg(debug_assertions)]
-            takers: recording::Takers::new(),
+            takers: recording::LockUsers::new(),
             inner: sync::Mutex::new(value),
         }
     }
@@ -93,17 +93,19 @@ impl Condvar {
 }
 
 /// Marks this thread as one that users wait for. Its locks are recorded, and those that
-/// low-priority threads also take are reported by `locks_shared_with_quiet_threads`. Has no effect
-/// without debug assertions.
+/// low-priority threads also take are reported by `locks_shared_with_low_priority_threads`. Has no
+/// effect without debug assertions.
 pub fn serve_users() {
     #[cfg(debug_assertions)]
     recording::become_foreground();
 }
 
 #[cfg(debug_assertions)]
-pub(crate) use recording::become_quiet;
+pub(crate) use recording::become_low_priority;
 #[cfg(debug_assertions)]
-pub use recording::{SharedLock, in_foreground, locks_shared_with_quiet_threads, locks_taken};
+pub use recording::{
+    SharedLock, in_foreground, locks_shared_with_low_priority_threads, locks_taken,
+};
 
 #[cfg(debug_assertions)]
 mod recording {
@@ -129,28 +131,28 @@ mod recording {
     static SHARED: Mutex<Vec<SharedLock>> = Mutex::new(Vec::new());
 
     thread_local! {
-        static QUIET: Cell<bool> = const { Cell::new(false) };
+        static LOW_PRIORITY: Cell<bool> = const { Cell::new(false) };
         static FOREGROUND: Cell<bool> = const { Cell::new(false) };
     }
 
     /// The kinds of threads that have taken a lock.
     #[derive(Debug, Default)]
-    pub(super) struct Takers(AtomicU8);
+    pub(super) struct LockUsers(AtomicU8);
 
-    impl Takers {
+    impl LockUsers {
         pub(super) const fn new() -> Self {
             Self(AtomicU8::new(0))
         }
 
-        const QUIET: u8 = 1;
+        const LOW_PRIORITY: u8 = 1;
         const FOREGROUND: u8 = 2;
 
         fn note(&self, caller: SharedLock) {
-            let is_quiet = QUIET.try_with(Cell::get).unwrap_or(false);
+            let is_low_priority = LOW_PRIORITY.try_with(Cell::get).unwrap_or(false);
             let is_foreground = FOREGROUND.try_with(Cell::get).unwrap_or(false);
-            let bits =
-                u8::from(is_quiet) * Self::QUIET + u8::from(is_foreground) * Self::FOREGROUND;
-            let all = Self::QUIET | Self::FOREGROUND;
+            let bits = u8::from(is_low_priority) * Self::LOW_PRIORITY
+                + u8::from(is_foreground) * Self::FOREGROUND;
+            let all = Self::LOW_PRIORITY | Self::FOREGROUND;
             if bits != 0 && self.0.fetch_or(bits, Relaxed) | bits == all {
                 SHARED.lock().unwrap_or_else(PoisonError::into_inner).push(caller);
             }
@@ -158,8 +160,8 @@ mod recording {
     }
 
     /// Marks this thread as low-priority.
-    pub(crate) fn become_quiet() {
-        QUIET.set(true);
+    pub(crate) fn become_low_priority() {
+        LOW_PRIORITY.set(true);
     }
 
     pub(super) fn become_foreground() {
@@ -177,12 +179,12 @@ mod recording {
     /// Returns where locks were taken, so far and in any thread, that were taken both by
     /// low-priority threads and by those marked by [`in_foreground`] or
     /// [`serve_users`](super::serve_users).
-    pub fn locks_shared_with_quiet_threads() -> Vec<SharedLock> {
+    pub fn locks_shared_with_low_priority_threads() -> Vec<SharedLock> {
         SHARED.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     #[track_caller]
-    pub(super) fn note(takers: &Takers) {
+    pub(super) fn note(takers: &LockUsers) {
         let caller = Location::caller();
         takers.note(caller);
         // Locks that a thread takes while it ends are of no interest.
@@ -215,7 +217,7 @@ mod tests {
 
     #[test]
     #[cfg(debug_assertions)]
-    fn locks_are_told_of() {
+    fn locks_are_reported() {
         let lock = Mutex::new(1);
         drop(lock.lock());
         let taken = locks_taken(|| drop((lock.lock(), lock.try_lock())));

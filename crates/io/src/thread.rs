@@ -38,7 +38,7 @@ pub enum Weight {
     /// weight preempts it at once (`SCHED_IDLE`), and so do its requests at a device whose
     /// scheduler supports priorities. The weight stays until the thread ends, since raising it
     /// takes a privilege. The thread must hold no lock that a thread of normal weight waits for.
-    Quiet,
+    LowPriority,
 }
 
 /// A running thread. Dropping it joins the thread, which must have been asked to end before.
@@ -75,8 +75,8 @@ impl std::error::Error for NotStarted {
 /// Starts a thread. Linux shows the first 15 bytes of its name.
 ///
 /// # Errors
-/// The system's error kind, where it has no room for another thread, with a [`NotStarted`] that
-/// names the thread.
+/// Errors of the system error kind, where it has no room for another thread, with a [`NotStarted`]
+/// that names the thread.
 ///
 /// # Panics
 /// If `name` holds a NUL byte.
@@ -135,10 +135,10 @@ mod starts {
 /// normal.
 ///
 /// # Errors
-/// As [`spawn`].
+/// The errors of [`spawn`].
 ///
 /// # Panics
-/// As [`spawn`].
+/// Like [`spawn`].
 pub fn spawn_with<T: Send + 'static>(
     weight: Weight,
     name: &str,
@@ -146,10 +146,10 @@ pub fn spawn_with<T: Send + 'static>(
 ) -> io::Result<Thread<T>> {
     match weight {
         Weight::Normal => spawn(name, body),
-        Weight::Quiet => spawn(name, move || {
-            system::become_quiet();
+        Weight::LowPriority => spawn(name, move || {
+            system::become_low_priority();
             #[cfg(debug_assertions)]
-            crate::sync::become_quiet();
+            crate::sync::become_low_priority();
             body()
         }),
     }

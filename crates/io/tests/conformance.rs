@@ -110,7 +110,7 @@ fn renaming() {
             (names(storage, base), get(storage, &b)),
             (vec![("b".into(), false)], b"a".into())
         );
-        // Whoever had the replaced file open still reads it.
+        // A handle to the replaced file still reads it.
         let mut byte = [0];
         assert_eq!((old.read_full_at(&mut byte, 0, PURPOSE).unwrap(), byte), (1, *b"b"));
         storage.rename(&b, &b).unwrap();
@@ -249,7 +249,7 @@ fn files_stay_open_while_their_directories_move() {
         let mut buffer = [0; 6];
         assert_eq!(reader.read_full_at(&mut buffer, 0, PURPOSE).unwrap(), 6);
         assert_eq!((&buffer, file.path()), (b"Before", path.as_path()));
-        // What the handle was opened by is there no more.
+        // The path with which the handle was opened no longer exists.
         assert_eq!(kind(storage.sync_directory(&one)), Some(ErrorKind::NotFound));
         assert_eq!(kind(storage.open(&path, MODE, PURPOSE)), Some(ErrorKind::NotFound));
         assert_eq!(kind(storage.lock(&two.join("LOCK"))), Some(ErrorKind::WouldBlock));
@@ -270,7 +270,7 @@ fn locks_are_of_files_and_not_of_names() {
         let lock = storage.lock(&path).unwrap();
         storage.link(&path, &other).unwrap();
         assert_eq!(kind(storage.lock(&other)), Some(ErrorKind::WouldBlock));
-        // Who reads it does not release it.
+        // Reading the file does not release the lock.
         assert_eq!(get(storage, &other), b"");
         assert_eq!(kind(storage.lock(&path)), Some(ErrorKind::WouldBlock));
         storage.rename(&path, &more).unwrap();
@@ -278,7 +278,7 @@ fn locks_are_of_files_and_not_of_names() {
         let second = storage.lock(&path).unwrap();
         storage.remove(&more).unwrap();
         storage.remove(&other).unwrap();
-        // Nobody can come by the first any more.
+        // The first is no longer reachable.
         let third = storage.lock(&other).unwrap();
         drop((lock, second));
         assert_eq!(kind(storage.lock(&other)), Some(ErrorKind::WouldBlock));
@@ -563,7 +563,7 @@ fn a_filesystem_says_what_it_can_do() {
     assert_eq!(sim.capabilities(&file).unwrap().direct_io, DirectIo::Refused);
     assert!(sim.capabilities(&directory.join("none")).unwrap_err().is_not_found());
 
-    // What the machine's filesystem says must be what opening the file shows.
+    // The filesystem's reported alignment must match that of an opened file.
     let posix = PosixStorage::new();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");

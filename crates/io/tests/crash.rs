@@ -48,7 +48,7 @@ fn dump(storage: &SimStorage) -> BTreeMap<String, Vec<u8>> {
     files
 }
 
-/// What many crashes at this moment leave of one file.
+/// The possible states of one file after many crashes at this moment.
 fn outcomes(storage: &SimStorage, path: &str) -> BTreeSet<Option<Vec<u8>>> {
     (0..300).map(|seed| read(&storage.crash_image(seed), path)).collect()
 }

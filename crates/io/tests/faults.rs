@@ -10,7 +10,7 @@ const MODE: IoMode = IoMode::Buffered;
 const EIO: i32 = 5;
 const ENOSPC: i32 = 28;
 
-/// Twenty calls of every kind, the first that fails ends them.
+/// Makes twenty calls of every kind, and stops at the first failure.
 fn workload(storage: &dyn Storage) -> Result<()> {
     let [directory, log, table, renamed, linked] =
         ["/db", "/db/000001.log", "/db/000002.sst", "/db/000003.sst", "/db/link"].map(Path::new);

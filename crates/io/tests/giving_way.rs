@@ -21,7 +21,7 @@ struct Users {
 }
 
 impl Users {
-    /// Who read for a while before any stream was there.
+    /// Users who read for a while before the first stream.
     fn new() -> Self {
         let clock = Arc::new(ManualClock::new(0));
         let foreground = Arc::new(Foreground::new(Arc::clone(&clock) as Arc<_>));
@@ -195,7 +195,7 @@ fn readers_of_one_thread_share_what_is_left_while_users_suffer() {
     // One of them has one ahead, and another the one that is waited for.
     assert!(file.most_inside_since() <= 2);
     drop(readers);
-    // What ended does not stand in the way of others: all of the rest is theirs again.
+    // Ended requests do not count against others: all of the rest is theirs again.
     users.leave();
     users.suffer();
     assert_eq!(users.foreground.depth(8, 0, false), 1);
@@ -217,7 +217,7 @@ fn a_writer_waits_for_each_write_while_users_suffer() {
         assert_eq!((file.calls.load(SeqCst), file.inside.load(SeqCst)), (written, 0));
     }
     users.leave();
-    // What is behind is not waited for any more: it does not come to an end.
+    // Later requests are not waited for: they never end.
     file.held.store(true, SeqCst);
     writer.append(&[1; 3 * 8192]).unwrap();
     file.held.store(false, SeqCst);

@@ -84,8 +84,7 @@ fn a_locked_file_is_known_by_any_path() {
     assert_seen_by_another_process(&path, false);
 }
 
-/// A symbolic link got the second name itself, and led to nothing when the file went that it led
-/// to.
+/// The symbolic link itself got the second name, which dangled once the link's target was removed.
 #[test]
 fn a_second_name_by_a_symbolic_link_is_that_of_the_file() {
     let directory = tempfile::tempdir().unwrap();

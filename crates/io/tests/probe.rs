@@ -10,9 +10,9 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
 
-/// How large files are here, in bytes: more than is held back before it is dropped.
+/// Size of files, in bytes: more than held back before it is dropped.
 const BYTES: usize = 16 << 20;
-/// How large one transfer is, in bytes.
+/// Size of one transfer, in bytes.
 const STEP: usize = 1 << 20;
 
 fn answer(directory: &Path, mode: IoMode, access: Access) -> Probe {

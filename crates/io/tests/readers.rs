@@ -12,7 +12,7 @@ use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
 const READ: Purpose = Purpose::CompactionRead;
 
-/// What file number `number` holds: no two hold the same.
+/// The contents of file `number`: no two hold the same.
 fn pattern(number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|index| (index / 251 + index * (2 * number + 1)) as u8).collect()
 }

@@ -29,7 +29,7 @@ fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
 struct Elsewhere {
     bytes: Vec<u8>,
     descriptor: OwnedFd,
-    /// What came by plain reads and what through the descriptor, in bytes.
+    /// Bytes read by plain reads, and through the ring.
     plainly: AtomicU64,
     by_ring: AtomicU64,
 }
@@ -75,7 +75,7 @@ impl ReadFile for Elsewhere {
     }
 }
 
-/// A stream over such a file; `None`, which is said, where io_uring is not allowed.
+/// A stream over such a file; `None`, with a message, if io_uring is not allowed.
 fn stream(file: &Arc<Elsewhere>, depth: usize, pool: &BufferPool) -> Option<SequentialReader> {
     let file = Arc::clone(file) as Arc<dyn ReadFile>;
     let length = file.length().unwrap();
@@ -173,7 +173,7 @@ fn a_stream_takes_the_best_way_for_each_of_its_files() {
 fn what_the_kernel_leaves_undone_is_read_plainly() {
     let bytes = pattern(50_000);
     let pool = BufferPool::new(1 << 20);
-    // The file behind the descriptor ends early: inside a request, and then at once.
+    // The file ends early: first inside a request, then at its beginning.
     let file = Elsewhere::new(&bytes, unnamed(&bytes[..22_222]));
     let Some(mut reader) = stream(&file, 4, &pool) else { return };
     assert!(reader.read(0, 50_000).unwrap() == bytes);

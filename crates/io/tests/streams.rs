@@ -520,7 +520,7 @@ fn what_was_synced_survives_a_crash_at_any_later_call() {
             synced.push((storage.call_count(), end));
         }
         writer.close().unwrap();
-        // What is durable is not written again only because the file is closed.
+        // Durable bytes are not written again when the file is closed.
         assert_eq!(storage.call_count(), synced[3].0);
         let mut replay = storage.replay();
         for call in 0..=storage.call_count() {

@@ -57,7 +57,7 @@ fn whatever_is_warm_the_file_has_the_same_bytes() {
         writer.sync().unwrap();
         assert_eq!(writer.close().unwrap(), expected.len() as u64);
         assert!(read(&storage, path, expected.len()) == expected);
-        // What was synced is there after a crash, whichever way it went.
+        // Synced bytes survive a crash, in either mode.
         storage.sync_directory(Path::new("/")).unwrap();
         let image = storage.crash_image(seed);
         assert!(read(&image, path, expected.len()) == expected);

@@ -1,4 +1,4 @@
-//! What ends a measurement early.
+//! The reasons why a measurement ends early.
 
 use std::error::Error;
 

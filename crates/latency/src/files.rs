@@ -31,7 +31,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure>
 /// Replaces a file.
 ///
 /// # Errors
-/// Those of writing it.
+/// Errors of writing it.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
@@ -41,7 +41,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
 /// Replaces a file.
 ///
 /// # Errors
-/// Those of writing it.
+/// Errors of writing it.
 #[expect(clippy::disallowed_methods, reason = "no database's file")]
 pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     let unfinished = path.with_extension("unfinished");
@@ -56,7 +56,7 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 /// Creates a directory and its parents.
 ///
 /// # Errors
-/// Those of creating it.
+/// Errors of creating it.
 #[expect(clippy::disallowed_methods, reason = "no database's directory")]
 pub fn create_directory(path: &Path) -> Result<(), Failure> {
     let created = std::fs::create_dir_all(path);

@@ -67,7 +67,7 @@ impl OwnDirectory {
     /// Removes the directory.
     ///
     /// # Errors
-    /// Those of the filesystem.
+    /// Errors of the filesystem.
     pub(crate) fn remove(mut self) -> Result<(), Failure> {
         self.is_kept = true;
         remove_own(&self.path)

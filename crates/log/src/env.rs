@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tailwater_io::buffer::BufferPool;
 use tailwater_io::{Clock, IoMode, Storage};
 
+use crate::backpressure::Backpressure;
 use crate::identity::LastOpening;
-use crate::room::Room;
 use crate::scheduler::Scheduler;
 use crate::segment::Cursors;
 use crate::tail::ChunkPool;
@@ -34,7 +34,7 @@ pub(crate) struct Env {
     /// Size of a block, the unit of writes to segments, in bytes: a multiple of 4096.
     pub(crate) block: u64,
     pub(crate) memory: Arc<ChunkPool>,
-    pub(crate) room: Arc<Room>,
+    pub(crate) backpressure: Arc<Backpressure>,
     pub(crate) scheduler: Arc<Scheduler>,
     /// Buffers for prefetching from segments.
     pub(crate) read_buffers: BufferPool,

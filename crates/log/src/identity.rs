@@ -67,7 +67,7 @@ impl LastOpening {
     /// Reads the record in a log's directory.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Self> {
         let file = match storage.open(&directory.join(BOOT), IoMode::Buffered, Purpose::Metadata) {
             Ok(file) => file,
@@ -97,7 +97,7 @@ impl LastOpening {
     /// writing it leaves an empty record, which is treated like that of another boot.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn record(&self, storage: &dyn Storage, directory: &Path) -> Result<()> {
         if Self::read(storage, directory)? == *self {
             return Ok(());

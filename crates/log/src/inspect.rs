@@ -15,12 +15,12 @@ use tailwater_io::buffer::{ALIGNMENT, BufferPool};
 use tailwater_io::clock::SystemClock;
 use tailwater_io::{IoMode, Storage};
 
+use crate::backpressure::Backpressure;
 use crate::catalog::{self, PartitionId, StreamInfo};
 use crate::env::Env;
 use crate::identity::LastOpening;
 use crate::offsets::{self, Consumer};
 use crate::partition::recovery;
-use crate::room::Room;
 use crate::scheduler::Scheduler;
 use crate::segment::{Cursors, Segment, dense};
 use crate::tail::{ChunkPool, SegmentStart};
@@ -110,7 +110,7 @@ impl LogDirectory {
         };
         let streams = catalog::read(&*storage, directory)?;
         let offsets = offsets::read(&*storage, directory)?;
-        let room = Arc::new(Room::default());
+        let backpressure = Arc::new(Backpressure::default());
         let env = Env {
             storage,
             clock: Arc::new(SystemClock),
@@ -122,8 +122,8 @@ impl LogDirectory {
             is_same_boot: false,
             read_mode: IoMode::Buffered,
             block: ALIGNMENT as u64,
-            memory: ChunkPool::new(None, 0, Arc::clone(&room))?,
-            room,
+            memory: ChunkPool::new(None, 0, Arc::clone(&backpressure))?,
+            backpressure,
             scheduler: Arc::new(Scheduler::default()),
             read_buffers: BufferPool::new(READ_AHEAD_BYTES),
             cursors: Cursors::new(0),
@@ -188,7 +188,7 @@ impl LogDirectory {
     /// against segments. `seen` is called with the number of bytes read so far.
     ///
     /// # Errors
-    /// Those of listing directories; findings are no errors.
+    /// Errors of listing directories; findings are no errors.
     pub fn verify(&self, mut seen: impl FnMut(u64)) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         for (id, _) in self.partitions() {

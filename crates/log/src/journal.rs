@@ -111,7 +111,7 @@ impl Journal {
     /// Opens a journal, or begins it with a snapshot. Returns its contents.
     ///
     /// # Errors
-    /// As [`read`].
+    /// The errors of [`read`].
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         directory: &Path,
@@ -210,8 +210,8 @@ impl Journal {
     /// `snapshot` returns the first record of a new file, if one is begun; it includes `record`.
     ///
     /// # Errors
-    /// Those of the system; then the file may contain the record or not. The next call begins a new
-    /// file, which decides that.
+    /// Errors of the system; then the file may contain the record or not. The next call begins a
+    /// new file, which decides that.
     pub(crate) fn append(
         &mut self,
         record: &[u8],
@@ -241,7 +241,7 @@ impl Journal {
     /// Makes all records durable.
     ///
     /// # Errors
-    /// As [`Self::append`].
+    /// The errors of [`Self::append`].
     pub(crate) fn sync(&mut self) -> Result<()> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
@@ -256,7 +256,7 @@ impl Journal {
     /// Begins a new file with a snapshot, durably: what the old one contains does not matter then.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn rewrite(&mut self, snapshot: &[u8]) -> Result<()> {
         let next = Self::begin(
             &self.storage,

@@ -69,7 +69,7 @@ pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
 /// deleted, or whose creation was interrupted.
 ///
 /// # Errors
-/// Those of listing.
+/// Errors of listing.
 pub(crate) fn remove_left_over(
     storage: &dyn Storage,
     log: &Path,

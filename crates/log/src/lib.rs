@@ -40,6 +40,7 @@
 //! The API is synchronous and needs no runtime: an append returns at once with a [`Ticket`], which
 //! can be waited for or call a function on completion.
 
+mod backpressure;
 mod catalog;
 mod env;
 mod error;
@@ -51,7 +52,6 @@ mod log;
 mod offsets;
 mod options;
 mod partition;
-mod room;
 mod scheduler;
 mod segment;
 mod sync;

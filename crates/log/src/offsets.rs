@@ -132,7 +132,7 @@ impl Offsets {
     /// Clamps offsets to the last message of a partition that was truncated, durably.
     ///
     /// # Errors
-    /// Those of the journal.
+    /// Errors of the journal.
     pub(crate) fn clamp(&self, id: PartitionId, incarnation: u64, end: u64) -> Result<()> {
         let beyond = self.all(id, incarnation).into_iter().filter(|(_, offset)| *offset >= end);
         let set = |(consumer, _)| self.set(id, incarnation, consumer, end.checked_sub(1), true);
@@ -200,7 +200,7 @@ impl Offsets {
     /// Makes all offsets durable.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn sync(&self) -> Result<()> {
         self.write_pending();
         self.journal.lock().sync()

@@ -44,7 +44,7 @@ impl Ticket {
     /// Waits until it is complete.
     ///
     /// # Errors
-    /// That of the append or command.
+    /// The error of the append or command.
     pub fn wait(self) -> Result<()> {
         match self.0 {
             State::Complete(outcome) => outcome,

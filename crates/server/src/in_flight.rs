@@ -42,13 +42,13 @@ impl InFlight {
     }
 
     /// Waits until there is room for a request; returns `None` for one that is not counted.
-    pub(crate) async fn request(&self, bytes: usize) -> Option<Room> {
+    pub(crate) async fn request(&self, bytes: usize) -> Option<Reservation> {
         let pool = if bytes > SMALL_BYTES { &self.large } else { &self.small };
         if bytes > UNCOUNTED_BYTES { Some(pool.reserve(bytes).await) } else { None }
     }
 
     /// Waits until there is room for a reply; returns `None` for one that is not counted.
-    pub(crate) async fn reply(&self, bytes: usize) -> Option<Room> {
+    pub(crate) async fn reply(&self, bytes: usize) -> Option<Reservation> {
         if bytes > UNCOUNTED_BYTES { Some(self.replies.reserve(bytes).await) } else { None }
     }
 
@@ -88,7 +88,7 @@ impl Pool {
         permit.map(|permit| permit.forget()).is_ok()
     }
 
-    async fn reserve(self: &Arc<Self>, bytes: usize) -> Room {
+    async fn reserve(self: &Arc<Self>, bytes: usize) -> Reservation {
         let mut units = self.units_of(bytes);
         if !self.try_take(units) {
             let _waiting = Waiting::new(&self.waiting);
@@ -99,7 +99,7 @@ impl Pool {
                 Err(_) => units = 0,
             }
         }
-        Room { pool: Arc::clone(self), units }
+        Reservation { pool: Arc::clone(self), units }
     }
 }
 
@@ -121,12 +121,12 @@ impl Drop for Waiting<'_> {
 
 /// Room that is taken until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct Reservation {
     pool: Arc<Pool>,
     units: usize,
 }
 
-impl Room {
+impl Reservation {
     /// Returns whether others wait for room.
     pub(crate) fn is_wanted(&self) -> bool {
         self.pool.waiting.load(Ordering::Relaxed) > 0
@@ -147,7 +147,7 @@ impl Room {
     }
 }
 
-impl Drop for Room {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.pool.units.add_permits(self.units);
     }
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(in_flight.bytes(), MIB / 2);
         let mut waiting = Box::pin(in_flight.request(100 << 10));
         assert!(timeout(SOON, &mut waiting).await.is_err());
-        assert!(whole.as_ref().is_some_and(Room::is_wanted));
+        assert!(whole.as_ref().is_some_and(Reservation::is_wanted));
         drop(whole);
         timeout(SOON, waiting).await.expect("there is room");
     }

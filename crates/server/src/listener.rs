@@ -43,7 +43,7 @@ pub(crate) async fn accept(
     mut admit: impl FnMut(&mut JoinSet<()>, TcpStream, SocketAddr),
 ) -> JoinSet<()> {
     let mut connections = JoinSet::new();
-    let mut warning = Seldom::default();
+    let mut warning = WarningLimiter::default();
     loop {
         let accepted = tokio::select! {
             biased;
@@ -79,9 +79,9 @@ fn configure(stream: &TcpStream) -> std::io::Result<()> {
 
 /// Limits the rate of warnings that clients can cause.
 #[derive(Debug, Default)]
-pub(crate) struct Seldom(Option<Instant>);
+pub(crate) struct WarningLimiter(Option<Instant>);
 
-impl Seldom {
+impl WarningLimiter {
     /// Returns whether the next warning is due.
     pub(crate) fn is_due(&mut self) -> bool {
         let now = Instant::now();
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn warnings_are_seldom() {
-        let mut warning = Seldom::default();
+        let mut warning = WarningLimiter::default();
         assert!(warning.is_due() && !warning.is_due());
     }
 }

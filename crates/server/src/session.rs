@@ -39,7 +39,7 @@ pub(crate) struct Session {
     /// Time of the last request, in milliseconds since `since`.
     last_request_ms: AtomicU64,
     binding: Mutex<Option<Binding>>,
-    last: Mutex<Option<Answered>>,
+    last: Mutex<Option<LastReply>>,
     evicted: Mutex<Option<EvictionReason>>,
     eviction: Notify,
 }
@@ -56,7 +56,7 @@ pub(crate) struct Binding {
 }
 
 /// The last request that changed something, and its reply.
-struct Answered {
+struct LastReply {
     request: u64,
     code: u32,
     stamp: Stamp,
@@ -151,7 +151,7 @@ impl Session {
 
     /// Remembers the reply of a request that was executed.
     pub(crate) fn remember_reply(&self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
-        *self.last.lock() = Some(Answered {
+        *self.last.lock() = Some(LastReply {
             request: head.request,
             code: head.code,
             stamp,

@@ -1,6 +1,6 @@
 //! Copies of this repository with something removed, to verify that a test detects it.
 //!
-//! A [`Workshop`] contains the tracked files in a directory below `target`, changed so that an
+//! A [`MutatedTree`] contains the tracked files in a directory below `target`, changed so that an
 //! environment variable switches each mutation on: one build serves all of them.
 
 use std::collections::BTreeSet;
@@ -11,20 +11,20 @@ use std::process::{Command, Output};
 
 /// A changed copy of the repository, and its build directory.
 #[derive(Debug)]
-pub struct Workshop {
+pub struct MutatedTree {
     tree: PathBuf,
     target: PathBuf,
     /// The environment variable that names the mutation that is on.
     switch: String,
 }
 
-impl Workshop {
+impl MutatedTree {
     /// Copies the tracked files to `target/NAME/tree`. `change` returns the new contents of a
     /// source file, given by its path from the root of the repository, if it changes. `switch` is
     /// the environment variable that names the mutation.
     ///
     /// # Errors
-    /// Those of reading and writing files, and of running git.
+    /// Errors of reading and writing files, and of running git.
     #[expect(clippy::disallowed_methods, reason = "works on source files, outside any storage")]
     pub fn prepare(
         name: &str,
@@ -61,7 +61,7 @@ impl Workshop {
     /// Runs `cargo test ARGUMENT...` there, with a mutation or with none.
     ///
     /// # Errors
-    /// Those of running cargo.
+    /// Errors of running cargo.
     pub fn test(&self, mutation: Option<usize>, arguments: &[&str]) -> io::Result<Output> {
         let mut command = Command::new("cargo");
         command.current_dir(&self.tree).args(["test", "--quiet"]).args(arguments);
@@ -91,7 +91,7 @@ fn remove_others(directory: &Path, kept: &BTreeSet<PathBuf>) -> io::Result<()> {
 pub fn reason(tested: &Output) -> String {
     let said = String::from_utf8_lossy(&tested.stdout);
     let lines = said.lines().skip_while(|line| !line.contains("panicked at")).skip(1);
-    let is_told = |line: &&str| !line.starts_with("seed ") && !line.starts_with("options ");
-    let told = lines.into_iter().find(is_told).unwrap_or_default();
-    told.chars().take(160).collect()
+    let is_failure = |line: &&str| !line.starts_with("seed ") && !line.starts_with("options ");
+    let failure = lines.into_iter().find(is_failure).unwrap_or_default();
+    failure.chars().take(160).collect()
 }

@@ -45,7 +45,7 @@ impl Oracle {
         Self::start_in(part, Path::new("."))
     }
 
-    /// As [`Oracle::start`], but relative paths begin in `directory` there.
+    /// Like [`Oracle::start`], but relative paths begin in `directory` there.
     ///
     /// # Panics
     /// If it is not available and the environment requires it.
@@ -137,7 +137,7 @@ impl Oracle {
         Ok(entries)
     }
 
-    /// As [`Oracle::dump`], but the database stays open.
+    /// Like [`Oracle::dump`], but the database stays open.
     ///
     /// # Errors
     /// The first error; the database is then closed.
@@ -187,7 +187,7 @@ impl Script {
         script
     }
 
-    /// As [`Script::open`], but without opening the database.
+    /// Like [`Script::open`], but without opening the database.
     pub fn describe(directory: &Path, database: &str, families: &[(&str, &str)]) -> Self {
         let mut script = Self::default();
         script.line(&[&"directory", &directory.display()]);

@@ -79,7 +79,7 @@ fn a_slow_disk_is_slow_to_sync() {
     };
     let begun = Instant::now();
     assert!(write(&disk.path().join("synced"), 's', true));
-    // What the disk promises, not how quick anything is.
+    // Tests the disk's guarantees, not its speed.
     assert!(begun.elapsed() >= delay);
 }
 
@@ -90,9 +90,9 @@ fn nothing_is_left_mounted_not_even_by_a_panic() {
     let mounts = || std::fs::read_to_string("/proc/self/mounts").expect("mounts");
     let attached =
         || Command::new("losetup").args(["--list", "--noheadings"]).output().expect("losetup");
-    let told = || String::from_utf8_lossy(&attached().stdout).into_owned();
+    let output = || String::from_utf8_lossy(&attached().stdout).into_owned();
     assert!(mounts().contains(&directory));
-    assert!(told().contains(&directory));
+    assert!(output().contains(&directory));
     let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let disk = disk;
         assert!(write(&disk.path().join("unsynced"), 'u', false));
@@ -101,6 +101,6 @@ fn nothing_is_left_mounted_not_even_by_a_panic() {
     }));
     assert!(panicked.is_err());
     assert!(!mounts().contains(&directory), "{}", mounts());
-    assert!(!told().contains(&directory), "{}", told());
+    assert!(!output().contains(&directory), "{}", output());
     assert!(!Path::new(&directory).exists());
 }

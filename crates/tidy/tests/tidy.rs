@@ -22,10 +22,24 @@ const UNSAFE_ALLOWED: [&str; 8] = [
 
 /// Phrases that comments and documents must not contain, in lower case, each with a replacement.
 const REJECTED_PHRASES: &[(&str, &str)] = &[
+    ("are told", "are notified, are reported"),
+    ("by the same hand", "by the same thread, under one lock"),
     ("carried along", "preserved"),
+    ("come by", "obtain"),
+    ("comes by", "obtains"),
+    ("comes to an end", "ends, terminates"),
+    ("drives out", "evicts"),
     ("gives it away", "reveals it"),
+    ("go along", "join"),
+    ("goes along", "joins"),
+    ("holds good", "is valid, holds"),
     ("if anybody asked", "on request"),
+    ("in the making", "being built"),
+    ("in vain", "has no effect"),
+    ("is told", "is notified, is reported"),
+    ("it is looked whether", "it is checked whether"),
     ("leap over", "skip"),
+    ("milliards", "billions"),
     ("no user gets", "not shared with users"),
     ("nobody's business", "ignored"),
     ("nothing comes of it", "has no effect"),
@@ -33,6 +47,24 @@ const REJECTED_PHRASES: &[(&str, &str)] = &[
     ("pushed out", "evicted"),
     ("pushes out", "evicts"),
     ("put into words", "formatted, reported"),
+    ("put on the device", "synced"),
+    ("puts on the device", "syncs"),
+    ("so many", "this many, COUNT"),
+    ("so often", "COUNT times"),
+    ("stand still", "quiesce"),
+    ("stands for", "denotes, represents"),
+    ("stands still", "is quiesced"),
+    ("takes the place", "replaces"),
+    ("to and fro", "back and forth"),
+    ("told apart", "distinguished"),
+    ("told by", "identified by, reported by"),
+    ("unless said otherwise", "by default"),
+    ("was told", "was notified, was reported"),
+    ("what can be typed", "arguments"),
+    ("what is asked of", "arguments of"),
+    ("what is said of", "the description of"),
+    ("whoever comes", "the next thread"),
+    ("with commas between", "comma-separated"),
 ];
 
 fn root() -> PathBuf {
@@ -195,7 +227,7 @@ fn prose_avoids_rejected_phrases() {
 #[test]
 fn rejected_phrases_are_found_in_prose_alone() {
     for (phrase, _) in REJECTED_PHRASES {
-        let (first, rest) = phrase.split_once(' ').expect("a phrase of several words");
+        let (first, rest) = phrase.split_once(' ').unwrap_or((phrase, ""));
         for (path, text) in [
             ("a.md", format!("Text that {phrase}.")),
             ("a.md", format!("Text that {first}\n{rest}, and more.")),
@@ -210,13 +242,16 @@ fn rejected_phrases_are_found_in_prose_alone() {
                 "{found:?}"
             );
         }
-        for (path, text) in [
+        let mut accepted = vec![
             ("a.md", format!("Text that un{phrase}.")),
-            ("a.md", format!("Text that {first}\n\n{rest}.")),
             ("a.rs", format!("let text = \"{phrase}\";")),
-            ("a.rs", format!("// {first}\nlet code = 1;\n// {rest}")),
             ("a.sh", format!("echo {phrase}")),
-        ] {
+        ];
+        if !rest.is_empty() {
+            accepted.push(("a.md", format!("Text that {first}\n\n{rest}.")));
+            accepted.push(("a.rs", format!("// {first}\nlet code = 1;\n// {rest}")));
+        }
+        for (path, text) in accepted {
             assert_eq!(rejected_phrases(path, &text), Vec::<String>::new(), "{text}");
         }
     }

@@ -12,7 +12,7 @@ pub const SMALL_DATABASES: [(&str, &[u8]); 4] = [
     ("wal-zstd", include_bytes!("../../databases/wal-zstd.tar.zst")),
 ];
 
-/// The files of the small database of that name.
+/// Returns the files of the small database of that name.
 ///
 /// # Panics
 /// If there is none.
@@ -24,10 +24,10 @@ pub fn small_database(name: &str) -> Files {
     unpack(archive).expect("the archive is part of the program")
 }
 
-/// The files in a `.tar.zst` archive by their names, without their folders.
+/// Returns the files in a `.tar.zst` archive by their names, without their folders.
 ///
 /// # Errors
-/// Those of reading an archive that is damaged.
+/// Errors of reading an archive that is damaged.
 pub fn unpack(archive: &[u8]) -> std::io::Result<Files> {
     let mut decoder = zstd::Decoder::new(archive)?;
     decoder.window_log_max(31)?;

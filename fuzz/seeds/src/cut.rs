@@ -1,4 +1,4 @@
-//! Which part of a database is a seed of which target, and what choices stand before it.
+//! The seeds of each target: parts of databases, preceded by choices.
 
 use std::io;
 
@@ -16,9 +16,9 @@ use crate::Corpora;
 
 /// The longest seed, in bytes.
 const LENGTH_MAX: usize = 40 << 10;
-/// How many blocks of a kind are cut out of one table.
+/// Number of blocks of each kind taken from one table.
 const BLOCKS_MAX: usize = 3;
-/// How many records are cut out of one log.
+/// Number of records that are cut out of one log.
 const RECORDS_MAX: usize = 12;
 
 /// Moves of a cursor: to the first, forward, back, to a key, to the last, back. Read as other
@@ -160,7 +160,7 @@ fn blob_file(corpora: &Corpora, file: &[u8]) -> io::Result<()> {
     corpora.add("blob", &join(&MOVES, b"\x01\x07\x40\x80\x01\x04"))
 }
 
-/// The payloads of a log's records.
+/// Returns the payloads of a log's records.
 fn records(log: &[u8], number: u64) -> Vec<Vec<u8>> {
     let mut reader = RecordReader::new(SliceSource::new(log), number);
     let mut records = Vec::new();

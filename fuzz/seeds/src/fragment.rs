@@ -13,7 +13,7 @@ pub struct Fragment {
     pub kind: u8,
     /// Header and payload.
     pub place: Range<usize>,
-    /// Where in the log its payload stands.
+    /// Range of its payload in the log.
     pub payload: Range<usize>,
 }
 
@@ -21,8 +21,8 @@ fn is_recyclable(kind: u8) -> bool {
     matches!(kind, 5..=8 | 11 | 131)
 }
 
-/// The fragments of a log, as their lengths say, up to the first that does not fit its block in
-/// each.
+/// Returns the fragments of a log, as their lengths say, up to the first that does not fit its
+/// block in each.
 pub fn fragments(log: &[u8]) -> Vec<Fragment> {
     let mut fragments = Vec::new();
     for (number, block) in log.chunks(BLOCK_LENGTH).enumerate() {

@@ -1,4 +1,4 @@
-//! How a target reads its input: choices first, then the bytes to be decoded.
+//! The input of a target: choices first, then the bytes to be decoded.
 //!
 //! The first byte says how many bytes of choices follow. So a mutation of the data leaves the
 //! choices alone and the other way round, and a real block becomes a seed by putting some choices
@@ -28,7 +28,7 @@ impl<'a> Choices<'a> {
         self.bytes.is_empty()
     }
 
-    /// The next byte.
+    /// Returns the next byte.
     pub fn byte(&mut self) -> u8 {
         let Some((&first, rest)) = self.bytes.split_first() else { return 0 };
         self.bytes = rest;
@@ -57,12 +57,12 @@ impl<'a> Choices<'a> {
         values[self.below(values.len())].clone()
     }
 
-    /// A little-endian number of so many bytes, at most 8.
+    /// A little-endian number of this many bytes, at most 8.
     pub fn number(&mut self, length: usize) -> u64 {
         (0..length).fold(0, |number, place| number | u64::from(self.byte()) << (8 * place))
     }
 
-    /// The next `length` bytes, fewer at the end.
+    /// Returns the next `length` bytes, fewer at the end.
     pub fn bytes(&mut self, length: usize) -> &'a [u8] {
         let (head, rest) = self.bytes.split_at(length.min(self.bytes.len()));
         self.bytes = rest;
@@ -76,7 +76,7 @@ impl<'a> Choices<'a> {
     }
 }
 
-/// The input of these choices, at most 255 bytes of them, and these data.
+/// Returns the input of these choices, at most 255 bytes of them, and these data.
 pub fn join(choices: &[u8], data: &[u8]) -> Vec<u8> {
     let choices = &choices[..choices.len().min(255)];
     let mut input = vec![choices.len() as u8];

@@ -1,4 +1,4 @@
-//! What fuzzing begins with: databases that RocksDB wrote, taken apart.
+//! The initial corpus of the fuzz targets: databases that RocksDB wrote, taken apart.
 //!
 //! The fuzz targets mutate the small databases of [`small_database`]; the `tailwater-fuzz-seeds`
 //! program cuts the parts of databases, small and large, into corpora. Both need to know where a

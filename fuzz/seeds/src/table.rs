@@ -13,7 +13,7 @@ use tailwater_format::table::{
 };
 use tailwater_format::varint::Reader;
 
-/// What a block of a table is.
+/// The kind of a block in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRole {
     /// Entries of users.
@@ -37,9 +37,9 @@ pub enum BlockRole {
 /// A block and its place.
 #[derive(Debug, Clone, Copy)]
 pub struct TableBlock {
-    /// What it is.
+    /// Its kind.
     pub role: BlockRole,
-    /// Where it stands.
+    /// Its location.
     pub handle: BlockHandle,
 }
 
@@ -50,7 +50,7 @@ pub struct Table {
     pub footer: Footer,
     /// Its properties.
     pub properties: Properties,
-    /// How the entries of its index are written.
+    /// The format of its index entries.
     pub index_format: IndexFormat,
     /// Its blocks, in no order.
     pub blocks: Vec<TableBlock>,
@@ -61,7 +61,7 @@ impl Table {
     /// Takes a table apart.
     ///
     /// # Errors
-    /// Those of its decoders: for tables that are not as RocksDB wrote them.
+    /// Errors of its decoders: for tables that are not as RocksDB wrote them.
     pub fn parse(file: &[u8]) -> Result<Self> {
         let footer = Footer::decode(file, 0)?;
         let mut table = Self {
@@ -146,7 +146,7 @@ impl Table {
     /// A block's uncompressed bytes.
     ///
     /// # Errors
-    /// Those of its decoders.
+    /// Errors of its decoders.
     pub fn contents(&self, file: &[u8], handle: BlockHandle) -> Result<Vec<u8>> {
         let (block, kind) =
             self.footer.block_checksum().verify(handle.offset, self.raw(file, handle))?;
@@ -156,7 +156,7 @@ impl Table {
         Ok(output)
     }
 
-    /// The dictionary of the data blocks, if there is one.
+    /// Returns the dictionary of the data blocks, if there is one.
     pub fn dictionary(&self) -> Option<&[u8]> {
         self.dictionary.as_ref().map(DecompressionDictionary::bytes)
     }
@@ -201,7 +201,7 @@ fn write_trailer(checksum: BlockChecksum, file: &mut [u8], handle: BlockHandle) 
     trailer.copy_from_slice(&checksum.trailer(handle.offset, block, trailer[0]));
 }
 
-/// The entries of a meta block.
+/// Returns the entries of a meta block.
 fn entries(block: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
     let layout = Layout::parse(block)?;
     let mut cursor = Cursor::default();

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command's arguments.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,43 +15,43 @@ use crate::workloads::puts::Length;
 /// The most writers there may be.
 const WRITERS_MAX: usize = 1024;
 
-/// What is asked of this command.
+/// The command's arguments.
 #[derive(Debug, Args)]
 pub struct DurableArguments {
-    /// What is measured, with commas between
+    /// Comma-separated measurements
     #[arg(long, value_delimiter = ',', default_value = "synced,fillseq,unsynced")]
     pub(super) parts: Vec<Part>,
-    /// How many writers put at once in synced: each of these numbers is measured by itself
+    /// Numbers of concurrent writers in synced, each measured separately
     #[arg(long, value_delimiter = ',', default_value = "1,4,16,64", value_parser = writers)]
     pub(super) writers: Vec<usize>,
     /// The same for unsynced
     #[arg(long, value_delimiter = ',', default_value = "1,4", value_parser = writers)]
     pub(super) unsynced_writers: Vec<usize>,
-    /// How long each measurement of synced and unsynced takes, in seconds
+    /// Duration of each measurement of synced and unsynced, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = above_zero)]
     duration: f64,
-    /// How many puts each of them makes instead, all its writers together
+    /// Number of puts of each of them instead of a duration, over all writers
     #[arg(long, value_parser = at_least_one, conflicts_with = "duration")]
     puts: Option<usize>,
-    /// How many puts fillseq makes
+    /// Number of puts of fillseq
     #[arg(long, default_value_t = 10_000, value_parser = at_least_one)]
     num: usize,
-    /// How often everything is measured
+    /// Number of runs
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     pub(super) runs: usize,
-    /// The configurations of Tailwater, with commas between
+    /// Comma-separated configurations of Tailwater
     #[arg(long, value_delimiter = ',', default_value = "buffered,direct")]
     pub(super) configurations: Vec<Configuration>,
     /// One more configuration, as an option string; may be given several times
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub(super) tailwater_options: Vec<String>,
-    /// How raw writes become durable, with commas between. Rates are compared with the first
+    /// Comma-separated ways to make raw writes durable. Rates are compared with the first
     #[arg(long, value_delimiter = ',', default_value = "dsync")]
     pub(super) raw: Vec<Raw>,
     /// Keep every processor busy meanwhile with a process that computes
     #[arg(long)]
     pub(super) neighbour: bool,
-    /// Where report.json and table.txt go
+    /// Directory of report.json and table.txt
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     #[command(flatten)]
@@ -73,7 +73,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Its name in reports, which is what is typed.
+    /// Returns its name in reports, which is what is typed.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Synced => "synced",
@@ -113,7 +113,7 @@ pub(super) mod tests {
         arguments: DurableArguments,
     }
 
-    /// What comes of a command line, or how it is refused.
+    /// Returns the parsed arguments, or the message that refuses them.
     pub(in super::super) fn typed(line: &[&str]) -> Result<DurableArguments, String> {
         let typed = Typed::try_parse_from(std::iter::once(&"durable").chain(line));
         typed.map(|typed| typed.arguments).map_err(|error| error.to_string())

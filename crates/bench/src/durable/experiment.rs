@@ -57,7 +57,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
     /// Measures everything, and prints its progress on standard error.
     ///
     /// # Errors
-    /// Those of the engines and of the filesystem.
+    /// Errors of the engines and of the filesystem.
     pub(super) fn run(self) -> Result<Report, Failure> {
         let neighbours = self.arguments.neighbour.then(Neighbours::start).transpose();
         let _neighbours = neighbours.map_err(|error| format!("--neighbour: {error}"))?;

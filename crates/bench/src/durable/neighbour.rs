@@ -25,7 +25,7 @@ impl Neighbours {
     /// Starts one for each processor.
     ///
     /// # Errors
-    /// The system's.
+    /// Errors of the system.
     pub(super) fn start() -> Result<Self, Failure> {
         let program = std::env::current_exe()?;
         let mut neighbours = Self(Vec::new());
@@ -52,7 +52,7 @@ impl Drop for Neighbours {
 /// ends.
 ///
 /// # Errors
-/// The system's, if it does not support that.
+/// Errors of the system, if it does not support that.
 pub(crate) fn compute() -> Result<String, Failure> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     setsid()?;

@@ -12,7 +12,7 @@ use crate::workloads::puts::{Figures, Length, measure};
 /// Length of the file that is overwritten, in blocks: 64 MiB.
 const BLOCKS: u64 = (64 << 20) / DurableFile::BLOCK_BYTES as u64;
 
-/// How raw writes become durable.
+/// The way in which raw writes become durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Raw {
@@ -34,7 +34,7 @@ impl Raw {
     /// Returns whether a directory's filesystem supports direct I/O.
     ///
     /// # Errors
-    /// Those of trying it.
+    /// Errors of trying it.
     pub(super) fn is_possible_in(directory: &Path) -> Result<bool, Failure> {
         match DurableFile::create(directory, 1) {
             Ok(_) => Ok(true),
@@ -46,7 +46,7 @@ impl Raw {
     /// Overwrites blocks of a new file in a directory; each writer cycles through its own region.
     ///
     /// # Errors
-    /// Those of the filesystem.
+    /// Errors of the filesystem.
     pub(super) fn write(
         self,
         directory: &Path,

@@ -100,7 +100,7 @@ impl Report {
     }
 
     fn write_head(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let told = |name| self.environment.get(name).map_or("unknown", String::as_str);
+        let environment_value = |name| self.environment.get(name).map_or("unknown", String::as_str);
         writeln!(
             f,
             "Puts of {KEY_BYTES} B and {VALUE_BYTES} B, {} run(s); a measurement takes {}, of \
@@ -109,14 +109,14 @@ impl Report {
             self.runs,
             self.length.describe(),
             self.fillseq_length.describe(),
-            told("kernel"),
-            told("processors"),
-            told("ticks_per_second"),
-            told("filesystem"),
-            told("journal"),
-            told("device"),
-            told("fua"),
-            told("volatile_write_cache"),
+            environment_value("kernel"),
+            environment_value("processors"),
+            environment_value("ticks_per_second"),
+            environment_value("filesystem"),
+            environment_value("journal"),
+            environment_value("device"),
+            environment_value("fua"),
+            environment_value("volatile_write_cache"),
         )?;
         if self.neighbour {
             writeln!(f, "A process computes on every processor meanwhile.")?;

@@ -17,7 +17,7 @@ pub(super) struct Row<'e> {
     pub(super) writes: Writes<'e>,
 }
 
-/// What a row writes with.
+/// The writer of a row.
 pub(super) enum Writes<'e> {
     /// No engine.
     Raw(Raw),

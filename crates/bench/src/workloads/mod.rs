@@ -1,4 +1,4 @@
-//! What engines are measured with: each workload runs on any store and knows no command.
+//! The workloads. Each runs on any store, independently of the commands.
 
 pub mod basket;
 pub mod hot_key;

@@ -27,7 +27,7 @@ pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// Number of memory samples per check of the directory.
 const MEMORY_SAMPLES: u32 = 25;
 
-/// How an engine should overwrite.
+/// Parameters of overwriting.
 #[derive(Debug)]
 pub struct Overwriting<'a> {
     /// Number of keys.

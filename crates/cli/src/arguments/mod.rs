@@ -116,7 +116,7 @@ pub(crate) struct Common {
 
 /// Arguments that override the database's files.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Given<'a> {
+pub(crate) struct Overrides<'a> {
     /// An option string.
     pub(crate) options: Option<&'a str>,
     /// Whether to take over directories that another database has claimed.
@@ -125,12 +125,12 @@ pub(crate) struct Given<'a> {
 
 impl Common {
     /// Returns the arguments that override the database's files.
-    pub(crate) fn given(&self) -> Given<'_> {
-        Given { options: self.options.as_deref(), adopt_directories: self.adopt_directories }
+    pub(crate) fn overrides(&self) -> Overrides<'_> {
+        Overrides { options: self.options.as_deref(), adopt_directories: self.adopt_directories }
     }
 }
 
-/// How keys are given.
+/// The encoding of keys.
 #[derive(Debug, Args)]
 pub(crate) struct Keys {
     /// Expect keys in hex, whatever the output format. Without this and --hex, keys are text in

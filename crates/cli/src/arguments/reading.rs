@@ -203,7 +203,7 @@ pub(crate) struct StatsArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Only this column family
+    /// Show only this column family
     #[arg(long, value_name = "NAME")]
     pub(crate) column_family: Option<String>,
     #[command(flatten)]
@@ -281,7 +281,7 @@ pub(crate) struct OptionsArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Only the options of this column family
+    /// Show only the options of this column family
     #[arg(long, value_name = "NAME")]
     pub(crate) column_family: Option<String>,
     #[command(flatten)]

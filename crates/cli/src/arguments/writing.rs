@@ -109,7 +109,7 @@ pub(crate) enum Writing {
     #[command(after_help = examples(&[
         ("tailwater db create-column-family DIR users", "with the default options"),
         ("tailwater db create-column-family DIR counters --options 'merge_operator=uint64add'",
-            "with options of its own"),
+            "with its own options"),
     ]))]
     CreateColumnFamily(CreateColumnFamilyArguments),
     /// Remove a column family and everything in it

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &BlobArguments, output: &mut Output) -> Result<Outc
         _ => None,
     };
     let paths = files_at(&*storage, &arguments.path, arguments.number, "blob file", number_of)?;
-    check_options(&storage, &arguments.path, arguments.common.given())?;
+    check_options(&storage, &arguments.path, arguments.common.overrides())?;
     let mut outcome = Outcome::Well;
     for (index, path) in paths.iter().enumerate() {
         if index > 0 && !output.is_json() {

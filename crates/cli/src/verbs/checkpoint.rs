@@ -9,7 +9,7 @@ use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &CheckpointArguments, output: &mut Output) -> Result<Outcome> {
     let CheckpointArguments { directory, target, common } = arguments;
-    let database = WritableDatabase::open(directory, common.given(), Absent::Refuse)?;
+    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
     database.db.checkpoint(target)?;
     let outcome = database.close()?;
     if output.is_json() {

@@ -10,7 +10,7 @@ use crate::text::escape;
 
 pub(crate) fn run(arguments: &ColumnFamiliesArguments, output: &mut Output) -> Result<Outcome> {
     let (storage, directory) = (storage(), &arguments.directory);
-    check_options(&storage, directory, arguments.common.given())?;
+    check_options(&storage, directory, arguments.common.overrides())?;
     let state = manifest_state(&*storage, directory)?;
     for family in &state.column_families {
         if output.is_json() {

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &CompactArguments, output: &mut Output) -> Result<O
         from: arguments.from.as_ref().map(key).transpose()?,
         to: arguments.to.as_ref().map(key).transpose()?,
     };
-    let (directory, given) = (&arguments.directory, arguments.common.given());
+    let (directory, given) = (&arguments.directory, arguments.common.overrides());
     let database = WritableDatabase::open(directory, given, Absent::Refuse)?;
     let families = match &arguments.column_family {
         Some(name) => vec![database.column_family(name)?],
@@ -58,10 +58,10 @@ pub(crate) fn run(arguments: &CompactArguments, output: &mut Output) -> Result<O
                 let name = family.name();
                 match changed {
                     false => complain(&format_args!(
-                        "column family '{name}' is not compacted, and holds what it held: {error}"
+                        "column family '{name}' was not compacted and is unchanged: {error}"
                     )),
                     true => complain(&format_args!(
-                        "column family '{name}' is compacted in part: {error}"
+                        "column family '{name}' was compacted in part: {error}"
                     )),
                 }
                 outcome = Outcome::Damage;

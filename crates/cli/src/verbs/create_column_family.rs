@@ -9,7 +9,7 @@ use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &CreateColumnFamilyArguments, output: &mut Output) -> Result<Outcome> {
     let CreateColumnFamilyArguments { directory, name, common } = arguments;
-    let database = WritableDatabase::open(directory, common.given(), Absent::Refuse)?;
+    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
     let id = database.create_column_family(name)?.id();
     let outcome = database.close()?;
     if output.is_json() {

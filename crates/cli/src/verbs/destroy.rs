@@ -8,7 +8,7 @@ use tailwater::{Db, OpenOptions};
 use tailwater_format::file_name::FileKind;
 use tailwater_io::Storage;
 
-use crate::arguments::{DestroyArguments, Given};
+use crate::arguments::{DestroyArguments, Overrides};
 use crate::database::storage;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
@@ -26,10 +26,10 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
     if !has_some {
         return Err(not_there(directory));
     }
-    let options = options(&storage, directory, common.given())?;
+    let options = options(&storage, directory, common.overrides())?;
     if !yes {
         return Err(Failure::Usage(format!(
-            "this removes the database in {} for good: --yes says that it is meant",
+            "this removes the database in {} permanently: confirm with --yes",
             directory.display()
         )));
     }
@@ -56,7 +56,11 @@ fn says_database(name: &str) -> bool {
 /// # Errors
 /// Refused, if the OPTIONS file cannot be read and no options are given: the directories that it
 /// names would be left behind.
-fn options(storage: &Arc<dyn Storage>, directory: &Path, given: Given<'_>) -> Result<OpenOptions> {
+fn options(
+    storage: &Arc<dyn Storage>,
+    directory: &Path,
+    given: Overrides<'_>,
+) -> Result<OpenOptions> {
     let mut options = new_options(given)?;
     match (Settings::load(storage, directory, given), given.options) {
         // It is read again once the lock is held, since others may change it until then.
@@ -66,7 +70,7 @@ fn options(storage: &Arc<dyn Storage>, directory: &Path, given: Given<'_>) -> Re
         }
         (Err(Failure::Engine(error)), None) => {
             return Err(Failure::Refused(format!(
-                "{error}; without it nobody knows which directories the database has: --options \
+                "{error}; without it the database's directories are unknown: --options \
                  takes its place ('wal_dir=DIR', or '' if the database has no other directory)"
             )));
         }

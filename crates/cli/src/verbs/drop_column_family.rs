@@ -9,7 +9,7 @@ use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &DropColumnFamilyArguments, output: &mut Output) -> Result<Outcome> {
     let DropColumnFamilyArguments { directory, name, common } = arguments;
-    let database = WritableDatabase::open(directory, common.given(), Absent::Refuse)?;
+    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
     let family = database.column_family(name)?;
     let id = family.id();
     database.db.drop_cf(&family)?;

@@ -13,7 +13,7 @@ use crate::text::{escape, push_escaped, push_hex};
 const PROGRESS_STEP: u64 = 4096;
 
 pub(crate) fn run(arguments: &DumpArguments, output: &mut Output) -> Result<Outcome> {
-    let database = Database::open(&arguments.directory, arguments.common.given())?;
+    let database = Database::open(&arguments.directory, arguments.common.overrides())?;
     let families = if arguments.all {
         database.db.column_families()
     } else {

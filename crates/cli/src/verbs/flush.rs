@@ -9,7 +9,7 @@ use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &FlushArguments, output: &mut Output) -> Result<Outcome> {
     let FlushArguments { directory, column_family, common } = arguments;
-    let database = WritableDatabase::open(directory, common.given(), Absent::Refuse)?;
+    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
     match column_family {
         Some(name) => database.db.flush_cf(&database.column_family(name)?)?,
         None => database.db.flush_all()?,

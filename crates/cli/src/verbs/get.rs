@@ -10,7 +10,7 @@ use crate::output::{Output, say};
 
 pub(crate) fn run(arguments: &GetArguments, output: &mut Output) -> Result<Outcome> {
     let key = key_bytes(&arguments.key, &arguments.keys, &arguments.common)?;
-    let database = Database::open(&arguments.directory, arguments.common.given())?;
+    let database = Database::open(&arguments.directory, arguments.common.overrides())?;
     let family = database.column_family(&arguments.column_family)?;
     let value = database.db.get_pinned_cf_opt(&family, &key, &tailwater::ReadOptions::default())?;
     if output.is_json() {

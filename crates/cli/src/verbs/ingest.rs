@@ -14,7 +14,7 @@ use crate::writing::{Absent, WritableDatabase};
 
 pub(crate) fn run(arguments: &IngestArguments, output: &mut Output) -> Result<Outcome> {
     let IngestArguments { directory, files, column_family, moves, common } = arguments;
-    let database = WritableDatabase::open(directory, common.given(), Absent::Refuse)?;
+    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
     let family = database.column_family(column_family)?;
     let options = IngestOptions {
         move_files: *moves,

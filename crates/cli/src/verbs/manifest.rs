@@ -17,7 +17,7 @@ use crate::text::hex;
 
 pub(crate) fn run(arguments: &ManifestArguments, output: &mut Output) -> Result<Outcome> {
     let (storage, directory) = (storage(), &arguments.directory);
-    check_options(&storage, directory, arguments.common.given())?;
+    check_options(&storage, directory, arguments.common.overrides())?;
     let number = match &arguments.file {
         Some(name) => number_of(name)?,
         None => manifest::current(&*storage, directory)?,

@@ -22,7 +22,7 @@ enum Origin {
     /// The OPTIONS file.
     File,
     /// The command line.
-    Given,
+    Overrides,
 }
 
 impl Origin {
@@ -30,13 +30,13 @@ impl Origin {
         match self {
             Self::Default => "default",
             Self::File => "file",
-            Self::Given => "--options",
+            Self::Overrides => "--options",
         }
     }
 }
 
 pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<Outcome> {
-    let given = arguments.common.given();
+    let given = arguments.common.overrides();
     let storage = storage();
     let settings = Settings::load(&storage, &arguments.directory, given)?;
     if settings.path.is_none() && given.options.is_none() {
@@ -96,7 +96,7 @@ impl Origins {
             section.and_then(|section| section.get(name)).map(str::to_owned)
         };
         if find(&self.filed).as_deref() != Some(value) {
-            Origin::Given
+            Origin::Overrides
         } else if self.written.as_ref().and_then(find).is_some() {
             Origin::File
         } else {
@@ -171,7 +171,7 @@ impl Group {
             let [value, filed, unset] =
                 [effective, filed, &unset].map(|options| info.value_in(options));
             let origin = match () {
-                () if value != filed => Origin::Given,
+                () if value != filed => Origin::Overrides,
                 () if value != unset => Origin::File,
                 () => Origin::Default,
             };

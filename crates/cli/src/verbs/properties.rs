@@ -11,7 +11,7 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::Output;
 
 pub(crate) fn run(arguments: &PropertiesArguments, output: &mut Output) -> Result<Outcome> {
-    let database = Database::open(&arguments.directory, arguments.common.given())?;
+    let database = Database::open(&arguments.directory, arguments.common.overrides())?;
     match &arguments.name {
         Some(name) => property(&database, arguments, name, output)?,
         None if output.is_json() => {
@@ -32,7 +32,7 @@ fn property(
     let family = database.column_family(&arguments.column_family)?;
     let value = database.db.property_value_cf(&family, name)?.ok_or_else(|| {
         Failure::NotFound(format!(
-            "there is no property '{name}' that can be known of a database that is only read; \
+            "there is no property '{name}' that is available for a database opened read-only; \
              there are:\n  {}\n  {}",
             PROPERTY_NAMES.join("\n  "),
             LEVEL_PROPERTY_NAMES.map(|name| format!("{name}N")).join("\n  ")

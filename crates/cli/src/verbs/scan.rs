@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &ScanArguments, output: &mut Output) -> Result<Outc
         prefix: arguments.prefix.as_ref().map(key).transpose()?.unwrap_or_default(),
         reverse: arguments.reverse,
     };
-    let database = Database::open(&arguments.directory, arguments.common.given())?;
+    let database = Database::open(&arguments.directory, arguments.common.overrides())?;
     let family = database.column_family(&arguments.column_family)?;
     let mut iterator = range.begin(&database, &family)?;
     let limit = arguments.limit.unwrap_or(u64::MAX);

@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
     }
     let (of_database, of_family): (Vec<_>, Vec<_>) =
         changes.into_iter().partition(|(name, _)| DbOptions::knows(name));
-    let database = WritableDatabase::open(directory, common.given(), Absent::Refuse)?;
+    let database = WritableDatabase::open(directory, common.overrides(), Absent::Refuse)?;
     let family = database.column_family(column_family)?;
     if !of_family.is_empty() {
         database.db.set_options_cf(&family, &of_family).map_err(refused)?;

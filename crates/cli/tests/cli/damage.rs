@@ -7,7 +7,7 @@ use tailwater_testkit::{directory, golden, seed};
 
 use crate::support::{VERBS, change, db, file, manifest, write};
 
-/// How many damaged databases are looked into, with every verb.
+/// Number of damaged databases that every verb reads.
 const ROUNDS: usize = 12;
 
 /// Runs every verb and sees it end by one of its codes.

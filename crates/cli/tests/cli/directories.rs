@@ -26,9 +26,9 @@ impl Program {
         run_with_input(command, input.as_bytes())
     }
 
-    /// What the database holds, as `dump` prints it.
+    /// The contents of the database, as `dump` prints it.
     fn dump(&self, job: &Job<'_>) -> Result<Done, String> {
-        let Answer { output, complaints, .. } = told(self.run("dump", job, &["--all"], ""))?;
+        let Answer { output, complaints, .. } = succeeded(self.run("dump", job, &["--all"], ""))?;
         let entry = |line: &str| {
             let mut fields = line.split('\t');
             let mut field = || fields.next().expect("a field").to_owned();
@@ -41,8 +41,8 @@ impl Program {
     }
 }
 
-/// What a run printed; where it failed, what it says on standard error.
-fn told(answer: Answer) -> Result<Answer, String> {
+/// The output of a run; if it failed, its standard error.
+fn succeeded(answer: Answer) -> Result<Answer, String> {
     match answer.code {
         // A torn tail is damage that the answer is complete without.
         0 | 3 => Ok(answer),
@@ -57,7 +57,7 @@ impl Target for Program {
     }
 
     fn work(&mut self, job: &Job<'_>) -> Result<Done, String> {
-        let run = |verb: &str, arguments: &[&str]| told(self.run(verb, job, arguments, ""));
+        let run = |verb: &str, arguments: &[&str]| succeeded(self.run(verb, job, arguments, ""));
         match job.work {
             Work::Put(entries) => {
                 let lines = entries.iter().map(|(key, value)| {
@@ -65,7 +65,7 @@ impl Target for Program {
                     format!("{family}\t{key}\t{value}\n")
                 });
                 let lines: String = lines.collect();
-                told(self.run("load", job, &["--format", "tsv", "-"], &lines))?;
+                succeeded(self.run("load", job, &["--format", "tsv", "-"], &lines))?;
             }
             Work::Flush => _ = run("flush", &[])?,
             Work::Compact => _ = run("compact", &[])?,
@@ -75,7 +75,8 @@ impl Target for Program {
             Work::Move(file) => _ = run("ingest", &[file, "--move"])?,
             Work::Checkpoint(target) => _ = run("checkpoint", &[target])?,
             Work::Destroy => _ = run("destroy", &["--yes"])?,
-            // What logs hold becomes tables as soon as it is open, so there is nothing to flush.
+            // The contents of logs become tables when the database is opened, so there is nothing
+            // to flush.
             Work::Open => {
                 let warnings = run("flush", &[])?.complaints;
                 return Ok(Done { warnings, ..self.dump(job)? });

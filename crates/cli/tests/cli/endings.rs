@@ -21,7 +21,7 @@ fn what_is_whole_ends_well() {
 }
 
 #[test]
-fn a_wrong_command_line_is_told_from_damage() {
+fn a_wrong_command_line_and_damage_have_different_exit_codes() {
     let none: [&str; 0] = [];
     assert_eq!(run_with(none).code, 2);
     assert_eq!(run_with(["db"]).code, 2);
@@ -35,7 +35,7 @@ fn a_wrong_command_line_is_told_from_damage() {
     db("scan", directory.path(), ["--from", "0g", "--key-hex"]).ended(2, "not hex");
     db("manifest", directory.path(), ["CURRENT"]).ended(2, "is no MANIFEST");
     let table = file(directory.path(), ".sst");
-    db("table", &table, ["7"]).ended(2, "a number goes with a directory");
+    db("table", &table, ["7"]).ended(2, "a number requires a directory");
     let path = directory.path();
     db("put", path, ["key"]).ended(2, "<VALUE>");
     db("put", path, ["key", "\\q"]).ended(2, "value '\\q' has a backslash");
@@ -104,7 +104,7 @@ fn a_log_that_a_crash_cut_short_is_a_torn_tail() {
     }
 }
 
-/// What this version does not have was called damage.
+/// Unsupported features were reported as damage.
 #[test]
 fn what_is_not_supported_is_not_called_damaged() {
     let directory = golden::unpack("blobs");
@@ -121,7 +121,7 @@ fn what_is_not_supported_is_not_called_damaged() {
     let document = db("verify", directory.path(), ["--json"]).json();
     assert_eq!(document["verdict"], "unsupported");
     assert_eq!(document["findings"][0]["severity"], "unsupported");
-    // Damage beside it counts for more.
+    // Damage takes precedence.
     change(&file(directory.path(), ".blob"), |bytes| bytes[100] ^= 1);
     let answer = db("verify", directory.path(), []).ended(1, "");
     assert!(answer.output.contains("DAMAGED"), "{}", answer.output);
@@ -151,7 +151,7 @@ fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::Tem
     for key in 0..10 {
         put(format!("new {key}"), lengths[1]);
     }
-    // What is in its files is what a process leaves that is killed.
+    // Its files are in the state that a killed process leaves.
     for (path, file) in directory::snapshot(home.path()) {
         write(&copy.path().join(path.file_name().expect("a name")), &file.contents);
     }

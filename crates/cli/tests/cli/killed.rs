@@ -14,13 +14,13 @@ use tailwater_testkit::{directory, golden};
 
 use crate::support::{db, hex_dump, hex_lines, program, read, write};
 
-/// How many databases are made.
+/// Number of databases that are made.
 const ROUNDS: usize = 20;
 
-/// RocksDB reads one of so many.
+/// RocksDB reads one of this many.
 const ORACLE_STEP: usize = 5;
 
-/// How many packages a database is made of.
+/// Number of packages in a database.
 const PACKAGES: usize = 700;
 
 /// Options with which it is loaded: memtables are full, and flushed, meanwhile, or not, and logs
@@ -32,7 +32,7 @@ const OPTIONS: [&str; 4] = [
     "wal_io_mode=auto;write_buffer_size=131072",
 ];
 
-/// How many packages are in a batch.
+/// Number of packages in a batch.
 const BATCH: usize = 7;
 
 /// A package of the index: what it becomes in both column families.
@@ -61,7 +61,7 @@ fn packages() -> Vec<Package> {
     packages.into_iter().map(package).collect()
 }
 
-/// What a dump shows when exactly these packages are there.
+/// The dump of a database with exactly these packages.
 fn dump_of(packages: &[Package]) -> String {
     let mut entries: Vec<&Entry> = packages.iter().map(|package| &package.entry).collect();
     entries.sort_by(|a, b| a.key.cmp(&b.key));
@@ -76,9 +76,9 @@ struct Run {
     path: PathBuf,
     index: PathBuf,
     acknowledgements: PathBuf,
-    /// What is given for `--options`.
+    /// The argument of `--options`.
     options: &'static str,
-    /// How many packages are known to be there.
+    /// Number of packages that are known to be there.
     present: usize,
     what: String,
 }
@@ -120,7 +120,7 @@ impl Run {
             .expect("the program runs")
     }
 
-    /// How many packages the program said were loaded; a line without its end says nothing.
+    /// Number of packages that the program reported as loaded; an incomplete line does not count.
     fn acknowledged(&self) -> usize {
         let text = String::from_utf8(read(&self.acknowledgements)).expect("text");
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);

@@ -26,7 +26,7 @@ fn packages_become_what_rocksdb_holds_of_them() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path().join("database");
     let index = package_index().join(&b'\n');
-    let answer = load(&path, "packages", &[], &index).ended(0, "a new one was made");
+    let answer = load(&path, "packages", &[], &index).ended(0, "a new one was created");
     assert!(answer.output.starts_with("loaded 6000 packages ("), "{}", answer.output);
     assert!(hex_dump(&path) == hex_lines(&golden::dump("packages")));
     db("verify", &path, []).well();
@@ -62,7 +62,8 @@ fn dumps_load_back_in_both_forms() {
         for (format, lines) in [("hex", &wanted), ("tsv", &escaped_lines)] {
             let scratch = tempfile::tempdir().expect("a directory");
             let path = scratch.path();
-            let answer = load(path, format, &[], lines.as_bytes()).ended(0, "a new one was made");
+            let answer =
+                load(path, format, &[], lines.as_bytes()).ended(0, "a new one was created");
             let count = format!("loaded {} lines (", entries.len());
             assert!(answer.output.starts_with(&count), "{name} {}", answer.output);
             assert!(hex_dump(path) == wanted, "{name} as {format}");
@@ -76,7 +77,7 @@ fn lines_of_two_fields_go_into_the_column_family_that_is_named() {
     let path = scratch.path();
     // Column families come to be when they are first needed, and not before.
     let text = b"a\\x09b\t1\nother\tk\t\\\\\n\t\nc\t\xc3\xa4";
-    load(path, "tsv", &["--column-family", "users"], text).ended(0, "a new one was made");
+    load(path, "tsv", &["--column-family", "users"], text).ended(0, "a new one was created");
     let expected = "users\t\t\nusers\t610962\t31\nusers\t63\tc3a4\nother\t6b\t5c\n";
     assert_eq!(hex_dump(path), expected);
     load(path, "hex", &["--hex"], b"00ff\t0x41\n").well();
@@ -92,7 +93,7 @@ fn lines_of_two_fields_go_into_the_column_family_that_is_named() {
 fn nothing_is_loaded_of_nothing() {
     for format in ["packages", "tsv", "hex"] {
         let scratch = tempfile::tempdir().expect("a directory");
-        let answer = load(scratch.path(), format, &[], b"").ended(0, "a new one was made");
+        let answer = load(scratch.path(), format, &[], b"").ended(0, "a new one was created");
         assert!(answer.output.starts_with("loaded 0 "), "{}", answer.output);
         assert_eq!(hex_dump(scratch.path()), "");
     }
@@ -160,7 +161,7 @@ fn each_batch_is_acknowledged_once_it_is_on_the_device() {
     let (path, ack) = (scratch.path().join("database"), scratch.path().join("loaded"));
     let arguments = ["--batch", "3", "--sync", "--ack", ack.to_str().expect("a path in UTF-8")];
     let text: String = (0..8).map(|number| format!("{number}\t\n")).collect();
-    load(&path, "tsv", &arguments, text.as_bytes()).ended(0, "a new one was made");
+    load(&path, "tsv", &arguments, text.as_bytes()).ended(0, "a new one was created");
     assert_eq!(read(&ack), b"3\n6\n8\n");
     load(&path, "tsv", &arguments, b"a\tb\nno tab\n").ended(1, "; 1 line was loaded");
     assert_eq!(read(&ack), b"3\n6\n8\n1\n");
@@ -172,7 +173,7 @@ fn large_batches_are_written_before_they_are_full() {
     let value = "v".repeat(3 << 20);
     let text: String = (0..4).map(|number| format!("{number}\t{value}\n")).collect();
     let answer = load(scratch.path(), "tsv", &["--json"], text.as_bytes());
-    let document = answer.ended(0, "a new one was made").json();
+    let document = answer.ended(0, "a new one was created").json();
     assert_eq!((document["loaded"].as_u64(), document["batches"].as_u64()), (Some(4), Some(2)));
     let answer = db("get", scratch.path(), ["3"]).well();
     assert!(answer.output.trim_end() == value);

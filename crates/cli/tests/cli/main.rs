@@ -1,10 +1,10 @@
 //! Tests of the program, run like a user does, on databases written by RocksDB and by itself.
 
-mod beside;
 mod compacting;
 mod damage;
 mod directories;
 mod documentation;
+mod during_writes;
 mod endings;
 mod ingesting;
 mod inspecting;

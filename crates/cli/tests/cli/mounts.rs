@@ -153,8 +153,8 @@ fn a_directory_without_permission_is_named_and_keeps_its_files() {
     }
 }
 
-/// A database that was copied to another filesystem and back is another database to the directories
-/// that it left behind.
+/// A database that was copied to another filesystem and back no longer owns the directories that
+/// stayed in place.
 #[test]
 fn a_home_copied_to_another_filesystem_and_back_must_adopt_its_directories() {
     let Some(disk) = Mounted::new("ext4", 64 << 20, "a copy to another filesystem") else { return };

@@ -38,7 +38,7 @@ fn options_say_where_they_come_from() {
 }
 
 #[test]
-fn options_of_our_own_are_told_with_where_they_come_from() {
+fn options_of_our_own_are_reported_with_where_they_come_from() {
     let directory = golden::unpack("records");
     let text = "compaction_read_io_mode=direct\nflush_write_io_mode=fadvise\n";
     write(&directory.path().join("TAILWATER-OPTIONS"), text.as_bytes());

@@ -7,7 +7,7 @@ use crate::support::db;
 /// Names, without what all begin with, and values.
 type Properties = [(&'static str, &'static str)];
 
-/// What RocksDB 11.8.1 says of column families of golden databases that it opened for reading.
+/// The properties that RocksDB 11.8.1 reports for golden databases opened for reading.
 const PROPERTIES: [(&str, &str, &Properties); 3] = [
     (
         "basic",

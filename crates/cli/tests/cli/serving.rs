@@ -167,7 +167,7 @@ fn end_in_time(mut child: Child) -> Option<i32> {
     }
 }
 
-/// Nobody may read standard error any more: a signal must end the server all the same.
+/// The reader of standard error may have gone: a signal must end the server all the same.
 #[test]
 fn signals_end_a_server_whose_standard_error_is_full() {
     for signals in [1, 2] {

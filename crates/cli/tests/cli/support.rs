@@ -9,7 +9,7 @@ use serde_json::Value;
 use tailwater::{OpenOptions, SstFileWriter};
 use tailwater_testkit::dump::Entry;
 
-/// What a run of the program answered.
+/// The output of a run of the program.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) code: i32,
@@ -102,7 +102,7 @@ pub(crate) fn run(mut command: Command) -> Answer {
     }
 }
 
-/// Every verb that only looks, with the arguments that it needs beside a directory.
+/// Every read-only verb, with its arguments other than the directory.
 pub(crate) const VERBS: [(&str, &[&str]); 12] = [
     ("get", &["0000000000000001"]),
     ("scan", &[]),
@@ -118,7 +118,7 @@ pub(crate) const VERBS: [(&str, &[&str]); 12] = [
     ("options", &[]),
 ];
 
-/// Every verb that changes a database, with the arguments that it needs beside a directory.
+/// Every verb that changes a database, with its arguments other than the directory.
 pub(crate) const WRITING_VERBS: [(&str, &[&str]); 14] = [
     ("put", &["key", "value"]),
     ("delete", &["key"]),
@@ -194,7 +194,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a database holds, as `dump --all --hex` prints it.
+/// The contents of a database, as `dump --all --hex` prints it.
 pub(crate) fn hex_dump(path: &Path) -> String {
     db("dump", path, ["--all", "--hex"]).well().output
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::support::{Answer, program, read, run_with, write};
 
-/// The experiment in a directory, with these arguments besides: 4 MiB, a quarter of it hot, and as
+/// The experiment in a directory, with additional arguments: 4 MiB, a quarter of it hot, and as
 /// much memory as there is.
 fn tail(directory: &Path, arguments: &[&str]) -> Answer {
     let place = ["tail", "--directory", directory.to_str().expect("a path in UTF-8")];
@@ -47,22 +47,22 @@ fn each_configuration_runs_in_a_process_of_its_own_and_is_reported() {
         assert!(log.as_f64() > Some(100_000.0), "{name}: {figures}");
     }
     assert_eq!(report["parameters"]["limited_by"], "none");
-    // The databases that were kept are databases.
+    // The kept databases can be opened.
     let kept = directory.path().join("tailwater-direct_compaction_read_write");
     crate::support::db("verify", &kept, []).well();
 }
 
 #[test]
-fn what_goes_another_way_than_its_name_says_is_told() {
+fn a_configuration_that_falls_back_is_reported() {
     let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
         return println!("skipped: there is no /dev/shm");
     };
     let direct = ["--configurations", "direct_compaction_read_write"];
     let answer = tail(directory.path(), &direct);
     assert_eq!(answer.code, 0, "{}", answer.complaints);
-    let told = "NOT WHAT ITS NAME SAYS: tailwater direct_compaction_read_write: compaction_read: \
+    let expected = "FALLBACK: tailwater direct_compaction_read_write: compaction_read: \
                 asked direct";
-    assert!(answer.output.contains(told), "{}", answer.output);
+    assert!(answer.output.contains(expected), "{}", answer.output);
     let median = &report(directory.path())["configurations"][0]["median"];
     assert!(median["fallen_back"].as_str().is_some_and(|text| text.contains("flush_write")));
 }
@@ -82,7 +82,7 @@ fn what_cannot_be_done_is_said_before_anything_is() {
     assert!(!place.exists());
 }
 
-/// The experiment without `--keep`: nothing but its results stays.
+/// The experiment without `--keep`: only its results remain.
 fn passing(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = program();
     command.args(["tail", "--quick", "--directory"]).arg(directory);
@@ -151,7 +151,7 @@ fn an_experiment_takes_the_place_of_an_earlier_one_and_of_nothing_else() {
     }
 }
 
-/// Where nobody read what it said, it panicked and left its databases.
+/// When its output pipe was closed, it panicked and left its databases.
 #[test]
 fn it_needs_nobody_who_reads_what_it_says() {
     let scratch = tempfile::tempdir().expect("a directory");

@@ -23,7 +23,7 @@ fn families(path: &Path) -> Vec<String> {
 #[test]
 fn what_is_put_is_there_until_it_is_deleted() {
     let (_scratch, path) = new();
-    db("put", &path, ["a", "1\\t2"]).ended(0, "a new one was made");
+    db("put", &path, ["a", "1\\t2"]).ended(0, "a new one was created");
     db("put", &path, ["--hex", "62ff", "0x00", "--sync"]).well();
     db("put", &path, ["--key-hex", "63", "63"]).well();
     db("put", &path, ["d", ""]).well();
@@ -51,7 +51,7 @@ fn a_directory_that_is_there_and_empty_gets_a_database() {
 fn a_new_database_gets_the_options_and_the_column_family_that_are_given() {
     let (_scratch, path) = new();
     let given = ["--options", "compression=kNoCompression", "--column-family", "users"];
-    db("put", &path, ["a", "1"].into_iter().chain(given)).ended(0, "a new one was made");
+    db("put", &path, ["a", "1"].into_iter().chain(given)).ended(0, "a new one was created");
     assert_eq!(hex_dump(&path), "users\t61\t31\n");
     db("put", &path, ["a", "1", "--column-family", "nope"])
         .ended(1, "there is no column family 'nope'; there are: default, users");
@@ -61,7 +61,7 @@ fn a_new_database_gets_the_options_and_the_column_family_that_are_given() {
 fn operands_are_merged_where_there_is_an_operator() {
     let (_scratch, path) = new();
     let operator = ["--options", "merge_operator=stringappend"];
-    db("put", &path, ["a", "1"].into_iter().chain(operator)).ended(0, "a new one was made");
+    db("put", &path, ["a", "1"].into_iter().chain(operator)).ended(0, "a new one was created");
     db("merge", &path, ["a", "2"].into_iter().chain(operator)).well();
     let value = db("get", &path, ["a"].into_iter().chain(operator)).well().output;
     assert_eq!(value, "1,2\n");
@@ -88,12 +88,12 @@ fn databases_that_rocksdb_wrote_go_on() {
         let put = [&key, "changed", "--column-family", &changed.family];
         let answer = db("put", database.path(), put);
         assert_eq!(answer.code, 0, "{name}: {}", answer.complaints);
-        // What their options ask for that is read and not written.
-        let told: Vec<&str> = match *name {
+        // Requested features that are readable but not written.
+        let expected_warnings: Vec<&str> = match *name {
             "blobs" => {
                 vec!["enable_blob_files=true of 'default' has no effect: new values stand in"]
             }
-            "fifo" => vec!["'default' is compacted only when asked for"],
+            "fifo" => vec!["'default' is compacted manually only"],
             "formats" => vec![
                 "index_type=kTwoLevelIndexSearch of the tables of",
                 "format_version=2 of the tables of",
@@ -102,15 +102,15 @@ fn databases_that_rocksdb_wrote_go_on() {
                 vec!["Ribbon filters for the tables of"]
             }
             "small-blobs" => vec!["enable_blob_files=true"],
-            "universal" => vec!["'default' is compacted only when asked for"],
+            "universal" => vec!["'default' is compacted manually only"],
             _ => vec![],
         };
         let complaints = answer.complaints.lines();
         let warnings: Vec<&str> =
             complaints.filter_map(|line| line.strip_prefix("tailwater: warning: ")).collect();
         assert_eq!(warnings.len(), answer.complaints.lines().count(), "{name}: {warnings:#?}");
-        assert_eq!(warnings.is_empty(), told.is_empty(), "{name}: {warnings:#?}");
-        for words in told {
+        assert_eq!(warnings.is_empty(), expected_warnings.is_empty(), "{name}: {warnings:#?}");
+        for words in expected_warnings {
             assert!(warnings.iter().any(|it| it.contains(words)), "{name}: {warnings:#?}");
         }
         assert!(hex_dump(database.path()) == hex_lines(&expected), "{name}");
@@ -129,9 +129,9 @@ fn flush_brings_what_is_in_logs_into_tables() {
         let count = |family: &serde_json::Value| family["table_count"].as_u64().expect("a count");
         families.iter().map(count).collect::<Vec<u64>>()
     };
-    // What is left of a database that nobody closed.
+    // The state of a database that was not closed.
     let (scratch, path) = new();
-    db("put", &path, ["a", "1"]).ended(0, "a new one was made");
+    db("put", &path, ["a", "1"]).ended(0, "a new one was created");
     db("create-column-family", &path, ["users"]).well();
     let unflushed = "avoid_flush_during_recovery=true";
     for family in ["default", "users"] {
@@ -218,7 +218,7 @@ fn destroy_removes_the_database_and_nothing_else() {
     let path = database.path();
     let own = path.join("mine.txt");
     write(&own, b"not the database's");
-    db("destroy", path, []).ended(2, "--yes says that it is meant");
+    db("destroy", path, []).ended(2, "confirm with --yes");
     db("dump", path, []).well();
     db("destroy", path, ["--yes"]).well();
     let left: Vec<_> = directory::snapshot(path).into_keys().collect();
@@ -275,7 +275,7 @@ fn who_has_the_database_open_keeps_others_from_writing() {
         db(verb, &path, arguments.iter().copied())
             .ended(1, "another process has the database open");
     }
-    // Whoever only looks needs no lock.
+    // Read-only verbs need no lock.
     assert_eq!(hex_dump(&path), "default\t61\t31\n");
     drop(input);
     assert!(holder.wait().expect("it ends").success());

@@ -15,7 +15,7 @@
 //! resumes by itself. A failure that leaves the state certain is not latched: if a new log or
 //! MANIFEST cannot be created, the old one is unchanged.
 //!
-//! Upkeep is work that nobody waits for: removing files, making space for logs, writing statistics.
+//! Upkeep is work that nobody waits for: removing files, preallocating logs, writing statistics.
 //! Installation is the step between an edit of the MANIFEST and its becoming visible to readers.
 //!
 //! A panic in background work is a failure of that work, with its own kind. It is reported like any
@@ -36,7 +36,7 @@ use crate::error::{Error, Result};
 /// The part that failed. Later ones require more before writes can resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FailedPart {
-    /// Work that nobody waits for: removing files, making space for logs, writing statistics.
+    /// Work that nobody waits for: removing files, preallocating logs, writing statistics.
     Upkeep,
     Compaction,
     Flush,

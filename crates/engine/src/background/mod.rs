@@ -10,11 +10,11 @@
 
 mod backoff;
 mod errors;
-mod own_work;
+mod working_thread;
 
 pub(crate) use backoff::Backoff;
 pub(crate) use errors::{ErrorState, FailedPart};
-pub(crate) use own_work::{OwnWork, is_at_work_for};
+pub(crate) use working_thread::{WorkingThread, is_working_for};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
@@ -23,7 +23,7 @@ use std::time::Duration;
 use tailwater_io::sync::Mutex;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::stall::Urgency;
+use crate::stall::CompactionPressure;
 
 /// Maximum sleep of the flushing and cleaning threads.
 const IDLE: Duration = Duration::from_secs(1);
@@ -33,7 +33,7 @@ const IDLE: Duration = Duration::from_secs(1);
 pub(crate) struct Background {
     state: Mutex<State>,
     /// The compaction pressure.
-    urgency: Arc<Urgency>,
+    pressure: Arc<CompactionPressure>,
     /// Notified when work is requested.
     wanted: Condvar,
     /// Notified when work is done.
@@ -52,7 +52,7 @@ struct State {
     /// cleaning thread must.
     abandoned: bool,
     /// Numbers of requests to retry work that found no space.
-    asked: Asked,
+    asked: RetryRequests,
     /// Whether compactions rest because one found no space.
     compactions_rest: bool,
     /// Number of threads that compact while compactions are behind; otherwise one compacts, and the
@@ -74,14 +74,14 @@ struct State {
 
 /// Numbers of requests to retry work that found no space; each makes it retry at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Asked {
+pub(crate) struct RetryRequests {
     /// Requests because space may be available. They restart the backoff.
     resumes: u64,
     /// Requests for a flush.
     flushes: u64,
 }
 
-impl Asked {
+impl RetryRequests {
     /// Whether a request because space may be available was made since `before`.
     pub(crate) fn was_resumed_since(&self, before: Self) -> bool {
         self.resumes != before.resumes
@@ -123,10 +123,10 @@ pub(crate) struct Working<'b> {
 
 impl Background {
     /// Creates the state for a database with this compaction pressure.
-    pub(crate) fn new(urgency: Arc<Urgency>) -> Self {
+    pub(crate) fn new(pressure: Arc<CompactionPressure>) -> Self {
         Self {
             state: Mutex::default(),
-            urgency,
+            pressure,
             wanted: Condvar::new(),
             done: Condvar::new(),
             cancelling: Arc::default(),
@@ -160,7 +160,7 @@ impl Background {
     }
 
     /// Returns the numbers of retry requests. An attempt that starts afterwards covers all of them.
-    pub(crate) fn asked(&self) -> Asked {
+    pub(crate) fn asked(&self) -> RetryRequests {
         self.lock().asked
     }
 
@@ -246,7 +246,7 @@ impl Background {
     /// Waits, up to `period`, until compacting thread `number`, counted from 0, is to look for a
     /// compaction. A resting thread waits longer. `None` if the thread is to end.
     pub(crate) fn next_compaction(&self, number: usize, period: Duration) -> Option<Running<'_>> {
-        let at_a_time = |state: &State| match self.urgency.is_behind() {
+        let at_a_time = |state: &State| match self.pressure.is_behind() {
             true => state.compactions_max,
             false => 1,
         };
@@ -351,14 +351,14 @@ impl Background {
     /// Waits for `pause` after a flush found no space, or until shutdown or a retry request since
     /// `before`. A newly sealed memtable does not end the wait: its flush would find no space
     /// either.
-    pub(crate) fn pause_flushes(&self, pause: Duration, before: Asked) {
+    pub(crate) fn pause_flushes(&self, pause: Duration, before: RetryRequests) {
         let goes_on = |state: &mut State| !state.closing && state.asked == before;
         let _ = self.wanted.wait_timeout_while(self.lock(), pause, goes_on);
     }
 
     /// Prevents background compactions from starting for `pause` after one found no space, or until
     /// shutdown or until space may be available, as requested since `before`.
-    pub(crate) fn rest_compactions(&self, pause: Duration, before: Asked) {
+    pub(crate) fn rest_compactions(&self, pause: Duration, before: RetryRequests) {
         let mut state = self.lock();
         state.compactions_rest = true;
         let goes_on = |state: &mut State| !state.closing && !state.asked.was_resumed_since(before);
@@ -465,8 +465,8 @@ mod tests {
 
     #[test]
     fn one_thread_compacts_until_compactions_are_behind() {
-        let urgency = Arc::new(Urgency::default());
-        let background = Arc::new(Background::new(Arc::clone(&urgency)));
+        let pressure = Arc::new(CompactionPressure::default());
+        let background = Arc::new(Background::new(Arc::clone(&pressure)));
         background.set_compactions_max(2);
         let period = Duration::from_millis(1);
         let first = background.next_compaction(0, period);
@@ -479,7 +479,7 @@ mod tests {
         .expect("a thread");
         let rested = is_done.recv_timeout(Duration::from_millis(20));
         assert!(rested.is_err(), "the second compacts though nothing is behind");
-        urgency.set_behind(true);
+        pressure.set_behind(true);
         background.compact_soon();
         assert!(is_done.recv().expect("the second has not panicked"));
         drop((first, second));

@@ -21,36 +21,37 @@ pub(crate) struct BlobCache {
     storage: Arc<dyn Storage>,
     directory: PathBuf,
     io_modes: Arc<IoModes>,
-    /// Whose mode files are opened in.
+    /// Determines the I/O mode in which files are opened.
     opened_for: Purpose,
-    /// What files count against that a compaction opens for itself.
+    /// The budget of open files of a compaction, for files that it opens itself.
     budget: Option<Arc<OpenBudget>>,
     open: Arc<OpenBlobFiles>,
 }
 
-/// The blob files that are open, of all column families of a database, or of one for a compaction.
+/// The open blob files of all column families of a database, or of one column family for a
+/// compaction.
 #[derive(Debug)]
 pub(crate) struct OpenBlobFiles {
-    /// How many are open at once; [`usize::MAX`] for as many as there are.
+    /// Maximum number of open files; [`usize::MAX`] for no limit.
     capacity: AtomicUsize,
     files: Mutex<OpenFiles>,
 }
 
 #[derive(Debug, Default)]
 struct OpenFiles {
-    /// By their numbers.
+    /// The open files, by number.
     readers: HashMap<u64, (Arc<BlobReader>, Option<OpenPermit>)>,
-    /// Their numbers, those that were opened first first.
+    /// Their numbers, in the order in which they were opened.
     order: VecDeque<u64>,
 }
 
 impl OpenBlobFiles {
-    /// None yet; `capacity` are kept open at most, or any number.
+    /// Creates a cache of at most `capacity` open files, or any number.
     pub(crate) fn new(capacity: Option<usize>) -> Self {
         Self { capacity: AtomicUsize::new(capacity.unwrap_or(usize::MAX)), files: Mutex::default() }
     }
 
-    /// Keeps no more than so many files open from now on.
+    /// Sets the maximum number of open files.
     pub(crate) fn set_capacity(&self, capacity: Option<usize>) {
         self.capacity.store(capacity.unwrap_or(usize::MAX), Ordering::Relaxed);
         self.files().close_down_to(|files| files <= self.capacity());
@@ -66,7 +67,7 @@ impl OpenBlobFiles {
 }
 
 impl KeepsFilesOpen for OpenBlobFiles {
-    /// Closes half of them. Reads under way keep theirs.
+    /// Closes half of the files. Reads in progress keep theirs open.
     fn close_some(&self, _: Exhausted) -> bool {
         let mut files = self.files();
         let open = files.order.len();
@@ -76,7 +77,7 @@ impl KeepsFilesOpen for OpenBlobFiles {
 }
 
 impl OpenFiles {
-    /// Closes those that were opened first, until there are few enough.
+    /// Closes the files that were opened first, until `is_enough` holds.
     fn close_down_to(&mut self, is_enough: impl Fn(usize) -> bool) {
         while !is_enough(self.order.len())
             && let Some(oldest) = self.order.pop_front()
@@ -87,7 +88,7 @@ impl OpenFiles {
 }
 
 impl BlobCache {
-    /// A cache that keeps its files open in `open`. Blob files are in `directory`.
+    /// Creates a cache that keeps its open files in `open`. Blob files are in `directory`.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
@@ -98,9 +99,9 @@ impl BlobCache {
         Self { storage, directory, io_modes, opened_for, budget: None, open }
     }
 
-    /// The same files for a compaction, in a cache of its own: it may read them in another mode
-    /// than users do, and at low weight, so that it takes no lock that users take. What is opened
-    /// counts against `budget`.
+    /// Returns a separate cache of the same files for a compaction, which may read them in another
+    /// I/O mode than users and, at low priority, must not take locks that users take. Open files
+    /// count against `budget`.
     pub(crate) fn for_compaction(&self, budget: &Arc<OpenBudget>) -> Arc<Self> {
         Arc::new(Self {
             storage: Arc::clone(&self.storage),
@@ -112,7 +113,7 @@ impl BlobCache {
         })
     }
 
-    /// Reads the value that a blob index of `user_key` stands for.
+    /// Reads the value to which a blob index of `user_key` refers.
     pub(crate) fn read(&self, user_key: &[u8], index: &[u8], purpose: Purpose) -> Result<Vec<u8>> {
         let index = BlobIndex::decode(index).map_err(|error| {
             let message = format!("key '{}': {error}", user_key.escape_ascii());
@@ -126,7 +127,7 @@ impl BlobCache {
         }
     }
 
-    /// The reader of a blob file, opened if it is not yet.
+    /// Returns the reader of a blob file, opening it if needed.
     pub(crate) fn open(&self, number: u64, purpose: Purpose) -> Result<Arc<BlobReader>> {
         if let Some((reader, _)) = self.open.files().readers.get(&number) {
             return Ok(Arc::clone(reader));
@@ -140,7 +141,7 @@ impl BlobCache {
         if open.readers.insert(number, (Arc::clone(&reader), permit)).is_none() {
             open.order.push_back(number);
         }
-        // Reads under way keep a file that is closed here.
+        // Reads in progress keep a file that is closed here.
         let capacity = self.open.capacity();
         let has_room = || self.budget.as_ref().is_none_or(|budget| budget.has_room());
         open.close_down_to(|files| files <= capacity && (files <= 1 || has_room()));

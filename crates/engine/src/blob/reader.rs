@@ -11,7 +11,7 @@ use tailwater_io::{Purpose, ReadFile};
 
 use crate::error::{Error, Result};
 
-/// One open blob file. Shared by every thread that reads it.
+/// One open blob file. Threads share it.
 #[derive(Debug)]
 pub(crate) struct BlobReader {
     file: Arc<dyn ReadFile>,
@@ -23,8 +23,8 @@ impl BlobReader {
     /// Opens a blob file and reads its header.
     ///
     /// # Errors
-    /// Corruption, where it does not begin with a blob file's header; not supported, for values
-    /// that expire.
+    /// Corruption, if it does not begin with a blob file's header; not supported, for values that
+    /// expire.
     pub(crate) fn open(file: Arc<dyn ReadFile>, purpose: Purpose) -> Result<Self> {
         let length = file.length()?;
         let mut buffer = AlignedBuffer::with_capacity(BLOB_HEADER_LENGTH);
@@ -42,20 +42,20 @@ impl BlobReader {
         Ok(Self { file, length, header })
     }
 
-    /// What the file says of itself.
+    /// Returns the file's header.
     pub(crate) fn header(&self) -> &BlobFileHeader {
         &self.header
     }
 
-    /// Its length in bytes.
+    /// Returns its length, in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Reads a value, which the index of `user_key` points at.
+    /// Reads the value to which the blob index of `user_key` refers.
     ///
     /// # Errors
-    /// Corruption, where the record is not that key's or a checksum does not hold.
+    /// Corruption, if the record belongs to another key or a checksum does not match.
     pub(crate) fn read(
         &self,
         user_key: &[u8],

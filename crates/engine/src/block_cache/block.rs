@@ -112,7 +112,7 @@ impl Block {
         self.bytes.as_ptr().addr()
     }
 
-    /// The uncompressed bytes.
+    /// Returns the uncompressed bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -18,13 +18,13 @@ const SHARD_BYTES: u64 = 16 << 20;
 /// Maximum number of shards of a self-sizing cache.
 const SHARDS_MAX: u64 = 64;
 
-/// Share of the capacity that blocks staged for the cache may always take: 1/ASIDE_PART.
-const ASIDE_PART: usize = 8;
+/// Share of the capacity that blocks staged for the cache may always take: 1/STAGED_PART.
+const STAGED_PART: usize = 8;
 /// Share of the capacity that staged blocks may take if all written blocks are staged:
-/// 1/ASIDE_PART_OF_ALL.
-const ASIDE_PART_OF_ALL: usize = 2;
-/// Share of the available memory that staged blocks may take: 1/ASIDE_PART_OF_LEFT.
-const ASIDE_PART_OF_LEFT: i64 = 2;
+/// 1/STAGED_PART_OF_ALL.
+const STAGED_PART_OF_ALL: usize = 2;
+/// Share of the available memory that staged blocks may take: 1/STAGED_PART_OF_AVAILABLE.
+const STAGED_PART_OF_AVAILABLE: i64 = 2;
 
 /// A cache of table blocks, which column families and databases may share. Any thread may use it.
 ///
@@ -59,9 +59,9 @@ pub struct BlockCache {
     /// The memory of the bytes of cached blocks.
     slabs: Arc<Slabs>,
     /// Size of the blocks staged by tables that are being written, in bytes.
-    aside: AtomicUsize,
-    /// Limit of `aside`, from the memory that was available at the last check, in bytes.
-    aside_max: AtomicUsize,
+    staged_bytes: AtomicUsize,
+    /// Limit of `staged_bytes`, from the memory that was available at the last check, in bytes.
+    staged_bytes_max: AtomicUsize,
     memory: Memory,
     tuner: Option<Tuner>,
     /// Whether the C library's allocator releases memory when the cache does.
@@ -74,8 +74,8 @@ impl BlockCache {
         Self {
             blocks: Cache::new(capacity),
             slabs: Slabs::new(),
-            aside: AtomicUsize::new(0),
-            aside_max: AtomicUsize::new(0),
+            staged_bytes: AtomicUsize::new(0),
+            staged_bytes_max: AtomicUsize::new(0),
             memory: Memory::of_this_process(System::default()),
             tuner: None,
             trims_allocator: AtomicBool::new(false),
@@ -93,8 +93,8 @@ impl BlockCache {
         Arc::new_cyclic(|this| Self {
             blocks: Cache::with_ghosts(FIRST_CAPACITY, shards.min(SHARDS_MAX) as usize),
             slabs: Slabs::new(),
-            aside: AtomicUsize::new(0),
-            aside_max: AtomicUsize::new(0),
+            staged_bytes: AtomicUsize::new(0),
+            staged_bytes_max: AtomicUsize::new(0),
             memory: memory.clone(),
             tuner: Some(Tuner::start(Weak::clone(this), memory)),
             trims_allocator: AtomicBool::new(false),
@@ -123,40 +123,40 @@ impl BlockCache {
     /// heap if there is none.
     ///
     /// Takes a lock that users' reads also take.
-    pub(crate) fn take_in(&self, bytes: &[u8]) -> BlockBytes {
+    pub(crate) fn copy_in(&self, bytes: &[u8]) -> BlockBytes {
         self.slabs.copy(bytes).map_or_else(|| bytes.to_vec().into(), BlockBytes::Slab)
     }
 
     /// Updates the limit of staged blocks from the available memory, less what the cache may still
     /// grow by.
-    pub(crate) fn look_for_room_aside(&self) {
-        let to_come = self.capacity().saturating_sub(self.usage()) as i64;
+    pub(crate) fn update_staging_limit(&self) {
+        let may_grow_by = self.capacity().saturating_sub(self.usage()) as i64;
         let available = self.memory.left().map_or(0, |left| left.available);
         // Staged blocks already use memory, which counts towards the limit.
-        let room = available - to_come + self.aside.load(Relaxed) as i64;
-        let bound = usize::try_from(room / ASIDE_PART_OF_LEFT).unwrap_or(0);
-        self.aside_max.store(bound, Relaxed);
+        let usable = available - may_grow_by + self.staged_bytes.load(Relaxed) as i64;
+        let bound = usize::try_from(usable / STAGED_PART_OF_AVAILABLE).unwrap_or(0);
+        self.staged_bytes_max.store(bound, Relaxed);
     }
 
     /// Reserves `bytes` for staged blocks. Returns false if the total would exceed the limit: half
     /// of the available memory, but at least an eighth of the capacity and at most all of it; or
     /// half of the capacity if all written blocks are staged (`is_all`).
-    pub(crate) fn take_aside(&self, bytes: usize, is_all: bool) -> bool {
+    pub(crate) fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
         let capacity = self.capacity();
         let bound = match is_all {
-            true => capacity / ASIDE_PART_OF_ALL,
-            false => self.aside_max.load(Relaxed).clamp(capacity / ASIDE_PART, capacity),
+            true => capacity / STAGED_PART_OF_ALL,
+            false => self.staged_bytes_max.load(Relaxed).clamp(capacity / STAGED_PART, capacity),
         };
-        let fits = self.aside.fetch_add(bytes, Relaxed) + bytes <= bound;
+        let fits = self.staged_bytes.fetch_add(bytes, Relaxed) + bytes <= bound;
         if !fits {
-            self.give_back_aside(bytes);
+            self.release_staging(bytes);
         }
         fits
     }
 
     /// Releases `bytes` reserved for staged blocks.
-    pub(crate) fn give_back_aside(&self, bytes: usize) {
-        self.aside.fetch_sub(bytes, Relaxed);
+    pub(crate) fn release_staging(&self, bytes: usize) {
+        self.staged_bytes.fetch_sub(bytes, Relaxed);
     }
 
     /// Returns its capacity, in bytes.
@@ -197,7 +197,7 @@ const FIRST_CAPACITY: usize = 32 << 20;
 impl Drop for BlockCache {
     fn drop(&mut self) {
         debug_assert!(
-            std::thread::panicking() || *self.aside.get_mut() == 0,
+            std::thread::panicking() || *self.staged_bytes.get_mut() == 0,
             "reserved bytes of staged blocks were not released"
         );
     }
@@ -215,7 +215,7 @@ mod tests {
         // The last number of a block is its count of restarts: one.
         let mut bytes = [0; 4000];
         bytes[3996] = 1;
-        let block = Block::parse(cache.take_in(&bytes), BlockKind::Data).expect("a block");
+        let block = Block::parse(cache.copy_in(&bytes), BlockKind::Data).expect("a block");
         let (key, charge) = (Key { file, offset: number * 4096 }, block.memory());
         cache.blocks.insert(key, block, charge, Priority::Low);
     }

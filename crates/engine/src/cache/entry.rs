@@ -32,7 +32,7 @@ impl Key {
     }
 }
 
-/// How many rounds of the clock hand an entry survives.
+/// Number of rounds of the clock hand that an entry survives.
 ///
 /// An entry starts with the first number of rounds, and a hit sets it to the second. Each pass of
 /// the hand subtracts one, and evicts an entry at zero.

@@ -74,7 +74,7 @@ use crate::epoch::{Guard, pin};
 const SHARD_BYTES: usize = 4 << 20;
 /// Maximum number of shards that [`Cache::new`] creates.
 const SHARDS_MAX: usize = 64;
-/// Maximum number of shards besides its own from which an insert evicts.
+/// Maximum number of shards other than its own from which an insert evicts.
 const NEIGHBOURS: usize = 3;
 
 /// The entries whose values are in one region of memory.
@@ -130,7 +130,7 @@ impl<V> Inserted<V> {
 }
 
 impl<V: Send + Sync + 'static> Cache<V> {
-    /// Overhead of an entry besides its value's own memory, in bytes: the entry, the value's
+    /// Overhead of an entry in addition to its value's own memory, in bytes: the entry, the value's
     /// header, places in ring and table, and the allocator's share. Every charge includes it.
     pub(crate) const ENTRY_OVERHEAD: usize =
         size_of::<Node<V>>() + size_of::<Cached<V>>() + 4 * ARC_AND_ALLOCATION + RING_AND_TABLE;
@@ -278,7 +278,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
             let is_cold = |value: &V| cold.contains(&(address(value) / REGION));
             shard.evict_those(is_cold);
         }
-        // Makes up for entries inserted meanwhile, and for regions with pinned entries.
+        // Compensates for entries inserted meanwhile, and for regions with pinned entries.
         self.shrink_for(self.budget.headroom());
     }
 

@@ -5,7 +5,7 @@
 //! - An entry is owned by its place in the ring from before its insertion into the table until
 //!   after its removal; then by the garbage, with a stamp made after the removal, until no reader
 //!   can see it.
-//! - An entry keeps its place in the ring. A new one takes the place that was freed last, usually
+//! - An entry keeps its place in the ring. A new one gets the place that was freed last, usually
 //!   right behind the hand, so that it has a whole round to be hit.
 //! - The lock is held for a bounded number of entries at a time, except when the table doubles, and
 //!   values are dropped after it was released.
@@ -40,14 +40,14 @@ const LOOK_BATCH: usize = 512;
 /// Maximum number of entries found by a search under one holding of the lock.
 const FOUND_BATCH: usize = 128;
 
-/// A place in the ring. The file number is stored beside the pointer, so that searching for a
+/// A place in the ring. The file number is stored next to the pointer, so that searching for a
 /// file's entries reads only the ring.
 struct RingSlot<V> {
     file: u64,
     node: Option<Arc<Node<V>>>,
 }
 
-/// What the lock guards.
+/// The state under the lock.
 struct State<V: Send + Sync + 'static> {
     /// The same table that readers see.
     table: Arc<Table<V>>,
@@ -133,7 +133,7 @@ impl<V: Send + Sync + 'static> State<V> {
     }
 }
 
-/// The lock, on cache lines of its own, since readers load the table's pointer beside it.
+/// The lock, on cache lines of its own, since readers load the table's pointer next to it.
 #[repr(align(128))]
 struct Locked<V: Send + Sync + 'static>(Mutex<State<V>>);
 

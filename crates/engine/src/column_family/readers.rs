@@ -16,7 +16,7 @@ use crate::merge_operator::FamilyMergeOperator;
 use crate::open_options::OpenOptions;
 use crate::opening::OpeningId;
 use crate::options::PrepopulateBlockCache;
-use crate::stall::Urgency;
+use crate::stall::CompactionPressure;
 use crate::stats::{InfoLog, ReaderMemory};
 use crate::table::{OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve};
 
@@ -54,7 +54,7 @@ pub(crate) struct ReaderFactory {
     io_modes: Arc<IoModes>,
     open_budget: Arc<OpenBudget>,
     generations: Arc<Generations>,
-    urgency: Arc<Urgency>,
+    pressure: Arc<CompactionPressure>,
     memory: Arc<ReaderMemory>,
 }
 
@@ -74,7 +74,7 @@ impl ReaderFactory {
             io_modes,
             open_budget: Arc::new(OpenBudget::new(shares.compactions)),
             generations: Arc::new(Generations::new(memory_bytes())),
-            urgency: Arc::default(),
+            pressure: Arc::default(),
             memory: Arc::default(),
         }
     }
@@ -94,10 +94,10 @@ impl ReaderFactory {
         &self.generations
     }
 
-    /// Returns the urgency of compactions, which decides whether they take the time for warm
+    /// Returns the compaction pressure, which decides whether compactions take the time for warm
     /// handover.
-    pub(crate) fn urgency(&self) -> &Arc<Urgency> {
-        &self.urgency
+    pub(crate) fn pressure(&self) -> &Arc<CompactionPressure> {
+        &self.pressure
     }
 
     /// Returns the number of files that compactions may open for themselves.
@@ -224,7 +224,7 @@ impl ReaderFactory {
         let shares = Shares { read, pages, flushes, all_of_compactions, all_of_flushes };
         Some(Arc::new(Handover {
             generations: Arc::clone(&self.generations),
-            urgency: Arc::clone(&self.urgency),
+            pressure: Arc::clone(&self.pressure),
             cache: block_cache.cloned(),
             shares,
             statistics: options.statistics().cloned(),

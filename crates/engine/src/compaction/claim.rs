@@ -14,13 +14,13 @@ use super::scheduler::CompactionScheduler;
 use crate::column_family::{ColumnFamily, FamilySettings};
 use crate::version::{Compaction, Version, VersionSet, Versions};
 
-/// A compaction that was picked, and what round robin makes of it.
+/// A picked compaction, and the resulting positions of round-robin compactions.
 pub(super) struct Picked {
     compaction: Compaction,
     cursor: Option<CompactCursor>,
 }
 
-/// A compaction whose inputs no other takes. Dropping it gives them back.
+/// A compaction with claimed inputs. Dropping it releases them.
 pub(super) struct Claim<'w> {
     versions: &'w Versions,
     pub(super) family: ColumnFamily,
@@ -29,7 +29,7 @@ pub(super) struct Claim<'w> {
     pub(super) version: Arc<Version>,
     /// What the column family went by then.
     pub(super) settings: Arc<FamilySettings>,
-    /// Where round robin goes on when it is done.
+    /// The positions at which round-robin compactions continue after it.
     pub(super) cursor: Option<CompactCursor>,
 }
 
@@ -44,7 +44,7 @@ impl Drop for Claim<'_> {
 }
 
 impl Picked {
-    /// A compaction that was picked with this context.
+    /// Creates a compaction that was picked with this context.
     pub(super) fn new(context: &PickContext<'_>, compaction: Compaction) -> Self {
         let cursor = picker::next_cursor(context, &compaction);
         Self { compaction, cursor }
@@ -52,13 +52,13 @@ impl Picked {
 }
 
 impl CompactionScheduler {
-    /// Whether something should be compacted of a column family, even if it cannot be yet.
+    /// Whether a column family needs a compaction, even if none can be claimed yet.
     pub(crate) fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         let versions = self.versions.lock();
         self.with_context(&versions, family, picker::needs_compaction).unwrap_or(false)
     }
 
-    /// Claims the next compaction that is due: the column families take turns.
+    /// Claims the next due compaction. The column families take turns.
     pub(super) fn claim_next(&self) -> Option<Claim<'_>> {
         let families = self.context.shared.family_set();
         let count = families.iter().count();
@@ -79,7 +79,7 @@ impl CompactionScheduler {
         None
     }
 
-    /// Claims a compaction that was picked while the versions were locked.
+    /// Claims a compaction that was picked under the same lock of the versions.
     pub(super) fn claim(
         &self,
         versions: &mut VersionSet,
@@ -103,8 +103,8 @@ impl CompactionScheduler {
         })
     }
 
-    /// Calls `call` with what a picker looks at. `None` for a column family that was dropped, and
-    /// one that is not compacted any more after an error.
+    /// Calls `call` with the picker's context. Returns `None` for a column family that was dropped,
+    /// or is no longer compacted after an error.
     pub(super) fn with_context<T>(
         &self,
         versions: &VersionSet,
@@ -128,7 +128,8 @@ impl CompactionScheduler {
         }))
     }
 
-    /// How many tables of level 0 a compaction takes: all of them are open at once.
+    /// Returns the maximum number of level-0 tables in a compaction, since all of them are open at
+    /// the same time.
     fn level_0_fan_in(&self, family: &ColumnFamily) -> usize {
         let reads_ahead = family.readers().tables.compactions_read_otherwise();
         let options = self.context.options.now();

@@ -9,22 +9,22 @@ use super::scheduler::CompactionScheduler;
 use super::stalls::update_stalls;
 use crate::column_family::ColumnFamily;
 use crate::error::{Error, ErrorKind, Result};
-use crate::handover::Takeover;
+use crate::handover::TableHandover;
 use crate::table::{FileMetadata, Installed, WarmInstallation};
 use crate::version::Compaction;
 
 impl CompactionScheduler {
-    /// Puts the outputs in the place of the inputs.
+    /// Replaces the inputs with the outputs.
     pub(super) fn install_compaction(
         &self,
         claim: &Claim<'_>,
         outputs: Vec<NewFile>,
         blob_garbage: Vec<BlobFileGarbage>,
-        takeovers: Vec<(u64, Takeover)>,
+        handovers: Vec<(u64, TableHandover)>,
     ) -> Result<()> {
         let Claim { family, compaction, .. } = claim;
         let edit = edit(claim, outputs.clone(), blob_garbage);
-        let warm = WarmInstallation::begin(takeovers);
+        let warm = WarmInstallation::begin(handovers);
         let files = new_tables(compaction, &outputs);
         let opened = self.context.open_new_tables(family, &warm.opening_order(&files));
         if let Err(error) = opened {
@@ -71,7 +71,7 @@ impl CompactionScheduler {
         Ok(handed_over)
     }
 
-    /// Removes outputs that no version will have. What stays is removed by the next open.
+    /// Removes outputs that no version will have. Files that stay are removed by the next open.
     fn remove_outputs(&self, claim: &Claim<'_>, outputs: &[Arc<FileMetadata>]) {
         if claim.compaction.is_move {
             return;
@@ -112,7 +112,7 @@ impl CompactionScheduler {
     }
 }
 
-/// What the MANIFEST is told of a compaction.
+/// Returns the MANIFEST edit of a compaction.
 fn edit(
     claim: &Claim<'_>,
     outputs: Vec<NewFile>,
@@ -132,8 +132,8 @@ fn edit(
     }
 }
 
-/// The outputs of a compaction as versions are to have them. Those of a move are its inputs, in the
-/// order of [`moved`].
+/// Returns the metadata of a compaction's outputs. For a move these are its inputs, in the order of
+/// [`moved`].
 fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetadata>> {
     if !compaction.is_move {
         return outputs.iter().map(|output| Arc::new(FileMetadata::new(output.clone()))).collect();
@@ -142,7 +142,7 @@ fn new_tables(compaction: &Compaction, outputs: &[NewFile]) -> Vec<Arc<FileMetad
     moved.map(|(from, output)| Arc::new(FileMetadata::moved(from, output.clone()))).collect()
 }
 
-/// The tables of a move, in the output level.
+/// Returns the tables of a move, in the output level.
 pub(super) fn moved(compaction: &Compaction) -> Vec<NewFile> {
     let level = compaction.output_level as u32;
     compaction.files().map(|file| NewFile { level, ..file.added().clone() }).collect()

@@ -26,7 +26,7 @@ use crate::compaction::merge::{Dropped, Inputs, Snapshots};
 use crate::compaction::output::{self, WrittenTable};
 use crate::compaction::subcompaction::{self, PartOutcome};
 use crate::error::{Error, Result};
-use crate::handover::Takeover;
+use crate::handover::TableHandover;
 use crate::options::ColumnFamilyOptions;
 use crate::panics;
 use crate::sequence_times::{Limits, SAMPLES_MAX, SequenceTimes};
@@ -46,7 +46,7 @@ pub(crate) struct Outcome {
     /// The new tables, in the order of their keys.
     pub(crate) outputs: Vec<NewFile>,
     /// Their parts in warm handover, by number.
-    pub(crate) takeovers: Vec<(u64, Takeover)>,
+    pub(crate) table_handovers: Vec<(u64, TableHandover)>,
     /// New garbage in blob files.
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
     pub(crate) statistics: Statistics,
@@ -135,12 +135,13 @@ impl JobState {
             bytes: written.iter().map(|table| table.file.size).sum(),
         };
         statistics.records_out = written.iter().map(|table| table.records).sum();
-        let (mut outputs, mut takeovers) = (Vec::new(), Vec::new());
-        for WrittenTable { file, takeover, .. } in written {
-            takeovers.extend(takeover.map(|takeover| (file.number, takeover)));
+        let (mut outputs, mut table_handovers) = (Vec::new(), Vec::new());
+        for WrittenTable { file, table_handover, .. } in written {
+            table_handovers
+                .extend(table_handover.map(|table_handover| (file.number, table_handover)));
             outputs.push(file);
         }
-        Ok(Outcome { outputs, takeovers, blob_garbage, statistics })
+        Ok(Outcome { outputs, table_handovers, blob_garbage, statistics })
     }
 
     /// Checks that the parts read as many records as the inputs' properties count.

@@ -14,7 +14,7 @@ use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, IoMode, Storage};
 
 use crate::column_family::FamilyReaders;
-use crate::compaction::Quiet;
+use crate::compaction::LowPriority;
 use crate::compaction::merge::{DeeperLevels, InputTable, Inputs, Snapshots};
 use crate::compaction_filter::CompactionFilter;
 use crate::file_numbers::FileNumbers;
@@ -67,13 +67,13 @@ pub(crate) struct Needs {
     /// Set to cancel the job.
     pub(crate) cancelled: Arc<AtomicBool>,
     /// Set if the job may run at low priority: tells when it needs normal priority.
-    pub(crate) quiet: Option<Arc<Quiet>>,
+    pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
 impl Needs {
     /// Whether the job runs at low priority now.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet.as_ref().is_some_and(|quiet| !quiet.is_over())
+    pub(crate) fn is_low_priority(&self) -> bool {
+        self.low_priority.as_ref().is_some_and(|low_priority| !low_priority.is_over())
     }
 }
 

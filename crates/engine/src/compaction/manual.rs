@@ -82,7 +82,7 @@ impl CompactionScheduler {
                 Step::Done => return Ok(()),
                 Step::Wait => {
                     drop((versions, running));
-                    let _waiting = self.context.stall.urgency().wait();
+                    let _waiting = self.context.stall.pressure().wait();
                     self.context.background.wait_for_compaction();
                 }
                 Step::Compact(picked, next_begin) => {

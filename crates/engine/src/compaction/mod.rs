@@ -19,11 +19,11 @@ mod claim;
 mod installation;
 mod job;
 mod job_state;
+mod low_priority;
 mod manual;
 mod merge;
 mod output;
 mod picker;
-mod quiet;
 mod schedule;
 mod scheduler;
 mod stalls;
@@ -31,13 +31,13 @@ mod subcompaction;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use low_priority::LowPriority;
 pub use manual::CompactRangeOptions;
 pub(crate) use merge::{Snapshots, Stripe};
 pub use picker::BottommostRewrite;
 pub(crate) use picker::{
     LevelTargets, compare_bounds, is_behind, level_scores, pending_compaction_bytes,
 };
-pub(crate) use quiet::Quiet;
 pub(crate) use schedule::CLEANING;
 pub(crate) use scheduler::CompactionScheduler;
 pub(crate) use stalls::{stall_conditions, update_all_stalls, update_stalls};

@@ -1,23 +1,20 @@
-//! Which compaction runs when, and what follows.
+//! Rounds of compaction: picks compactions, runs them and installs their results.
 //!
-//! Inputs are claimed under the lock of the versions, by the same hand that looked at them, so that
-//! no two compactions take one table or write to one place. A claim ends when its compaction is
-//! installed or given up; until then the lock may come and go. No call to storage is made under it:
-//! outputs are opened before the turn to install them, and the MANIFEST is written in that turn
-//! ([`crate::version::Versions`]).
+//! No call to storage is made under the lock of the versions: outputs are opened before the turn to
+//! install them, and the MANIFEST is written in that turn ([`crate::version::Versions`]).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::Quiet;
+use super::LowPriority;
 use super::claim::Claim;
 use super::installation::moved;
 use super::job::{Job, LevelFiles, Outcome, Statistics};
 use super::job_state::Needs;
 use super::picker::{self, LevelTargets};
 use super::scheduler::CompactionScheduler;
-use crate::background::{Backoff, FailedPart, OwnWork, Running};
+use crate::background::{Backoff, FailedPart, Running, WorkingThread};
 use crate::column_family::ColumnFamily;
 use crate::epoch;
 use crate::error::{Error, ErrorKind, Result};
@@ -28,25 +25,25 @@ use crate::table::builder::TableCompression;
 use crate::table::table_buffers;
 use crate::version::{Compaction, Reason};
 
-/// How often a compaction whose outputs could not be written is tried, on new files each time.
+/// Number of attempts at a compaction whose outputs could not be written, each with new files.
 const TRIES: usize = 2;
 
 /// The name of removing obsolete tables in errors.
 pub(crate) const CLEANING: &str = "the removal of obsolete files";
 
-/// How a round of compacting ended.
+/// The end of a compaction round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
-    /// There was nothing to do, or nothing is to be done.
+    /// There was nothing to do, or compactions are stopped.
     Idle,
     /// There may be more to do.
     GoesOn,
-    /// There was no space, or no descriptor left. It is to be tried again later.
+    /// There was no space or no descriptor left. The compaction is retried later.
     Short,
 }
 
 impl CompactionScheduler {
-    /// What compacting thread `number`, counted from 0, does until the database is closed.
+    /// The loop of compaction thread `number`, counted from 0, until the database is closed.
     pub(crate) fn run_compactions(&self, number: usize) {
         let period = || {
             Duration::from_secs(self.context.options.now().max_compaction_trigger_wakeup_seconds)
@@ -69,7 +66,7 @@ impl CompactionScheduler {
         }
     }
 
-    /// Has what is due compacted: by the threads for it, or here and now where there are none.
+    /// Runs due compactions: in the compaction threads, or in the calling thread if there are none.
     pub(crate) fn compact_soon(&self) {
         if !self.context.options.is_inline() {
             self.context.background.compact_soon();
@@ -93,8 +90,8 @@ impl CompactionScheduler {
         let _ = self.context.round(FailedPart::Upkeep, CLEANING, clean);
     }
 
-    /// Has compactions looked for when snapshots were released that kept what the last level could
-    /// let go of.
+    /// Checks for due compactions after the release of snapshots that kept obsolete records in the
+    /// last level.
     pub(crate) fn look_after_snapshots(&self) {
         let oldest = self.context.shared.snapshots.oldest_at_release();
         if self.oldest_looked_at.swap(oldest, Ordering::Relaxed) != oldest {
@@ -120,14 +117,14 @@ impl CompactionScheduler {
         self.compact_soon();
     }
 
-    /// Compacts once, if anything is due.
+    /// Runs one compaction, if one is due.
     fn compaction_round(&self, _running: &Running<'_>) -> Ended {
         if self.context.errors.failure().is_some() {
             return Ended::Idle;
         }
         let round = || {
             let Some(claim) = self.claim_next() else { return Ended::Idle };
-            // There may be something for another thread, too.
+            // Another compaction may be due for another thread.
             self.context.background.compact_soon();
             let compacted = self.compact(&claim);
             let family = claim.family.clone();
@@ -144,9 +141,9 @@ impl CompactionScheduler {
         self.context.round(FailedPart::Compaction, "a compaction", round).unwrap_or(Ended::Idle)
     }
 
-    /// Carries out a compaction and installs what came of it.
+    /// Runs a compaction and installs its result.
     pub(super) fn compact(&self, claim: &Claim<'_>) -> Result<()> {
-        let _own = OwnWork::begin(self.context.shared.opening);
+        let _own = WorkingThread::begin(self.context.shared.opening);
         if claim.compaction.is_move {
             let outputs = moved(&claim.compaction);
             let bytes = outputs.iter().map(|output| output.size).sum();
@@ -174,8 +171,8 @@ impl CompactionScheduler {
                 ended => break ended?,
             }
         };
-        let Outcome { outputs, takeovers, blob_garbage, statistics } = outcome;
-        self.install_compaction(claim, outputs, blob_garbage, takeovers)?;
+        let Outcome { outputs, table_handovers, blob_garbage, statistics } = outcome;
+        self.install_compaction(claim, outputs, blob_garbage, table_handovers)?;
         let micros = (self.context.clock.monotonic_ns() - begun_ns) / 1000;
         self.count_compaction(claim, &statistics, micros);
         Ok(())
@@ -209,8 +206,9 @@ impl CompactionScheduler {
         let path_id = picker::output_path(options, output_level);
         let directory = settings.readers.tables.directory(path_id).to_owned();
         let is_bottommost = claim.compaction.is_bottommost;
-        let quiet =
-            self.may_be_quiet(claim).then(|| Arc::new(Quiet::new(self.context.stall.urgency())));
+        let low_priority = self
+            .may_be_low_priority(claim)
+            .then(|| Arc::new(LowPriority::new(self.context.stall.pressure())));
         let needs = Needs {
             opening: self.context.shared.opening,
             storage: Arc::clone(&self.context.storage),
@@ -241,22 +239,22 @@ impl CompactionScheduler {
             workers: self.writers.clone(),
             input_readers: self.input_readers.clone(),
             cancelled: Arc::clone(self.context.background.cancelling()),
-            quiet,
+            low_priority,
         };
         let compaction = Compaction::clone(&claim.compaction);
         Job { compaction, version: Arc::clone(&claim.version), needs }.run()
     }
 
-    /// Whether a compaction may have low weight: not one that somebody waits for, and not where it
-    /// shares a rate limiter with flushes, which would wait for it there.
-    fn may_be_quiet(&self, claim: &Claim<'_>) -> bool {
-        self.context.options.fixed().tailwater.quiet_background
+    /// Whether a compaction may run at low priority: not if a caller waits for it, nor if it shares
+    /// a rate limiter with flushes, which would wait for it there.
+    fn may_be_low_priority(&self, claim: &Claim<'_>) -> bool {
+        self.context.options.fixed().tailwater.low_priority_compactions
             && self.context.options.rate_limiter().is_none()
             && claim.compaction.reason != Reason::ManualCompaction
             && !self.context.options.is_inline()
     }
 
-    /// What a failed compaction leads to, by its error.
+    /// Returns the consequence of a failed compaction, by its error.
     fn compaction_failed(&self, family: &ColumnFamily, error: Error) -> Ended {
         let name = family.name();
         match error.kind() {

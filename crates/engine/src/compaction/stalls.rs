@@ -50,7 +50,7 @@ pub(crate) fn update_stalls(context: &Context, changed: &[&ColumnFamily]) {
         }
     };
     let changed = context.stall.update(context.options.now().delayed_write_rate, looks, record);
-    if context.stall.urgency().is_behind() {
+    if context.stall.pressure().is_behind() {
         context.background.compact_soon();
     }
     if let Some(state) = changed {

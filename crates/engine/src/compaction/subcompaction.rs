@@ -12,7 +12,7 @@ use tailwater_format::version_edit::BlobFileGarbage;
 use tailwater_io::sync::Mutex;
 use tailwater_io::thread::{self, Thread, Weight};
 
-use crate::background::OwnWork;
+use crate::background::WorkingThread;
 use crate::compaction::job_state::{JobState, Part};
 use crate::compaction::merge::{BlobGarbage, Dropped, Merge, Rules, Source, Stop};
 use crate::compaction::output::{Outputs, WrittenTable, target_bytes};
@@ -43,8 +43,8 @@ pub(crate) struct PartOutcome {
 /// The error of a part.
 pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
     let parts = parts(shared);
-    let outcomes = match shared.needs.is_quiet() {
-        true => run_quietly(shared, parts),
+    let outcomes = match shared.needs.is_low_priority() {
+        true => run_at_low_priority(shared, parts),
         false => run_at_once(parts.into_iter().map(|part| {
             let shared = Arc::clone(shared);
             move || go_on(&shared, || Running::begin(&shared, &part, Weight::Normal))
@@ -86,13 +86,13 @@ fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
 
 /// Runs each part on a low-priority thread, and then the rest of those that paused at normal
 /// priority.
-fn run_quietly(shared: &Arc<JobState>, parts: Vec<Part>) -> Outcomes {
+fn run_at_low_priority(shared: &Arc<JobState>, parts: Vec<Part>) -> Outcomes {
     let threads: Vec<_> = parts
         .into_iter()
         .map(|part| {
             let shared = Arc::clone(shared);
-            Started::new(Weight::Quiet, move || {
-                go_on(&shared, || Running::begin(&shared, &part, Weight::Quiet))
+            Started::new(Weight::LowPriority, move || {
+                go_on(&shared, || Running::begin(&shared, &part, Weight::LowPriority))
             })
         })
         .collect();
@@ -152,7 +152,7 @@ fn failed(how: &str) -> Error {
 
 /// Continues a part. If it fails or panics, the others are cancelled.
 fn go_on(shared: &JobState, running: impl FnOnce() -> Result<Running>) -> Result<Step> {
-    let _own = OwnWork::begin(shared.needs.opening);
+    let _own = WorkingThread::begin(shared.needs.opening);
     let step = panics::catch("a part of a compaction", || running().and_then(Running::go_on));
     step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
 }
@@ -221,7 +221,7 @@ fn merge(shared: &JobState, part: &Part, weight: Weight) -> Result<Merge> {
         filter: needs.filter.clone(),
         readers: Arc::clone(&needs.readers),
         cancelled: [Arc::clone(&needs.cancelled), Arc::clone(&shared.has_failed)],
-        quiet: needs.quiet.clone().filter(|_| weight == Weight::Quiet),
+        low_priority: needs.low_priority.clone().filter(|_| weight == Weight::LowPriority),
     };
     let tombstones = Arc::clone(inputs.tombstones());
     Ok(Merge::new(rules, source, tombstones, shared.deeper_levels(), starts))

@@ -2,7 +2,7 @@
 //! threads or a caller's.
 
 use super::Context;
-use crate::background::{FailedPart, OwnWork};
+use crate::background::{FailedPart, WorkingThread};
 use crate::error::{Error, Result};
 use crate::panics;
 
@@ -35,7 +35,7 @@ impl Context {
         what: &str,
         work: impl FnOnce() -> R,
     ) -> Result<R> {
-        let _own = OwnWork::begin(self.shared.opening);
+        let _own = WorkingThread::begin(self.shared.opening);
         let done = panics::catch(what, || Ok(work()));
         done.inspect_err(|error| self.latch(part, error))
     }

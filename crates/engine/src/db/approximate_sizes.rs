@@ -22,7 +22,7 @@ use crate::version::Level;
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
 
-/// Size of a memtable entry besides key and value, in bytes: its trailer and two lengths.
+/// Overhead of a memtable entry over its key and value, in bytes: its trailer and two lengths.
 const ENTRY_BYTES: u64 = 10;
 
 /// What [`Db::approximate_sizes`] counts.

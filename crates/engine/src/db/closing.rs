@@ -20,13 +20,13 @@ use std::time::{Duration, Instant};
 
 use tailwater_io::sync::Mutex;
 
-use crate::background::{FailedPart, is_at_work_for};
+use crate::background::{FailedPart, is_working_for};
 use crate::db::Database;
 use crate::db::threads::Threads;
 use crate::epoch;
 use crate::error::{Error, Result};
 use crate::panics;
-use crate::wal::{LogDurability, SpaceListener};
+use crate::wal::{LogDurability, PreallocationListener};
 
 /// Longest wait of closing for obsolete tables to be released, and the interval between checks.
 const LAST_WAIT: Duration = Duration::from_millis(100);
@@ -46,13 +46,13 @@ impl Writing {
         let threads = if inline { None } else { Some(Threads::start(&database)?) };
         let writing = Self { database, threads: Mutex::new(threads) };
         if !inline {
-            writing.start_making_space()?;
+            writing.start_preallocating()?;
         }
         Ok(writing)
     }
 
     /// Starts the thread that makes space for logs, if they need any.
-    fn start_making_space(&self) -> Result<()> {
+    fn start_preallocating(&self) -> Result<()> {
         let info_log = Arc::clone(&self.database.context.info_log);
         let chosen = move |durability: &LogDurability| {
             info_log.info(format_args!("direct logs: {durability}"));
@@ -63,8 +63,9 @@ impl Writing {
                 context.latch(FailedPart::Upkeep, &error);
             }
         };
-        let listener = SpaceListener { chosen: Box::new(chosen), panicked: Box::new(panicked) };
-        self.database.writes.logs().start_making_space(listener)
+        let listener =
+            PreallocationListener { chosen: Box::new(chosen), panicked: Box::new(panicked) };
+        self.database.writes.logs().start_preallocating(listener)
     }
 
     /// Changes options of the database, and adds background threads if the options ask for more.
@@ -87,7 +88,7 @@ impl Writing {
     /// # Errors
     /// Invalid argument, in a thread that is working for the database; those of closing.
     pub(super) fn close(&self) -> Result<()> {
-        if is_at_work_for(self.database.context.shared.opening) {
+        if is_working_for(self.database.context.shared.opening) {
             let message = "a callback cannot close the database, which waits for callbacks";
             return Err(Error::invalid_argument(message));
         }
@@ -98,7 +99,7 @@ impl Writing {
 impl Drop for Writing {
     fn drop(&mut self) {
         let database = &self.database;
-        if is_at_work_for(database.context.shared.opening)
+        if is_working_for(database.context.shared.opening)
             && let Some(threads) = self.threads.get_mut().take()
         {
             *database.abandoned.lock() = Some(threads);
@@ -121,7 +122,7 @@ impl Database {
         // Even after a panic, the threads end and the locks are released.
         let flushed = panics::catch("closing", || self.end_writes());
         self.context.errors.close();
-        let _waiting = self.context.stall.urgency().wait();
+        let _waiting = self.context.stall.pressure().wait();
         self.context.background.close();
         // Waits for a running change of options; no other begins.
         drop(self.changing_options());

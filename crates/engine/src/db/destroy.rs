@@ -18,7 +18,8 @@ use tailwater_format::file_name::{ARCHIVE_DIRECTORY, FileKind};
 use tailwater_io::Storage;
 
 use crate::directory::{
-    Directories, Home, Locks, Outside, Ownership, durable_id, holds_data, remove_claim, sync_parent,
+    Directories, Home, Locks, OutsideDirectory, Ownership, durable_id, holds_data, remove_claim,
+    sync_parent,
 };
 use crate::error::{Error, Result};
 use crate::open_options::OpenOptions;
@@ -133,7 +134,7 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
 ///
 /// # Errors
 /// Invalid argument, for a directory with files whose owner is unknown.
-fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a Outside>> {
+fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a OutsideDirectory>> {
     // Without CURRENT, an earlier attempt may have released a directory in which other files stay.
     let is_begun = !found.home_files().has(FileKind::Current);
     let is_nearly_over = found.home_files().iter().all(goes_last);
@@ -161,7 +162,7 @@ fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a O
 
 /// Removes the database's files in a directory outside its home, and the directory if it becomes
 /// empty.
-fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &Outside) -> Result<()> {
+fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &OutsideDirectory) -> Result<()> {
     for kind in directory.claimable() {
         remove_if_there(storage, &directory.path.join(kind.to_string()))?;
     }

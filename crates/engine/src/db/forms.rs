@@ -25,7 +25,7 @@ impl Db {
     /// [`Db::get_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::get_cf_opt`].
+    /// The errors of [`Db::get_cf_opt`].
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(self.default_cf(), key, &READ)
@@ -34,7 +34,7 @@ impl Db {
     /// [`Db::get_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::get_cf_opt`].
+    /// The errors of [`Db::get_cf_opt`].
     #[inline]
     pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(self.default_cf(), key, options)
@@ -43,7 +43,7 @@ impl Db {
     /// [`Db::get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::get_cf_opt`].
+    /// The errors of [`Db::get_cf_opt`].
     #[inline]
     pub fn get_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(family, key, &READ)
@@ -52,7 +52,7 @@ impl Db {
     /// [`Db::get_into_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::get_into_cf_opt`].
+    /// The errors of [`Db::get_into_cf_opt`].
     #[inline]
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         self.get_into_cf_opt(self.default_cf(), key, &READ, value)
@@ -61,7 +61,7 @@ impl Db {
     /// [`Db::get_into_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::get_into_cf_opt`].
+    /// The errors of [`Db::get_into_cf_opt`].
     #[inline]
     pub fn get_into_opt(
         &self,
@@ -75,7 +75,7 @@ impl Db {
     /// [`Db::get_into_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::get_into_cf_opt`].
+    /// The errors of [`Db::get_into_cf_opt`].
     #[inline]
     pub fn get_into_cf(
         &self,
@@ -89,7 +89,7 @@ impl Db {
     /// [`Db::get_pinned_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::get_pinned_cf_opt`].
+    /// The errors of [`Db::get_pinned_cf_opt`].
     #[inline]
     pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
         self.get_pinned_cf_opt(self.default_cf(), key, &READ)
@@ -98,7 +98,7 @@ impl Db {
     /// [`Db::get_pinned_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::get_pinned_cf_opt`].
+    /// The errors of [`Db::get_pinned_cf_opt`].
     #[inline]
     pub fn get_pinned_opt(
         &self,
@@ -111,7 +111,7 @@ impl Db {
     /// [`Db::get_pinned_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::get_pinned_cf_opt`].
+    /// The errors of [`Db::get_pinned_cf_opt`].
     #[inline]
     pub fn get_pinned_cf(
         &self,
@@ -124,7 +124,7 @@ impl Db {
     /// [`Db::multi_get_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::multi_get_cf_opt`].
+    /// The errors of [`Db::multi_get_cf_opt`].
     #[inline]
     pub fn multi_get(&self, keys: &[impl AsRef<[u8]>]) -> Vec<Result<Option<PinnedValue>>> {
         self.multi_get_cf_opt(self.default_cf(), keys, &READ)
@@ -133,7 +133,7 @@ impl Db {
     /// [`Db::multi_get_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::multi_get_cf_opt`].
+    /// The errors of [`Db::multi_get_cf_opt`].
     #[inline]
     pub fn multi_get_opt(
         &self,
@@ -146,7 +146,7 @@ impl Db {
     /// [`Db::multi_get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::multi_get_cf_opt`].
+    /// The errors of [`Db::multi_get_cf_opt`].
     #[inline]
     pub fn multi_get_cf(
         &self,
@@ -159,7 +159,7 @@ impl Db {
     /// [`Db::raw_iterator_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::raw_iterator_cf_opt`].
+    /// The errors of [`Db::raw_iterator_cf_opt`].
     #[inline]
     pub fn raw_iterator(&self) -> Result<DbIterator> {
         self.raw_iterator_cf_opt(self.default_cf(), &READ)
@@ -168,7 +168,7 @@ impl Db {
     /// [`Db::raw_iterator_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::raw_iterator_cf_opt`].
+    /// The errors of [`Db::raw_iterator_cf_opt`].
     #[inline]
     pub fn raw_iterator_opt(&self, options: &ReadOptions) -> Result<DbIterator> {
         self.raw_iterator_cf_opt(self.default_cf(), options)
@@ -177,7 +177,7 @@ impl Db {
     /// [`Db::raw_iterator_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::raw_iterator_cf_opt`].
+    /// The errors of [`Db::raw_iterator_cf_opt`].
     #[inline]
     pub fn raw_iterator_cf(&self, family: &ColumnFamily) -> Result<DbIterator> {
         self.raw_iterator_cf_opt(family, &READ)
@@ -186,7 +186,7 @@ impl Db {
     /// [`Db::range_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::range_cf_opt`].
+    /// The errors of [`Db::range_cf_opt`].
     #[inline]
     pub fn range(&self, bounds: impl KeyBounds) -> Entries {
         self.range_cf_opt(self.default_cf(), bounds, &READ)
@@ -195,7 +195,7 @@ impl Db {
     /// [`Db::range_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::range_cf_opt`].
+    /// The errors of [`Db::range_cf_opt`].
     #[inline]
     pub fn range_opt(&self, bounds: impl KeyBounds, options: &ReadOptions) -> Entries {
         self.range_cf_opt(self.default_cf(), bounds, options)
@@ -204,7 +204,7 @@ impl Db {
     /// [`Db::range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::range_cf_opt`].
+    /// The errors of [`Db::range_cf_opt`].
     #[inline]
     pub fn range_cf(&self, family: &ColumnFamily, bounds: impl KeyBounds) -> Entries {
         self.range_cf_opt(family, bounds, &READ)
@@ -213,7 +213,7 @@ impl Db {
     /// [`Db::prefix_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::prefix_cf_opt`].
+    /// The errors of [`Db::prefix_cf_opt`].
     #[inline]
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Entries {
         self.prefix_cf_opt(self.default_cf(), prefix, &READ)
@@ -222,7 +222,7 @@ impl Db {
     /// [`Db::prefix_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::prefix_cf_opt`].
+    /// The errors of [`Db::prefix_cf_opt`].
     #[inline]
     pub fn prefix_opt(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Entries {
         self.prefix_cf_opt(self.default_cf(), prefix, options)
@@ -231,7 +231,7 @@ impl Db {
     /// [`Db::prefix_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::prefix_cf_opt`].
+    /// The errors of [`Db::prefix_cf_opt`].
     #[inline]
     pub fn prefix_cf(&self, family: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Entries {
         self.prefix_cf_opt(family, prefix, &READ)
@@ -240,7 +240,7 @@ impl Db {
     /// [`Db::put_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::put_cf_opt`].
+    /// The errors of [`Db::put_cf_opt`].
     #[inline]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf_opt(self.default_cf(), key, value, &WRITE)
@@ -249,7 +249,7 @@ impl Db {
     /// [`Db::put_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::put_cf_opt`].
+    /// The errors of [`Db::put_cf_opt`].
     #[inline]
     pub fn put_opt(
         &self,
@@ -263,7 +263,7 @@ impl Db {
     /// [`Db::put_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::put_cf_opt`].
+    /// The errors of [`Db::put_cf_opt`].
     #[inline]
     pub fn put_cf(
         &self,
@@ -277,7 +277,7 @@ impl Db {
     /// [`Db::delete_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::delete_cf_opt`].
+    /// The errors of [`Db::delete_cf_opt`].
     #[inline]
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_cf_opt(self.default_cf(), key, &WRITE)
@@ -286,7 +286,7 @@ impl Db {
     /// [`Db::delete_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::delete_cf_opt`].
+    /// The errors of [`Db::delete_cf_opt`].
     #[inline]
     pub fn delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         self.delete_cf_opt(self.default_cf(), key, options)
@@ -295,7 +295,7 @@ impl Db {
     /// [`Db::delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::delete_cf_opt`].
+    /// The errors of [`Db::delete_cf_opt`].
     #[inline]
     pub fn delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_cf_opt(family, key, &WRITE)
@@ -304,7 +304,7 @@ impl Db {
     /// [`Db::single_delete_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::single_delete_cf_opt`].
+    /// The errors of [`Db::single_delete_cf_opt`].
     #[inline]
     pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.single_delete_cf_opt(self.default_cf(), key, &WRITE)
@@ -313,7 +313,7 @@ impl Db {
     /// [`Db::single_delete_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::single_delete_cf_opt`].
+    /// The errors of [`Db::single_delete_cf_opt`].
     #[inline]
     pub fn single_delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         self.single_delete_cf_opt(self.default_cf(), key, options)
@@ -322,7 +322,7 @@ impl Db {
     /// [`Db::single_delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::single_delete_cf_opt`].
+    /// The errors of [`Db::single_delete_cf_opt`].
     #[inline]
     pub fn single_delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
         self.single_delete_cf_opt(family, key, &WRITE)
@@ -331,7 +331,7 @@ impl Db {
     /// [`Db::delete_range_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::delete_range_cf_opt`].
+    /// The errors of [`Db::delete_range_cf_opt`].
     #[inline]
     pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.delete_range_cf_opt(self.default_cf(), begin, end, &WRITE)
@@ -340,7 +340,7 @@ impl Db {
     /// [`Db::delete_range_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::delete_range_cf_opt`].
+    /// The errors of [`Db::delete_range_cf_opt`].
     #[inline]
     pub fn delete_range_opt(
         &self,
@@ -354,7 +354,7 @@ impl Db {
     /// [`Db::delete_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::delete_range_cf_opt`].
+    /// The errors of [`Db::delete_range_cf_opt`].
     #[inline]
     pub fn delete_range_cf(
         &self,
@@ -368,7 +368,7 @@ impl Db {
     /// [`Db::merge_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::merge_cf_opt`].
+    /// The errors of [`Db::merge_cf_opt`].
     #[inline]
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.merge_cf_opt(self.default_cf(), key, operand, &WRITE)
@@ -377,7 +377,7 @@ impl Db {
     /// [`Db::merge_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::merge_cf_opt`].
+    /// The errors of [`Db::merge_cf_opt`].
     #[inline]
     pub fn merge_opt(
         &self,
@@ -391,7 +391,7 @@ impl Db {
     /// [`Db::merge_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::merge_cf_opt`].
+    /// The errors of [`Db::merge_cf_opt`].
     #[inline]
     pub fn merge_cf(
         &self,
@@ -405,7 +405,7 @@ impl Db {
     /// [`Db::compact_range_cf_opt`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::compact_range_cf_opt`].
+    /// The errors of [`Db::compact_range_cf_opt`].
     #[inline]
     pub fn compact_range(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
         self.compact_range_cf_opt(self.default_cf(), begin, end, &CompactRangeOptions::default())
@@ -414,7 +414,7 @@ impl Db {
     /// [`Db::compact_range_cf_opt`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::compact_range_cf_opt`].
+    /// The errors of [`Db::compact_range_cf_opt`].
     #[inline]
     pub fn compact_range_opt(
         &self,
@@ -428,7 +428,7 @@ impl Db {
     /// [`Db::compact_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::compact_range_cf_opt`].
+    /// The errors of [`Db::compact_range_cf_opt`].
     #[inline]
     pub fn compact_range_cf(
         &self,
@@ -442,7 +442,7 @@ impl Db {
     /// [`Db::ingest_external_file_cf_opts`] in the column family `default`, with default options.
     ///
     /// # Errors
-    /// Those of [`Db::ingest_external_file_cf_opts`].
+    /// The errors of [`Db::ingest_external_file_cf_opts`].
     #[inline]
     pub fn ingest_external_file(&self, paths: &[impl AsRef<Path>]) -> Result<Vec<IngestedFile>> {
         self.ingest_external_file_cf_opts(self.default_cf(), paths, &IngestOptions::default())
@@ -451,7 +451,7 @@ impl Db {
     /// [`Db::ingest_external_file_cf_opts`] in the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::ingest_external_file_cf_opts`].
+    /// The errors of [`Db::ingest_external_file_cf_opts`].
     #[inline]
     pub fn ingest_external_file_opts(
         &self,
@@ -464,7 +464,7 @@ impl Db {
     /// [`Db::ingest_external_file_cf_opts`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::ingest_external_file_cf_opts`].
+    /// The errors of [`Db::ingest_external_file_cf_opts`].
     #[inline]
     pub fn ingest_external_file_cf(
         &self,
@@ -477,7 +477,7 @@ impl Db {
     /// [`Db::write_opt`] with default options.
     ///
     /// # Errors
-    /// Those of [`Db::write_opt`].
+    /// The errors of [`Db::write_opt`].
     #[inline]
     pub fn write(&self, batch: &mut WriteBatch) -> Result<()> {
         self.write_opt(batch, &WRITE)
@@ -486,7 +486,7 @@ impl Db {
     /// [`Db::flush_cf`] of the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::flush_cf`].
+    /// The errors of [`Db::flush_cf`].
     pub fn flush(&self) -> Result<()> {
         self.flush_cf(self.default_cf())
     }
@@ -494,7 +494,7 @@ impl Db {
     /// [`Db::set_options_cf`] for the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::set_options_cf`].
+    /// The errors of [`Db::set_options_cf`].
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.set_options_cf(self.default_cf(), changes)
     }
@@ -502,7 +502,7 @@ impl Db {
     /// [`Db::property_value_cf`] of the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::property_value_cf`].
+    /// The errors of [`Db::property_value_cf`].
     pub fn property_value(&self, name: &str) -> Result<Option<String>> {
         self.property_value_cf(self.default_cf(), name)
     }
@@ -510,7 +510,7 @@ impl Db {
     /// [`Db::property_int_value_cf`] of the column family `default`.
     ///
     /// # Errors
-    /// Those of [`Db::property_int_value_cf`].
+    /// The errors of [`Db::property_int_value_cf`].
     pub fn property_int_value(&self, name: &str) -> Result<Option<u64>> {
         self.property_int_value_cf(self.default_cf(), name)
     }
@@ -518,7 +518,7 @@ impl Db {
     /// Returns a property of a column family that is a number; see [`Db::property_value_cf`].
     ///
     /// # Errors
-    /// Those of [`Db::property_value_cf`]; invalid argument, for a property that is no number.
+    /// The errors of [`Db::property_value_cf`]; invalid argument, for a property that is no number.
     pub fn property_int_value_cf(&self, family: &ColumnFamily, name: &str) -> Result<Option<u64>> {
         let Some(text) = self.property_value_cf(family, name)? else { return Ok(None) };
         let number = text

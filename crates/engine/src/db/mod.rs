@@ -227,7 +227,7 @@ impl Db {
     /// Returns a copy of a key's value, if it has one.
     ///
     /// # Errors
-    /// Those of reading tables and blob files, and of the merge operator; invalid argument, for a
+    /// Errors of reading tables and blob files, and of the merge operator; invalid argument, for a
     /// column family or a snapshot that is not of this opening of the database. The same holds for
     /// the other reads here.
     #[inline]
@@ -321,7 +321,7 @@ impl Db {
     /// Creates an iterator over a column family. It has no position until it is sought.
     ///
     /// # Errors
-    /// Those of opening tables; invalid argument, as for [`Db::get`].
+    /// Errors of opening tables; invalid argument, as for [`Db::get`].
     pub fn raw_iterator_cf_opt(
         &self,
         family: &ColumnFamily,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tailwater_io::sync;
 use tailwater_io::thread::{self, Thread};
 
-use crate::background::{Cleaning, FailedPart, OwnWork, Task};
+use crate::background::{Cleaning, FailedPart, Task, WorkingThread};
 use crate::compaction::CLEANING;
 use crate::db::Database;
 use crate::epoch::{self, heavy};
@@ -66,7 +66,7 @@ fn spawn(
 ) -> Result<Thread> {
     let working = Arc::clone(database);
     let body = move || {
-        let _own = OwnWork::begin(working.context.shared.opening);
+        let _own = WorkingThread::begin(working.context.shared.opening);
         work(&working);
     };
     thread::spawn(name, body).map_err(Error::no_thread)
@@ -75,7 +75,7 @@ fn spawn(
 impl Database {
     /// The flushing thread's loop, until the database is closed.
     fn run_flushes(&self) {
-        // Writers wait for it when memtables are full.
+        // Writers wait for flushes when memtables are full.
         sync::serve_users();
         loop {
             let task = self.context.background.next_flush();

@@ -50,7 +50,7 @@ impl Db {
     /// if it is missing. See [`Db::open`].
     ///
     /// # Errors
-    /// Those of [`Db::open`].
+    /// The errors of [`Db::open`].
     pub fn open_default(directory: impl AsRef<Path>) -> Result<Self> {
         let mut options = OpenOptions::default();
         options.set_options("create_if_missing=true")?;
@@ -61,7 +61,7 @@ impl Db {
     /// their IDs.
     ///
     /// # Errors
-    /// Those of reading its MANIFEST.
+    /// Errors of reading its MANIFEST.
     pub fn list_cf(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Vec<String>> {
         let (directory, storage) = (directory.as_ref(), &**options.storage());
         let number = manifest::current(storage, directory)?;
@@ -184,7 +184,7 @@ impl Db {
     /// waiting to retry after a full disk is retried at once.
     ///
     /// # Errors
-    /// Those of writing; invalid argument, for a column family that was dropped or is not of this
+    /// Errors of writing; invalid argument, for a column family that was dropped or is not of this
     /// opening of the database; panicked, for user code that panics.
     pub fn flush_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
@@ -263,7 +263,7 @@ impl Db {
     /// Read-only, for a handle that was opened for reading.
     pub fn pause_compactions(&self) -> Result<()> {
         let database = self.database()?;
-        let _waiting = database.context.stall.urgency().wait();
+        let _waiting = database.context.stall.pressure().wait();
         database.context.background.pause_compactions();
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Whether every file that a database consists of is where it is expected.
+//! Checks that every file of a database is in its expected directory.
 
 use std::path::{Path, PathBuf};
 
@@ -18,18 +18,18 @@ pub(crate) struct NeededLogs<'a> {
     pub(crate) directory: &'a Path,
     /// The option `wal_dir`.
     pub(crate) option: &'a Path,
-    /// Logs with a lower number are not needed.
+    /// Number of the oldest log that is needed.
     pub(crate) oldest: u64,
-    /// The numbers of logs that the MANIFEST says existed; `None` where it says nothing of them.
+    /// The numbers of the logs listed in the MANIFEST; `None` if it lists none.
     pub(crate) recorded: Option<&'a [u64]>,
-    /// Whether what is missing is left out instead of being an error.
+    /// Whether missing logs are left out instead of being an error.
     pub(crate) may_be_missing: bool,
 }
 
 impl Directories {
-    /// Checks that every table and blob file of a version is in its directory, as long as the
-    /// MANIFEST says. `paths` are the directories of the column family's tables, by path id; blob
-    /// files are in the first.
+    /// Checks that every table and blob file of a version is in its directory, with the length
+    /// recorded in the MANIFEST. `paths` are the directories of the column family's tables, by path
+    /// id; blob files are in the first.
     ///
     /// # Errors
     /// Corruption, naming the file.
@@ -81,7 +81,7 @@ impl Directories {
         check_length(storage, path, kind, length, file.size())
     }
 
-    /// Why a file is missing that the MANIFEST names.
+    /// Returns the reason why a file of the MANIFEST is missing.
     fn missing(&self, directory: &Path, kind: FileKind) -> Error {
         let mut message = "the MANIFEST names this file, and it is missing".to_owned();
         if let Some((elsewhere, _)) = self.all().find(|(_, files)| files.has(kind)) {
@@ -93,12 +93,12 @@ impl Directories {
         Error::corruption(&directory.join(kind.to_string()), message)
     }
 
-    /// Checks that no log is missing that is known to have existed, and that none that may be
-    /// needed is in another directory. What is left out, and what there is to warn of, is appended.
+    /// Checks that no log that is known to have existed is missing, and that no log that may be
+    /// needed is in another directory. Appends the logs that are left out, and warnings.
     ///
     /// # Errors
-    /// Corruption, naming the log; invalid argument, for a log in a directory that is not the
-    /// logs'.
+    /// Corruption, naming the log; invalid argument, for a log in a directory other than the log
+    /// directory.
     pub(crate) fn check_logs(
         &self,
         storage: &dyn Storage,
@@ -123,7 +123,7 @@ impl Directories {
             left_out.push(LeftOut { path, offset: 0, bytes: 0, reason: message, torn_tail: false });
         }
         let has_any = files.logs().any(|number| number >= needed.oldest);
-        // The first opening writes the options last, and a log before.
+        // The first opening writes a log before it writes the options.
         let was_opened = self.home_files().iter().any(|kind| matches!(kind, FileKind::Options(_)));
         if !has_any && was_opened && needed.recorded.is_none() {
             warnings.push(format!(
@@ -136,22 +136,22 @@ impl Directories {
         Ok(())
     }
 
-    /// Refuses logs that may be needed in directories of the database other than that of the logs.
-    /// Where the database has not claimed that one yet, a log there may be another database's that
-    /// has the same number: it stands for a log elsewhere only if it has the same bytes.
+    /// Refuses logs that may be needed in directories of the database other than the log directory.
+    /// In a log directory that is not claimed yet, a log may belong to another database and have
+    /// the same number: it counts as the same log only if its bytes are equal.
     fn check_strays(
         &self,
         storage: &dyn Storage,
         needed: &NeededLogs<'_>,
         in_place: &Files,
     ) -> Result<()> {
-        // Where versions before 0.2 had the logs of a relative wal_dir.
+        // The log directory of versions before 0.2 for a relative wal_dir.
         let below_home = self.home().path.join(needed.option);
         let below = match self.files_in(storage, &below_home)? {
             Some(_) => Files::default(),
             None => Files::list(storage, &below_home)?,
         };
-        // They made no claims: with one, or a CURRENT, it is another database's.
+        // They made no claims: a directory with a claim or a CURRENT belongs to another database.
         let is_anothers = below.has(FileKind::Claim) || below.has(FileKind::Current);
         let below = if is_anothers { Files::default() } else { below };
         let home = [(self.home().path.as_path(), self.home_files()), (&below_home, &below)];
@@ -188,7 +188,7 @@ impl Directories {
 }
 
 fn have_same_bytes(storage: &dyn Storage, one: &Path, other: &Path) -> Result<bool> {
-    /// How much is compared at a time, in bytes.
+    /// Size of the pieces that are compared, in bytes.
     const PART_BYTES: usize = 1 << 16;
     let open = |path| storage.open(path, IoMode::Buffered, Purpose::Wal);
     let files = (open(one)?, open(other)?);
@@ -210,8 +210,8 @@ fn have_same_bytes(storage: &dyn Storage, one: &Path, other: &Path) -> Result<bo
     }
 }
 
-/// Checks the length of a file of that kind in `directory`, which is `listed` where it was asked
-/// for when it was listed.
+/// Checks the length of a file of that kind in `directory`; `listed` is the length from the
+/// directory listing, if it was requested.
 fn check_length(
     storage: &dyn Storage,
     directory: &Path,

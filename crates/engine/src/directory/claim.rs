@@ -1,12 +1,12 @@
-//! Claims: whose files are in a directory outside a database's home.
+//! Claims: files that name the owner of the files in a directory outside a database's home.
 //!
-//! A claim is made before anything else is written to the directory. It is written aside, synced,
-//! and linked to its name, which fails if another database claimed the directory meanwhile; so at
-//! every moment the directory has no claim or a whole one.
+//! A claim is made before anything else is written to the directory. It is written to a temporary
+//! file, synced, and linked to its name, which fails if another database claimed the directory
+//! meanwhile; so the directory always has no claim or a complete one.
 //!
-//! A crash before the link is safe: the directory is unclaimed, and nothing in it was touched.
+//! A crash before the link is safe: the directory is unclaimed and unchanged.
 //!
-//! The bytes are [`tailwater_format::claim`]'s.
+//! The format is that of [`tailwater_format::claim`].
 
 use std::path::{Path, PathBuf};
 
@@ -17,27 +17,27 @@ use tailwater_io::{FileIdentity, IoMode, Purpose, Storage};
 use crate::error::{Error, Result};
 use crate::version::write_whole;
 
-/// Largest claim that is read, in bytes.
+/// Maximum length of a claim, in bytes.
 const CLAIM_BYTES_MAX: u64 = 64 << 20;
 
-/// A database's home, as claims name it.
+/// A database's home, as recorded in claims.
 #[derive(Debug, Clone)]
 pub(crate) struct Home {
-    /// Its absolute path without links.
+    /// Its absolute path, with links resolved.
     pub(crate) path: PathBuf,
     pub(crate) identity: FileIdentity,
 }
 
 impl Home {
-    /// The home that a path leads to.
+    /// Returns the home at a path.
     pub(crate) fn at(storage: &dyn Storage, directory: &Path) -> Result<Self> {
         let path = storage.canonical_path(directory)?;
         let identity = storage.identity(&path)?;
         Ok(Self { path, identity })
     }
 
-    /// The claim of the database with that id and this home on a directory, whose absolute path
-    /// has no links.
+    /// Returns the claim of the database with this id and home on a directory, given by its
+    /// absolute path with links resolved.
     pub(super) fn claim(
         &self,
         database_id: &str,
@@ -52,12 +52,11 @@ impl Home {
         }
     }
 
-    /// Whether a claim on a directory is that of the database with that id and this home. A home
-    /// that was renamed has the same device and inode. The number of its device may change when it
-    /// is mounted again; then the inode and the path must be the same. A directory inside the home
-    /// goes with it, also when the home is copied, if it was copied itself: one that is mounted in
-    /// the home and in its copy is the same for both. A database without a durable id is told by
-    /// its home alone.
+    /// Whether a claim on a directory belongs to the database with this id and home. A renamed home
+    /// keeps its device and inode. The device number may change when it is mounted again; then the
+    /// inode and the path must match. A directory inside the home is copied together with it,
+    /// unless it is a mount point: then the home and its copy share it. A database without a
+    /// durable id is identified by its home alone.
     pub(super) fn is_named_by(
         &self,
         claim: &Claim,
@@ -81,7 +80,7 @@ impl Home {
     }
 }
 
-/// The claim in a directory, if there is one.
+/// Returns the claim in a directory, if there is one.
 pub(super) fn read_claim(storage: &dyn Storage, directory: &Path) -> Result<Option<Claim>> {
     let path = claim_path(directory);
     let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
@@ -98,17 +97,17 @@ pub(super) fn read_claim(storage: &dyn Storage, directory: &Path) -> Result<Opti
 /// Claims a directory that has no claim.
 ///
 /// # Errors
-/// Those of writing; invalid argument, where another database claimed it at the same time.
+/// Errors of writing; invalid argument, if another database claimed it at the same time.
 pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result<()> {
     let aside = write_aside(storage, directory, claim)?;
     let path = claim_path(directory);
     let linked = match storage.link(&aside, &path) {
         Ok(()) => Ok(()),
         Err(_) => match read_claim(storage, directory)? {
-            // Made before a crash.
+            // An earlier attempt created it before a crash.
             Some(there) if there == *claim => Ok(()),
             Some(there) => Err(claimed_by(directory, &there)),
-            // The file system has no links.
+            // The filesystem does not support links.
             None => storage.rename(&aside, &path).map_err(Error::from),
         },
     };
@@ -120,7 +119,7 @@ pub(super) fn make_claim(storage: &dyn Storage, directory: &Path, claim: &Claim)
     Ok(())
 }
 
-/// Puts a claim in the place of the one that is there.
+/// Replaces the existing claim.
 pub(super) fn replace_claim(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result<()> {
     let aside = write_aside(storage, directory, claim)?;
     // A crash here is safe: the old claim counts.
@@ -129,8 +128,8 @@ pub(super) fn replace_claim(storage: &dyn Storage, directory: &Path, claim: &Cla
     Ok(())
 }
 
-/// Removes the claim in a directory, if there is one, and the other files that say or said that the
-/// directory is of the database in `home`. A crash after it does not bring them back.
+/// Removes the claim in a directory, if there is one, and the other files that recorded the
+/// ownership of the database in `home`. The removal is durable.
 pub(crate) fn remove_claim(storage: &dyn Storage, home: &Home, directory: &Path) -> Result<()> {
     let lock = directory.join(FileKind::OutsideLock.to_string());
     for path in [aside_path(directory, home.identity), lock, claim_path(directory)] {
@@ -143,7 +142,7 @@ pub(crate) fn remove_claim(storage: &dyn Storage, home: &Home, directory: &Path)
     Ok(())
 }
 
-/// Why a directory cannot be used that another database has claimed.
+/// Returns the error for a directory that another database has claimed.
 pub(super) fn claimed_by(directory: &Path, claim: &Claim) -> Error {
     let Claim { database_id, home_path, .. } = claim;
     let message = format!(
@@ -160,8 +159,8 @@ fn write_aside(storage: &dyn Storage, directory: &Path, claim: &Claim) -> Result
     Ok(aside)
 }
 
-/// Where a claim is written before it gets its name: a path for each home, so that databases that
-/// claim a directory at the same time do not write to one file.
+/// Returns the temporary path of a claim, which depends on the home, so that databases that claim a
+/// directory at the same time write to different files.
 fn aside_path(directory: &Path, home: FileIdentity) -> PathBuf {
     let FileIdentity { device, inode } = home;
     directory.join(format!("{}-{device}-{inode}.dbtmp", FileKind::Claim))
@@ -179,8 +178,8 @@ mod tests {
         FileIdentity { device: 1, inode }
     }
 
-    /// A directory that is mounted in a home and in its copy was taken for a copy, too: the copy
-    /// replayed and removed the original's logs.
+    /// A directory mounted both in a home and in its copy was taken for a copy, too: the copied
+    /// database replayed and removed the original's logs.
     #[test]
     fn a_directory_in_the_home_goes_along_where_it_is_a_copy() {
         let original = Home { path: "/a".into(), identity: id(1) };

@@ -15,7 +15,7 @@ pub(crate) struct Files {
     files: Vec<(FileKind, u64)>,
 }
 
-/// Stands for the length of a file that nobody asked for.
+/// Placeholder for a length that was not requested.
 const UNKNOWN: u64 = u64::MAX;
 
 /// The name under which a table was found.
@@ -28,12 +28,13 @@ pub(crate) enum TableName {
 }
 
 impl Files {
-    /// The files in a directory; none where the directory is missing.
+    /// Returns the files in a directory; none if the directory is missing.
     pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Self> {
         Self::list_as(storage, directory, false)
     }
 
-    /// The same, with the lengths of tables and blob files, for who needs those of most of them.
+    /// Returns the same with the lengths of tables and blob files, for callers that need most of
+    /// them.
     pub(crate) fn list_with_lengths(storage: &dyn Storage, directory: &Path) -> Result<Self> {
         Self::list_as(storage, directory, true)
     }
@@ -64,7 +65,7 @@ impl Files {
         Ok(Self { files })
     }
 
-    /// The length of a file in bytes as it was when it was listed, if it was asked for.
+    /// Returns the length of a file in bytes when it was listed, if it was requested.
     pub(crate) fn length(&self, kind: FileKind) -> Option<u64> {
         let place = self.place(kind)?;
         self.files.get(place).map(|(_, length)| *length).filter(|length| *length != UNKNOWN)
@@ -74,9 +75,9 @@ impl Files {
         self.files.binary_search_by_key(&kind, |(kind, _)| *kind).ok()
     }
 
-    /// The table with that number, as it was found: its name and, if it was asked for, its length
-    /// in bytes. `next` is where it is looked for first, and becomes the place behind it: most
-    /// tables of a level have been made in the order of their keys.
+    /// Returns the table with a number, as it was found: its name and, if requested, its length in
+    /// bytes. `next` is the position to search first, and becomes the position after it: most
+    /// tables of a level were created in the order of their keys.
     pub(crate) fn table_near(
         &self,
         number: u64,
@@ -93,7 +94,7 @@ impl Files {
         Some((name, length.filter(|length| *length != UNKNOWN)))
     }
 
-    /// The files, sorted by kind and number.
+    /// Returns the files, sorted by kind and number.
     pub(crate) fn iter(&self) -> impl Iterator<Item = FileKind> + '_ {
         self.files.iter().map(|(kind, _)| *kind)
     }
@@ -103,7 +104,7 @@ impl Files {
         self.place(kind).is_some()
     }
 
-    /// The numbers of the logs, in ascending order.
+    /// Returns the numbers of the logs, in ascending order.
     pub(crate) fn logs(&self) -> impl Iterator<Item = u64> + '_ {
         self.iter().filter_map(|kind| match kind {
             FileKind::Wal(number) => Some(number),
@@ -111,7 +112,7 @@ impl Files {
         })
     }
 
-    /// The numbers of the OPTIONS files, in ascending order.
+    /// Returns the numbers of the OPTIONS files, in ascending order.
     pub(crate) fn options(&self) -> impl Iterator<Item = u64> + '_ {
         self.iter().filter_map(|kind| match kind {
             FileKind::Options(number) => Some(number),
@@ -119,7 +120,7 @@ impl Files {
         })
     }
 
-    /// The times in the names of old information logs, in ascending order.
+    /// Returns the times in the names of old information logs, in ascending order.
     pub(crate) fn old_info_logs(&self) -> impl Iterator<Item = u64> + '_ {
         self.iter().filter_map(|kind| match kind {
             FileKind::OldInfoLog(time_us) => Some(time_us),
@@ -127,12 +128,12 @@ impl Files {
         })
     }
 
-    /// The first file that holds what was written to a database: a log, a table or a blob file.
+    /// Returns the first file that holds data of a database: a log, a table or a blob file.
     pub(crate) fn first_with_data(&self) -> Option<FileKind> {
         self.iter().find(|&kind| holds_data(kind))
     }
 
-    /// The largest file number; 0 without files.
+    /// Returns the largest file number; 0 without files.
     pub(crate) fn highest_number(&self) -> u64 {
         let numbers = self.iter().filter_map(|kind| match kind {
             // Their numbers are times.
@@ -143,8 +144,9 @@ impl Files {
     }
 }
 
-/// The kind of a file that a database may have named so: not of a name that only parses as one,
-/// because it is written in another form or has a number that the counter does not reach.
+/// Returns the kind of a file, if a database may have given it its name: not of a name that only
+/// parses as one, because it is written in another form or has a number that the counter does not
+/// reach.
 fn kind_of_own_name(name: &str) -> Option<FileKind> {
     if let Some(number) = number_of_table(name) {
         return Some(FileKind::Table(number));
@@ -155,8 +157,8 @@ fn kind_of_own_name(name: &str) -> Option<FileKind> {
     })
 }
 
-/// The number in the name of a table that has as many digits as most have: there may be very many
-/// of them.
+/// Returns the number in a table's name of the usual length: a fast path, since there may be very
+/// many of them.
 fn number_of_table(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".sst").filter(|digits| digits.len() == 6)?;
     let is_digits = digits.bytes().all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Finding the directories of a database, and claiming them.
+//! Finds the directories of a database, and claims them.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -15,38 +15,42 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::open_options::OpenOptions;
 use crate::version::write_whole;
 
-/// The directories of a database, each once, with the files that were found there.
+/// The directories of a database, without duplicates, and the files found there.
 #[derive(Debug)]
 pub(crate) struct Directories {
     home: Home,
     home_files: Files,
-    outside: Vec<Outside>,
-    /// Whether another database has claimed the home, and the caller adopts it.
+    outside: Vec<OutsideDirectory>,
+    /// Whether another database has claimed the home, which the caller adopts.
     adopts_home: bool,
 }
 
-/// What keeps other processes from writing to a database's directories.
+/// The locks that keep other processes from writing to a database's directories.
 #[derive(Debug)]
 pub(crate) struct Locks {
     #[expect(dead_code, reason = "held until it is dropped")]
     home: Box<dyn FileLock>,
     outside: Vec<(FileIdentity, Box<dyn FileLock>)>,
-    /// Guards the directories that are locked, if something does.
+    /// The guard of the locked directories, if any.
     guard: Option<Arc<GuardedStorage>>,
 }
 
 impl Locks {
-    /// The lock on the home, and what guards it.
+    /// Creates the set with the lock on the home and its guard.
     pub(crate) fn of_home(home: Box<dyn FileLock>, guard: Option<Arc<GuardedStorage>>) -> Self {
         Self { home, outside: Vec::new(), guard }
     }
 
-    /// Locks an outside directory, if that was not done before.
+    /// Locks an outside directory, unless it is already locked.
     ///
     /// # Errors
-    /// Those of [`Directories::lock_outside`].
-    pub(crate) fn add(&mut self, storage: &dyn Storage, directory: &Outside) -> Result<()> {
-        let Outside { path, identity, ownership, .. } = directory;
+    /// The errors of [`Directories::lock_outside`].
+    pub(crate) fn add(
+        &mut self,
+        storage: &dyn Storage,
+        directory: &OutsideDirectory,
+    ) -> Result<()> {
+        let OutsideDirectory { path, identity, ownership, .. } = directory;
         let Some(identity) = *identity else { return Ok(()) };
         if self.outside.iter().any(|(locked, _)| *locked == identity) {
             return Ok(());
@@ -78,37 +82,37 @@ impl Locks {
 
 /// A directory outside the home.
 #[derive(Debug)]
-pub(crate) struct Outside {
-    /// Its absolute path without links; while it is missing, the one by which the options name it.
+pub(crate) struct OutsideDirectory {
+    /// Its absolute path, with links resolved; if it is missing, the path in the options.
     pub(crate) path: PathBuf,
-    /// `None` while it is missing.
+    /// `None` if it is missing.
     identity: Option<FileIdentity>,
     pub(crate) ownership: Ownership,
-    /// The files that were found there.
+    /// The files found there.
     pub(crate) files: Files,
-    /// The options that name it; none where only the database's own record does.
+    /// The options that name it; empty if only the database's own record does.
     pub(crate) options: Vec<&'static str>,
-    /// Whether the database's own record says that it has claimed it.
+    /// Whether the database's own record lists it as claimed.
     pub(crate) is_recorded: bool,
 }
 
-/// Whose files are in a directory outside the home.
+/// The ownership of a directory outside the home.
 #[derive(Debug)]
 pub(crate) enum Ownership {
     /// The directory does not exist.
     Missing,
-    /// There is no claim.
+    /// It has no claim.
     Unclaimed,
     /// The database has claimed it.
     Own(Claim),
-    /// Another database has claimed it, and the caller adopts it.
+    /// Another database has claimed it, which the caller adopts.
     Adopted(Claim),
     /// Another database has claimed it.
     Foreign(Claim),
 }
 
 impl Ownership {
-    /// The claim that was found, if there was one.
+    /// Returns the claim that was found, if any.
     fn claim(&self) -> Option<&Claim> {
         match self {
             Self::Missing | Self::Unclaimed => None,
@@ -117,15 +121,15 @@ impl Ownership {
     }
 }
 
-impl Outside {
-    /// The files there that may be removed once nothing needs them: none before the database has
+impl OutsideDirectory {
+    /// Returns the files that may be removed once they are obsolete: none before the database has
     /// claimed the directory.
     pub(crate) fn removable(&self) -> impl Iterator<Item = FileKind> + '_ {
         let is_own = matches!(self.ownership, Ownership::Own(_));
         self.claimable().filter(move |_| is_own)
     }
 
-    /// The files there that no claim says are not the claimer's.
+    /// Returns the files that the claim does not list as foreign.
     pub(crate) fn claimable(&self) -> impl Iterator<Item = FileKind> + '_ {
         let kept = match &self.ownership {
             Ownership::Own(claim) | Ownership::Adopted(claim) => claim.kept.as_slice(),
@@ -136,7 +140,7 @@ impl Outside {
         self.files.iter().filter(move |kind| holds_data(*kind) && !is_kept(kind))
     }
 
-    /// The names of the files there that are not the database's, if it needs only `needed`.
+    /// Returns the names of foreign files, given that the database needs only `needed`.
     fn not_own(&self, needed: &Needed) -> Vec<String> {
         let has_logs = self.options.contains(&"wal_dir");
         let is_own = |kind| match kind {
@@ -147,7 +151,7 @@ impl Outside {
         foreign.map(|kind| kind.to_string()).collect()
     }
 
-    /// Why a directory cannot be used that must have no files yet.
+    /// Returns the error for a directory that must not have files yet.
     fn has_files(&self, doing: &str) -> Error {
         let Some(kind) = self.files.first_with_data() else {
             return Error::invalid_argument(doing).in_file(&self.path);
@@ -163,12 +167,12 @@ impl Outside {
         Error::invalid_argument(message).in_file(&self.path)
     }
 
-    /// Whether another database has its home there.
+    /// Whether it is the home of another database.
     pub(crate) fn is_home_of_another(&self) -> bool {
         self.files.has(FileKind::Current)
     }
 
-    /// Why it cannot be used, if it cannot.
+    /// Checks that it may be used.
     fn check(&self) -> Result<()> {
         if self.is_home_of_another() {
             let message = format!(
@@ -186,10 +190,10 @@ impl Outside {
 }
 
 impl Directories {
-    /// Finds the directories of the database in `home` that the options name, and those that the
-    /// database has claimed. `database_id` is its durable id, empty if it has none.
+    /// Finds the directories of the database in `home`: those that the options name, and those that
+    /// it has claimed. `database_id` is its durable id, empty if it has none.
     ///
-    /// Where a directory belongs to another database, that is told by [`Self::check`].
+    /// [`Self::check`] refuses directories that belong to another database.
     pub(crate) fn find(
         storage: &dyn Storage,
         home: Home,
@@ -197,11 +201,11 @@ impl Directories {
         database_id: &str,
     ) -> Result<Self> {
         let home_files = Files::list_with_lengths(storage, &home.path)?;
-        Self::find_beside(storage, home, home_files, options, database_id)
+        Self::find_with_home_files(storage, home, home_files, options, database_id)
     }
 
-    /// The same where the files in the home were listed already.
-    pub(crate) fn find_beside(
+    /// Like [`Self::find`], with the listed files of the home.
+    pub(crate) fn find_with_home_files(
         storage: &dyn Storage,
         home: Home,
         home_files: Files,
@@ -216,7 +220,7 @@ impl Directories {
         for path in read_record(storage, &found.home.path)? {
             found.add(storage, &path, None, database_id, false)?;
         }
-        // What the record names and is not the database's any more does not concern it.
+        // Recorded directories that no longer belong to the database are ignored.
         found.outside.retain(|directory| {
             !directory.options.is_empty() || matches!(directory.ownership, Ownership::Own(_))
         });
@@ -239,7 +243,7 @@ impl Directories {
         if identity == Some(self.home.identity) {
             return Ok(());
         }
-        let is_same = |known: &&mut Outside| match identity {
+        let is_same = |known: &&mut OutsideDirectory| match identity {
             Some(identity) => known.identity == Some(identity),
             None => known.path == path,
         };
@@ -255,7 +259,7 @@ impl Directories {
         let ownership = match identity {
             None => Ownership::Missing,
             Some(identity) => match self.ownership(storage, &path, identity, database_id, adopts) {
-                // The record only helps to find what was left over.
+                // The record only serves to find obsolete files.
                 Err(error) if option.is_none() && !error.is_out_of_descriptors() => return Ok(()),
                 ownership => ownership?,
             },
@@ -263,7 +267,14 @@ impl Directories {
         let files = Files::list_with_lengths(storage, &path)?;
         let is_recorded = option.is_none();
         let options = option.into_iter().collect();
-        self.outside.push(Outside { path, identity, ownership, files, options, is_recorded });
+        self.outside.push(OutsideDirectory {
+            path,
+            identity,
+            ownership,
+            files,
+            options,
+            is_recorded,
+        });
         Ok(())
     }
 
@@ -276,7 +287,7 @@ impl Directories {
         adopts: bool,
     ) -> Result<Ownership> {
         let claim = match read_claim(storage, path) {
-            // Whatever was claimed, it is taken over.
+            // It is adopted, whoever claimed it.
             Err(error) if error.is_corruption() && adopts => Some(Claim::default()),
             claim => claim?,
         };
@@ -290,22 +301,22 @@ impl Directories {
         })
     }
 
-    /// The home.
+    /// Returns the home.
     pub(crate) fn home(&self) -> &Home {
         &self.home
     }
 
-    /// The files that were found in the home.
+    /// Returns the files found in the home.
     pub(crate) fn home_files(&self) -> &Files {
         &self.home_files
     }
 
-    /// The directories outside the home.
-    pub(crate) fn outside(&self) -> &[Outside] {
+    /// Returns the directories outside the home.
+    pub(crate) fn outside(&self) -> &[OutsideDirectory] {
         &self.outside
     }
 
-    /// The files in the directory that a path leads to, if it is one of these.
+    /// Returns the files in the directory at a path, if it is one of these.
     pub(crate) fn files_in(&self, storage: &dyn Storage, path: &Path) -> Result<Option<&Files>> {
         if let Some(outside) = self.outside.iter().find(|outside| outside.path == path) {
             return Ok(Some(&outside.files));
@@ -322,16 +333,16 @@ impl Directories {
         Ok(outside.map(|outside| &outside.files))
     }
 
-    /// Whether what is in the directory that a path leads to is the database's: the home, or an
-    /// outside directory that it has claimed.
+    /// Whether the directory at a path belongs to the database: it is the home, or a claimed
+    /// outside directory.
     pub(crate) fn is_own(&self, storage: &dyn Storage, path: &Path) -> Result<bool> {
         let identity = storage.identity(path)?;
         let outside = self.outside.iter().find(|outside| outside.identity == Some(identity));
-        let is_own = |outside: &Outside| matches!(outside.ownership, Ownership::Own(_));
+        let is_own = |outside: &OutsideDirectory| matches!(outside.ownership, Ownership::Own(_));
         Ok(identity == self.home.identity || outside.is_some_and(is_own))
     }
 
-    /// All directories, with their files.
+    /// Returns all directories, with their files.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&Path, &Files)> {
         let outside = self.outside.iter().map(|outside| (outside.path.as_path(), &outside.files));
         std::iter::once((self.home.path.as_path(), &self.home_files)).chain(outside)
@@ -343,7 +354,7 @@ impl Directories {
     /// Invalid argument, naming the directory and the other database.
     pub(crate) fn check(&self, storage: &dyn Storage) -> Result<()> {
         self.check_home(storage)?;
-        self.outside.iter().try_for_each(Outside::check)
+        self.outside.iter().try_for_each(OutsideDirectory::check)
     }
 
     /// Refuses a home that another database has claimed for its files.
@@ -360,15 +371,15 @@ impl Directories {
         Ok(())
     }
 
-    /// Refuses directories that hold files already, for a database that is about to be created.
+    /// Refuses directories with existing files, before a database is created.
     ///
     /// # Errors
-    /// Corruption, where the home has files of a database that lost its CURRENT; invalid argument,
-    /// where an outside directory has files.
+    /// Corruption, if the home has files of a database that lost its CURRENT; invalid argument, if
+    /// an outside directory has files.
     pub(crate) fn check_for_new(&self, storage: &dyn Storage) -> Result<()> {
         self.check_home(storage)?;
         let lost = self.home_files.iter().find(|&kind| {
-            // The rest is what a crash leaves of creating a database.
+            // The others may remain from a crash while a database was created.
             holds_data(kind) || matches!(kind, FileKind::Manifest(number) if number != 1)
         });
         if let Some(kind) = lost {
@@ -378,20 +389,20 @@ impl Directories {
             );
             return Err(Error::corruption(&self.home.path, message));
         }
-        self.outside.iter().try_for_each(Outside::check)?;
-        let has_data = |directory: &&Outside| directory.files.first_with_data().is_some();
+        self.outside.iter().try_for_each(OutsideDirectory::check)?;
+        let has_data = |directory: &&OutsideDirectory| directory.files.first_with_data().is_some();
         match self.outside.iter().find(has_data) {
             Some(directory) => Err(directory.has_files("while creating a new database")),
             None => Ok(()),
         }
     }
 
-    /// Refuses unclaimed directories that hold files already, for a new column family.
+    /// Refuses unclaimed directories with existing files, for a new column family.
     ///
     /// # Errors
     /// Invalid argument, naming the directory and a file.
     pub(crate) fn check_unclaimed_are_empty(&self) -> Result<()> {
-        let unclaimed = |directory: &&Outside| {
+        let unclaimed = |directory: &&OutsideDirectory| {
             matches!(directory.ownership, Ownership::Unclaimed)
                 && directory.files.first_with_data().is_some()
         };
@@ -401,17 +412,17 @@ impl Directories {
         }
     }
 
-    /// Locks the outside directories that are not in `locks` yet, so that no other process writes
-    /// there, whatever home it comes from.
+    /// Locks the outside directories that are not in `locks` yet, against other processes with any
+    /// home.
     ///
     /// # Errors
-    /// Busy, where another process or handle has locked one, or has claimed one since it was found.
+    /// Busy, if another process or handle has locked one, or has claimed one since it was found.
     pub(crate) fn lock_outside(&self, storage: &dyn Storage, locks: &mut Locks) -> Result<()> {
         self.outside.iter().try_for_each(|directory| locks.add(storage, directory))
     }
 
-    /// Creates the directories that are missing, and puts the names of those on the device that the
-    /// database has not claimed yet: an earlier attempt may have ended before that.
+    /// Creates missing directories, and syncs the names of those that the database has not claimed
+    /// yet, since an earlier attempt may have ended before that.
     pub(crate) fn create(&mut self, storage: &dyn Storage) -> Result<()> {
         for directory in &mut self.outside {
             if matches!(directory.ownership, Ownership::Own(_)) {
@@ -427,9 +438,9 @@ impl Directories {
         Ok(())
     }
 
-    /// Claims the directories that the database has not claimed yet. What is there and the database
-    /// does not need is noted in the claim as not its own. What was found in a directory that is
-    /// claimed now does not become [removable](Outside::removable) by that.
+    /// Claims the directories that the database has not claimed yet. The claim lists existing files
+    /// that the database does not need as foreign. Claiming does not make the files found before
+    /// [removable](OutsideDirectory::removable).
     pub(crate) fn claim(
         &self,
         storage: &dyn Storage,
@@ -443,10 +454,10 @@ impl Directories {
                 Ownership::Own(there) => {
                     let claim = Claim { kept: there.kept.clone(), ..own.clone() };
                     if *there != claim {
-                        // The home was renamed, or its device has another number.
+                        // The home was renamed, or its device number changed.
                         replace_claim(storage, &directory.path, &claim)?;
                     } else if !directory.is_recorded {
-                        // An earlier opening may have ended as soon as it had made the claim.
+                        // An earlier opening may have ended right after it made the claim.
                         storage.sync_directory(&directory.path)?;
                     }
                 }
@@ -467,8 +478,8 @@ impl Directories {
         self.write_record(storage)
     }
 
-    /// Gives up the claims on directories that no option names any more, where nothing is left.
-    /// `needed` is what [`Self::left_over`] was asked about, and what that gave was removed.
+    /// Removes the claims on empty directories that no option names any more. `needed` was passed
+    /// to [`Self::left_over`], whose result has been removed.
     pub(crate) fn give_up_unused(&self, storage: &dyn Storage, needed: &Needed) -> Result<()> {
         for directory in self.outside.iter().filter(|directory| directory.options.is_empty()) {
             let with_data = directory.files.iter().filter(|&kind| holds_data(kind)).count();
@@ -482,7 +493,7 @@ impl Directories {
         Ok(())
     }
 
-    /// Writes which directories the database has claimed, where that is not recorded yet.
+    /// Records the directories that the database has claimed, unless they are recorded already.
     fn write_record(&self, storage: &dyn Storage) -> Result<()> {
         let mut paths = Vec::new();
         paths.extend(self.outside.iter().map(|directory| directory.path.clone()));
@@ -505,8 +516,8 @@ impl Directories {
     }
 }
 
-/// The directories that the database in a home has claimed, as its own record says. A record that
-/// cannot be understood is no record: it only helps to find what was left over.
+/// Returns the directories that the database in a home has claimed, according to its own record. An
+/// invalid record counts as missing: it only serves to find obsolete files.
 fn read_record(storage: &dyn Storage, home: &Path) -> Result<Vec<PathBuf>> {
     let path = home.join(FileKind::ClaimedDirectories.to_string());
     let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {

@@ -1,9 +1,10 @@
-//! Storage that keeps to the directories that a database was opened with.
+//! Storage that accesses only the directories with which a database was opened.
 //!
-//! Files are found by path. When a directory is renamed while the database is open, and another one
-//! gets its name, the paths lead there: to another database's files of the same numbers. So before
-//! a file is opened, made, renamed or removed in a directory of the database, and before its names
-//! are made durable, it is looked whether the path still leads to the directory that was opened.
+//! Files are found by path. If a directory is renamed while the database is open and another one
+//! gets its name, the paths refer to another database's files with the same numbers. So before a
+//! file is opened, created, renamed or removed in a directory of the database, and before the
+//! directory is synced, the guard checks that the path still refers to the directory that was
+//! opened.
 
 use std::fmt;
 use std::io;
@@ -17,16 +18,16 @@ use tailwater_io::{
 
 use crate::epoch::EpochCell;
 
-/// Storage in which a database's directories are told by device and inode.
+/// Storage that identifies a database's directories by device and inode.
 #[derive(Debug)]
 pub(crate) struct GuardedStorage {
     files: Arc<dyn Storage>,
-    /// Read at every opening of a file: whoever works in the background takes no lock for it that
-    /// users take.
+    /// Read at every opening of a file, without a lock, so that background threads share none with
+    /// users.
     guarded: EpochCell<Vec<(PathBuf, FileIdentity)>>,
 }
 
-/// Why a call was refused.
+/// The reason why a call was refused.
 #[derive(Debug)]
 struct Replaced;
 
@@ -42,7 +43,7 @@ impl fmt::Display for Replaced {
 impl std::error::Error for Replaced {}
 
 impl GuardedStorage {
-    /// Storage that guards the directory at a path.
+    /// Creates storage that guards the directory at a path.
     pub(crate) fn new(files: Arc<dyn Storage>, path: &Path, identity: FileIdentity) -> Self {
         Self { files, guarded: EpochCell::new(Some(Arc::new(vec![(path.to_owned(), identity)]))) }
     }
@@ -54,7 +55,7 @@ impl GuardedStorage {
         self.guarded.store(Some(Arc::new(guarded)));
     }
 
-    /// Fails if a guarded directory is not where it was.
+    /// Fails if the path of a guarded directory refers to another one.
     fn check(&self, operation: Operation, directory: &Path) -> Result<()> {
         let expected = self.guarded.load_arc().and_then(|guarded| {
             guarded.iter().find(|(path, _)| path == directory).map(|(_, identity)| *identity)

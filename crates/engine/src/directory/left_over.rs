@@ -1,4 +1,4 @@
-//! What a database needs, and what is left over in its directories.
+//! The files that a database needs, and the obsolete ones in its directories.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -7,21 +7,21 @@ use tailwater_format::file_name::FileKind;
 
 use super::found::Directories;
 
-/// What a database needs, by number.
+/// The files that a database needs, by number.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Needed {
     /// Numbers of tables.
     pub(crate) tables: BTreeSet<u64>,
     /// Numbers of blob files.
     pub(crate) blob_files: BTreeSet<u64>,
-    /// Logs from this number on.
+    /// Number of the oldest log.
     pub(crate) oldest_log: u64,
     /// Number of the MANIFEST that CURRENT names.
     pub(crate) manifest: u64,
 }
 
 impl Needed {
-    /// Whether the database needs a file, if it is the database's.
+    /// Whether the database needs a file, given that it owns it.
     pub(crate) fn has(&self, kind: FileKind) -> bool {
         match kind {
             FileKind::Table(number) | FileKind::LevelDbTable(number) => {
@@ -41,7 +41,7 @@ impl Needed {
 }
 
 impl Directories {
-    /// The files that nothing needs and that are certainly the database's, as they were found.
+    /// Returns the obsolete files that certainly belong to the database.
     pub(crate) fn left_over(&self, needed: &Needed) -> Vec<PathBuf> {
         let home = self.home_files().iter().filter(|&kind| !needed.has(kind));
         let home = home.map(|kind| self.home().path.join(kind.to_string()));

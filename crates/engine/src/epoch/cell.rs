@@ -99,7 +99,7 @@ impl<T: Send + Sync + fmt::Debug + 'static> fmt::Debug for FullEpochCell<T> {
 /// What a cell held when it was loaded, kept alive by the guard it was loaded under.
 pub(crate) struct Held<'g, T> {
     /// From `Arc::into_raw`, with its provenance: that of a `&T` would not reach the counts that
-    /// stand beside the value. The reference that the cell owned when it was loaded stays while
+    /// be next to the value. The reference that the cell owned when it was loaded stays while
     /// the guard lives.
     pointer: NonNull<T>,
     guard: PhantomData<&'g T>,

@@ -1,13 +1,13 @@
-//! What of memtables goes into a table.
+//! The records of memtables that go into a table.
 //!
-//! Of two versions of a key that no snapshot tells apart only the newer one can ever be read. The
-//! older one is dropped, unless the newer one is a merge operand, which needs what is below. So is
-//! a version that a range tombstone covers for everyone who would see it.
+//! If no snapshot lies between two versions of a key, only the newer one can be read. The older one
+//! is dropped, unless the newer one is a merge operand, which needs it. A version that a range
+//! tombstone hides from every reader is dropped, too.
 //!
-//! Single deletions stay, and what they may have to meet below them does too: were one dropped
-//! without its write, or a write without its deletion, compaction would pair the wrong two. A
-//! deletion below such a write stays as well. Compaction drops the two above it, and then it alone
-//! hides what is in deeper levels.
+//! Single deletions are kept, and so are the writes below them that they may delete: if only one of
+//! the two were dropped, compaction would pair the other with the wrong record. A deletion below
+//! such a write is kept as well: compaction drops the two above it, and then only the deletion
+//! hides records in deeper levels.
 
 use std::sync::Arc;
 
@@ -20,35 +20,36 @@ use crate::iterator::{Leaf, MergingIterator};
 use crate::memtable::MemTable;
 use crate::range_tombstone::StripedFragment;
 
-/// The records of memtables that a table keeps, in order.
+/// The records of memtables that go into a table, in order.
 pub(super) struct Contents<'t> {
     comparator: Comparator,
     merged: MergingIterator,
     snapshots: &'t Snapshots,
     cover: Cover<'t>,
-    /// The user key of the last record that was kept.
+    /// The user key of the last kept record.
     last_key: Vec<u8>,
-    /// What that record means for older ones of its key.
+    /// The effect of that record on older ones of its key.
     last: Last,
-    /// How many records were looked at.
+    /// Number of records read.
     read: u64,
 }
 
-/// What a record that was kept means for older ones of its key.
+/// The effect of a kept record on older ones of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Last {
-    /// It hides none.
+    /// It hides no record.
     Transparent,
-    /// It is a single deletion, and so hides none.
+    /// It is a single deletion, which hides no record here.
     SingleDeletion,
-    /// It hides those that no snapshot tells from it.
+    /// It hides records if no snapshot lies between them and it.
     Hides(Sequence),
-    /// The same, but not deletions: a single deletion will take it away.
+    /// The same, except deletions: a single deletion above will remove it.
     HidesAllBut(Sequence),
 }
 
 impl<'t> Contents<'t> {
-    /// The records of `memtables`, given newest first, whose range tombstones are `tombstones`.
+    /// Creates an iterator over the records of `memtables`, newest first, whose range tombstones
+    /// are `tombstones`.
     pub(super) fn new(
         comparator: &Comparator,
         memtables: &[Arc<MemTable>],
@@ -72,7 +73,7 @@ impl<'t> Contents<'t> {
         })
     }
 
-    /// Calls `record` with the internal key and value of every record that is kept.
+    /// Calls `record` with the internal key and value of every kept record.
     pub(super) fn for_each(
         &mut self,
         mut record: impl FnMut(&[u8], &[u8]) -> Result<()>,
@@ -100,14 +101,14 @@ impl<'t> Contents<'t> {
         Ok(())
     }
 
-    /// How many records the memtables gave, those that were dropped too.
+    /// Returns the number of records read from the memtables, including dropped ones.
     pub(super) fn read(&self) -> u64 {
         self.read
     }
 }
 
 impl Last {
-    /// Whether it lets an older record of its key, which is in this stripe, be seen, or needs it.
+    /// Whether an older record of its key in this stripe is visible or needed.
     fn keeps(self, record: &ParsedKey<'_>, stripe: Stripe) -> bool {
         match (self, record.value_type) {
             (_, ValueType::SingleDeletion) | (Self::HidesAllBut(_), ValueType::Deletion) => true,
@@ -116,7 +117,7 @@ impl Last {
         }
     }
 
-    /// After the next record of the same key that is kept.
+    /// Returns the state after the next kept record of the same key.
     fn then(self, value_type: ValueType, sequence: Sequence) -> Self {
         match value_type {
             ValueType::Merge => Self::Transparent,
@@ -128,16 +129,15 @@ impl Last {
     }
 }
 
-/// Range tombstones beside records that come in order.
+/// Range tombstones, searched for records in ascending order.
 struct Cover<'t> {
     comparator: Comparator,
-    /// Those that do not end before the last record.
+    /// The tombstones that do not end before the last record.
     tombstones: &'t [StripedFragment<'t>],
 }
 
 impl Cover<'_> {
-    /// Whether a tombstone covers a record for everyone who would see it. Single deletions are
-    /// left alone.
+    /// Whether a tombstone hides a record from every reader. Never for single deletions.
     fn hides(&mut self, record: &ParsedKey<'_>, stripe: Stripe) -> bool {
         if record.value_type == ValueType::SingleDeletion {
             return false;

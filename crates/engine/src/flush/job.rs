@@ -1,4 +1,4 @@
-//! Which memtables are flushed when, and what follows.
+//! Chooses the memtables to flush, and flushes them.
 
 use std::sync::Arc;
 
@@ -14,28 +14,28 @@ use crate::stats::Work;
 use crate::table::{FileMetadata, WarmInstallation};
 use crate::version::VersionSet;
 
-/// The sealed memtables of a column family that are to be flushed.
+/// The sealed memtables of a column family to flush.
 struct Due<'a> {
     family: &'a ColumnFamily,
     memtables: Vec<SealedMemTable>,
 }
 
-/// The sealed memtables of a column family, and the table they became.
+/// The sealed memtables of a column family, and their table.
 pub(super) struct Flushed<'a> {
     pub(super) family: &'a ColumnFamily,
     memtables: &'a [SealedMemTable],
-    /// `None` where nothing was left to keep.
+    /// `None` if no record was left.
     table: Option<FlushedTable>,
-    /// The table as versions are to have it, once it is open.
+    /// Metadata of the table, once it is open.
     file: Option<Arc<FileMetadata>>,
 }
 
-/// Which logs are needed when a flush is installed.
+/// The logs that are still needed when a flush is installed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Logs {
-    /// Those that hold what is in memory.
+    /// The logs that hold the entries of memtables.
     AsNeeded,
-    /// None before this number, for any column family.
+    /// Only logs from this number on, for all column families.
     From(u64),
 }
 
@@ -58,8 +58,8 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Flushes all that is sealed, however little, and lets go of the logs before `number`, which
-    /// holds the first entries of all active memtables. It takes effect at once for all column
+    /// Flushes all sealed memtables, however small, and releases the logs before `number`, which
+    /// holds the first entries of all active memtables. It takes effect atomically for all column
     /// families.
     fn flush_leaving_logs(&self, number: u64) -> Result<()> {
         let _flushing = self.flushing();
@@ -93,14 +93,14 @@ impl FlushScheduler {
         self.flush_leaving_logs(number)
     }
 
-    /// What is to be flushed, as it is at one moment: memtables that were sealed together are in it
-    /// together.
+    /// Returns the memtables to flush, as of one moment: memtables that were sealed together are
+    /// all included.
     fn due<'a>(&self, families: &'a FamilySet) -> Vec<Due<'a>> {
         let _sealing = self.sealing();
         families.iter().filter(|family| family.wants_flush()).map(Due::of).collect()
     }
 
-    /// Flushes memtables of column families, which take effect together.
+    /// Flushes memtables of column families, with an atomic effect.
     fn flush_together(&self, due: &[Due<'_>], logs: Logs) -> Result<()> {
         let _running = self.context.shared.activity.running_flushes.enter();
         let flushed = self.write_tables(due).and_then(|flushed| {
@@ -113,7 +113,7 @@ impl FlushScheduler {
         flushed
     }
 
-    /// Steps 1 and 2, for several column families: all or none.
+    /// Steps 1 and 2 for several column families, all or none.
     fn write_tables<'a>(&self, due: &'a [Due<'a>]) -> Result<Vec<Flushed<'a>>> {
         let mut flushed: Vec<Flushed<'a>> = Vec::new();
         for &Due { family, ref memtables } in due.iter().filter(|due| !due.memtables.is_empty()) {
@@ -128,7 +128,7 @@ impl FlushScheduler {
         Ok(flushed)
     }
 
-    /// Removes tables that nothing refers to. One that stays is removed by the next open.
+    /// Removes unreferenced tables. Files that stay are removed by the next open.
     fn remove_tables(&self, flushed: Vec<Flushed<'_>>) {
         for Flushed { family, table, file, .. } in flushed {
             let written = || table.map(|table| Arc::new(FileMetadata::new(table.file)));
@@ -146,7 +146,7 @@ impl FlushScheduler {
     fn install(&self, mut flushed: Vec<Flushed<'_>>, logs: Logs) -> Result<()> {
         let synced = self.sync_closed_logs().and_then(|()| self.record_logs());
         if let Err(error) = synced.and_then(|()| self.open_tables(&mut flushed)) {
-            // No MANIFEST names them yet, and another try writes them anew.
+            // No MANIFEST names them yet, and a retry writes new ones.
             self.remove_tables(flushed);
             return Err(error);
         }
@@ -155,9 +155,9 @@ impl FlushScheduler {
             Logs::From(number) => number,
         };
         let tables = flushed.iter_mut().filter_map(|flushed| flushed.table.as_mut());
-        let takeovers =
-            tables.filter_map(|table| Some((table.file.number, table.takeover.take()?)));
-        let warm = WarmInstallation::begin(takeovers.collect());
+        let handovers =
+            tables.filter_map(|table| Some((table.file.number, table.table_handover.take()?)));
+        let warm = WarmInstallation::begin(handovers.collect());
         self.context.halfway("a flush", || self.install_tables(flushed, warm, logs, min_log_number))
     }
 
@@ -166,7 +166,7 @@ impl FlushScheduler {
         for Flushed { family, table, file, .. } in flushed {
             let Some(table) = table else { continue };
             let epoch_number = self.versions.lock().take_epochs(family.id(), 1);
-            // A column family that was dropped meanwhile needs its table no more.
+            // A column family that was dropped meanwhile no longer needs its table.
             let Some(epoch_number) = epoch_number else { continue };
             let added = NewFile { epoch_number, ..table.file.clone() };
             let added = Arc::clone(file.insert(Arc::new(FileMetadata::new(added))));
@@ -184,7 +184,7 @@ impl FlushScheduler {
         min_log_number: u64,
     ) -> Result<()> {
         let installation = self.versions.begin_installation();
-        // A column family that was dropped meanwhile needs its table no more.
+        // A column family that was dropped meanwhile no longer needs its table.
         let dropped: Vec<Flushed<'_>> =
             flushed.extract_if(.., |flushed| flushed.family.is_dropped()).collect();
         let mut edits: Vec<VersionEdit> =
@@ -194,7 +194,7 @@ impl FlushScheduler {
         }
         let files: Vec<_> = flushed.iter().filter_map(|it| it.file.clone()).collect();
         let written = self.context.write_edits(installation, edits, &files);
-        // No edit names them, whatever came of the others.
+        // No edit names them, whether or not the others were installed.
         self.remove_tables(dropped);
         let written = written?;
         // A flush replaces no tables.
@@ -212,7 +212,7 @@ impl FlushScheduler {
 
 impl<'a> Due<'a> {
     fn of(family: &'a ColumnFamily) -> Self {
-        // What is sealed from here on asks for its own flush.
+        // Memtables sealed from here on request their own flush.
         family.request_flush(false);
         Self { family, memtables: family.sealed() }
     }
@@ -224,7 +224,7 @@ impl Flushed<'_> {
     }
 }
 
-/// What the MANIFEST is told of a flush.
+/// Returns the MANIFEST edit of a flush.
 fn edit(flushed: &Flushed<'_>, min_log_number: u64) -> VersionEdit {
     let new_files = flushed.file.as_ref().map(|file| file.added().clone());
     VersionEdit {
@@ -236,8 +236,8 @@ fn edit(flushed: &Flushed<'_>, min_log_number: u64) -> VersionEdit {
     }
 }
 
-/// Adds to the edits of a flush that no column family needs a log before `number`, those neither
-/// that have nothing to flush.
+/// Adds to the edits of a flush that no column family needs a log before `number`, including those
+/// without anything to flush.
 fn leave_logs(edits: &mut Vec<VersionEdit>, versions: &VersionSet, number: u64) {
     for &id in versions.families().keys() {
         match edits.iter_mut().find(|edit| edit.column_family == id) {

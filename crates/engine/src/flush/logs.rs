@@ -6,19 +6,19 @@ use crate::column_family::ColumnFamily;
 use crate::error::Result;
 
 impl FlushScheduler {
-    /// The lowest number of a log that is needed once `dropped` is dropped.
+    /// Returns the number of the oldest log that is needed once `dropped` is dropped.
     pub(crate) fn oldest_needed_log_without(&self, dropped: &ColumnFamily) -> u64 {
         self.oldest_needed_log(&[], Some(dropped))
     }
 
-    /// The lowest number of a log that is needed once `flushed` is in tables and `dropped` is
-    /// dropped.
+    /// Returns the number of the oldest log that is needed once `flushed` is in tables and
+    /// `dropped` is dropped.
     pub(super) fn oldest_needed_log(
         &self,
         flushed: &[Flushed<'_>],
         dropped: Option<&ColumnFamily>,
     ) -> u64 {
-        // Read first: what comes into an empty memtable from here on is in this log or a later one.
+        // Read first: later entries of an empty memtable are in this log or a later one.
         let mut oldest = self.logs.lock().current_number();
         let families = self.context.shared.family_set();
         let is_kept = |family: &&ColumnFamily| dropped.is_none_or(|it| it.id() != family.id());
@@ -34,8 +34,8 @@ impl FlushScheduler {
         oldest
     }
 
-    /// Has the next edit of the MANIFEST say which logs there are, so that one that is missing
-    /// later is missed. Their names are put on the device first.
+    /// Records the existing logs in the next MANIFEST edit, so that a log that goes missing later
+    /// is noticed. Their names are synced first.
     pub(crate) fn record_logs(&self) -> Result<()> {
         let (directory, logs) = {
             let logs = self.logs.lock();
@@ -48,8 +48,8 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Step 7: lets go of the logs that the MANIFEST says hold nothing that is not in tables. None
-    /// that it calls needed goes: replay would take that for a loss.
+    /// Step 7: releases the logs that are not needed according to the MANIFEST. A log that it lists
+    /// as needed must stay: replay would report it as lost.
     pub(crate) fn release_logs(&self) {
         let oldest = self.versions.lock().min_log_number();
         let unneeded = self.logs.lock().release(oldest);

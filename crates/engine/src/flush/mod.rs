@@ -1,24 +1,24 @@
-//! Flushing: from memtables to a table in level 0.
+//! Flushing: writes memtables to a table in level 0.
 //!
 //! # Order
 //!
-//! 1. The sealed memtables of a column family are merged into one table, without what no snapshot
-//!    shows. Timed values get the sequence numbers that they prefer.
+//! 1. The sealed memtables of a column family are merged into one table, without records that no
+//!    snapshot can see. Timed values get their preferred sequence numbers.
 //! 2. The table is synced, then its directory.
-//! 3. With several column families, the logs that are complete are synced: the table may hold
-//!    writes of a log whose other writes are for another family, and a crash must not keep the one
-//!    and lose the other.
-//! 4. The table is opened, which only this flush knows of.
-//! 5. The flush waits for its turn to change the versions. The MANIFEST gets the edit: the new
-//!    table, and which logs are needed no more. With `atomic_flush` the edits of all families take
+//! 3. With several column families, complete logs are synced: the table may hold a part of a batch
+//!    whose other part is in another family's memtable, and a crash must not keep only one of them.
+//! 4. The table is opened. No other thread knows of it yet.
+//! 5. The flush waits for its turn to install. It appends its edit to the MANIFEST: the new table,
+//!    and the logs that are no longer needed. With `atomic_flush` the edits of all families take
 //!    effect together.
-//! 6. Readers get the new version, and the memtables go.
-//! 7. Logs that no family needs any more are removed or kept to be written over.
+//! 6. Readers get the new version, and the memtables are released.
+//! 7. Logs that no family needs any more are removed or kept for recycling.
 //!
 //! # A crash
 //!
-//! Before the end of step 5 the table is left over, which the next open removes, and the logs still
-//! hold everything. After it the table counts; logs that were not removed are left over.
+//! Before the end of step 5 the table is unreferenced, and the next open removes it; the logs still
+//! hold everything. After it the table is part of the database, and logs that were not removed are
+//! obsolete.
 
 mod contents;
 mod job;

@@ -68,7 +68,7 @@ impl FlushScheduler {
         *self.buffers.lock() = table_buffers(options, 1);
     }
 
-    /// Has sealed memtables flushed: by the thread for it, or here and now where there is none.
+    /// Flushes sealed memtables: in the flush thread, or in the calling thread if there is none.
     pub(crate) fn flush_soon(&self) {
         if self.context.options.is_inline() {
             self.flush_here();
@@ -77,7 +77,7 @@ impl FlushScheduler {
         }
     }
 
-    /// The same for who waits for it: what found no space is tried again at once.
+    /// The same for a waiting caller: a flush that found no space is retried at once.
     pub(crate) fn flush_now(&self) {
         if self.context.options.is_inline() {
             self.flush_here();
@@ -91,17 +91,17 @@ impl FlushScheduler {
         self.compactions.compact_soon();
     }
 
-    /// Flushes what is to be flushed, and says how that ended.
+    /// Flushes due memtables, and returns the outcome.
     pub(crate) fn flush_round(&self) {
         let flushed = self.context.round(FailedPart::Flush, "a flush", || self.flush_until_done());
         self.context.background.round_ended(flushed.and_then(|done| done).err());
-        // The memory of what was flushed is needed for what is written next.
+        // New writes need the memory of the flushed memtables.
         epoch::collect();
         heavy::collect();
     }
 
-    /// Flushes what is to be flushed; after a shortage, of space or of open files, again and again
-    /// until there is room.
+    /// Flushes due memtables. After a shortage of space or of open files it retries until it
+    /// succeeds.
     fn flush_until_done(&self) -> Result<()> {
         // Resuming flushes.
         self.context.errors.failure().map_or(Ok(()), Err)?;
@@ -140,8 +140,8 @@ impl FlushScheduler {
         Err(failure)
     }
 
-    /// Whether a flush that failed by a shortage can just be tried again: not where it left the
-    /// MANIFEST or the log in doubt.
+    /// Whether a flush that failed by a shortage can be retried: not if the end of the MANIFEST or
+    /// of the log is unknown.
     fn is_retried(&self) -> bool {
         self.failed_part() == FailedPart::Flush && self.context.errors.latched().is_none()
     }

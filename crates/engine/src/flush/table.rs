@@ -1,4 +1,4 @@
-//! From memtables to a table on the device.
+//! Writes memtables to a synced table.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::timed_values::TimedValues;
 use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::compaction::Snapshots;
 use crate::error::{Error, ErrorKind, Result};
-use crate::handover::{Handover, Takeover, Warmth};
+use crate::handover::{Handover, TableHandover, Warmth};
 use crate::memtable::MemTable;
 use crate::options::CompactionStyle;
 use crate::panics;
@@ -24,17 +24,17 @@ use crate::stats::{Histogram, LevelFigures, Work};
 use crate::table::NewFiles;
 use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
 
-/// A table that memtables became, on the device.
+/// A synced table of flushed memtables.
 #[derive(Debug)]
 pub(crate) struct FlushedTable {
     pub(crate) file: NewFile,
-    /// What it takes over of what users read.
-    pub(crate) takeover: Option<Takeover>,
+    /// Its part in warm handover.
+    pub(crate) table_handover: Option<TableHandover>,
 }
 
 impl FlushScheduler {
-    /// Steps 1 and 2: a table of sealed memtables, given oldest first, on the device. `None` if
-    /// they have nothing to keep.
+    /// Steps 1 and 2: writes and syncs a table of sealed memtables, given oldest first. `None` if
+    /// no record is left.
     pub(crate) fn write_table(
         &self,
         family: &ColumnFamily,
@@ -57,7 +57,10 @@ impl FlushScheduler {
                     table.size
                 ));
                 self.count_flush(family, &table, work, begun_ns);
-                Ok(Some(FlushedTable { file: table.new_file(0), takeover: table.takeover.take() }))
+                Ok(Some(FlushedTable {
+                    file: table.new_file(0),
+                    table_handover: table.table_handover.take(),
+                }))
             }
             Ok(None) => Ok(None),
             Err(error) => {
@@ -79,7 +82,7 @@ impl FlushScheduler {
             return Ok(None);
         };
         let times = self.write_times.of(&family.options());
-        let mut builder = builder.telling_times(times.clone());
+        let mut builder = builder.with_times(times.clone());
         let snapshots = Snapshots::new(self.context.shared.snapshots.sequences());
         let layers: Vec<_> =
             memtables.iter().filter_map(|memtable| memtable.tombstones()).collect();
@@ -118,7 +121,7 @@ impl FlushScheduler {
         family.statistics().levels.record_flush(work, &figures, statistics);
     }
 
-    /// Begins a table, unless the memtables hold nothing that it could hold.
+    /// Begins a table, unless the memtables are empty.
     fn table_builder(
         &self,
         family: &ColumnFamily,
@@ -159,7 +162,7 @@ impl FlushScheduler {
         let compression = TableCompression::for_flush(&settings.options);
         let origin = self.table_origin(family, memtables, number);
         let builder = Builder::new(format, &compression, origin, path, writer)?;
-        Ok(Some(builder.taking_over(handover.and_then(Handover::of_flush))))
+        Ok(Some(builder.with_handover(handover.and_then(Handover::of_flush))))
     }
 
     fn add_entries(

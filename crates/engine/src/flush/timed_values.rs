@@ -1,9 +1,8 @@
-//! What tables hold of timed values.
+//! Converts timed values for tables.
 //!
-//! A memtable has a timed value with the time of its write. A table has it with the sequence number
-//! that it prefers: the last one that was written by then, as far as the database knows. Where it
-//! knows of none below the record's own, the table has a plain value. Source: `BuildTable` in
-//! `db/builder.cc`.
+//! In a memtable, a timed value has the time of its write. In a table, it has its preferred
+//! sequence number: the last one known to have been written by that time. If none below the
+//! record's own is known, the table has a plain value. Source: `BuildTable` in `db/builder.cc`.
 
 use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
 use tailwater_format::timed_value;
@@ -11,9 +10,9 @@ use tailwater_format::timed_value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sequence_times::SequenceTimes;
 
-/// Makes records for tables of records of memtables. The buffers are kept from record to record.
+/// Converts records of memtables to records of tables, with reused buffers.
 pub(super) struct TimedValues<'t> {
-    /// When sequence numbers were written, where that is known.
+    /// The write times of sequence numbers, if known.
     times: Option<&'t SequenceTimes>,
     key: Vec<u8>,
     value: Vec<u8>,
@@ -24,10 +23,10 @@ impl<'t> TimedValues<'t> {
         Self { times, key: Vec::new(), value: Vec::new() }
     }
 
-    /// The internal key and value that a table holds of a record.
+    /// Returns the internal key and value of a record in a table.
     ///
     /// # Errors
-    /// Corruption, for a timed value without room for its time.
+    /// Corruption, for a timed value too short for its time.
     #[inline]
     pub(super) fn convert<'a>(
         &'a mut self,

@@ -3,35 +3,36 @@
 //! Without it, a compaction that writes with direct I/O would leave none of its outputs in memory,
 //! while cached blocks of its inputs are dropped with them. Users would then wait for the device at
 //! each first read of an output's block. So each block of a compaction's inputs has a [`Warmth`]:
-//! whether users read it from the block cache, or [recently](heat) from the page cache. Records
+//! whether users read it from the block cache, or [recently](warm_set) from the page cache. Records
 //! carry their block's warmth into the output, and an output's block is warm when enough of its
 //! bytes are:
 //!
 //! - for the page cache, it is written through it, and the rest of the table past it
 //!   ([`SequentialWriter::append_warm`](tailwater_io::stream::SequentialWriter::append_warm));
-//! - for the block cache, its uncompressed bytes are [staged](aside), and inserted when the output
-//!   is installed.
+//! - for the block cache, its uncompressed bytes are [staged](staged_blocks), and inserted when the
+//!   output is installed.
 //!
 //! If users read little of what was handed over to the page cache, only a sample of such blocks is
 //! handed over; near a write stall, none of the blocks that users read. Handover takes about as
 //! much memory as the inputs' blocks, which are dropped with them.
 //!
-//! Tables are built with a [`Takeover`] each, and installed by
-//! [`WarmInstallation`](crate::table::WarmInstallation). Outputs are warm before readers see them. The staged blocks of a failed job are dropped with it;
-//! a failure to keep blocks warm is not an error.
+//! Tables are built with a [`TableHandover`] each, and installed by
+//! [`WarmInstallation`](crate::table::WarmInstallation). Outputs are warm before readers see them.
+//! The staged blocks of a failed job are dropped with it; a failure to keep blocks warm is not an
+//! error.
 
-mod aside;
-mod heat;
+mod staged_blocks;
+mod warm_set;
 
 use std::sync::Arc;
 
 use crate::block_cache::{Block, BlockCache, BlockKind};
 use crate::cache::{Key, Priority};
-use crate::stall::Urgency;
+use crate::stall::CompactionPressure;
 use crate::stats::{Statistics, Ticker};
 
-use aside::Aside;
-pub(crate) use heat::{Generations, Heat};
+use staged_blocks::StagedBlocks;
+pub(crate) use warm_set::{Generations, HotRegions};
 
 /// Share of a block's bytes that must come from warm blocks for it to be warm: 1/WARM_PART.
 const WARM_PART: usize = 4;
@@ -68,7 +69,7 @@ pub(crate) struct Shares {
 pub(crate) struct Handover {
     pub(crate) generations: Arc<Generations>,
     /// Compaction pressure: near a stall, blocks that users read are not handed over.
-    pub(crate) urgency: Arc<Urgency>,
+    pub(crate) pressure: Arc<CompactionPressure>,
     /// The block cache of the tables.
     pub(crate) cache: Option<Arc<BlockCache>>,
     pub(crate) shares: Shares,
@@ -82,27 +83,27 @@ impl Handover {
     }
 
     /// Returns the handover to a table that a flush writes, if any.
-    pub(crate) fn of_flush(self: &Arc<Self>) -> Option<Takeover> {
+    pub(crate) fn of_flush(self: &Arc<Self>) -> Option<TableHandover> {
         let Shares { flushes, all_of_flushes, .. } = self.shares;
-        (flushes || all_of_flushes).then(|| Takeover::new(Arc::clone(self), all_of_flushes))
+        (flushes || all_of_flushes).then(|| TableHandover::new(Arc::clone(self), all_of_flushes))
     }
 
     /// Returns the handover to a table that a compaction writes, if any.
-    pub(crate) fn of_compaction(self: &Arc<Self>) -> Option<Takeover> {
+    pub(crate) fn of_compaction(self: &Arc<Self>) -> Option<TableHandover> {
         let Shares { read, all_of_compactions, .. } = self.shares;
         if !read && !all_of_compactions {
             return None;
         }
         if let Some(cache) = &self.cache {
-            cache.look_for_room_aside();
+            cache.update_staging_limit();
         }
-        Some(Takeover::new(Arc::clone(self), all_of_compactions))
+        Some(TableHandover::new(Arc::clone(self), all_of_compactions))
     }
 
     /// Returns the warmth of records that users read in a memtable.
     pub(crate) fn warmth_of_memtables(&self) -> Warmth {
         let Shares { flushes, pages, .. } = self.shares;
-        let flushes = flushes && !self.urgency.is_near_stall();
+        let flushes = flushes && !self.pressure.is_near_stall();
         Warmth { cached: flushes && self.cache.is_some() && !pages, paged: flushes && pages }
     }
 
@@ -116,13 +117,13 @@ impl Handover {
     pub(crate) fn warmth(
         &self,
         key: Key,
-        heat: Option<&Heat>,
+        hot_regions: Option<&HotRegions>,
         is_resident: impl FnOnce() -> bool,
     ) -> Warmth {
-        if !self.shares.read || self.urgency.is_near_stall() {
+        if !self.shares.read || self.pressure.is_near_stall() {
             return Warmth::default();
         }
-        let is_hot = heat.is_some_and(|heat| heat.is_hot(key.offset));
+        let is_hot = hot_regions.is_some_and(|hot_regions| hot_regions.is_hot(key.offset));
         let was_hit = self.cache.as_ref().and_then(|cache| cache.blocks.was_hit(key));
         let cached = was_hit.is_some_and(|was_hit| was_hit || is_hot);
         Warmth { cached, paged: self.shares.pages && (is_hot || cached) && is_resident() }
@@ -130,13 +131,13 @@ impl Handover {
 
     /// Reserves memory for staged blocks, of all that is written (`is_all`) or only of what users
     /// read.
-    fn take_aside(&self, bytes: usize, is_all: bool) -> bool {
-        self.cache.as_ref().is_some_and(|cache| cache.take_aside(bytes, is_all))
+    fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
+        self.cache.as_ref().is_some_and(|cache| cache.reserve_staging(bytes, is_all))
     }
 
-    fn give_back(&self, bytes: usize) {
+    fn release_staging(&self, bytes: usize) {
         if let Some(cache) = &self.cache {
-            cache.give_back_aside(bytes);
+            cache.release_staging(bytes);
         }
     }
 
@@ -158,7 +159,7 @@ pub(crate) struct WarmBlock {
 
 /// The handover to a table that is being written.
 #[derive(Debug)]
-pub(crate) struct Takeover {
+pub(crate) struct TableHandover {
     handover: Arc<Handover>,
     /// Whether every block goes to the block cache.
     takes_all: bool,
@@ -174,16 +175,16 @@ pub(crate) struct Takeover {
     /// Whether any block goes to the page cache.
     is_paged: bool,
     /// The blocks staged for the block cache.
-    aside: Aside,
+    staged: StagedBlocks,
     /// The staged blocks, once they are in the cache's memory.
-    taken_in: Vec<TakenIn>,
+    cached: Vec<CachedBlock>,
     /// Size of the staged blocks, in bytes.
-    aside_bytes: usize,
+    staged_bytes: usize,
 }
 
 /// A block in the memory of the block cache.
 #[derive(Debug)]
-struct TakenIn {
+struct CachedBlock {
     /// Its offset in its table.
     offset: u64,
     block: Block,
@@ -191,7 +192,7 @@ struct TakenIn {
     is_warm: bool,
 }
 
-impl Takeover {
+impl TableHandover {
     /// Creates an empty handover.
     fn new(handover: Arc<Handover>, takes_all: bool) -> Self {
         Self {
@@ -203,9 +204,9 @@ impl Takeover {
             little_read: 0,
             warm: Vec::new(),
             is_paged: false,
-            aside: Aside::default(),
-            taken_in: Vec::new(),
-            aside_bytes: 0,
+            staged: StagedBlocks::default(),
+            cached: Vec::new(),
+            staged_bytes: 0,
         }
     }
 
@@ -225,9 +226,10 @@ impl Takeover {
         let paged = self.paged_bytes >= enough
             && (cached || self.handover.generations.is_worth_it() || self.is_sample());
         (self.bytes, self.cached_bytes, self.paged_bytes) = (0, 0, 0);
-        if (cached || self.takes_all) && self.handover.take_aside(block.len(), self.takes_all) {
-            self.aside.keep(offset, block, cached);
-            self.aside_bytes += block.len();
+        if (cached || self.takes_all) && self.handover.reserve_staging(block.len(), self.takes_all)
+        {
+            self.staged.stage(offset, block, cached);
+            self.staged_bytes += block.len();
         }
         if cached || paged {
             self.warm.push(WarmBlock { offset, is_paged_only: !cached });
@@ -250,27 +252,27 @@ impl Takeover {
     /// Copies the staged blocks into the memory of the block cache, before the table is installed.
     /// Not to be called during an installation's turn, because it copies, nor from a low-priority
     /// thread, because it takes a lock that users' reads take.
-    pub(crate) fn take_in(&mut self) {
+    pub(crate) fn copy_into_cache(&mut self) {
         let Some(cache) = &self.handover.cache else { return };
-        let taken_in = &mut self.taken_in;
-        std::mem::take(&mut self.aside).for_each(|offset, is_warm, bytes| {
+        let cached = &mut self.cached;
+        std::mem::take(&mut self.staged).for_each(|offset, is_warm, bytes| {
             // The builder wrote the block, so it parses.
-            if let Ok(block) = Block::parse(cache.take_in(bytes), BlockKind::Data) {
-                taken_in.push(TakenIn { offset, block, is_warm });
+            if let Ok(block) = Block::parse(cache.copy_in(bytes), BlockKind::Data) {
+                cached.push(CachedBlock { offset, block, is_warm });
             }
         });
     }
 
-    /// Inserts the staged blocks into the block cache, right before readers see the table. `file` is
-    /// the table's key in the cache, and `heat` its part of the warm set.
-    pub(crate) fn install(mut self, file: u64, heat: &Heat) {
-        debug_assert!(self.aside.is_empty(), "it was not taken in");
-        heat.inherit(&self.warm);
+    /// Inserts the staged blocks into the block cache, right before readers see the table. `file`
+    /// is the table's key in the cache, and `hot_regions` its part of the warm set.
+    pub(crate) fn install(mut self, file: u64, hot_regions: &HotRegions) {
+        debug_assert!(self.staged.is_empty(), "staged blocks were not copied into the cache");
+        hot_regions.inherit(&self.warm);
         self.handover.count(Ticker::HandoverBlocks, self.warm.len() as u64);
-        self.handover.count(Ticker::HandoverCachedBytes, self.aside_bytes as u64);
-        self.handover.give_back(std::mem::take(&mut self.aside_bytes));
+        self.handover.count(Ticker::HandoverCachedBytes, self.staged_bytes as u64);
+        self.handover.release_staging(std::mem::take(&mut self.staged_bytes));
         let Some(cache) = &self.handover.cache else { return };
-        for TakenIn { offset, block, is_warm } in std::mem::take(&mut self.taken_in) {
+        for CachedBlock { offset, block, is_warm } in std::mem::take(&mut self.cached) {
             let (key, charge) = (Key { file, offset }, block.memory());
             cache.blocks.insert(key, block, charge, Priority::Low);
             if is_warm {
@@ -293,12 +295,12 @@ impl Takeover {
 
     /// Returns the size of the blocks staged for the block cache, in bytes.
     pub(crate) fn staged_bytes(&self) -> usize {
-        self.aside_bytes
+        self.staged_bytes
     }
 }
 
-impl Drop for Takeover {
+impl Drop for TableHandover {
     fn drop(&mut self) {
-        self.handover.give_back(self.aside_bytes);
+        self.handover.release_staging(self.staged_bytes);
     }
 }

@@ -13,7 +13,7 @@ use super::external_file::ExternalFile;
 use super::ingester::Ingester;
 use super::options::{ExternalFiles, IngestOptions, IngestedFile};
 use super::overlap::{self, Overlaps};
-use super::place::{Placement, Surroundings};
+use super::place::{FamilyContext, Placement};
 use crate::background::FailedPart;
 use crate::column_family::ColumnFamily;
 use crate::compaction::{LevelTargets, update_stalls};
@@ -206,7 +206,7 @@ impl Ingester {
     ) -> Result<()> {
         let Job { files, overlaps, family, options, .. } = job;
         let of_family = family.options();
-        let surroundings = Surroundings {
+        let context = FamilyContext {
             comparator: family.comparator(),
             version,
             running,
@@ -218,7 +218,7 @@ impl Ingester {
             options,
         };
         let tables = &family.readers().tables;
-        job.places = surroundings
+        job.places = context
             .places(files, |place, file, table| overlaps.with_table(place, file, tables, table))?;
         Ok(())
     }

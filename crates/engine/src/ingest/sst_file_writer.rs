@@ -193,7 +193,7 @@ impl SstFileWriter {
     /// Adds a merge operand to `key`.
     ///
     /// # Errors
-    /// Those of [`SstFileWriter::put`].
+    /// The errors of [`SstFileWriter::put`].
     #[inline]
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.add(ValueType::Merge, key.as_ref(), operand.as_ref())
@@ -202,7 +202,7 @@ impl SstFileWriter {
     /// Deletes `key`.
     ///
     /// # Errors
-    /// Those of [`SstFileWriter::put`].
+    /// The errors of [`SstFileWriter::put`].
     #[inline]
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
         self.add(ValueType::Deletion, key.as_ref(), &[])
@@ -212,7 +212,7 @@ impl SstFileWriter {
     /// the table. If both are equal, nothing is deleted.
     ///
     /// # Errors
-    /// Those of [`SstFileWriter::put`]; invalid argument, for an end before the beginning.
+    /// The errors of [`SstFileWriter::put`]; invalid argument, for an end before the beginning.
     #[inline]
     pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.add_range_deletion(begin.as_ref(), end.as_ref())

@@ -90,22 +90,22 @@ impl BlobFileReader {
         Ok(Self { file, header, footer, decompressor, length, records_end, position })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Its length when it was opened, in bytes.
+    /// Returns its length when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The header, or what is wrong with it.
+    /// Returns the header, or what is wrong with it.
     pub fn header(&self) -> &Result<BlobFileHeader> {
         &self.header
     }
 
-    /// The footer, or what is wrong with it; a file that was not closed has none.
+    /// Returns the footer, or what is wrong with it; a file that was not closed has none.
     pub fn footer(&self) -> &Result<BlobFileFooter> {
         &self.footer
     }

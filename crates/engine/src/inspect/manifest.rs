@@ -49,12 +49,12 @@ impl ManifestReader {
         Ok(Self { items: Items::open(file, Some(0), Purpose::Manifest)?, records: 0 })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn path(&self) -> &Path {
         self.items.path()
     }
 
-    /// Its length when it was opened, in bytes.
+    /// Returns its length when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.items.length()
     }

@@ -229,7 +229,7 @@ impl Items {
         self.length
     }
 
-    /// The number of the compression algorithm that the log states.
+    /// Returns the number of the compression algorithm that the log states.
     pub(super) fn compression(&self) -> Option<u32> {
         self.compression
     }

@@ -90,22 +90,22 @@ impl LogReader {
         Ok(Self { items: Items::open(file, number, Purpose::Wal)?, number })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn path(&self) -> &Path {
         self.items.path()
     }
 
-    /// The number in its name, if it has one.
+    /// Returns the number in its name, if it has one.
     pub fn number(&self) -> Option<u64> {
         self.number
     }
 
-    /// Its length when it was opened, in bytes.
+    /// Returns its length when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.items.length()
     }
 
-    /// The number of the compression algorithm, which the first record states.
+    /// Returns the number of the compression algorithm, which the first record states.
     pub fn compression(&self) -> Option<u32> {
         self.items.compression()
     }

@@ -4,7 +4,7 @@
 //! different threads rarely share a cache line. A shard allocates from its current chunk by adding
 //! to a counter. If a piece does not fit, the shard gets a new chunk and the tail of the old one
 //! stays unused. Chunk sizes grow with the arena, so that a small memtable is small and the tails
-//! are a small part of a large one. A piece that would take up much of a chunk gets its own.
+//! are a small part of a large one. A piece that would fill much of a chunk gets its own chunk.
 //!
 //! Invariants: a chunk is freed only with the arena; pieces never overlap; every chunk is on the
 //! list that starts at `chunks`, even if no shard uses it any more. Nothing here waits for another

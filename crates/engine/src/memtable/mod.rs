@@ -91,7 +91,7 @@ pub(crate) struct MemTable {
 }
 
 impl Drop for MemTable {
-    /// Besides the list, which frees its own memory, these may be large.
+    /// Apart from the list, which frees its own memory, these may be large.
     fn drop(&mut self) {
         if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);

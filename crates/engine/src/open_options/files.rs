@@ -48,7 +48,7 @@ impl OptionsFiles {
     /// Writes options of the database and its column families.
     ///
     /// # Errors
-    /// Those of writing the file; the previous one stays valid then. Failing to remove an older
+    /// Errors of writing the file; the previous one stays valid then. Failing to remove an older
     /// file is only logged.
     pub(crate) fn write(&self, options: &Options) -> Result<()> {
         let number = self.numbers.take();

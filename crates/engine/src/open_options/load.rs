@@ -23,7 +23,7 @@ impl OpenOptions {
     /// `TAILWATER-OPTIONS`, or the defaults where these files do not exist.
     ///
     /// # Errors
-    /// Those of [`OpenOptions::load_from`].
+    /// The errors of [`OpenOptions::load_from`].
     pub fn load(directory: &Path) -> Result<Self> {
         Self::load_from(Arc::new(PosixStorage::new()), directory)
     }

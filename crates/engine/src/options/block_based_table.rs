@@ -14,7 +14,7 @@ use super::value::OptionValue;
 const NO_PARTS: &str = "filters and indexes are written unpartitioned";
 const NO_OWN_INDEX: &str = "new tables have no user-defined index, and none is used";
 const NEEDS_OWN_INDEX: &str =
-    "new tables have no index of the user's, so RocksDB would not open them with this option";
+    "new tables have no user-defined index, so RocksDB would not open them with this option";
 
 option_table! {
     /// Which metadata blocks stay in the cache while their tables are open.

@@ -52,7 +52,7 @@ pub fn change_column_family(
 /// database's.
 ///
 /// # Errors
-/// Those of [`change_column_family`].
+/// The errors of [`change_column_family`].
 pub fn change_database(
     options: &DbOptions,
     directory: &Path,

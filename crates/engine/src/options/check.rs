@@ -148,7 +148,7 @@ fn check_writes(options: &DbOptions) -> Result<()> {
         options.enable_pipelined_write && (options.unordered_write || options.atomic_flush),
         "enable_pipelined_write",
         &options.enable_pipelined_write,
-        "it does not go with unordered_write or atomic_flush",
+        "it cannot be combined with unordered_write or atomic_flush",
     )
 }
 
@@ -186,7 +186,7 @@ pub fn check_column_family(options: &ColumnFamilyOptions, database: &DbOptions) 
         database.unordered_write && options.max_successive_merges != 0,
         "max_successive_merges",
         &options.max_successive_merges,
-        "it does not go with unordered_write",
+        "it cannot be combined with unordered_write",
     )?;
     check_compression(options)?;
     check_table(options).map_err(|error| error.within("table_factory"))
@@ -214,7 +214,7 @@ fn check_compaction(options: &ColumnFamilyOptions, database: &DbOptions) -> Resu
         is_fifo && database.open_files_async,
         "open_files_async",
         &database.open_files_async,
-        "it does not go with compaction_style=kCompactionStyleFIFO",
+        "it cannot be combined with compaction_style=kCompactionStyleFIFO",
     )?;
     let threshold = &options.read_triggered_compaction_threshold;
     let name = "read_triggered_compaction_threshold";
@@ -296,7 +296,7 @@ fn check_compression(options: &ColumnFamilyOptions) -> Result<()> {
         let why = match compression {
             CompressionType::Xpress => "it exists on Windows alone",
             CompressionType::Inherited if name != "bottommost_compression" => {
-                "there is nothing that it could be taken from"
+                "the source of its default is missing"
             }
             _ => continue,
         };

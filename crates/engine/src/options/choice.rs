@@ -59,8 +59,8 @@ macro_rules! choice {
 }
 
 choice! {
-    /// The compression of data. A type beside `tailwater_format::compress::Compression`, because
-    /// blocks may also have kinds that no option can select, and an option may inherit.
+    /// The compression of data. A separate type from `tailwater_format::compress::Compression`,
+    /// because blocks may also have kinds that no option can select, and an option may inherit.
     pub enum CompressionType {
         /// Not at all.
         None = "kNoCompression",

@@ -199,7 +199,7 @@ option_table! {
             Refused(NO_INGESTION_BEHIND, &["false"]);
         /// Whether tables store user-defined timestamps.
         persist_user_defined_timestamps: bool = true, Fixed,
-            Refused("user-defined timestamps are not built, and flushes would have to drop them", &["true"]);
+            Refused("user-defined timestamps are not implemented, and flushes would have to drop them", &["true"]);
         /// Number of blob files that are written in parallel.
         blob_direct_write_partitions: u32 = 1, Fixed, NoEffect(NO_DIRECT_BLOBS);
         /// Minimum number of memtables that are flushed together.

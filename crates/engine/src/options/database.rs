@@ -13,14 +13,15 @@ use super::tailwater::TailwaterOptions;
 use super::value::OptionValue;
 
 const NO_TRANSACTIONS: &str =
-    "two-phase transactions are not built, and prepared ones would be lost";
-const NO_ARCHIVE: &str = "logs go when they are flushed, though somebody who follows the database may not have read them";
+    "two-phase transactions are not implemented, and prepared ones would be lost";
+const NO_ARCHIVE: &str =
+    "logs are removed when they are flushed, even if followers have not read them";
 const NO_TIERS: &str = "files are not sorted by temperature";
 const NO_FOLLOWERS: &str = "there are no follower instances";
 const OWN_PIPELINE: &str = "the write path has its own pipeline, which keeps all guarantees";
 const OWN_WAITING: &str = "writers wait in their own way";
 const NO_MMAP: &str =
-    "files are never mapped; results are the same, and direct modes are refused beside it";
+    "files are never mapped; results are the same, and direct modes cannot be combined with it";
 const OTHER_SYSTEM: &str = "files are reached through the system's own calls";
 /// Why options that keep the last level free for ingestion behind all other data are refused.
 pub(super) const NO_INGESTION_BEHIND: &str =

@@ -57,7 +57,7 @@ pub use group::{
 pub use io_mode::AskedIoMode;
 pub use object::{CacheCapacity, FilterPolicy, ObjectName, PrefixExtractor};
 pub use sanitize::{sanitize_column_family, sanitize_database};
-pub use schema::{Life, OptionInfo, OptionTable, OtherName, Verdict};
+pub use schema::{Mutability, OptionInfo, OptionTable, OtherName, Verdict};
 pub use tailwater::TailwaterOptions;
 pub use tailwater_format::block::IndexShortening;
 pub use tailwater_format::checksum::ChecksumType;

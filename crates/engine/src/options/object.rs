@@ -23,7 +23,7 @@ impl ObjectName {
         Self { text: id.into() }
     }
 
-    /// The id; `None` for no object.
+    /// Returns the id; `None` for no object.
     pub fn id(&self) -> Option<&str> {
         let id = object_id(&self.text);
         (!id.is_empty() && id != NONE).then_some(id)

@@ -11,7 +11,7 @@ use super::error::{Error, Problem, Result, nearest};
 
 /// When an option can be changed, and whether it is written to the OPTIONS file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Life {
+pub enum Mutability {
     /// Only when the database is opened.
     Fixed,
     /// Also while it is open.
@@ -22,7 +22,7 @@ pub enum Life {
     MutableUnwritten,
 }
 
-impl Life {
+impl Mutability {
     /// Whether the option can be changed while the database is open.
     pub fn is_mutable(self) -> bool {
         matches!(self, Self::Mutable | Self::MutableUnwritten)
@@ -53,7 +53,7 @@ pub struct OptionInfo<T: 'static> {
     /// Its documentation.
     pub about: &'static str,
     /// When it can be changed.
-    pub life: Life,
+    pub mutability: Mutability,
     /// The effect of setting it.
     pub verdict: Verdict,
     pub(super) set: fn(&mut T, &str) -> Result<()>,
@@ -126,12 +126,12 @@ pub trait OptionTable: Sized + 'static {
     /// Sets one option of a database that is open.
     ///
     /// # Errors
-    /// Those of [`OptionTable::set_option`], and an option that cannot be changed while the
+    /// The errors of [`OptionTable::set_option`], and an option that cannot be changed while the
     /// database is open.
     fn set_mutable_option(&mut self, name: &str, text: &str) -> Result<()> {
         let whole = name.split_once('.').map_or(name, |(whole, _)| whole);
         match Self::table().iter().find(|info| info.name == whole) {
-            Some(info) if !info.life.is_mutable() => Err(Error::new(name, Problem::Fixed)),
+            Some(info) if !info.mutability.is_mutable() => Err(Error::new(name, Problem::Fixed)),
             _ => self.set_option(name, text),
         }
     }
@@ -153,7 +153,7 @@ pub trait OptionTable: Sized + 'static {
     fn print_options(&self) -> impl Iterator<Item = (&'static str, String)> {
         Self::table()
             .iter()
-            .filter(|info| info.life.is_written())
+            .filter(|info| info.mutability.is_written())
             .map(|info| (info.name, (info.print)(self)))
             .filter(|(_, text)| !text.is_empty())
     }
@@ -194,7 +194,7 @@ pub trait OptionTable: Sized + 'static {
     /// # Errors
     /// The first other option that differs.
     fn check_fixed(&self, after: &Self) -> Result<()> {
-        let fixed = Self::table().iter().filter(|info| !info.life.is_mutable());
+        let fixed = Self::table().iter().filter(|info| !info.mutability.is_mutable());
         let mut changed = fixed.filter(|info| (info.print)(self) != (info.print)(after));
         changed.next().map_or(Ok(()), |info| Err(Error::new(info.name, Problem::Fixed)))
     }
@@ -219,7 +219,7 @@ macro_rules! option_table {
         pub struct $group:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $field:ident $(as $text:literal)? : $type:ty = $default:expr, $life:ident,
+                $field:ident $(as $text:literal)? : $type:ty = $default:expr, $mutability:ident,
                     $verdict:expr $(, $print:path)?;
             )*
         }
@@ -254,7 +254,7 @@ macro_rules! option_table {
                     $($crate::options::OptionInfo {
                         name: option_name!($field $($text)?),
                         about: concat!($($doc),+),
-                        life: $crate::options::Life::$life,
+                        mutability: $crate::options::Mutability::$mutability,
                         verdict: $verdict,
                         set: |options, text| OptionValue::set(&mut options.$field, text),
                         set_part: |options, part, text| {

@@ -10,6 +10,7 @@ use std::fmt::Write as _;
 use super::choice::IoModeChoice::{self, Unset};
 use super::error::{Error, Problem, Result};
 use super::schema::OptionTable;
+use super::value::OptionValue;
 
 option_table! {
     /// Options that RocksDB does not have.
@@ -50,7 +51,7 @@ option_table! {
         /// Whether compactions run at low CPU priority, so that they yield to users' threads, until
         /// writes are about to be slowed down. If CPUs are never idle, compactions hardly run until
         /// then. Compaction filters and merge operators run at that priority, too.
-        quiet_background: bool = false, Fixed, Honoured;
+        low_priority_compactions: bool = false, Fixed, Honoured;
         /// I/O mode of blob files that are written.
         blob_write_io_mode: IoModeChoice = Unset, Fixed, NoEffect("blob files are not written");
         /// I/O mode of write-ahead logs: `buffered`, `direct`, or `auto`, which is direct while
@@ -69,7 +70,11 @@ option_table! {
         trim_allocator: bool = false, Fixed, Honoured;
     }
     elsewhere {}
-    other_names {}
+    other_names {
+        "quiet_background" => |options, text| {
+            OptionValue::set(&mut options.low_priority_compactions, text)
+        };
+    }
     retired {}
 }
 

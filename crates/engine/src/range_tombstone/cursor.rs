@@ -62,13 +62,14 @@ impl Cursor {
         }
     }
 
-    /// The newest visible sequence of the current fragment. The cursor must be valid.
+    /// Returns the newest visible sequence of the current fragment. The cursor must be valid.
     #[inline]
     pub(crate) fn sequence(&self, view: View<'_>) -> Sequence {
         view.fragments.sequences(self.fragment)[self.visible_start]
     }
 
-    /// All visible sequences of the current fragment, newest first. The cursor must be valid.
+    /// Returns all visible sequences of the current fragment, newest first. The cursor must be
+    /// valid.
     #[inline]
     pub(crate) fn sequences<'a>(&self, view: View<'a>) -> &'a [Sequence] {
         &view.fragments.sequences(self.fragment)[self.visible_start..self.visible_end]

@@ -110,7 +110,7 @@ impl FragmentedRangeTombstones {
         self.sequence_ends.push(self.sequences.len());
     }
 
-    /// The order of the user keys.
+    /// Returns the order of the user keys.
     #[inline]
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.comparator
@@ -139,7 +139,7 @@ impl FragmentedRangeTombstones {
             + self.sequences.capacity() * size_of::<Sequence>()
     }
 
-    /// The newest tombstone at or below the snapshot that covers the user key.
+    /// Returns the newest tombstone at or below the snapshot that covers the user key.
     #[inline]
     pub(crate) fn covering_sequence(
         &self,
@@ -163,7 +163,7 @@ impl FragmentedRangeTombstones {
         View::new(self, truncation)
     }
 
-    /// One more than the last fragment's index.
+    /// Returns one more than the last fragment's index.
     #[inline]
     pub(super) fn fragments_end(&self) -> usize {
         self.key_ends.len().saturating_sub(1)
@@ -176,7 +176,7 @@ impl FragmentedRangeTombstones {
         &self.keys[start..self.key_ends[at]]
     }
 
-    /// The sequences of the tombstones that cover fragment `at`, newest first.
+    /// Returns the sequences of the tombstones that cover fragment `at`, newest first.
     #[inline]
     pub(super) fn sequences(&self, at: usize) -> &[Sequence] {
         &self.sequences[self.sequence_ends[at]..self.sequence_ends[at + 1]]
@@ -195,7 +195,8 @@ impl FragmentedRangeTombstones {
         if behind == self.key_ends.len() { None } else { behind.checked_sub(1) }
     }
 
-    /// The first cut whose key comes after the user key; the number of cuts if there is none.
+    /// Returns the first cut whose key comes after the user key; the number of cuts if there is
+    /// none.
     #[inline]
     pub(super) fn first_cut_after(&self, user_key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.key_ends.len());

@@ -181,7 +181,7 @@ impl TombstoneIndex {
         spans.any(|span| (span.start as usize) < behind_last && span.end as usize >= behind_first)
     }
 
-    /// The newest tombstone at or below the snapshot that covers the user key.
+    /// Returns the newest tombstone at or below the snapshot that covers the user key.
     #[inline]
     pub(crate) fn covering(&self, user_key: &[u8], snapshot: Sequence) -> Option<Sequence> {
         let behind = self.first_cut_after(user_key);
@@ -189,7 +189,7 @@ impl TombstoneIndex {
         self.newest_visible(fragment?, snapshot)
     }
 
-    /// The newest tombstone at or below the snapshot that covers a fragment.
+    /// Returns the newest tombstone at or below the snapshot that covers a fragment.
     #[inline]
     fn newest_visible(&self, fragment: usize, snapshot: Sequence) -> Option<Sequence> {
         let mut newest = None;
@@ -213,7 +213,7 @@ impl TombstoneIndex {
         self.noted_starts[node]..self.noted_starts[node + 1]
     }
 
-    /// One more than the last fragment's index.
+    /// Returns one more than the last fragment's index.
     #[inline]
     fn fragments_end(&self) -> usize {
         self.key_ends.len().saturating_sub(1)
@@ -230,7 +230,8 @@ impl TombstoneIndex {
         self.cut(at as usize)
     }
 
-    /// The first cut whose key comes after the user key; the number of cuts if there is none.
+    /// Returns the first cut whose key comes after the user key; the number of cuts if there is
+    /// none.
     #[inline]
     fn first_cut_after(&self, user_key: &[u8]) -> usize {
         let (mut low, mut high) = (0, self.key_ends.len());

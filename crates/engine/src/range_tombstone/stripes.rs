@@ -1,6 +1,6 @@
 //! Reduction of range tombstones to those that snapshots can distinguish.
 //!
-//! Of the tombstones over a key, only the newest in each stripe between two snapshots is visible.
+//! Only the newest of the tombstones over a key in each stripe between two snapshots is visible.
 //! Only these are written to tables, in fragments that do not overlap. Fragments are cut wherever a
 //! tombstone begins or ends, as in RocksDB, and neighbours with the same tombstones are joined
 //! again. Source: `FragmentedRangeTombstoneList` in `db/range_tombstone_fragmenter.cc`, as flushes

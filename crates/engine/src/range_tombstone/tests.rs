@@ -39,7 +39,7 @@ fn comparators() -> [Comparator; 3] {
     [Comparator::Bytewise, Comparator::ReverseBytewise, Comparator::Custom(Arc::new(ShortestFirst))]
 }
 
-/// All keys of up to two letters of four.
+/// Returns all keys of up to two letters of four.
 fn all_keys() -> Vec<Vec<u8>> {
     let letters = *b"abcd";
     let mut keys = vec![Vec::new()];
@@ -74,7 +74,7 @@ fn build(comparator: &Comparator, tombstones: &[Owned]) -> FragmentedRangeTombst
     FragmentedRangeTombstones::build(comparator, borrowed)
 }
 
-/// The sequences in `[oldest, newest]` of the tombstones that cover the key, newest first.
+/// Returns the sequences in `[oldest, newest]` of the tombstones that cover the key, newest first.
 fn covering(
     comparator: &Comparator,
     tombstones: &[Owned],

@@ -116,7 +116,7 @@ pub(crate) fn get<S: Sink>(
     found
 }
 
-/// Where a get ended, for statistics.
+/// The source at which a get ended, for statistics.
 #[derive(Debug, Clone, Copy, Default)]
 struct Outcome {
     /// Whether memtables decided it.

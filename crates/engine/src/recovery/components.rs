@@ -1,5 +1,5 @@
-//! From replayed logs to the components of a database: its files are claimed, and a new MANIFEST and
-//! log are begun.
+//! From replayed logs to the components of a database: its files are claimed, and a new MANIFEST
+//! and log are begun.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -217,7 +217,7 @@ impl LogsReplayed {
         };
         let clock = Arc::clone(options.clock());
         let shared = read_state(&factory, &options, FamilySet::new(families), last_sequence);
-        let stall = StallController::new(Arc::clone(factory.urgency()));
+        let stall = StallController::new(Arc::clone(factory.pressure()));
         let context = Arc::new(Context {
             shared: Arc::new(shared),
             storage,
@@ -229,7 +229,7 @@ impl LogsReplayed {
             options: CurrentOptions::new(options),
             readers: factory,
             errors: ErrorState::default(),
-            background: Background::new(Arc::clone(stall.urgency())),
+            background: Background::new(Arc::clone(stall.pressure())),
             stall,
         });
         let (logs, write_times) = (Arc::new(Mutex::new(logs)), Arc::<WriteTimes>::default());

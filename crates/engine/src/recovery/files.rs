@@ -27,7 +27,7 @@ impl ManifestRead {
         let id = durable_id(storage, &home.path, manifest.database_id.as_deref())?;
         let id = id.unwrap_or_default();
         let directories = match home_files {
-            Some(files) => Directories::find_beside(storage, home, files, options, &id)?,
+            Some(files) => Directories::find_with_home_files(storage, home, files, options, &id)?,
             None => Directories::find(storage, home, options, &id)?,
         };
         directories.check(storage)?;

@@ -208,7 +208,7 @@ fn style(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
                 (&options.compaction_options_universal, UniversalCompactionOptions::default());
             without_effect(unmet, "compaction_options_universal.", " of", own, &defaults);
             format!(
-                "writes are slowed down at {} sorted runs and stopped at {} until somebody does",
+                "writes are slowed down at {} sorted runs and stopped at {} until a manual compaction",
                 options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger
             )
         }
@@ -224,7 +224,7 @@ fn style(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
         }
     };
     let after =
-        format!("is compacted only when asked for: its compaction_style is not built; {what}");
+        format!("is compacted manually only: its compaction_style is not implemented; {what}");
     unmet.push(Unmet { before: String::new(), after });
 }
 

@@ -1,7 +1,7 @@
-//! When sequence numbers were written, by samples.
+//! Samples of the times at which sequence numbers were written.
 //!
-//! With `preserve_internal_time_seconds` a database notes now and then which sequence number was
-//! the last at that time, and its tables keep the samples that concern them. A sample comes after
+//! With `preserve_internal_time_seconds` a database periodically records the last sequence number
+//! and the time, and its tables keep the samples that concern their records. A sample comes after
 //! the writes up to its sequence number and before those above it:
 //!
 //! ```text
@@ -9,14 +9,14 @@
 //! time                    500         600         700
 //! ```
 //!
-//! Of a time the samples tell the highest sequence number that is known to be written no later.
-//! Where two samples contradict each other, because the clock went back, the lower time counts.
+//! For a time, the samples give the highest sequence number known to have been written no later. If
+//! two samples contradict each other because the clock went back, the lower time counts.
 //!
 //! # Invariants
-//! - Sequence numbers and times ascend strictly. No sample has sequence number 0, which stands for
-//!   data whose number was given up.
-//! - There are at most as many samples as the capacity, and an eighth more between two trims; at
-//!   most one of them is older than the window.
+//! - Sequence numbers and times ascend strictly. No sample has sequence number 0, which data has
+//!   whose number was zeroed.
+//! - The number of samples is at most the capacity, plus an eighth between two trims; at most one
+//!   sample is older than the window.
 //!
 //! Source: `db/seqno_to_time_mapping.{h,cc}`.
 
@@ -32,19 +32,19 @@ pub(crate) use write_times::{WriteTimes, first_sequence};
 
 /// How many samples a table keeps.
 const SAMPLES_PER_TABLE: usize = 100;
-/// How many samples there are at most.
+/// Maximum number of samples in memory.
 pub(crate) const SAMPLES_MAX: usize = 1000;
 
-/// How many samples are kept, and for how long.
+/// Limits of the samples that are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// How many.
+    /// Number of samples.
     pub(crate) capacity: usize,
-    /// How far back times are asked for, in seconds.
+    /// Age up to which samples are kept, in seconds.
     pub(crate) window_s: u64,
 }
 
-/// When sequence numbers were written, by samples.
+/// Samples of the times at which sequence numbers were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SequenceTimes {
     samples: Vec<SequenceTime>,
@@ -52,12 +52,13 @@ pub(crate) struct SequenceTimes {
 }
 
 impl SequenceTimes {
-    /// No samples yet.
+    /// Creates an empty set of samples.
     pub(crate) fn new(limits: Limits) -> Self {
         Self { samples: Vec::new(), limits }
     }
 
-    /// Samples that give the sequence numbers `1..=last` times from `from_s` to `to_s`, evenly.
+    /// Creates samples that spread the sequence numbers `1..=last` evenly over the times from
+    /// `from_s` to `to_s`.
     pub(crate) fn spread(last: Sequence, from_s: u64, to_s: u64, limits: Limits) -> Self {
         let mut times = Self::new(limits);
         let length = u128::from(to_s.saturating_sub(from_s));
@@ -69,21 +70,21 @@ impl SequenceTimes {
         times
     }
 
-    /// Keeps to other limits from here on.
+    /// Changes the limits.
     pub(crate) fn set_limits(&mut self, limits: Limits) {
         self.limits = limits;
         self.forget_before_window(None);
         trim::to(&mut self.samples, limits.capacity);
     }
 
-    /// The time of the newest sample, in seconds since 1970; `None` without samples.
+    /// Returns the time of the newest sample, in seconds since 1970; `None` without samples.
     pub(crate) fn newest_s(&self) -> Option<u64> {
         self.samples.last().map(|sample| sample.time_s)
     }
 
-    /// Takes note that `sequence` is the last sequence number at `time_s`.
+    /// Records that `sequence` is the last sequence number at `time_s`.
     pub(crate) fn sample(&mut self, sequence: Sequence, time_s: u64) {
-        // One that comes late tells nothing.
+        // A late sample adds no information.
         let is_late = self.samples.last().is_some_and(|last| sequence < last.sequence);
         if sequence == 0 || is_late {
             return;
@@ -96,7 +97,7 @@ impl SequenceTimes {
         }
     }
 
-    /// Takes in the samples of others, in any order, as they count at `now_s`.
+    /// Merges other samples, in any order, as of `now_s`.
     pub(crate) fn take_in(&mut self, others: impl IntoIterator<Item = SequenceTime>, now_s: u64) {
         let mut all = std::mem::take(&mut self.samples);
         all.extend(others.into_iter().filter(|sample| sample.sequence > 0));
@@ -108,18 +109,18 @@ impl SequenceTimes {
         trim::to(&mut self.samples, self.limits.capacity);
     }
 
-    /// The highest sequence number that is known to be written no later than `time_s`.
+    /// Returns the highest sequence number known to have been written no later than `time_s`.
     pub(crate) fn sequence_at(&self, time_s: u64) -> Option<Sequence> {
         let behind = self.samples.partition_point(|sample| sample.time_s <= time_s);
         self.samples.get(behind.checked_sub(1)?).map(|sample| sample.sequence)
     }
 
-    /// The encoding of the samples that tell the times of the sequence numbers from `lowest` to
-    /// `highest`, as a table keeps it.
+    /// Encodes, for a table, the samples that cover the sequence numbers from `lowest` to
+    /// `highest`.
     pub(crate) fn encode(&self, lowest: Sequence, highest: Sequence) -> Vec<u8> {
         let from = self.samples.partition_point(|sample| sample.sequence < lowest);
         let to = self.samples.partition_point(|sample| sample.sequence <= highest);
-        // The one before tells the time of the lowest.
+        // The preceding sample gives the time of the lowest.
         let within = self.samples.get(from.saturating_sub(1)..to.max(from)).unwrap_or_default();
         let mut within = within.to_vec();
         trim::to(&mut within, SAMPLES_PER_TABLE);
@@ -128,8 +129,7 @@ impl SequenceTimes {
         encoded
     }
 
-    /// Removes samples that tell nothing of the window before `now_s`, or before the newest of
-    /// them.
+    /// Removes samples older than the window that ends at `now_s` or at the newest sample.
     fn forget_before_window(&mut self, now_s: Option<u64>) {
         let Some(end_s) = now_s.or_else(|| self.newest_s()) else { return };
         let Some(begin_s) = end_s.checked_sub(self.limits.window_s) else { return };
@@ -138,9 +138,9 @@ impl SequenceTimes {
     }
 }
 
-/// Adds a sample whose sequence number is not below those before. Of several of one time, a burst
-/// of writes, the highest sequence number is kept; of several of one sequence number, when nothing
-/// was written, the lowest time.
+/// Adds a sample whose sequence number is at least that of the previous ones. Samples of one time,
+/// from a burst of writes, are merged into the one with the highest sequence number; samples of one
+/// sequence number, from an idle database, into the one with the lowest time.
 fn push(samples: &mut Vec<SequenceTime>, mut sample: SequenceTime) {
     if let Some(last) = samples.pop_if(|last| last.sequence == sample.sequence) {
         sample.time_s = sample.time_s.min(last.time_s);

@@ -64,7 +64,7 @@ fn samples_go_where_their_neighbours_are_closest() {
     assert!(times.samples.is_empty());
 }
 
-/// What RocksDB 11.9 made of samples: `limits`, the samples in the order they came, what it kept,
+/// RocksDB 11.9's results for samples: `limits`, the samples in the order they came, what it kept,
 /// what tables of a range of sequence numbers got, and what was written by a time.
 const ROCKSDB: &str = include_str!("rocksdb.txt");
 

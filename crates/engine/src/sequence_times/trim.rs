@@ -58,7 +58,7 @@ impl List {
         Self { links: samples.iter().enumerate().map(link).collect() }
     }
 
-    /// The time between the neighbours of a sample that has two, in seconds.
+    /// Returns the time between the neighbours of a sample that has two, in seconds.
     fn gap(&self, at: usize) -> u64 {
         let Link { before, behind, .. } = self.links[at];
         self.links[behind].sample.time_s - self.links[before].sample.time_s

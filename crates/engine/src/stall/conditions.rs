@@ -155,7 +155,7 @@ impl StallConditions {
                 || (soft > 0 && self.pending_compaction_bytes > soft / 2))
     }
 
-    /// Whether level 0 has so many tables that reads get slower: twice its compaction trigger, or,
+    /// Whether level 0 has enough tables to slow down reads: twice its compaction trigger, or,
     /// if that is fewer tables, a quarter of the way from the trigger to the slowdown bound.
     pub(super) fn is_crowded(&self) -> bool {
         let (trigger, slowdown) = (self.level_0_trigger, self.level_0_slowdown);
@@ -190,7 +190,7 @@ impl StallConditions {
             },
             StallCause::PendingCompaction => {
                 let bytes = self.pending_compaction_bytes;
-                format!("{bytes} bytes of '{family}' wait to be compacted")
+                format!("'{family}' has a compaction backlog of {bytes} bytes")
             }
         }
     }

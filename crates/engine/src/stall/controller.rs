@@ -9,8 +9,8 @@ use tailwater_io::sync::Mutex;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::stall::allowance::Allowance;
-use crate::stall::delay_rate::{Demand, Look, next_rate};
-use crate::stall::{StallCause, StallConditions, StallState, Urgency};
+use crate::stall::delay_rate::{Demand, FamilyChange, next_rate};
+use crate::stall::{CompactionPressure, StallCause, StallConditions, StallState};
 
 /// Longest wait of a stopped write before it checks the state again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
@@ -21,7 +21,7 @@ pub(crate) struct StallController {
     /// Whether `state` is not `Normal`, readable without the lock.
     is_stalled: AtomicBool,
     /// Notified when writes will soon be delayed.
-    urgency: Arc<Urgency>,
+    pressure: Arc<CompactionPressure>,
     /// Bytes that leaders wrote for followers, not yet charged to the delay budget.
     unpaid: AtomicU64,
     /// Start of the clock that `allowance` uses.
@@ -75,7 +75,7 @@ impl Stalls {
         if *has_changed {
             let demanded =
                 |demand: Demand| self.families.values().any(|family| family.demand == demand);
-            let look = Look {
+            let change = FamilyChange {
                 demand,
                 is_near_stop: state.cause().is_some_and(|cause| conditions.is_near_stop(cause)),
                 pending_bytes,
@@ -84,7 +84,7 @@ impl Stalls {
                 was_delayed: demanded(Demand::Delay),
                 was_stopped: demanded(Demand::Stop),
             };
-            self.rate = next_rate(self.rate, self.rate_max, &look);
+            self.rate = next_rate(self.rate, self.rate_max, &change);
             self.families.insert(*id, FamilyStall { demand, pending_bytes });
         }
         state
@@ -92,11 +92,11 @@ impl Stalls {
 }
 
 impl StallController {
-    /// Creates a controller in state `Normal` that will notify `urgency`.
-    pub(crate) fn new(urgency: Arc<Urgency>) -> Self {
+    /// Creates a controller in state `Normal` that will notify `pressure`.
+    pub(crate) fn new(pressure: Arc<CompactionPressure>) -> Self {
         Self {
             is_stalled: AtomicBool::new(false),
-            urgency,
+            pressure,
             unpaid: AtomicU64::new(0),
             epoch: Instant::now(),
             stalls: Mutex::default(),
@@ -110,8 +110,8 @@ impl StallController {
     }
 
     /// Returns what compactions consult to decide whether to hurry.
-    pub(crate) fn urgency(&self) -> &Arc<Urgency> {
-        &self.urgency
+    pub(crate) fn pressure(&self) -> &Arc<CompactionPressure> {
+        &self.pressure
     }
 
     /// Whether writes are delayed or stopped.
@@ -153,9 +153,9 @@ impl StallController {
             }
         }
         stalls.families.retain(|id, _| known.contains(id));
-        self.urgency.set_near_stall(is_near);
-        self.urgency.set_crowded(is_crowded);
-        self.urgency.set_behind(is_behind || strictest != StallState::Normal);
+        self.pressure.set_near_stall(is_near);
+        self.pressure.set_crowded(is_crowded);
+        self.pressure.set_behind(is_behind || strictest != StallState::Normal);
         let strictest = strictest.at_rate(stalls.rate);
         let rate = |state: &StallState| match state {
             StallState::Delayed { bytes_per_second, .. } => *bytes_per_second,

@@ -29,7 +29,7 @@ pub(crate) enum Demand {
 
 /// A column family whose memtables or tables have changed.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct FamilyChange {
     /// The current demand.
     pub(crate) demand: Demand,
     /// Whether the cause of the delay is near the bound that stops writes.
@@ -46,17 +46,19 @@ pub(crate) struct Look {
 }
 
 /// Returns the rate after a look at a column family, in bytes per second, in 1..=`rate_max`.
-pub(crate) fn next_rate(rate: u64, rate_max: u64, look: &Look) -> u64 {
+pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 {
     let times = |factor: f64| (rate as f64 * factor) as u64;
-    let next = match look.demand {
+    let next = match change.demand {
         Demand::Stop => rate,
-        Demand::Nothing if look.was_delayed => times(GOES_ON),
+        Demand::Nothing if change.was_delayed => times(GOES_ON),
         Demand::Nothing => rate,
-        Demand::Delay if !look.compacts => rate_max,
-        Demand::Delay if !look.was_delayed || rate_max <= RATE_MIN => rate,
-        Demand::Delay if look.was_stopped || look.is_near_stop => times(NEAR_STOP).max(RATE_MIN),
-        Demand::Delay if look.pending_bytes_before > look.pending_bytes => times(LESS_TO_DO),
-        Demand::Delay if look.pending_bytes_before > 0 => times(MORE_TO_DO).max(RATE_MIN),
+        Demand::Delay if !change.compacts => rate_max,
+        Demand::Delay if !change.was_delayed || rate_max <= RATE_MIN => rate,
+        Demand::Delay if change.was_stopped || change.is_near_stop => {
+            times(NEAR_STOP).max(RATE_MIN)
+        }
+        Demand::Delay if change.pending_bytes_before > change.pending_bytes => times(LESS_TO_DO),
+        Demand::Delay if change.pending_bytes_before > 0 => times(MORE_TO_DO).max(RATE_MIN),
         Demand::Delay => rate,
     };
     next.clamp(1, rate_max.max(1))
@@ -64,11 +66,11 @@ pub(crate) fn next_rate(rate: u64, rate_max: u64, look: &Look) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{Demand, Look, next_rate};
+    use super::{Demand, FamilyChange, next_rate};
 
     /// A column family that demands a delay as it did before, with these compaction backlogs.
-    fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> Look {
-        Look {
+    fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> FamilyChange {
+        FamilyChange {
             demand: Demand::Delay,
             is_near_stop: false,
             pending_bytes,
@@ -82,11 +84,11 @@ mod tests {
     #[test]
     fn the_rate_follows_what_there_is_to_compact() {
         const MAX: u64 = 10_000_000;
-        let near_stop = |look| Look { is_near_stop: true, ..look };
-        let after_stop = |look| Look { was_stopped: true, ..look };
-        let first = |look| Look { was_delayed: false, ..look };
-        let by_hand = |look| Look { compacts: false, ..look };
-        let demands = |demand, look| Look { demand, ..look };
+        let near_stop = |change| FamilyChange { is_near_stop: true, ..change };
+        let after_stop = |change| FamilyChange { was_stopped: true, ..change };
+        let first = |change| FamilyChange { was_delayed: false, ..change };
+        let by_hand = |change| FamilyChange { compacts: false, ..change };
+        let demands = |demand, change| FamilyChange { demand, ..change };
         let cases = [
             ("more", 1_000_000, delayed(5, 6), 800_000),
             ("the same", 1_000_000, delayed(5, 5), 800_000),
@@ -109,8 +111,8 @@ mod tests {
                 1_000_000,
             ),
         ];
-        for (what, rate, look, expected) in cases {
-            assert_eq!(next_rate(rate, MAX, &look), expected, "{what}");
+        for (what, rate, change, expected) in cases {
+            assert_eq!(next_rate(rate, MAX, &change), expected, "{what}");
         }
     }
 

@@ -2,15 +2,15 @@
 //!
 //! Between the slowdown bound and the stop bound of a condition, writes are limited to a rate that
 //! follows the compaction backlog ([`delay_rate`]). Before it comes to that, compactions hurry
-//! ([`Urgency`]).
+//! ([`CompactionPressure`]).
 
 mod allowance;
 mod conditions;
 mod controller;
 mod delay_rate;
-mod urgency;
+mod pressure;
 
 pub(crate) use conditions::StallConditions;
 pub use conditions::{StallCause, StallState};
 pub(crate) use controller::{FamilyLook, StallController};
-pub(crate) use urgency::Urgency;
+pub(crate) use pressure::CompactionPressure;

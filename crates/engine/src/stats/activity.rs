@@ -117,7 +117,7 @@ impl Activity {
         &self.clock
     }
 
-    /// The time since the database was opened, in seconds.
+    /// Returns the time since the database was opened, in seconds.
     pub(crate) fn seconds(&self) -> f64 {
         self.clock.monotonic_ns().saturating_sub(self.opened_ns) as f64 / 1e9
     }
@@ -142,7 +142,7 @@ impl Activity {
         self.dumps.lock().at_last
     }
 
-    /// Whether statistics are to be written to the LOG now, every `period_s` seconds; never for 0.
+    /// Whether statistics are due to be written to the LOG, every `period_s` seconds; never for 0.
     /// A caller that gets true must write them.
     pub(crate) fn is_dump_due(&self, period_s: u64) -> bool {
         let now_ns = self.clock.monotonic_ns();

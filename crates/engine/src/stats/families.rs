@@ -85,7 +85,7 @@ impl FamilyStatistics {
         }
     }
 
-    /// The totals when statistics were last written to the LOG.
+    /// Returns the totals when statistics were last written to the LOG.
     pub(crate) fn done_at_last_dump(&self) -> FamilyDone {
         *self.at_last_dump.lock()
     }

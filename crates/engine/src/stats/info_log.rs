@@ -42,9 +42,8 @@ struct Current {
 }
 
 impl InfoLog {
-    /// Starts the LOG of the database in `directory`, an absolute path, and renames an
-    /// existing one. `old` are the times of the old ones there. The LOG is in `elsewhere` if that is
-    /// given.
+    /// Starts the LOG of the database in `directory`, an absolute path, and renames an existing
+    /// one. `old` are the times of the old ones there. The LOG is in `elsewhere` if that is given.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,

@@ -72,12 +72,12 @@ impl LevelFigures {
         }
     }
 
-    /// All bytes read.
+    /// Returns all bytes read.
     pub(crate) fn bytes_read(&self) -> u64 {
         self.bytes_read_above + self.bytes_read_in_level + self.bytes_read_blob
     }
 
-    /// All bytes written.
+    /// Returns all bytes written.
     pub(crate) fn all_bytes_written(&self) -> u64 {
         self.bytes_written + self.bytes_written_blob
     }
@@ -103,9 +103,9 @@ pub(crate) struct LevelStatistics {
 /// A copy of the totals at some moment.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
-    /// By level.
+    /// The statistics by level.
     pub(crate) levels: Vec<LevelFigures>,
-    /// By [`Work`].
+    /// The statistics by [`Work`].
     pub(crate) works: [LevelFigures; 3],
     /// The bytes that flushes wrote.
     pub(crate) bytes_flushed: u64,

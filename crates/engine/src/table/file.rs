@@ -1,4 +1,4 @@
-//! A table, as the MANIFEST knows it, and its reader while it is open.
+//! Metadata of a table from the MANIFEST, and its reader while it is open.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,62 +10,63 @@ use tailwater_format::version_edit::NewFile;
 use tailwater_io::sync::Mutex;
 
 use crate::epoch::EpochCell;
-use crate::handover::{Generations, Heat};
+use crate::handover::{Generations, HotRegions};
 use crate::table::{TableIdentity, TableReader};
 
-/// What tables' blocks go by in the block cache: never the same for two tables of a process.
+/// The next identifier of a table's blocks in the block cache, unique within the process.
 static NEXT_CACHE_ID: AtomicU64 = AtomicU64::new(1);
 
-/// A table, as the MANIFEST knows it. Versions share it.
+/// Metadata of a table from the MANIFEST. Versions share it.
 #[derive(Debug)]
 pub(crate) struct FileMetadata {
-    /// What was said when it was added.
+    /// The edit that added it.
     added: NewFile,
     cache_id: u64,
-    /// Its reader, if it is open: filled and emptied by the table cache.
+    /// Its reader if it is open; set and cleared by the table cache.
     pub(crate) table: EpochCell<TableReader>,
-    /// Held by whoever opens it for everybody, so that nobody else reads the same meanwhile.
+    /// Held while the table is opened, so that only one thread reads its metadata.
     pub(crate) opening: Mutex<()>,
-    /// Whether it was read since the table cache last looked.
+    /// Whether it was read since the table cache's last check.
     pub(crate) touched: AtomicBool,
-    /// Whether a compaction takes it in. Set and read by whoever holds the lock under which
-    /// compactions are picked.
+    /// Whether it is an input of a compaction. Accessed under the lock under which compactions are
+    /// picked.
     being_compacted: AtomicBool,
     /// Whether its file has LevelDB's name.
     has_leveldb_name: AtomicBool,
-    /// What it holds, since it was written or first opened.
+    /// Statistics of its contents, known once it was written or first opened.
     statistics: OnceLock<FileStatistics>,
-    /// Shared by what stands for the same file in other levels, which older versions still have.
+    /// Shared with the metadata of the same file in other levels, in older versions.
     bytes: Arc<FileBytes>,
-    /// What of it users read lately, once that is asked for.
-    heat: OnceLock<Arc<Heat>>,
+    /// Its regions that users read recently; created on first use.
+    hot_regions: OnceLock<Arc<HotRegions>>,
 }
 
 /// The bytes of a table's file, which are needed as long as any [`FileMetadata`] shares this.
 #[derive(Debug)]
 struct FileBytes;
 
-/// What a table holds, as its properties say.
+/// Statistics of a table's contents, from its properties.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct FileStatistics {
-    /// How many records, range tombstones included.
+    /// Number of records, including range tombstones.
     pub(crate) entries: u64,
-    /// How many of them delete something, range tombstones included.
+    /// Number of deletions among them, including range tombstones.
     pub(crate) deletions: u64,
-    /// How many of them are range tombstones.
+    /// Number of range tombstones among them.
     pub(crate) range_deletions: u64,
-    /// How many bytes the internal keys take, uncompressed.
+    /// Uncompressed size of the internal keys, in bytes.
     pub(crate) raw_key_bytes: u64,
-    /// How many bytes the values take, uncompressed.
+    /// Uncompressed size of the values, in bytes.
     pub(crate) raw_value_bytes: u64,
-    /// When the oldest of the data was written, in seconds since 1970; 0 if unknown.
+    /// Write time of the oldest data, in seconds since 1970; 0 if unknown.
     pub(crate) oldest_ancestor_time_s: u64,
-    /// When the table was made, in seconds since 1970; 0 if unknown.
+    /// Creation time of the table, in seconds since 1970; 0 if unknown.
     pub(crate) creation_time_s: u64,
 }
 
 impl FileStatistics {
-    /// What `properties` say. Old tables do not count range tombstones among the rest.
+    /// Creates the statistics from `properties`. Old tables do not count range tombstones as
+    /// records.
     pub(crate) fn of(properties: &Properties) -> Self {
         let deletions = properties.num_deletions.max(properties.num_range_deletions);
         Self {
@@ -81,7 +82,7 @@ impl FileStatistics {
 }
 
 impl FileMetadata {
-    /// A table that is not open yet.
+    /// Creates the metadata of a table that is not open yet.
     pub(crate) fn new(added: NewFile) -> Self {
         Self {
             added,
@@ -93,27 +94,28 @@ impl FileMetadata {
             has_leveldb_name: AtomicBool::new(false),
             statistics: OnceLock::new(),
             bytes: Arc::new(FileBytes),
-            heat: OnceLock::new(),
+            hot_regions: OnceLock::new(),
         }
     }
 
-    /// A table that was in another level: its blocks stay in the block cache.
+    /// Creates the metadata of a table that moves from another level: its blocks stay in the block
+    /// cache.
     pub(crate) fn moved(from: &Self, added: NewFile) -> Self {
         let statistics = from.statistics.clone();
         let bytes = Arc::clone(&from.bytes);
-        let heat = from.heat.clone();
+        let hot_regions = from.hot_regions.clone();
         let has_leveldb_name = AtomicBool::new(from.has_leveldb_name.load(Ordering::Relaxed));
         let cache_id = from.cache_id;
-        Self { cache_id, has_leveldb_name, statistics, bytes, heat, ..Self::new(added) }
+        Self { cache_id, has_leveldb_name, statistics, bytes, hot_regions, ..Self::new(added) }
     }
 
-    /// Whether only the caller needs the table's file: no version has it, in whatever level. `self`
-    /// must be in no version that can still be taken up.
+    /// Whether only the caller needs the table's file: no version has it in any level. `self` must
+    /// not be in a version that can still be acquired.
     pub(crate) fn is_last(self: &Arc<Self>) -> bool {
         Arc::strong_count(self) == 1 && Arc::strong_count(&self.bytes) == 1
     }
 
-    /// The name of its file.
+    /// Returns the name of its file.
     pub(crate) fn name(&self) -> FileKind {
         match self.has_leveldb_name.load(Ordering::Relaxed) {
             true => FileKind::LevelDbTable(self.number()),
@@ -121,37 +123,38 @@ impl FileMetadata {
         }
     }
 
-    /// Notes that its file was found under LevelDB's name.
+    /// Records that its file has LevelDB's name.
     pub(crate) fn set_leveldb_name(&self) {
         self.has_leveldb_name.store(true, Ordering::Relaxed);
     }
 
-    /// Whether a compaction takes it in.
+    /// Whether it is an input of a compaction.
     pub(crate) fn is_being_compacted(&self) -> bool {
         self.being_compacted.load(Ordering::Relaxed)
     }
 
-    /// Says whether a compaction takes it in.
+    /// Sets whether it is an input of a compaction.
     pub(crate) fn set_being_compacted(&self, being_compacted: bool) {
         self.being_compacted.store(being_compacted, Ordering::Relaxed);
     }
 
-    /// What it holds, if that is known yet.
+    /// Returns the statistics of its contents, if they are known.
     pub(crate) fn statistics(&self) -> Option<&FileStatistics> {
         self.statistics.get()
     }
 
-    /// Says what it holds. What was said first stays.
+    /// Sets the statistics of its contents, unless they are already set.
     pub(crate) fn set_statistics(&self, statistics: FileStatistics) {
         let _ = self.statistics.set(statistics);
     }
 
-    /// What of it users read lately.
-    pub(crate) fn heat(&self, generations: &Arc<Generations>) -> &Arc<Heat> {
-        self.heat.get_or_init(|| Arc::new(Heat::new(Arc::clone(generations), self.size())))
+    /// Returns its regions that users read recently.
+    pub(crate) fn hot_regions(&self, generations: &Arc<Generations>) -> &Arc<HotRegions> {
+        self.hot_regions
+            .get_or_init(|| Arc::new(HotRegions::new(Arc::clone(generations), self.size())))
     }
 
-    /// When the oldest of its data was written, in seconds since 1970; 0 if unknown.
+    /// Returns the write time of its oldest data, in seconds since 1970; 0 if unknown.
     pub(crate) fn oldest_ancestor_time_s(&self) -> u64 {
         let by_table = |table: &FileStatistics| table.oldest_ancestor_time_s;
         match self.added.oldest_ancestor_time_s {
@@ -160,7 +163,7 @@ impl FileMetadata {
         }
     }
 
-    /// When it was made, in seconds since 1970; 0 if unknown.
+    /// Returns its creation time, in seconds since 1970; 0 if unknown.
     pub(crate) fn creation_time_s(&self) -> u64 {
         match self.added.creation_time_s {
             0 => self.statistics().map_or(0, |table| table.creation_time_s),
@@ -168,52 +171,52 @@ impl FileMetadata {
         }
     }
 
-    /// What was said when it was added.
+    /// Returns the edit that added it.
     pub(crate) fn added(&self) -> &NewFile {
         &self.added
     }
 
-    /// The number in its name.
+    /// Returns its file number.
     pub(crate) fn number(&self) -> u64 {
         self.added.number
     }
 
-    /// Its length in bytes.
+    /// Returns its length, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.added.size
     }
 
-    /// Its smallest internal key.
+    /// Returns its smallest internal key.
     #[inline]
     pub(crate) fn smallest(&self) -> &[u8] {
         &self.added.smallest
     }
 
-    /// Its largest internal key; the end of a range tombstone, exclusive, if its trailer is the
-    /// highest there is.
+    /// Returns its largest internal key. If its trailer is the maximum, it is the exclusive end of
+    /// a range tombstone.
     #[inline]
     pub(crate) fn largest(&self) -> &[u8] {
         &self.added.largest
     }
 
-    /// The user key of its smallest key.
+    /// Returns the user key of its smallest key.
     #[inline]
     pub(crate) fn smallest_user_key(&self) -> &[u8] {
         key::user_key(&self.added.smallest)
     }
 
-    /// The user key of its largest key.
+    /// Returns the user key of its largest key.
     #[inline]
     pub(crate) fn largest_user_key(&self) -> &[u8] {
         key::user_key(&self.added.largest)
     }
 
-    /// The highest sequence number in it.
+    /// Returns its highest sequence number.
     pub(crate) fn largest_sequence(&self) -> Sequence {
         self.added.largest_sequence
     }
 
-    /// What its reader must find when it opens the file.
+    /// Returns the properties that its reader verifies when it opens the file.
     pub(crate) fn identity(&self) -> TableIdentity {
         let unique_id = self.added.unique_id;
         TableIdentity {
@@ -248,17 +251,17 @@ mod tests {
             let added = NewFile { oldest_ancestor_time_s, creation_time_s, ..NewFile::default() };
             FileMetadata::new(added)
         };
-        let told = FileStatistics {
+        let statistics = FileStatistics {
             oldest_ancestor_time_s: 7,
             creation_time_s: 8,
             ..FileStatistics::default()
         };
         let unknown = file(0, 0);
         assert_eq!((unknown.oldest_ancestor_time_s(), unknown.creation_time_s()), (0, 0));
-        unknown.set_statistics(told);
+        unknown.set_statistics(statistics);
         assert_eq!((unknown.oldest_ancestor_time_s(), unknown.creation_time_s()), (7, 8));
         let known = file(1, 2);
-        known.set_statistics(told);
+        known.set_statistics(statistics);
         assert_eq!((known.oldest_ancestor_time_s(), known.creation_time_s()), (1, 2));
     }
 }

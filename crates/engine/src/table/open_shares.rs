@@ -1,4 +1,4 @@
-//! How the process's limit on open files is divided.
+//! Divides the process's limit on open files between databases.
 //!
 //! The number of open files of a process is limited (`RLIMIT_NOFILE`). Part of the limit is
 //! reserved for files other than tables and blob files that users read: logs, the MANIFEST, locks,

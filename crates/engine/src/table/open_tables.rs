@@ -66,7 +66,7 @@ pub(crate) struct OpenTables {
     share: AtomicUsize,
     /// Whether reads of tables are recorded, because the hand may close some soon.
     tracks_reads: AtomicBool,
-    hand: Mutex<Hand>,
+    hand: Mutex<ClockHand>,
     /// The process's limit, if it bounds the tables; otherwise 0.
     limited_by: AtomicUsize,
     /// The bound last reported in the LOG; 0 if none was.
@@ -75,7 +75,7 @@ pub(crate) struct OpenTables {
 }
 
 #[derive(Debug, Default)]
-struct Hand {
+struct ClockHand {
     /// The open tables, in the order in which the hand visits them.
     open: VecDeque<Weak<FileMetadata>>,
     /// Number of entries at which deleted tables are pruned next.
@@ -100,7 +100,7 @@ impl OpenTables {
         self.capacity.load(Ordering::Relaxed)
     }
 
-    /// Whether reads of tables are to be recorded.
+    /// Whether reads of tables must be recorded.
     #[inline]
     pub(crate) fn tracks_reads(&self) -> bool {
         self.tracks_reads.load(Ordering::Relaxed)
@@ -223,7 +223,7 @@ impl Default for OpenTables {
     }
 }
 
-impl Hand {
+impl ClockHand {
     fn add(&mut self, file: &Arc<FileMetadata>) {
         if self.open.len() >= self.pruned_at.max(PRUNED_MIN) {
             self.prune();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::block_cache::{Block, BlockRef};
 use crate::cache::Cached;
 
-/// What keeps a found value in memory.
+/// The owner of a found value's memory.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner<'a> {
     /// A memtable.

@@ -105,7 +105,7 @@ impl TableCache {
         }
     }
 
-    /// The order of user keys.
+    /// Returns the order of user keys.
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.context.comparator
     }
@@ -248,7 +248,7 @@ impl TableCache {
             table.count_with(permit);
         }
         if let Some(handover) = &self.context.handover {
-            table.note_heat(Arc::clone(file.heat(handover.generations())));
+            table.set_hot_regions(Arc::clone(file.hot_regions(handover.generations())));
         }
         file.set_statistics(FileStatistics::of(table.properties()));
         Ok(table)

@@ -17,35 +17,35 @@ use tailwater_io::Purpose;
 
 use crate::block_cache::BlockCache;
 use crate::cache::Key;
-use crate::handover::Takeover;
+use crate::handover::TableHandover;
 use crate::table::{FileMetadata, ReadProfile};
 
 /// The handovers to tables that are being installed, by table number.
 #[derive(Debug)]
 pub(crate) struct WarmInstallation {
-    takeovers: Vec<(u64, Takeover)>,
+    handovers: Vec<(u64, TableHandover)>,
 }
 
 /// The end of an installation.
 #[must_use]
 #[derive(Debug)]
 pub(crate) struct Installed {
-    fills_cache: bool,
+    had_staged_blocks: bool,
 }
 
 impl WarmInstallation {
     /// Takes the handovers of new tables, by number. Not to be called during the turn to change the
     /// versions, because it copies, nor from a low-priority thread, because it takes a lock that
     /// users' reads take.
-    pub(crate) fn begin(mut takeovers: Vec<(u64, Takeover)>) -> Self {
-        takeovers.iter_mut().for_each(|(_, takeover)| takeover.take_in());
-        Self { takeovers }
+    pub(crate) fn begin(mut handovers: Vec<(u64, TableHandover)>) -> Self {
+        handovers.iter_mut().for_each(|(_, handover)| handover.copy_into_cache());
+        Self { handovers }
     }
 
     /// Returns new tables in the order in which they are to be opened: those with warm blocks
     /// first.
     pub(crate) fn opening_order(&self, added: &[Arc<FileMetadata>]) -> Vec<Arc<FileMetadata>> {
-        let warm = self.takeovers.iter().filter(|(_, takeover)| takeover.is_warm());
+        let warm = self.handovers.iter().filter(|(_, handover)| handover.is_warm());
         let warm: HashSet<u64> = warm.map(|(number, _)| *number).collect();
         let mut files = added.to_vec();
         files.sort_by_key(|file| !warm.contains(&file.number()));
@@ -59,15 +59,15 @@ impl WarmInstallation {
         added: &[Arc<FileMetadata>],
         replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
     ) -> Installed {
-        let staged_bytes = self.takeovers.iter().map(|(_, takeover)| takeover.staged_bytes()).sum();
+        let staged_bytes = self.handovers.iter().map(|(_, handover)| handover.staged_bytes()).sum();
         self.make_room(staged_bytes, replaced);
-        for (number, takeover) in self.takeovers {
+        for (number, handover) in self.handovers {
             if let Some(file) = added.iter().find(|file| file.number() == number) {
-                let heat = file.heat(takeover.handover().generations());
-                takeover.install(file.identity().cache_id, heat);
+                let hot_regions = file.hot_regions(handover.handover().generations());
+                handover.install(file.identity().cache_id, hot_regions);
             }
         }
-        Installed { fills_cache: staged_bytes > 0 }
+        Installed { had_staged_blocks: staged_bytes > 0 }
     }
 
     /// If the block cache is full, marks the blocks of tables that are about to be replaced as
@@ -77,7 +77,7 @@ impl WarmInstallation {
         staged_bytes: usize,
         replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
     ) {
-        let handover = self.takeovers.first().map(|(_, takeover)| takeover.handover());
+        let handover = self.handovers.first().map(|(_, handover)| handover.handover());
         let Some(cache) = handover.and_then(|handover| handover.cache.as_ref()) else { return };
         if staged_bytes > 0 && cache.usage() + staged_bytes > cache.capacity() {
             replaced.for_each(|file| for_each_block(file, |cache, key| cache.blocks.chill(key)));
@@ -88,7 +88,7 @@ impl WarmInstallation {
 impl Installed {
     /// Erases the blocks of replaced tables from the block cache, if the new tables fill it.
     pub(crate) fn forget<'f>(self, replaced: impl Iterator<Item = &'f Arc<FileMetadata>>) {
-        if self.fills_cache {
+        if self.had_staged_blocks {
             replaced.for_each(|file| {
                 for_each_block(file, |cache, key| {
                     cache.blocks.erase(key);

@@ -66,7 +66,7 @@ impl Verification<'_> {
             let highest = tables.chain(blobs).max().unwrap_or(0);
             if highest >= numbers.next_file_number {
                 let next = numbers.next_file_number;
-                let message = format!("it has file {highest}, but the next is to be {next}");
+                let message = format!("it has file {highest}, but the next number is {next}");
                 self.report.damage(path, message);
             }
             let sequences = family.version.files().map(|(_, file)| file.largest_sequence());

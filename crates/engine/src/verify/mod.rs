@@ -50,7 +50,7 @@ pub struct Finding {
     pub path: PathBuf,
     /// The offset in the file, in bytes, if known.
     pub offset: Option<u64>,
-    /// What is wrong.
+    /// The problem.
     pub message: String,
 }
 

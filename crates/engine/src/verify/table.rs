@@ -122,7 +122,7 @@ impl Verification<'_> {
         }
     }
 
-    /// Reads a table that is to be ingested.
+    /// Reads a table before its ingestion.
     pub(super) fn check_external_table(
         &mut self,
         path: &Path,

@@ -21,14 +21,14 @@ use crate::wal::replay::list_logs;
 use crate::wal::{batch, unwritten};
 
 /// The state while logs are read in order.
-struct Course<'a> {
+struct ReadState<'a> {
     numbers: &'a Numbers,
     /// The sequence number after the last batch; `None` before the first.
     next_sequence: Option<u64>,
     /// Irregularities that are damage only if records follow: offset, message, and the kind of
     /// ending if none do.
     doubtful: Vec<(u64, String, EndingKind)>,
-    /// Where the previous log ended before its file, if it did.
+    /// The point at which the previous log ended before its file, if it did.
     ending: Option<Ending>,
     /// The number and length of the previous log.
     previous: Option<(u64, u64)>,
@@ -58,7 +58,7 @@ struct Log<'a> {
     path: &'a Path,
     number: u64,
     file: Arc<dyn ReadFile>,
-    /// Where the previous log ended early, if it did.
+    /// The point at which the previous log ended early, if it did.
     before: Option<Ending>,
     is_first_batch: bool,
     /// Offset of unwritten space, if no batch was found after it.
@@ -104,7 +104,7 @@ impl Verification<'_> {
                 Err(error) => self.report.error(&path, &error.into()),
             }
         }
-        let mut course = Course {
+        let mut state = ReadState {
             numbers,
             next_sequence: None,
             doubtful: Vec::new(),
@@ -114,11 +114,11 @@ impl Verification<'_> {
         for number in logs.into_iter().filter(|&number| number >= numbers.min_log_number) {
             let path = directory.join(FileKind::Wal(number).to_string());
             self.begin(&path);
-            if let Err(error) = self.check_log(&path, number, &mut course) {
+            if let Err(error) = self.check_log(&path, number, &mut state) {
                 self.report.error(&path, &error);
             }
         }
-        if let Some(ending) = course.ending.take() {
+        if let Some(ending) = state.ending.take() {
             self.check_last(ending, families);
         }
     }
@@ -144,13 +144,13 @@ impl Verification<'_> {
         }
     }
 
-    fn check_log(&mut self, path: &Path, number: u64, course: &mut Course<'_>) -> Result<()> {
+    fn check_log(&mut self, path: &Path, number: u64, state: &mut ReadState<'_>) -> Result<()> {
         let file = self.storage.open(path, IoMode::Buffered, Purpose::Verification)?;
         let length = file.length()?;
         self.report.logs += 1;
         self.report.bytes += length;
         let mut reader = record_log::reader(Arc::clone(&file), number, Purpose::Verification);
-        let before = course.ending.take();
+        let before = state.ending.take();
         let mut log =
             Log { path, number, file, before, is_first_batch: true, unwritten_from: None };
         loop {
@@ -160,33 +160,33 @@ impl Verification<'_> {
             }
             let flow = match event {
                 Event::End => Flow::EndOfLog,
-                Event::Record(record) => self.check_record(&mut log, &record, course),
+                Event::Record(record) => self.check_record(&mut log, &record, state),
                 Event::Predecessor(predecessor) => {
-                    self.check_predecessor(path, &predecessor, course);
+                    self.check_predecessor(path, &predecessor, state);
                     Flow::Continue
                 }
                 Event::TimestampSizes(_) => {
                     self.report.unsupported(path, None, "user-defined timestamps");
                     Flow::Continue
                 }
-                event => self.check_irregularity(&mut log, &event, course)?,
+                event => self.check_irregularity(&mut log, &event, state)?,
             };
             if flow == Flow::EndOfLog {
                 break;
             }
         }
-        course.previous = Some((number, length));
-        let doubts = std::mem::take(&mut course.doubtful);
+        state.previous = Some((number, length));
+        let doubts = std::mem::take(&mut state.doubtful);
         let worst = doubts.iter().find(|(.., kind)| *kind == EndingKind::Torn).or(doubts.first());
         if let Some((offset, message, kind)) = worst {
-            course.ending = Some(log.ending(*offset, message.clone(), *kind));
+            state.ending = Some(log.ending(*offset, message.clone(), *kind));
         }
         if log.is_first_batch
             && let Some(before) = log.before
         {
             // A log without a batch does not show whether the previous one lost any.
-            let log_number = course.ending.as_ref().map_or(before.log_number, |_| number);
-            course.ending = Some(Ending { log_number, ..before });
+            let log_number = state.ending.as_ref().map_or(before.log_number, |_| number);
+            state.ending = Some(Ending { log_number, ..before });
         }
         Ok(())
     }
@@ -195,25 +195,25 @@ impl Verification<'_> {
         &mut self,
         log: &mut Log<'_>,
         record: &Record<'_>,
-        course: &mut Course<'_>,
+        state: &mut ReadState<'_>,
     ) -> Flow {
         if let Some(from) = log.unwritten_from.take()
-            && sequence(record) != course.next_sequence
+            && sequence(record) != state.next_sequence
         {
             let at = record.start;
             let message = format!("batches before the one at offset {at} were not written");
-            course.ending = Some(log.ending(from, message, EndingKind::Torn));
+            state.ending = Some(log.ending(from, message, EndingKind::Torn));
             return Flow::EndOfLog;
         }
-        for (offset, message, _) in course.doubtful.drain(..) {
+        for (offset, message, _) in state.doubtful.drain(..) {
             self.report.damage_at(log.path, offset, message);
         }
         if std::mem::take(&mut log.is_first_batch)
             && let Some(before) = &log.before
         {
-            self.check_continues(log.path, record, before, course);
+            self.check_continues(log.path, record, before, state);
         }
-        self.check_batch(log.path, record, course);
+        self.check_batch(log.path, record, state);
         Flow::Continue
     }
 
@@ -222,7 +222,7 @@ impl Verification<'_> {
         &mut self,
         log: &mut Log<'_>,
         event: &Event<'_>,
-        course: &mut Course<'_>,
+        state: &mut ReadState<'_>,
     ) -> Result<Flow> {
         let (offset, message, kind) = match event {
             Event::Damage(damage) if may_be_earlier_use(damage) => {
@@ -251,7 +251,7 @@ impl Verification<'_> {
                 let message = "a record of a later log";
                 self.report.damage_at(log.path, stale.offset, message);
                 let ending = log.ending(stale.offset, message.to_owned(), EndingKind::Recycled);
-                course.ending = Some(ending);
+                state.ending = Some(ending);
                 return Ok(Flow::EndOfLog);
             }
             Event::Stale(stale) => match stale.in_record {
@@ -269,7 +269,7 @@ impl Verification<'_> {
             }
             _ => return Ok(Flow::Continue),
         };
-        course.doubtful.push((offset, message, kind));
+        state.doubtful.push((offset, message, kind));
         Ok(Flow::Continue)
     }
 
@@ -284,13 +284,13 @@ impl Verification<'_> {
         &mut self,
         path: &Path,
         predecessor: &PredecessorWal,
-        course: &Course<'_>,
+        state: &ReadState<'_>,
     ) {
         let PredecessorWal { log_number, size, .. } = *predecessor;
-        if log_number < course.numbers.min_log_number {
+        if log_number < state.numbers.min_log_number {
             return;
         }
-        let message = match course.previous {
+        let message = match state.previous {
             Some((number, length)) if number == log_number && length >= size => return,
             Some((number, length)) if number == log_number => {
                 format!("it says that log {log_number} had {size} bytes, but that has {length}")
@@ -308,10 +308,10 @@ impl Verification<'_> {
         path: &Path,
         record: &Record<'_>,
         before: &Ending,
-        course: &Course<'_>,
+        state: &ReadState<'_>,
     ) {
         let Ending { path: ended, offset, message, kind, .. } = before;
-        if sequence(record) != course.next_sequence {
+        if sequence(record) != state.next_sequence {
             let message =
                 format!("{message}, and batches before those of the next log are missing");
             self.report.damage_at(ended, *offset, message);
@@ -321,9 +321,9 @@ impl Verification<'_> {
         }
     }
 
-    fn check_batch(&mut self, path: &Path, record: &Record<'_>, course: &mut Course<'_>) {
+    fn check_batch(&mut self, path: &Path, record: &Record<'_>, state: &mut ReadState<'_>) {
         self.report.batches += 1;
-        let checked = match batch::check(record.payload, course.next_sequence) {
+        let checked = match batch::check(record.payload, state.next_sequence) {
             Ok(checked) => checked,
             Err(Refusal::NotSupported(feature)) => {
                 return self.report.unsupported(path, Some(record.start), feature);
@@ -332,8 +332,8 @@ impl Verification<'_> {
                 return self.report.damage_at(path, record.start, refusal.reason());
             }
         };
-        course.next_sequence = Some(checked.next_sequence);
-        let highest = course.numbers.max_column_family;
+        state.next_sequence = Some(checked.next_sequence);
+        let highest = state.numbers.max_column_family;
         let problem = checked.records.into_iter().find_map(|operation| match operation {
             Ok(operation) if operation.column_family <= highest => None,
             Ok(operation) => {

@@ -1,8 +1,8 @@
-//! Applies edits to a version, one after the other, and makes the next of what they leave.
+//! Builds a version by applying edits to an earlier one.
 //!
-//! What every version must satisfy is checked here: a table is added to one level and not twice;
-//! only tables that are there are deleted; in every level but 0 tables come in key order and do not
-//! overlap; garbage belongs to a blob file that is there and is not more than it holds.
+//! The invariants of versions are checked here: a table is added to one level only, and once; only
+//! existing tables are deleted; in every level but 0, tables are in key order and do not overlap;
+//! garbage belongs to an existing blob file and does not exceed its contents.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,21 +15,21 @@ use crate::options::LEVELS_MAX;
 use crate::table::FileMetadata;
 use crate::version::{BlobFileMetadata, Level, Version};
 
-/// A version in the making. What contradicts it is answered by a sentence that says what; the
-/// caller knows the MANIFEST.
+/// A version that is being built. A contradictory edit is refused with a message that names the
+/// contradiction; the caller adds the MANIFEST's name.
 #[derive(Debug, Default)]
 pub(crate) struct VersionBuilder {
     levels: Vec<BTreeMap<u64, Arc<FileMetadata>>>,
     blob_files: BTreeMap<u64, BlobFileMetadata>,
-    /// Tables that were taken out of a level: those that come into another stay open.
+    /// Tables that were removed from a level: they stay open if they are added to another.
     taken_out: BTreeMap<u64, Arc<FileMetadata>>,
-    /// Tables that are known before an edit adds them, by number: they may be open.
+    /// Tables that exist before an edit adds them, by number; they may be open.
     new_tables: BTreeMap<u64, Arc<FileMetadata>>,
 }
 
 impl VersionBuilder {
-    /// Begins with what `version` consists of. A table that an edit adds is the one in
-    /// `new_tables`, if there is one of which the same is said.
+    /// Begins with the files of `version`. A table that an edit adds is taken from `new_tables`, if
+    /// it has one with the same metadata.
     pub(crate) fn from_version(version: &Version, new_tables: &[Arc<FileMetadata>]) -> Self {
         let mut levels: Vec<BTreeMap<u64, Arc<FileMetadata>>> = Vec::new();
         for level in &version.levels {
@@ -45,13 +45,13 @@ impl VersionBuilder {
         }
     }
 
-    /// Every table with its level, by number within a level: what there is, whatever its order.
+    /// Returns every table with its level, ordered by number within a level.
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMetadata>)> {
         let levels = self.levels.iter().enumerate();
         levels.flat_map(|(number, level)| level.values().map(move |file| (number, file)))
     }
 
-    /// The blob files that were added, by number.
+    /// Returns the blob files that were added, by number.
     pub(crate) fn blob_files(&self) -> &BTreeMap<u64, BlobFileMetadata> {
         &self.blob_files
     }
@@ -61,7 +61,7 @@ impl VersionBuilder {
         self.apply_adding(edit, edit.new_files.clone())
     }
 
-    /// The same, of an edit that nobody else needs: it may add very many tables.
+    /// Like [`Self::apply`], but consumes the edit, which may add very many tables.
     pub(crate) fn apply_owned(&mut self, mut edit: VersionEdit) -> Result<(), String> {
         let new_files = std::mem::take(&mut edit.new_files);
         self.apply_adding(&edit, new_files)
@@ -77,7 +77,7 @@ impl VersionBuilder {
             self.taken_out.insert(deleted.number, file);
         }
         for added in new_files {
-            // No option lets there be as many: the edit is damaged.
+            // No option permits this many levels: the edit is damaged.
             if added.level >= LEVELS_MAX {
                 return Err(format!("adds table {} to level {}", added.number, added.level));
             }
@@ -101,7 +101,7 @@ impl VersionBuilder {
         edit.blob_file_garbage.iter().try_for_each(|garbage| self.add_garbage(garbage))
     }
 
-    /// The level that has a table.
+    /// Returns the level of a table.
     fn level_of(&self, number: u64) -> Option<usize> {
         self.levels.iter().position(|level| level.contains_key(&number))
     }
@@ -110,26 +110,25 @@ impl VersionBuilder {
         let file = BlobFileMetadata { added: added.clone(), garbage_count: 0, garbage_bytes: 0 };
         match self.blob_files.insert(added.number, file) {
             None => Ok(()),
-            Some(_) => Err(format!("adds blob file {}, which is there", added.number)),
+            Some(_) => Err(format!("adds blob file {}, which exists", added.number)),
         }
     }
 
     fn add_garbage(&mut self, garbage: &BlobFileGarbage) -> Result<(), String> {
         let number = garbage.number;
-        let file = self
-            .blob_files
-            .get_mut(&number)
-            .ok_or_else(|| format!("finds garbage in blob file {number}, which is not there"))?;
+        let file = self.blob_files.get_mut(&number).ok_or_else(|| {
+            format!("records garbage in blob file {number}, which does not exist")
+        })?;
         file.garbage_count = file.garbage_count.saturating_add(garbage.blob_count);
         file.garbage_bytes = file.garbage_bytes.saturating_add(garbage.blob_bytes);
         if file.garbage_count > file.added.blob_count || file.garbage_bytes > file.added.blob_bytes
         {
-            return Err(format!("finds more garbage in blob file {number} than it holds"));
+            return Err(format!("records more garbage in blob file {number} than it holds"));
         }
         Ok(())
     }
 
-    /// The version that the edits leave. `level_count` is how many levels it has at least.
+    /// Returns the resulting version, with at least `level_count` levels.
     pub(crate) fn finish(
         self,
         comparator: &Comparator,
@@ -156,17 +155,20 @@ fn check_bounds(comparator: &Comparator, files: &[Arc<FileMetadata>]) -> Result<
     for file in files {
         let bounds = [file.smallest(), file.largest()];
         if bounds.iter().any(|bound| key::split(bound).is_none()) {
-            return Err(format!("bounds table {} by what is no internal key", file.number()));
+            return Err(format!(
+                "has an invalid internal key as a bound of table {}",
+                file.number()
+            ));
         }
         if key::compare_internal(comparator, file.smallest(), file.largest()).is_gt() {
-            return Err(format!("bounds table {} the wrong way round", file.number()));
+            return Err(format!("has the bounds of table {} in the wrong order", file.number()));
         }
     }
     Ok(())
 }
 
-/// Level 0's order: by epoch, which counts flushes and ingestions; by sequence numbers where there
-/// is none.
+/// The order of level 0: by epoch number, which counts flushes and ingestions; by sequence numbers
+/// without one.
 fn sort_newest_first(files: &mut [Arc<FileMetadata>]) {
     let has_epochs = files.iter().all(|file| file.added().epoch_number != 0);
     files.sort_by_key(|file| {
@@ -192,8 +194,8 @@ fn sort_by_key(
     Ok(())
 }
 
-/// What is left of the blob files: those from the first on that is some table's oldest, but for
-/// those that are all garbage and no table's oldest.
+/// Returns the blob files that are still needed: those from the oldest that a table refers to,
+/// except files of garbage only that no table has as its oldest.
 fn drop_unreferenced(
     levels: &[Arc<Level>],
     mut blob_files: BTreeMap<u64, BlobFileMetadata>,

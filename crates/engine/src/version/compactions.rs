@@ -122,20 +122,19 @@ impl CompactCursors {
     }
 }
 
-/// What the compactions of a column family have in common. It stands beside its version, under the
-/// same lock.
+/// The compaction state of a column family, under the lock of its version.
 #[derive(Debug, Default)]
 pub(crate) struct CompactionState {
     /// Those that are under way.
     running: Vec<Arc<Compaction>>,
     /// Where round robin goes on.
     cursors: CompactCursors,
-    /// Why nothing is compacted any more, if that is so.
+    /// The reason why the column family is no longer compacted, if it is not.
     stopped: Option<Error>,
 }
 
 impl CompactionState {
-    /// Compactions that go on where the MANIFEST says.
+    /// Creates the state with the positions recorded in the MANIFEST.
     pub(crate) fn new(cursors: CompactCursors) -> Self {
         Self { cursors, ..Self::default() }
     }
@@ -175,7 +174,7 @@ impl CompactionState {
         self.stopped = Some(error);
     }
 
-    /// Lets compactions begin again after an error.
+    /// Allows compactions again after an error.
     pub(crate) fn resume(&mut self) {
         self.stopped = None;
     }

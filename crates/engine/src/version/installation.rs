@@ -1,41 +1,41 @@
-//! The lock on the versions, and the queue of those who change them.
+//! The lock on the versions, and the queue of their changes.
 //!
 //! # Invariants
 //!
-//! - The lock is held for what is in memory only, never across a call to storage.
-//! - Only whoever has the turn changes versions or writes to the MANIFEST. So edits take effect in
-//!   the order in which they are written, and what is found of the versions in a turn stays true
-//!   until its end. Compactions alone come and go, which claim their inputs under the lock;
-//!   [`Installation::hold_claims`] lets none come.
-//! - Files of a version that is not installed are private to who brings them. Nothing looks for
-//!   files that no version has while a database is open: each is removed by who made it or has it
-//!   replaced, so the outputs of work in progress need no other protection.
+//! - The lock protects memory only, and is never held across a call to storage.
+//! - Only the installation whose turn it is changes versions or writes to the MANIFEST. So edits
+//!   take effect in the order in which they are written, and the versions do not change during a
+//!   turn otherwise. Only compactions may begin and end, which claim their inputs under the lock;
+//!   [`Installation::hold_claims`] prevents new ones.
+//! - Files of a version that is not installed are private to the installing thread. While a
+//!   database is open, nothing searches for unreferenced files: each is removed by the thread that
+//!   created or replaced it, so the outputs of work in progress need no other protection.
 //!
 //! # Order
 //!
-//! 1. New tables are opened by whoever brings them, before the turn: nobody waits for that.
-//! 2. The turn: those who come first go first.
-//! 3. Under the lock the edits are applied to the versions, aside; what does not fit is refused
-//!    here.
+//! 1. New tables are opened before the turn, so that no other installation waits for that.
+//! 2. The installation waits for its turn, first come, first served.
+//! 3. Under the lock, the edits are applied to copies of the versions; contradictory edits are
+//!    refused here.
 //! 4. Without the lock the edits are appended to the MANIFEST, as one group if they are several,
-//!    and synced. A MANIFEST that has become long is rolled before.
-//! 5. Under the lock the new versions take the place of the old. Whoever installs them shows them
-//!    to readers before the lock is released, so that under the lock both are the same.
+//!    and synced. A MANIFEST over its size limit is rolled first.
+//! 5. Under the lock, the new versions replace the old ones. They are published to readers before
+//!    the lock is released, so under the lock both are the same.
 //! 6. The turn passes on.
 //!
 //! # A crash
 //!
-//! Before the end of step 4 the records may be there or not, or be cut short, which replay takes
-//! for the end; with a group, none of it counts unless all of it is there. Where the edits do not
-//! count the tables are left over. After step 4 they count.
+//! Before the end of step 4 the records may be missing or incomplete, which replay takes for the
+//! end of the MANIFEST; an incomplete group has no effect. The new tables are unreferenced then.
+//! After step 4 the edits are in effect.
 //!
 //! # An error
 //!
-//! After a failed write or sync nothing is known of the end of the MANIFEST, so the versions latch:
-//! whoever waits for a turn, or comes later, is refused before anything is written, until
-//! [`Versions::start_over`] has written a new MANIFEST of what is in memory. A panic between the
-//! beginning of step 4 and the end of step 5 latches them, too, because memory may lack edits that
-//! the MANIFEST has. Only reopening helps then.
+//! After a failed write or sync the end of the MANIFEST is unknown, so the error is latched:
+//! waiting and later installations are refused before anything is written, until
+//! [`Versions::start_over`] has written a new MANIFEST of the state in memory. A panic between the
+//! beginning of step 4 and the end of step 5 latches, too, because memory may lack edits that the
+//! MANIFEST has; then the database must be reopened.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -56,7 +56,7 @@ use crate::stats::InfoLog;
 use crate::table::FileMetadata;
 use crate::version::{Version, VersionSet, VersionSetBeginning};
 
-/// The versions of all column families, and the MANIFEST that they are written to.
+/// The versions of all column families, and their MANIFEST.
 pub(crate) struct Versions {
     set: Mutex<VersionSet>,
     /// Notified when compactions may be claimed again.
@@ -65,17 +65,17 @@ pub(crate) struct Versions {
     obsolete: ObsoleteTables,
 }
 
-/// The turn of someone who changes the versions. Dropping it passes the turn on.
+/// The turn of one installation. Dropping it passes the turn on.
 pub(crate) struct Installation<'v> {
     versions: &'v Versions,
     manifest: Turn<'v, ManifestWriter>,
-    /// Whether the MANIFEST may have edits that the versions have not.
+    /// Whether the MANIFEST may have edits that the versions lack.
     is_halfway: bool,
     holds_claims: bool,
 }
 
-/// Edits that the MANIFEST has, and the versions that they lead to. Dropping it without installing
-/// them latches the versions.
+/// Edits in the MANIFEST, and the resulting versions. Dropping it without installing them latches
+/// an error.
 #[must_use]
 pub(crate) struct Written<'v> {
     installation: Installation<'v>,
@@ -83,7 +83,7 @@ pub(crate) struct Written<'v> {
     next: BTreeMap<u32, Arc<Version>>,
 }
 
-/// The versions, with the edits of an installation, locked: for readers to be shown them.
+/// The locked versions after an installation, to be published to readers.
 pub(crate) struct Installed<'v> {
     set: MutexGuard<'v, VersionSet>,
     #[expect(dead_code, reason = "the turn passes on when the lock is released")]
@@ -91,7 +91,7 @@ pub(crate) struct Installed<'v> {
 }
 
 impl Versions {
-    /// Versions of a database at `directory` that no MANIFEST is being written for yet.
+    /// Creates the versions of a database in `directory`, without a MANIFEST.
     pub(crate) fn new(
         storage: Arc<dyn Storage>,
         directory: PathBuf,
@@ -106,7 +106,7 @@ impl Versions {
         }
     }
 
-    /// Locks the versions. The lock is for looking at them and never held across a call to storage.
+    /// Locks the versions for reading. The lock must not be held across a call to storage.
     pub(crate) fn lock(&self) -> MutexGuard<'_, VersionSet> {
         self.set.lock()
     }
@@ -131,7 +131,7 @@ impl Versions {
         Installation { versions: self, manifest, is_halfway: false, holds_claims: false }
     }
 
-    /// Writes a new MANIFEST of what is in memory, after a failure or at the start, and makes
+    /// Writes a new MANIFEST of the state in memory, after a failure or at the start, and makes
     /// CURRENT name it.
     pub(crate) fn start_over(&self) -> Result<()> {
         let mut installation = self.begin_installation();
@@ -141,31 +141,31 @@ impl Versions {
         Ok(())
     }
 
-    /// The number of the MANIFEST that is written; 0 before there is one. Waits for installations.
+    /// Returns the number of the current MANIFEST; 0 before the first. Waits for installations.
     pub(crate) fn manifest_number(&self) -> u64 {
         self.begin_installation().manifest.number()
     }
 }
 
 impl<'v> Installation<'v> {
-    /// Locks the versions: but for compactions that begin or end they are as they were at the
-    /// beginning of the turn.
+    /// Locks the versions. Apart from compactions that began or ended, they have not changed since
+    /// the beginning of the turn.
     pub(crate) fn versions(&self) -> MutexGuard<'v, VersionSet> {
         self.versions.lock()
     }
 
-    /// Lets no compaction be claimed until the turn passes on.
+    /// Prevents compactions from being claimed until the turn passes on.
     pub(crate) fn hold_claims(&mut self) {
         self.holds_claims = true;
         self.versions.lock().holds_claims = true;
     }
 
-    /// Steps 3 and 4: makes edits durable, all or none. A table that an edit adds is the one of
-    /// `new_tables`, if that has it. `failed` is called with a failure before the turn passes on.
+    /// Steps 3 and 4: makes edits durable, all or none. Tables in `new_tables` are used for the
+    /// tables that the edits add. `failed` is called with a failure before the turn passes on.
     ///
     /// # Errors
-    /// Corruption, for edits that do not fit the versions: nothing is written then. Those of
-    /// writing the MANIFEST, after which nothing more is written until [`Versions::start_over`].
+    /// Corruption, for edits that contradict the versions; nothing is written then. Errors of
+    /// writing the MANIFEST, after which nothing is written until [`Versions::start_over`].
     pub(crate) fn write(
         mut self,
         mut edits: Vec<VersionEdit>,
@@ -203,7 +203,7 @@ impl<'v> Installation<'v> {
         self.is_halfway = true;
         let rolled = rolled.map_or(Ok(()), |new| self.manifest.roll_if_possible(&new));
         if let Err(error) = rolled.and_then(|()| self.manifest.append(edits)) {
-            // Which MANIFEST CURRENT names, or what its end is, is not known now.
+            // The MANIFEST that CURRENT names, or its end, is unknown now.
             self.is_halfway = false;
             self.versions.lock().set_failure(Some(error.clone()));
             return Err(error);

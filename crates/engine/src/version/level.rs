@@ -13,20 +13,20 @@ pub(crate) struct Level {
 }
 
 impl Level {
-    /// Tables that are in the level's order already.
+    /// Creates a level of tables that are already in its order.
     pub(crate) fn new(files: Vec<Arc<FileMetadata>>) -> Self {
         Self { files }
     }
 
-    /// The tables: in level 0 the newest first, in the others in key order.
+    /// Returns the tables: newest first in level 0, in key order otherwise.
     #[inline]
     pub(crate) fn files(&self) -> &[Arc<FileMetadata>] {
         &self.files
     }
 
-    /// In a level of tables that do not overlap, those that can have records of a user key at or
-    /// behind the internal key of these parts: mostly one or none, more where the records of one
-    /// key fill the end of a table and go on in the next.
+    /// Returns, in a level of disjoint tables, those that may have records of a user key at or
+    /// after the internal key of these parts: mostly one or none, more if the records of one key
+    /// span several tables.
     #[inline]
     pub(crate) fn files_for(
         &self,

@@ -1,9 +1,9 @@
-//! Reading a MANIFEST: from its edits to what the database consists of.
+//! Reads a MANIFEST: applies its edits to obtain the files and column families of the database.
 //!
-//! The edits are applied in order. Edits that take effect together are held back until all of them
-//! are there; a group that the end of the file cuts short never took effect. A record that the end
-//! cuts short, or that lacks a sector, is what a crash leaves behind, and is taken for the end; any
-//! other that is bad is damage, and the database does not open.
+//! The edits are applied in order. A group of edits is applied when it is complete; a group cut
+//! short by the end of the file has no effect. A record that is cut short by the end of the file,
+//! or lacks a sector, is the result of a crash and counts as the end; any other invalid record is
+//! damage, and the database does not open.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -24,66 +24,66 @@ use crate::left_out::LeftOut;
 use crate::record_log::{self, FileSource};
 use crate::version::{CompactCursors, VersionBuilder};
 
-/// No CURRENT file is longer, in bytes.
+/// Maximum length of a CURRENT file, in bytes.
 const MAX_CURRENT_LENGTH: u64 = 4096;
-/// What a disk writes whole or not at all, in bytes.
+/// Size of a sector, which a disk writes atomically, in bytes.
 const SECTOR: u64 = 512;
 
-/// What a MANIFEST says the database consists of.
+/// The state of a database according to its MANIFEST.
 #[derive(Debug)]
 pub(crate) struct Manifest {
     /// The file.
     pub(crate) path: PathBuf,
-    /// The number in its name.
+    /// Its file number.
     pub(crate) number: u64,
     /// The column families that were not dropped, by id.
     pub(crate) column_families: BTreeMap<u32, FamilyState>,
-    /// The database's id, where the MANIFEST has it.
+    /// The database's id, if the MANIFEST has one.
     pub(crate) database_id: Option<String>,
-    /// The number that the next file gets.
+    /// Number of the next file.
     pub(crate) next_file_number: u64,
     /// The highest sequence number in tables.
     pub(crate) last_sequence: Sequence,
-    /// The highest id that a column family has had.
+    /// The highest column family id in use so far.
     pub(crate) max_column_family: u32,
-    /// Logs with a lower number are needed by no column family.
+    /// Number of the oldest log that any column family needs.
     pub(crate) min_log_number_to_keep: u64,
-    /// Logs whose synced length was noted, and that length in bytes.
+    /// Synced lengths of logs, in bytes, as far as they were recorded.
     pub(crate) synced_logs: BTreeMap<u64, u64>,
-    /// The logs that existed when the last edit said so, in ascending order; `None` where no edit
-    /// says.
+    /// The logs that existed according to the last edit that lists them, in ascending order; `None`
+    /// without such an edit.
     pub(crate) existing_logs: Option<Vec<u64>>,
-    /// How many records were read.
+    /// Number of records read.
     pub(crate) records: u64,
-    /// Where the file ends inside a record, if it does.
+    /// Offset of an incomplete record at the end of the file, if there is one.
     pub(crate) torn: Option<Torn>,
-    /// How many edits of an unfinished group the end of the file leaves without effect.
+    /// Number of edits of an incomplete group at the end of the file, which have no effect.
     pub(crate) unfinished_edits: usize,
-    /// Where those edits stand, in bytes from the start of the file.
+    /// Byte range of those edits in the file.
     unfinished: Range<u64>,
 }
 
-/// A column family, as a MANIFEST says it is.
+/// The state of a column family according to a MANIFEST.
 #[derive(Debug)]
 pub(crate) struct FamilyState {
     /// Its id; 0 is the default one.
     pub(crate) id: u32,
     /// Its name.
     pub(crate) name: String,
-    /// The name of its order.
+    /// The name of its comparator.
     pub(crate) comparator: String,
-    /// Logs with a lower number hold nothing for it that is not in tables.
+    /// Number of the oldest log that it needs: older ones hold only data that is in tables.
     pub(crate) log_number: u64,
     /// Its files.
     pub(crate) files: VersionBuilder,
-    /// Where compactions of its levels go on.
+    /// The positions at which round-robin compactions of its levels continue.
     pub(crate) cursors: CompactCursors,
 }
 
-/// The number of the MANIFEST that CURRENT names.
+/// Returns the number of the MANIFEST that CURRENT names.
 ///
 /// # Errors
-/// Not found, where there is no CURRENT; corruption, where it names none.
+/// Not found, if there is no CURRENT; corruption, if it does not name a MANIFEST.
 pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
     let path = directory.join(FileKind::Current.to_string());
     let file = storage.open(&path, IoMode::Buffered, Purpose::Manifest)?;
@@ -95,8 +95,7 @@ pub(crate) fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
 }
 
 impl Manifest {
-    /// What the end of the file leaves without effect: a record or a group of edits that it cuts
-    /// short.
+    /// Returns the incomplete record or group of edits at the end of the file, which has no effect.
     pub(crate) fn left_out(&self) -> Vec<LeftOut> {
         let mut left_out = Vec::new();
         let mut note = |offset: u64, bytes: u64, reason: String| {
@@ -119,11 +118,11 @@ impl Manifest {
         left_out
     }
 
-    /// Reads the MANIFEST of that number.
+    /// Reads the MANIFEST with a number.
     ///
     /// # Errors
     /// Corruption, with file, record and offset, for damage before the end, for edits that
-    /// contradict each other, and for a MANIFEST that lacks what every one has.
+    /// contradict each other, and for a MANIFEST that lacks a required field.
     pub(crate) fn read(storage: &dyn Storage, directory: &Path, number: u64) -> Result<Self> {
         let path = directory.join(FileKind::Manifest(number).to_string());
         let file = match storage.open(&path, IoMode::Buffered, Purpose::Manifest) {
@@ -166,24 +165,24 @@ impl Manifest {
     }
 }
 
-/// Bytes in a MANIFEST that are no edit.
+/// Bytes in a MANIFEST that are not an edit.
 struct Irregularity {
     offset: u64,
-    /// How many bytes of edits there are at least.
+    /// Minimum number of bytes of edits.
     dropped: u64,
-    /// Whether a crash explains them, unless edits follow.
+    /// Whether a crash explains them, provided that no edits follow.
     may_be_torn: bool,
     reason: String,
 }
 
 impl Irregularity {
-    /// What an event is, if that is no edit.
+    /// Classifies an event that is not an edit; `None` for an edit.
     fn of(event: &Event<'_>, file: &dyn ReadFile) -> Result<Option<Self>> {
         let (offset, dropped, may_be_torn, reason) = match event {
             Event::Damage(Damage { offset, dropped, reason, .. }) => {
                 (*offset, *dropped, is_torn_inside(file, *offset)?, reason.to_string())
             }
-            // Edits are appended: nothing makes space for them before.
+            // Edits are appended to a file that is never preallocated.
             Event::Skipped(skipped) if skipped.reason == SkippedReason::Zeros => {
                 let dropped = if skipped.lossy { skipped.dropped } else { 0 };
                 (skipped.offset, dropped, true, skipped.reason.to_string())
@@ -200,11 +199,11 @@ impl Irregularity {
     }
 }
 
-/// Whether a fragment whose checksum is wrong has a sector in it that is nothing but zeros.
+/// Whether a fragment with a wrong checksum contains a sector of zeros.
 ///
-/// That is what a power cut leaves of an edit that was being written: its sectors arrive in any
-/// order, and a MANIFEST's file held nothing before. No edit has so many zeros, and damage to one
-/// that was written does not make them.
+/// A power cut leaves such a sector of an edit that was being written: its sectors arrive in any
+/// order, and the file held nothing before. No valid edit contains a sector of zeros, and damage is
+/// unlikely to produce one.
 fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     let mut header = [0; HEADER_LENGTH];
     let count = file.read_full_at(&mut header, offset, Purpose::Manifest)?;
@@ -219,9 +218,8 @@ fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     Ok(sectors.any(|sector| sector.iter().all(|&byte| byte == 0)))
 }
 
-/// Whether an edit that was appended later follows what stands at `offset`, in its block or behind.
-/// Only those of one group are written together, so that one of them may be whole behind one that
-/// is not.
+/// Whether a later edit follows the bytes at `offset`. Only the edits of one group are written
+/// together, so only they may follow an incomplete one.
 fn is_followed(
     reader: &mut RecordReader<FileSource>,
     file: &dyn ReadFile,
@@ -248,7 +246,7 @@ fn is_followed(
 /// A MANIFEST that is being read.
 struct Replay {
     manifest: Manifest,
-    /// Edits of a group that is not complete.
+    /// Edits of an incomplete group.
     group: Vec<VersionEdit>,
     has_log_number: bool,
     has_next_file_number: bool,
@@ -281,7 +279,7 @@ impl Replay {
         }
     }
 
-    /// Takes the edit of the record at `place` of the file.
+    /// Applies the edit of the record at `place` in the file.
     fn record(&mut self, payload: &[u8], place: Range<u64>) -> Result<()> {
         let offset = place.start;
         let number = self.manifest.records;
@@ -340,20 +338,20 @@ impl Replay {
             manifest.column_families.insert(id, FamilyState::new(id, name.clone()));
             manifest.max_column_family = manifest.max_column_family.max(id);
         } else if id == 0 {
-            // The default column family is never said to be added.
+            // No edit adds the default column family.
             let default = || FamilyState::new(0, "default".to_owned());
             manifest.column_families.entry(0).or_insert_with(default);
         }
         if edit.column_family_drop {
             return match manifest.column_families.remove(&id) {
                 Some(_) => Ok(()),
-                None => Err(format!("drops column family {id}, which is not there")),
+                None => Err(format!("drops column family {id}, which does not exist")),
             };
         }
         let family = manifest
             .column_families
             .get_mut(&id)
-            .ok_or_else(|| format!("is about column family {id}, which is not there"))?;
+            .ok_or_else(|| format!("is about column family {id}, which does not exist"))?;
         family.apply(edit)
     }
 

@@ -1,11 +1,11 @@
-//! The MANIFEST that is being written, and CURRENT, which names it.
+//! Writes the MANIFEST, and CURRENT, which names it.
 //!
-//! A new MANIFEST is written whole and synced before CURRENT names it. CURRENT is written aside,
-//! synced and renamed, and the directory is synced, so that at every moment it names a MANIFEST
-//! that is whole.
+//! A new MANIFEST is complete and synced before CURRENT names it. CURRENT is written to a temporary
+//! file, synced and renamed, and the directory is synced, so CURRENT always names a complete
+//! MANIFEST.
 //!
-//! After a failed write or sync nothing is known of the end of the file. The caller writes nothing
-//! more to it then: only [`ManifestWriter::start_over`] helps, which writes a new one.
+//! After a failed write or sync the end of the file is unknown. The caller must not append to it
+//! then; [`ManifestWriter::start_over`] writes a new one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use crate::error::{Error, Result};
 use crate::options::DbOptions;
 
-/// How long a MANIFEST may become before it is written anew.
+/// The size at which a MANIFEST is rolled.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ManifestLimits {
-    /// In bytes.
+    /// Maximum length, in bytes.
     pub(crate) max_bytes: u64,
-    /// How much longer than it was when it was new, in percent.
+    /// Maximum growth over its initial length, in percent.
     pub(crate) max_growth_percent: u64,
 }
 
@@ -45,18 +45,18 @@ pub(crate) struct ManifestFile {
     encoder: Writer,
     buffer: Vec<u8>,
     written: u64,
-    /// How long it was when it was new, in bytes.
+    /// Its initial length, in bytes.
     first_bytes: u64,
-    /// How long it must be at least for another to take its place, in bytes.
+    /// Minimum length at which it is rolled, in bytes.
     rolled_from: u64,
 }
 
-/// A MANIFEST that is to be written.
+/// The contents of a new MANIFEST.
 pub(super) struct NewManifest {
     pub(super) number: u64,
-    /// That of the file which becomes CURRENT.
+    /// Number of the temporary file that becomes CURRENT.
     pub(super) temporary: u64,
-    /// They lead from nothing to what is in memory.
+    /// Edits that produce the state in memory from nothing.
     pub(super) edits: Vec<VersionEdit>,
 }
 
@@ -68,17 +68,17 @@ pub(super) struct ManifestWriter {
 }
 
 impl ManifestWriter {
-    /// One that has no MANIFEST yet.
+    /// Creates a writer without a MANIFEST.
     pub(super) fn new(storage: Arc<dyn Storage>, directory: PathBuf) -> Self {
         Self { storage, directory, current: None }
     }
 
-    /// The number of the MANIFEST that is written; 0 before there is one.
+    /// Returns the number of the current MANIFEST; 0 before the first.
     pub(super) fn number(&self) -> u64 {
         self.current.as_ref().map_or(0, |manifest| manifest.number)
     }
 
-    /// Whether another MANIFEST is to take the place of this one.
+    /// Whether the MANIFEST should be rolled.
     pub(super) fn is_long(&self, limits: ManifestLimits) -> bool {
         self.current.as_ref().is_none_or(|manifest| {
             let bound = limits.bound(manifest.first_bytes);
@@ -86,7 +86,7 @@ impl ManifestWriter {
         })
     }
 
-    /// Appends edits, and puts them on the device.
+    /// Appends edits and syncs them.
     pub(super) fn append(&mut self, edits: &[VersionEdit]) -> Result<()> {
         let Some(manifest) = &mut self.current else {
             return Err(Error::internal("there is no MANIFEST to write to"));
@@ -94,19 +94,19 @@ impl ManifestWriter {
         for edit in edits {
             manifest.add(edit)?;
         }
-        // A crash here is safe: replay takes what is not whole for the end.
+        // A crash here is safe: replay takes an incomplete record for the end.
         manifest.write_out()?;
         manifest.file.sync_data(Purpose::Manifest)?;
         Ok(())
     }
 
-    /// Rolls the MANIFEST, unless there is no descriptor left for that: the old one goes on then.
+    /// Rolls the MANIFEST. Without a free descriptor the old one stays in use.
     pub(super) fn roll_if_possible(&mut self, new: &NewManifest) -> Result<()> {
         match self.prepare(new) {
             Ok((manifest, aside)) => self.complete_roll(manifest, &aside),
             Err(error) => match &mut self.current {
                 Some(manifest) if error.is_out_of_descriptors() => {
-                    // Not again for every edit: it writes everything anew.
+                    // Not retried at every edit, because it rewrites everything.
                     manifest.rolled_from = manifest.written + manifest.written / 8;
                     Ok(())
                 }
@@ -121,8 +121,8 @@ impl ManifestWriter {
         self.complete_roll(manifest, &aside)
     }
 
-    /// Writes a new MANIFEST, and aside what CURRENT is to be. Returns both; if it fails, the old
-    /// MANIFEST is as it was.
+    /// Writes a new MANIFEST, and the new CURRENT to a temporary file. Returns both; if it fails,
+    /// the old MANIFEST is unchanged.
     fn prepare(&self, new: &NewManifest) -> Result<(ManifestFile, PathBuf)> {
         let NewManifest { number, temporary, ref edits } = *new;
         let (storage, directory) = (&*self.storage, &self.directory);
@@ -132,7 +132,7 @@ impl ManifestWriter {
             Ok((manifest, aside))
         });
         if prepared.is_err() {
-            // The next open removes what stays.
+            // The next open removes a file that stays.
             for kind in [FileKind::Manifest(number), FileKind::Temporary(temporary)] {
                 let _ = storage.remove(&directory.join(kind.to_string()));
             }
@@ -144,7 +144,7 @@ impl ManifestWriter {
         // A crash here is safe: CURRENT still names the old MANIFEST.
         replace_current(&*self.storage, &self.directory, aside)?;
         if let Some(old) = self.current.replace(manifest) {
-            // It stays where it is if that fails: nothing refers to it.
+            // If that fails, the file stays; nothing refers to it.
             let _ = self.storage.remove(&old.path);
         }
         Ok(())
@@ -152,14 +152,14 @@ impl ManifestWriter {
 }
 
 impl ManifestLimits {
-    /// How long a MANIFEST may become that had so many bytes when it was new.
+    /// Returns the length at which a MANIFEST with this initial length is rolled, in bytes.
     fn bound(self, first_bytes: u64) -> u64 {
         let growth = first_bytes.saturating_mul(self.max_growth_percent) / 100;
         self.max_bytes.max(first_bytes.saturating_add(growth))
     }
 }
 
-/// Writes a MANIFEST of these edits, and puts it and its name on the device.
+/// Writes a MANIFEST of these edits, and syncs it and its directory entry.
 pub(crate) fn write_manifest(
     storage: &dyn Storage,
     directory: &Path,
@@ -167,7 +167,7 @@ pub(crate) fn write_manifest(
     edits: &[VersionEdit],
 ) -> Result<ManifestFile> {
     let path = directory.join(FileKind::Manifest(number).to_string());
-    // One that is there is what an opening left that did not come to name it in CURRENT.
+    // An existing one was left by an opening that ended before CURRENT named it.
     let file = storage.create(&path, Create::Truncate, IoMode::Buffered, Purpose::Manifest)?;
     let mut manifest = ManifestFile {
         number,
@@ -185,12 +185,12 @@ pub(crate) fn write_manifest(
     manifest.write_out()?;
     manifest.first_bytes = manifest.written;
     manifest.file.sync_data(Purpose::Manifest)?;
-    // CURRENT must not be on the device before the file that it names.
+    // CURRENT must not become durable before the file that it names.
     storage.sync_directory(directory)?;
     Ok(manifest)
 }
 
-/// Makes CURRENT name a MANIFEST that is whole and on the device.
+/// Makes CURRENT name a complete and synced MANIFEST.
 pub(crate) fn set_current(
     storage: &dyn Storage,
     directory: &Path,
@@ -198,11 +198,11 @@ pub(crate) fn set_current(
     temporary: u64,
 ) -> Result<()> {
     let aside = write_current_aside(storage, directory, manifest, temporary)?;
-    // A crash here is safe: the old CURRENT is still there.
+    // A crash here is safe: the old CURRENT still exists.
     replace_current(storage, directory, &aside)
 }
 
-/// Writes what CURRENT is to be into a temporary file, and returns its path.
+/// Writes the new contents of CURRENT to a temporary file. Returns its path.
 fn write_current_aside(
     storage: &dyn Storage,
     directory: &Path,
@@ -217,12 +217,12 @@ fn write_current_aside(
 
 fn replace_current(storage: &dyn Storage, directory: &Path, aside: &Path) -> Result<()> {
     storage.rename(aside, &directory.join(FileKind::Current.to_string()))?;
-    // A crash here may leave the old or the new CURRENT; each names a MANIFEST that is whole.
+    // A crash here may leave the old or the new CURRENT; each names a complete MANIFEST.
     storage.sync_directory(directory)?;
     Ok(())
 }
 
-/// Writes a small file and puts it on the device; its name is not synced.
+/// Writes and syncs a small file; its directory entry is not synced.
 pub(crate) fn write_whole(
     storage: &dyn Storage,
     path: &Path,

@@ -1,8 +1,8 @@
-//! Versions: which tables and blob files a column family consists of.
+//! Versions: the tables and blob files of a column family at one moment.
 //!
 //! A [`Version`] never changes. The MANIFEST is a log of edits; a [`VersionBuilder`] applies them
-//! to one version to make the next, and refuses edits that do not fit. Readers keep the version
-//! they began with. [`Versions`] has the order in which edits are written and take effect.
+//! to a version to build the next, and refuses contradictory edits. Readers keep the version with
+//! which they began. [`Versions`] orders the writing and installation of edits.
 
 mod blob_file;
 mod builder;
@@ -27,34 +27,34 @@ use crate::table::FileMetadata;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The tables and blob files that a column family consists of.
+/// The tables and blob files of a column family at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Version {
-    /// Level 0 first. In level 0 tables may overlap and the newest comes first; in the others they
-    /// do not, and come in key order.
+    /// The levels, level 0 first. In level 0, tables may overlap and are ordered newest
+    /// first; in the others they are disjoint and in key order.
     levels: Vec<Arc<Level>>,
-    /// By file number.
+    /// The blob files, by file number.
     blob_files: BTreeMap<u64, BlobFileMetadata>,
 }
 
 impl Version {
-    /// One without files.
+    /// Creates a version without files.
     pub(crate) fn with_levels(count: usize) -> Self {
         let levels = std::iter::repeat_with(Arc::default).take(count).collect();
         Self { levels, blob_files: BTreeMap::new() }
     }
 
-    /// The levels, level 0 first.
+    /// Returns the levels, level 0 first.
     pub(crate) fn levels(&self) -> &[Arc<Level>] {
         &self.levels
     }
 
-    /// The blob files, by file number.
+    /// Returns the blob files, by file number.
     pub(crate) fn blob_files(&self) -> &BTreeMap<u64, BlobFileMetadata> {
         &self.blob_files
     }
 
-    /// Every table with its level, level 0 first.
+    /// Returns every table with its level, level 0 first.
     pub(crate) fn files(&self) -> impl Iterator<Item = (usize, &Arc<FileMetadata>)> {
         let levels = self.levels.iter().enumerate();
         levels.flat_map(|(number, level)| level.files().iter().map(move |file| (number, file)))

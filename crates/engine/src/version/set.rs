@@ -1,5 +1,5 @@
-//! The versions of all column families, in memory. [`Versions`](super::Versions) has the lock on
-//! them and the order in which they change.
+//! The versions of all column families, in memory. [`Versions`](super::Versions) has their lock and
+//! orders their changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,50 +14,50 @@ use crate::file_numbers::FileNumbers;
 use crate::table::FileMetadata;
 use crate::version::{CompactionState, Version, VersionBuilder};
 
-/// A column family, as the MANIFEST has it.
+/// The state of a column family according to the MANIFEST.
 #[derive(Debug)]
 pub(crate) struct FamilyVersion {
     pub(crate) name: String,
     pub(crate) comparator: Comparator,
-    /// Logs with a lower number hold nothing for it that is not in tables.
+    /// Number of the oldest log that it needs.
     pub(crate) log_number: u64,
     pub(crate) level_count: usize,
     pub(crate) version: Arc<Version>,
     pub(crate) compactions: CompactionState,
-    /// The epoch number of the next table that is flushed or ingested.
+    /// Epoch number of the next flushed or ingested table.
     pub(crate) next_epoch: u64,
 }
 
 impl FamilyVersion {
-    /// The epoch number after those of all tables of a version.
+    /// Returns the epoch number after those of all tables of a version.
     pub(crate) fn epoch_after(version: &Version) -> u64 {
         let epochs = version.files().map(|(_, file)| file.added().epoch_number);
         epochs.max().unwrap_or(0) + 1
     }
 }
 
-/// What all versions together consist of.
+/// The state that the MANIFEST records.
 pub(crate) struct VersionSet {
     numbers: FileNumbers,
-    /// `None` where it is not to stand in the MANIFEST.
+    /// The database's id; `None` if it is not recorded in the MANIFEST.
     database_id: Option<String>,
     max_column_family: u32,
     last_sequence: Sequence,
-    /// Logs with a lower number are needed by no column family.
+    /// Number of the oldest log that any column family needs.
     min_log_number: u64,
     families: BTreeMap<u32, FamilyVersion>,
-    /// The logs that exist under durable names, as the MANIFEST is to say; `None` before that is
-    /// known.
+    /// The logs with durable names, which the MANIFEST must list; `None` until they are known.
     existing_logs: Option<Vec<u64>>,
-    /// Whether the MANIFEST does not say it yet.
+    /// Whether the MANIFEST does not list them yet.
     is_log_list_new: bool,
     failure: Option<Error>,
     limits: ManifestLimits,
-    /// Whether no compaction may be claimed: where ingested files go was decided by those that run.
+    /// Whether no compaction may be claimed: the levels of ingested files were chosen given the
+    /// running ones.
     pub(super) holds_claims: bool,
 }
 
-/// What a set of versions begins with.
+/// The initial state of a set of versions.
 pub(crate) struct VersionSetBeginning {
     pub(crate) numbers: FileNumbers,
     pub(crate) database_id: Option<String>,
@@ -69,12 +69,12 @@ pub(crate) struct VersionSetBeginning {
 }
 
 impl VersionSet {
-    /// Lets MANIFESTs grow to other bounds.
+    /// Sets the size limits of MANIFESTs.
     pub(crate) fn set_limits(&mut self, limits: ManifestLimits) {
         self.limits = limits;
     }
 
-    /// Versions that no MANIFEST is being written for yet.
+    /// Creates the versions, without a MANIFEST.
     pub(super) fn new(beginning: VersionSetBeginning) -> Self {
         let VersionSetBeginning {
             numbers,
@@ -100,49 +100,49 @@ impl VersionSet {
         }
     }
 
-    /// The column families, by id.
+    /// Returns the column families, by id.
     pub(crate) fn families(&self) -> &BTreeMap<u32, FamilyVersion> {
         &self.families
     }
 
-    /// What the compactions of a column family have in common.
+    /// Returns the compaction state of a column family.
     pub(crate) fn compactions(&mut self, id: u32) -> Option<&mut CompactionState> {
         self.families.get_mut(&id).map(|family| &mut family.compactions)
     }
 
-    /// Logs with a lower number are needed by no column family.
+    /// Returns the number of the oldest log that any column family needs.
     pub(crate) fn min_log_number(&self) -> u64 {
         self.min_log_number
     }
 
-    /// Whether the MANIFEST says that exactly these logs exist, or its next edit will.
+    /// Whether the MANIFEST, or its next edit, lists exactly these logs.
     pub(crate) fn knows_logs(&self, logs: &[u64]) -> bool {
         self.existing_logs.as_deref() == Some(logs)
     }
 
-    /// Has the next edit say that these logs exist, in ascending order. Their names must be on the
-    /// device.
+    /// Makes the next edit list these logs, in ascending order. Their names must be durable.
     pub(crate) fn set_existing_logs(&mut self, logs: Vec<u64>) {
         self.existing_logs = Some(logs);
         self.is_log_list_new = true;
     }
 
-    /// An id for a new column family.
+    /// Returns an id for a new column family.
     pub(crate) fn next_family_id(&self) -> u32 {
         self.max_column_family + 1
     }
 
-    /// Why nothing more is written, if that is so.
+    /// Returns the latched failure, after which nothing is written.
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failure.as_ref()
     }
 
-    /// Notes that nothing more is written, and why, or that a new MANIFEST was written since.
+    /// Latches a failure, after which nothing is written, or clears it after a new MANIFEST was
+    /// written.
     pub(super) fn set_failure(&mut self, failure: Option<Error>) {
         self.failure = failure;
     }
 
-    /// How long MANIFESTs may become.
+    /// Returns the size limits of MANIFESTs.
     pub(super) fn limits(&self) -> ManifestLimits {
         self.limits
     }
@@ -150,9 +150,9 @@ impl VersionSet {
     /// Takes epoch numbers for new tables of a column family, and returns the first of them. `None`
     /// for a column family that was dropped.
     ///
-    /// A table takes its number before it is installed, so one that is installed later may have a
-    /// lower number. It has none of the other's keys then: whatever was in memory of these was
-    /// flushed before an ingestion took its numbers, and one flush comes after the other.
+    /// A table takes its number before it is installed, so a table installed later may have a lower
+    /// number. The two have no keys in common then: an ingestion takes its numbers after
+    /// overlapping memtables were flushed, and flushes run one at a time.
     pub(crate) fn take_epochs(&mut self, id: u32, count: usize) -> Option<u64> {
         let family = self.families.get_mut(&id)?;
         let first = family.next_epoch;
@@ -160,7 +160,7 @@ impl VersionSet {
         Some(first)
     }
 
-    /// Completes edits that are written next, as one group, with what only the set knows.
+    /// Completes the next group of edits with the fields that only the set knows.
     pub(super) fn complete(&mut self, edits: &mut [VersionEdit], last_sequence: Sequence) {
         self.last_sequence = self.last_sequence.max(last_sequence);
         let count = edits.len() as u32;
@@ -176,19 +176,19 @@ impl VersionSet {
             && let Some(last) = edits.last_mut()
         {
             last.existing_logs.clone_from(&self.existing_logs);
-            // Where it is not written, a whole MANIFEST follows, which says it, too.
+            // If the edit is not written, a complete MANIFEST follows, which also has the field.
             self.is_log_list_new = false;
         }
     }
 
-    /// What a new MANIFEST says, and its numbers.
+    /// Returns the contents and file numbers of a new MANIFEST.
     pub(super) fn new_manifest(&self) -> NewManifest {
         let (number, temporary) = (self.numbers.take(), self.numbers.take());
         NewManifest { number, temporary, edits: self.snapshot() }
     }
 
-    /// The versions that edits lead to, of the column families that they change files of. A table
-    /// that an edit adds is the one of `new_tables`, if that has it.
+    /// Returns the versions that result from edits, for the column families whose files they
+    /// change. Tables in `new_tables` are used for the tables that the edits add.
     pub(super) fn next_versions(
         &self,
         edits: &[VersionEdit],
@@ -214,7 +214,7 @@ impl VersionSet {
         Ok(versions)
     }
 
-    /// Puts versions in the place of those before, as the edits say that led to them.
+    /// Installs the versions that resulted from edits.
     pub(super) fn install(
         &mut self,
         edits: &[VersionEdit],
@@ -238,13 +238,13 @@ impl VersionSet {
         }
     }
 
-    /// Makes a new column family known, whose edit was applied.
+    /// Adds a new column family, whose edit was applied.
     pub(crate) fn add_family(&mut self, id: u32, family: FamilyVersion) {
         self.max_column_family = self.max_column_family.max(id);
         self.families.insert(id, family);
     }
 
-    /// The edits that lead from nothing to what is in memory.
+    /// Returns the edits that produce the state in memory from nothing.
     pub(crate) fn snapshot(&self) -> Vec<VersionEdit> {
         let mut edits = Vec::new();
         if self.database_id.is_some() {
@@ -274,7 +274,7 @@ impl VersionSet {
     }
 }
 
-/// The edit that adds every file of a column family.
+/// Returns the edit that adds every file of a column family.
 fn family_files(id: u32, family: &FamilyVersion) -> VersionEdit {
     let mut edit = VersionEdit {
         column_family: id,

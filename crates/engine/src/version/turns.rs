@@ -1,29 +1,29 @@
-//! A value that its users have one after the other, in the order in which they come.
+//! A value with a first-come, first-served queue of exclusive users.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::MutexGuard;
 
 use tailwater_io::sync::{Condvar, Mutex};
 
-/// A value with a queue of its users. Whoever has it may wait for the device meanwhile: no other
-/// lock is held by those who wait for their turn, unless they took it themselves.
+/// A value with a queue of its users. The current user may wait for the device: waiting users hold
+/// no lock, except locks that they took themselves.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     tickets: Mutex<Tickets>,
     passed: Condvar,
-    /// Held by whose turn it is.
+    /// Locked by the current user.
     value: Mutex<T>,
 }
 
 #[derive(Debug, Default)]
 struct Tickets {
-    /// That of whoever comes next.
+    /// Number of the next user to arrive.
     next: u64,
-    /// That of whose turn it is.
+    /// Number of the current user.
     current: u64,
 }
 
-/// The turn of one user. Dropping it passes the turn on, also where a panic unwinds.
+/// The turn of one user. Dropping it passes the turn on, also during a panic.
 #[derive(Debug)]
 pub(super) struct Turn<'t, T> {
     turns: &'t Turns<T>,
@@ -31,12 +31,12 @@ pub(super) struct Turn<'t, T> {
 }
 
 impl<T> Turns<T> {
-    /// A value that nobody waits for.
+    /// Creates a value without users.
     pub(super) fn new(value: T) -> Self {
         Self { tickets: Mutex::default(), passed: Condvar::new(), value: Mutex::new(value) }
     }
 
-    /// Waits for those who came before.
+    /// Waits for the users who arrived earlier.
     pub(super) fn wait(&self) -> Turn<'_, T> {
         let mut tickets = self.tickets.lock();
         let ticket = tickets.next;

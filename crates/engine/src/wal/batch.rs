@@ -38,7 +38,7 @@ impl Refusal {
         }
     }
 
-    /// The reason, as part of a sentence.
+    /// Returns the reason, as part of a sentence.
     pub fn reason(&self) -> &str {
         match self {
             Self::Malformed(reason) | Self::Rejected(reason) => reason,
@@ -72,7 +72,7 @@ pub(crate) fn check(
 fn refusal(error: tailwater_format::Error) -> Refusal {
     match error {
         tailwater_format::Error::Unsupported { .. } => Refusal::NotSupported(
-            "an entity or blob index in a log that refers to blobs in a way that is not built",
+            "an entity or blob index in a log that refers to blobs in a form that is not supported",
         ),
         malformed => Refusal::Malformed(malformed.to_string()),
     }

@@ -32,7 +32,7 @@ impl Blocks {
         self.aligned.set_length(length);
     }
 
-    /// The bytes, zeros included.
+    /// Returns the bytes, zeros included.
     pub(super) fn as_slice(&self) -> &[u8] {
         &self.aligned
     }

@@ -1,5 +1,5 @@
-//! How writes to direct logs become durable: by a flag of each write (`RWF_DSYNC`), or by a flush
-//! after it (`fdatasync`).
+//! The way in which writes to direct logs become durable: by a flag of each write (`RWF_DSYNC`), or
+//! by a flush after it (`fdatasync`).
 //!
 //! The flag is faster on devices that can write a single request through their cache, or that have
 //! no volatile cache. For other devices the kernel makes two requests of a flagged write, and some
@@ -17,21 +17,21 @@ use tailwater_io::{Clock, Create, IoMode, Purpose, Result, Storage, WriteFile};
 /// Number of measurements of each way.
 const ROUNDS: u64 = 5;
 
-/// How direct logs of a database become durable. Thread-safe.
+/// The way in which direct logs of a database become durable. Thread-safe.
 #[derive(Debug, Default)]
 pub(crate) struct LogDurability {
     is_by_flush: AtomicBool,
-    tried: Mutex<Option<Tried>>,
+    tried: Mutex<Option<Medians>>,
 }
 
 /// Median time of each way, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
-struct Tried {
+struct Medians {
     durable_ns: u64,
     flushed_ns: u64,
 }
 
-impl Tried {
+impl Medians {
     /// Whether the flush is faster by more than a tenth, the minimum that is worth the change.
     fn is_flush_quicker(self) -> bool {
         self.flushed_ns * 10 < self.durable_ns * 9
@@ -47,7 +47,7 @@ impl LogDurability {
     /// Measures which way is faster by overwriting a file at `path`, which it creates and removes.
     ///
     /// # Errors
-    /// Those of the system calls. The choice is unchanged then.
+    /// Errors of the system calls. The choice is unchanged then.
     pub(super) fn try_both(
         &self,
         storage: &dyn Storage,
@@ -85,7 +85,7 @@ impl fmt::Display for LogDurability {
 }
 
 /// Returns the median time of each way.
-fn medians(file: &mut dyn WriteFile, clock: &dyn Clock) -> Result<Tried> {
+fn medians(file: &mut dyn WriteFile, clock: &dyn Clock) -> Result<Medians> {
     let block = ALIGNMENT as u64;
     let mut bytes = AlignedBuffer::with_capacity(2 * ROUNDS as usize * ALIGNMENT);
     bytes.set_length(bytes.capacity());
@@ -105,5 +105,5 @@ fn medians(file: &mut dyn WriteFile, clock: &dyn Clock) -> Result<Tried> {
         times.sort_unstable();
         times.get(times.len() / 2).copied().unwrap_or_default()
     };
-    Ok(Tried { durable_ns: median(durable), flushed_ns: median(flushed) })
+    Ok(Medians { durable_ns: median(durable), flushed_ns: median(flushed) })
 }

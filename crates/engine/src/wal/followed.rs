@@ -1,4 +1,4 @@
-//! What followers know of the logs, and which logs they hold back.
+//! The state of the logs for followers, and the logs that followers keep from being removed.
 //!
 //! # Invariants
 //!
@@ -47,7 +47,7 @@ struct CompleteLog {
 
 /// The known state of a log at one moment.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Look {
+pub(super) struct LogState {
     /// End of the part that is complete in its file, in bytes.
     pub(super) end: u64,
     /// Batches after this sequence number do not count: they were never published, and other
@@ -148,15 +148,15 @@ impl Follower {
     }
 
     /// Returns the known state of a log that is held back.
-    pub(super) fn look(&self, number: u64) -> Look {
+    pub(super) fn look(&self, number: u64) -> LogState {
         let state = self.followed.state.lock();
         let complete = state.complete.iter().find(|log| log.number == number);
         match complete {
             Some(&CompleteLog { end, last_sequence, .. }) => {
                 let next = state.numbers().find(|&next| next > number);
-                Look { end, last_sequence, next }
+                LogState { end, last_sequence, next }
             }
-            None => Look {
+            None => LogState {
                 end: self.followed.current_end.load(Ordering::Acquire),
                 last_sequence: MAX_SEQUENCE,
                 next: None,

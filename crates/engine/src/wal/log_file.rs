@@ -4,7 +4,7 @@
 //! boundary with a record that readers ignore (`format::log::Writer::pad`), and the next write
 //! begins a new block. So no block with an acknowledged byte is ever rewritten, and a failure
 //! during a write cannot destroy an earlier one. Several groups may be in flight
-//! ([`super::flight`]).
+//! ([`super::pipelined`]).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ use tailwater_io::buffer::ALIGNMENT;
 use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 
 use super::blocks::Blocks;
-use super::flight::{Flushes, Lane, LogFlight};
-use super::space::{Ended, LogSpace, Room};
-use crate::error::{Error, Result};
+use super::pipelined::{Flushes, PipelinedWrite, WriteSlot};
+use super::preallocation::{Ended, Preallocator, ZeroedSpan};
+use crate::{Error, Result};
 
 /// A log that is being written, or is closed but not yet synced.
 ///
@@ -57,27 +57,27 @@ pub(super) struct LogFile {
 /// The additional state of a direct log.
 struct Direct {
     /// The zeros that it overwrites; `None` where it is appended to.
-    room: Option<Room>,
+    zeroed: Option<ZeroedSpan>,
     /// The blocks of the current write.
     blocks: Blocks,
-    /// Free lanes for groups in flight.
-    lanes: Vec<Lane>,
+    /// Free slots for groups in flight.
+    slots: Vec<WriteSlot>,
     /// Makes groups in flight durable if their writes do not.
     flushes: Arc<Flushes>,
 }
 
-/// When bytes must be on the device.
+/// The time by which bytes must be durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Durability {
-    /// When the call returns.
+    /// By the time the call returns.
     Durable,
-    /// When they are synced.
+    /// By the next sync.
     Whenever,
 }
 
 /// The I/O mode of a log.
 #[derive(Clone, Copy)]
-pub(super) enum Way<'a> {
+pub(super) enum Mode<'a> {
     /// Buffered, through the page cache.
     Buffered {
         /// Number of bytes to reserve.
@@ -85,9 +85,9 @@ pub(super) enum Way<'a> {
     },
     /// Direct.
     Direct {
-        /// Source of its zeros; `None` if it is to be appended to.
-        space: Option<&'a LogSpace>,
-        /// How the previous log ended.
+        /// Source of its preallocated file; `None` if it is appended to.
+        preallocator: Option<&'a Preallocator>,
+        /// The end of the previous log.
         before: Ended,
         /// Maximum length of a log in bytes, after which it is switched.
         max: u64,
@@ -98,7 +98,7 @@ pub(super) enum Way<'a> {
 pub(super) struct Beginning<'a> {
     pub(super) number: u64,
     pub(super) path: PathBuf,
-    pub(super) way: Way<'a>,
+    pub(super) mode: Mode<'a>,
     /// An unneeded log whose file is reused.
     pub(super) recycled: Option<&'a Path>,
     /// Whether its records carry its number, to distinguish them from older content of the file.
@@ -113,20 +113,20 @@ pub(super) struct Beginning<'a> {
 impl LogFile {
     /// Begins a log.
     pub(super) fn begin(storage: &dyn Storage, beginning: Beginning<'_>) -> Result<Self> {
-        let Beginning { number, path, way, recycled, recyclable, compressed, .. } = beginning;
+        let Beginning { number, path, mode, recycled, recyclable, compressed, .. } = beginning;
         let Beginning { predecessor, sync_name, .. } = beginning;
-        let (file, reserved, direct) = match way {
-            Way::Buffered { preallocate } => {
+        let (file, reserved, direct) = match mode {
+            Mode::Buffered { preallocate } => {
                 let (file, reserved) = begin_buffered(storage, &path, recycled, preallocate)?;
                 (file, reserved, None)
             }
-            Way::Direct { space, before, max } => {
-                let spare = match (recycled, space) {
-                    (None, Some(space)) => space.take(before, max),
+            Mode::Direct { preallocator, before, max } => {
+                let preallocated = match (recycled, preallocator) {
+                    (None, Some(preallocator)) => preallocator.take(before, max),
                     _ => None,
                 };
-                let there = recycled.or(spare.as_deref());
-                let (file, direct) = begin_direct(storage, &path, there, space)?;
+                let existing = recycled.or(preallocated.as_deref());
+                let (file, direct) = begin_direct(storage, &path, existing, preallocator)?;
                 (file, 0, Some(direct))
             }
         };
@@ -219,14 +219,14 @@ impl LogFile {
 
     /// Writes appended batches, padded, in new blocks. `Durable` makes only these blocks durable,
     /// so everything before them must be on the device.
-    fn write_blocks(&mut self, urgency: Durability) -> Result<()> {
-        let Some(Direct { room, blocks, .. }) = &mut self.direct else { return Ok(()) };
+    fn write_blocks(&mut self, durability: Durability) -> Result<()> {
+        let Some(Direct { zeroed, blocks, .. }) = &mut self.direct else { return Ok(()) };
         let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
         let end = self.written + (self.buffer.len() + zeros) as u64;
-        let is_over_zeros = room.as_ref().is_some_and(|room| room.reaches(end));
-        let is_flushed = room.as_ref().is_some_and(Room::is_by_flush);
+        let is_over_zeros = zeroed.as_ref().is_some_and(|zeroed| zeroed.reaches(end));
+        let is_flushed = zeroed.as_ref().is_some_and(ZeroedSpan::is_by_flush);
         blocks.set(&self.buffer, zeros);
-        match urgency {
+        match durability {
             Durability::Durable if is_over_zeros && !is_flushed => {
                 self.file.write_durably_at(blocks.as_slice(), self.written, Purpose::Wal)?;
                 self.synced = end;
@@ -243,9 +243,9 @@ impl LogFile {
 
     /// Lets appended batches be written in flight, if they go over zeros and everything before them
     /// is on the device or in flight.
-    pub(super) fn take_off(&mut self, storage: &dyn Storage) -> Option<LogFlight> {
+    pub(super) fn begin_pipelined(&mut self, storage: &dyn Storage) -> Option<PipelinedWrite> {
         let is_certain = self.synced == self.written && !self.is_cut && self.name_synced;
-        let Direct { room: Some(room), lanes, flushes, .. } = self.direct.as_mut()? else {
+        let Direct { zeroed: Some(zeroed), slots, flushes, .. } = self.direct.as_mut()? else {
             return None;
         };
         if !is_certain {
@@ -253,16 +253,16 @@ impl LogFile {
         }
         // An upper bound: padding may take another block.
         let end = self.next + (self.buffer.len() + 2 * ALIGNMENT) as u64;
-        if !room.reaches(end) {
+        if !zeroed.reaches(end) {
             return None;
         }
-        let lane = lanes.pop().or_else(|| Lane::new(storage, &self.path).ok())?;
+        let slot = slots.pop().or_else(|| WriteSlot::new(storage, &self.path).ok())?;
         let zeros = self.encoder.pad_but_zeros(&mut self.buffer);
-        let flushes = room.is_by_flush().then_some(&*flushes);
-        let flight = lane.take_off(&self.buffer, zeros, self.next, flushes);
-        self.next = flight.end();
+        let flushes = zeroed.is_by_flush().then_some(&*flushes);
+        let write = slot.begin_pipelined(&self.buffer, zeros, self.next, flushes);
+        self.next = write.end();
         self.buffer.clear();
-        Some(flight)
+        Some(write)
     }
 
     /// Whether a group is in flight.
@@ -271,11 +271,11 @@ impl LogFile {
     }
 
     /// Takes back a written group; those before it have been taken back.
-    pub(super) fn land(&mut self, flight: LogFlight) {
-        self.written = flight.end();
+    pub(super) fn end_pipelined(&mut self, write: PipelinedWrite) {
+        self.written = write.end();
         self.synced = self.written;
         if let Some(direct) = &mut self.direct {
-            direct.lanes.push(flight.lane);
+            direct.slots.push(write.slot);
         }
     }
 
@@ -294,7 +294,7 @@ impl LogFile {
     /// log.
     pub(super) fn cut_off(&mut self) -> Result<()> {
         if let Some(direct) = &mut self.direct {
-            direct.room = None;
+            direct.zeroed = None;
         }
         if self.reserved > self.written || self.file.length()? > self.written {
             self.file.truncate(self.written)?;
@@ -332,8 +332,8 @@ impl LogFile {
     /// Returns how the log ends if it ends here.
     pub(super) fn as_ended(&self) -> Ended {
         let length = self.length();
-        let room = self.direct.as_ref().and_then(|direct| direct.room.as_ref());
-        Ended { length, is_used_up: room.is_some_and(|room| room.is_used_up(length)) }
+        let zeroed = self.direct.as_ref().and_then(|direct| direct.zeroed.as_ref());
+        Ended { length, is_used_up: zeroed.is_some_and(|zeroed| zeroed.is_used_up(length)) }
     }
 
     /// Whether the log holds no operations, so that no memtable depends on it.
@@ -401,18 +401,19 @@ fn create_or_remove(
 fn begin_direct(
     storage: &dyn Storage,
     path: &Path,
-    there: Option<&Path>,
-    space: Option<&LogSpace>,
+    existing: Option<&Path>,
+    preallocator: Option<&Preallocator>,
 ) -> Result<(Box<dyn WriteFile>, Direct)> {
-    let file = match there {
-        Some(there) => {
+    let file = match existing {
+        Some(existing) => {
             // A crash here is safe: the file holds zeros, or records of the old log's number.
-            storage.rename(there, path)?;
+            storage.rename(existing, path)?;
             create_or_remove(storage, path, IoMode::Direct)?
         }
         None => storage.create(path, Create::New, IoMode::Direct, Purpose::Wal)?,
     };
     let end = file.length()?;
-    let room = space.map(|space| space.room(end - end % ALIGNMENT as u64));
-    Ok((file, Direct { room, blocks: Blocks::new(), lanes: Vec::new(), flushes: Arc::default() }))
+    let zeroed =
+        preallocator.map(|preallocator| preallocator.zeroed_span(end - end % ALIGNMENT as u64));
+    Ok((file, Direct { zeroed, blocks: Blocks::new(), slots: Vec::new(), flushes: Arc::default() }))
 }

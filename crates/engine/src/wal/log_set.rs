@@ -4,11 +4,11 @@
 //! past a gap that a crash of the machine left between two unsynced logs.
 //!
 //! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
-//! memtable; when it has reached its maximum length; and when the space made for it
-//! ([`super::space`]) is used up. Logs are synced oldest first: a synced write is acknowledged only
-//! once every earlier log is on the device, too; otherwise a crash could keep it and lose an
-//! earlier one. Before anything is written to a direct log, or to the log after one, all earlier
-//! logs are synced, even if no writer asked for it.
+//! memtable; when it has reached its maximum length; and when its preallocated space
+//! ([`super::preallocation`]) is used up. Logs are synced oldest first: a synced write is
+//! acknowledged only once every earlier log is on the device, too; otherwise a crash could keep it
+//! and lose an earlier one. Before anything is written to a direct log, or to the log after one,
+//! all earlier logs are synced, even if no writer asked for it.
 //!
 //! Logs are buffered or direct ([`LogMode`]); each keeps the mode in which it began. In mode `Auto`
 //! groups are counted, and when most recent ones suit the other mode, the log is switched.
@@ -31,21 +31,21 @@ use tailwater_format::log::PredecessorWal;
 use tailwater_io::{Clock, Storage};
 
 use super::durability::LogDurability;
-use super::flight::LogFlight;
 use super::followed::{Followed, Follower};
-use super::log_file::{Beginning, LogFile, Way};
-use super::space::{Ended, LogSpace, SpaceListener};
+use super::log_file::{Beginning, LogFile, Mode};
+use super::pipelined::PipelinedWrite;
+use super::preallocation::{Ended, PreallocationListener, Preallocator};
 use super::suited_mode::{LogMode, SuitedMode};
 use crate::error::{Error, Result};
 use crate::file_numbers::FileNumbers;
 
-/// How logs are written.
+/// The options of the logs.
 #[derive(Debug, Clone)]
 pub(crate) struct LogOptions {
     /// The directory of the logs.
     pub(crate) directory: PathBuf,
     pub(crate) mode: LogMode,
-    /// The unit, in bytes, in which direct logs get space of zeros; 0 if they are appended to.
+    /// Unit in bytes in which direct logs are preallocated; 0 if they are appended to.
     pub(crate) space_block: u64,
     /// Maximum number of unneeded logs kept for reuse.
     pub(crate) recycle: usize,
@@ -66,7 +66,7 @@ pub(crate) struct LogOptions {
     /// Logs with a lower number are never removed: it is not certain yet that they belong to this
     /// database.
     pub(crate) first_removable: u64,
-    /// How direct logs become durable.
+    /// The way in which direct logs become durable.
     pub(crate) durability: Arc<LogDurability>,
     /// The clock that measures it.
     pub(crate) clock: Arc<dyn Clock>,
@@ -95,7 +95,7 @@ pub(crate) struct LogSet {
     options: LogOptions,
     current: LogFile,
     /// Source of zeros for direct logs, if they use any.
-    space: Option<LogSpace>,
+    preallocator: Option<Preallocator>,
     suited: SuitedMode,
     /// Complete logs that are not known to be on the device, oldest first.
     closed: VecDeque<LogFile>,
@@ -126,15 +126,16 @@ impl LogSet {
         older: impl IntoIterator<Item = LiveLog>,
         predecessor: Option<PredecessorWal>,
     ) -> Result<Self> {
-        let has_space = options.mode != LogMode::Buffered && options.space_block > 0;
-        let space = has_space.then(|| {
+        let is_preallocated = options.mode != LogMode::Buffered && options.space_block > 0;
+        let preallocator = is_preallocated.then(|| {
             let (storage, directory) = (Arc::clone(&storage), options.directory.clone());
             let (durability, clock) = (Arc::clone(&options.durability), Arc::clone(&options.clock));
             let (numbers, block) = (numbers.clone(), options.space_block);
-            LogSpace::new(storage, directory, numbers, block, durability, clock)
+            Preallocator::new(storage, directory, numbers, block, durability, clock)
         });
         let suited = SuitedMode::new(options.mode);
-        let place = LogSite { storage: &*storage, options: &options, space: space.as_ref() };
+        let place =
+            LogSite { storage: &*storage, options: &options, preallocator: preallocator.as_ref() };
         let current =
             place.begin(number, None, predecessor, suited.is_direct(), Ended::default())?;
         let mut live: VecDeque<LiveLog> = older.into_iter().collect();
@@ -145,7 +146,7 @@ impl LogSet {
             storage,
             options,
             current,
-            space,
+            preallocator,
             suited,
             closed: VecDeque::new(),
             live,
@@ -159,13 +160,13 @@ impl LogSet {
         })
     }
 
-    /// Starts the thread that makes space for direct logs, if there are any. `listener` is notified
+    /// Starts the thread that preallocates direct logs, if there are any. `listener` is notified
     /// when the way they become durable is chosen, and of a panic of the thread.
     ///
     /// # Errors
-    /// Those of starting a thread.
-    pub(crate) fn start_making_space(&mut self, listener: SpaceListener) -> Result<()> {
-        self.space.as_mut().map_or(Ok(()), |space| space.start(listener))
+    /// Errors of starting a thread.
+    pub(crate) fn start_preallocating(&mut self, listener: PreallocationListener) -> Result<()> {
+        self.preallocator.as_mut().map_or(Ok(()), |preallocator| preallocator.start(listener))
     }
 
     /// Changes the options. The current log keeps those that depend on how it began.
@@ -202,10 +203,11 @@ impl LogSet {
             || self.is_another_quicker()
     }
 
-    /// Whether this log's space is used up and there is space for another log.
+    /// Whether this log's preallocated space is used up and another preallocated file is ready.
     fn is_another_quicker(&self) -> bool {
-        let has_spare = || self.space.as_ref().is_some_and(LogSpace::has_spare);
-        self.current.as_ended().is_used_up && has_spare()
+        let has_preallocated =
+            || self.preallocator.as_ref().is_some_and(Preallocator::has_preallocated);
+        self.current.as_ended().is_used_up && has_preallocated()
     }
 
     /// Whether any log that may be needed is padded.
@@ -235,7 +237,7 @@ impl LogSet {
     fn hand_over(&mut self) -> Result<()> {
         self.check()?;
         if self.current.is_in_flight() {
-            // The bytes in memory belong to a group that will be written in flight.
+            // The bytes in memory belong to a group that will be pipelined.
             return Ok(());
         }
         let written = self.current.write_out(self.options.bytes_per_sync);
@@ -246,23 +248,27 @@ impl LogSet {
     }
 
     /// Lets an appended group be written in flight, durably; `None` where it has to be written
-    /// alone. Flights must be returned by `land` in order.
+    /// alone. Each must be returned to `end_pipelined` in order.
     ///
     /// The buffer must have been empty before the group was appended.
-    pub(crate) fn take_off(&mut self) -> Option<LogFlight> {
+    pub(crate) fn begin_pipelined(&mut self) -> Option<PipelinedWrite> {
         if self.options.full_sync || !self.closed.is_empty() || self.failure.is_some() {
             return None;
         }
-        let flight = self.current.take_off(&*self.storage)?;
+        let write = self.current.begin_pipelined(&*self.storage)?;
         self.suited.count(true);
-        Some(flight)
+        Some(write)
     }
 
     /// Takes back a group whose write ended with `written`.
-    pub(crate) fn land(&mut self, flight: LogFlight, written: Result<()>) -> Result<()> {
+    pub(crate) fn end_pipelined(
+        &mut self,
+        write: PipelinedWrite,
+        written: Result<()>,
+    ) -> Result<()> {
         self.check()?;
         if written.is_ok() {
-            self.current.land(flight);
+            self.current.end_pipelined(write);
             self.followed.grow(self.current.written());
         }
         self.latch(written)
@@ -297,7 +303,7 @@ impl LogSet {
     /// Closes the current log and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
         self.hand_over()?;
-        // A recycled file may be short, too, so a spare is preferred.
+        // A recycled file may be short, too, so a preallocated file is preferred.
         let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
         let predecessor = Some(self.current.as_predecessor());
         let (is_direct, ended) = (self.suited.is_direct(), self.current.as_ended());
@@ -424,11 +430,11 @@ impl LogSet {
         self.latch(cut)
     }
 
-    /// Stops making space and removes spares. Returns the files, now to be removed, of logs kept
-    /// for reuse or for followers.
+    /// Stops preallocating and removes unused preallocated files. Returns the files, now to be
+    /// removed, of logs kept for reuse or for followers.
     pub(crate) fn take_unneeded(&mut self) -> Vec<PathBuf> {
-        if let Some(space) = &mut self.space {
-            space.close();
+        if let Some(preallocator) = &mut self.preallocator {
+            preallocator.close();
         }
         let recyclable = std::mem::take(&mut self.recyclable);
         let held = std::mem::take(&mut self.held);
@@ -436,7 +442,11 @@ impl LogSet {
     }
 
     fn place(&self) -> LogSite<'_> {
-        LogSite { storage: &*self.storage, options: &self.options, space: self.space.as_ref() }
+        LogSite {
+            storage: &*self.storage,
+            options: &self.options,
+            preallocator: self.preallocator.as_ref(),
+        }
     }
 
     fn path(&self, number: u64) -> PathBuf {
@@ -458,11 +468,11 @@ impl LogSet {
     }
 }
 
-/// Where and how logs begin.
+/// The parameters with which logs begin.
 struct LogSite<'a> {
     storage: &'a dyn Storage,
     options: &'a LogOptions,
-    space: Option<&'a LogSpace>,
+    preallocator: Option<&'a Preallocator>,
 }
 
 impl LogSite<'_> {
@@ -478,16 +488,18 @@ impl LogSite<'_> {
         let options = self.options;
         let path = |number| options.directory.join(FileKind::Wal(number).to_string());
         let recycled = recycled.map(path);
-        let way = match is_direct {
-            true => Way::Direct { space: self.space, before, max: options.max_bytes },
-            false => Way::Buffered { preallocate: options.preallocate },
+        let mode = match is_direct {
+            true => {
+                Mode::Direct { preallocator: self.preallocator, before, max: options.max_bytes }
+            }
+            false => Mode::Buffered { preallocate: options.preallocate },
         };
         LogFile::begin(
             self.storage,
             Beginning {
                 number,
                 path: path(number),
-                way,
+                mode,
                 recycled: recycled.as_deref(),
                 recyclable: options.recycle > 0,
                 compressed: options.compressed,

@@ -9,12 +9,12 @@
 pub(crate) mod batch;
 mod blocks;
 mod durability;
-mod flight;
 mod followed;
 mod log_file;
 mod log_set;
+mod pipelined;
+mod preallocation;
 pub(crate) mod replay;
-mod space;
 mod suited_mode;
 mod tail;
 #[cfg(test)]
@@ -23,9 +23,9 @@ pub(crate) mod unwritten;
 mod updates;
 
 pub(crate) use durability::LogDurability;
-pub(crate) use flight::LogFlight;
 pub(crate) use log_set::{LiveLog, LogOptions, LogSet};
-pub(crate) use space::SpaceListener;
+pub(crate) use pipelined::PipelinedWrite;
+pub(crate) use preallocation::PreallocationListener;
 pub(crate) use suited_mode::LogMode;
 pub(crate) use updates::LogsOf;
 pub use updates::Updates;

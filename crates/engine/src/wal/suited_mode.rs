@@ -6,14 +6,14 @@ const GROUPS_MIN: u32 = 64;
 /// Maximum number of groups observed, after several changes: each change costs a log.
 const GROUPS_MAX: u32 = 4096;
 
-/// Which logs are direct.
+/// The choice of the I/O mode of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogMode {
     /// None.
     Buffered,
     /// All.
     Direct,
-    /// Those that begin while most groups are synced.
+    /// Logs are direct if they begin while most groups are synced.
     Auto,
 }
 

@@ -22,7 +22,7 @@ use tailwater_format::batch::WriteBatch;
 use tailwater_format::key::Sequence;
 use tailwater_io::Storage;
 
-use super::followed::{Follower, Look};
+use super::followed::{Follower, LogState};
 use super::tail::{FoundBatch, LogTail};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -56,7 +56,7 @@ pub struct Updates {
     follower: Follower,
     log: LogTail,
     /// The known state of that log.
-    look: Look,
+    look: LogState,
     /// The sequence number of the next batch; before the first batch, one that it must hold, or 0
     /// for any.
     due: Sequence,
@@ -108,7 +108,7 @@ impl Updates {
         updates.seek_log()?;
         updates.first = updates.advance()?;
         if updates.first.is_none() && sequence > 0 && !holds_back {
-            let message = format!("sequence number {sequence} is in no log any more");
+            let message = format!("sequence number {sequence} is in no log");
             return Err(Error::new(ErrorKind::NotFound, message));
         }
         Ok(updates)
@@ -214,7 +214,7 @@ impl Updates {
                 first - 1
             ),
             false => format!(
-                "sequence number {due} is in no log any more, the oldest batch behind it begins \
+                "sequence number {due} is in no log, the oldest batch after it begins \
                  with {first}"
             ),
         };

@@ -14,8 +14,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::memtable::{self, MemTable};
 use crate::panics;
 use crate::stats::Histogram;
-use crate::wal::LogFlight;
-use crate::write::queue::{self, Durability, Flight, Group, Inserting, Leadership, Request, Turn};
+use crate::wal::PipelinedWrite;
+use crate::write::queue::{
+    self, Durability, Group, GroupInFlight, Inserting, Leadership, Request, Turn,
+};
 use crate::write::{WriteOptions, WritePath};
 
 /// Limit of small batches and their groups, as a fraction of `max_write_batch_group_size_bytes`: a
@@ -45,7 +47,7 @@ impl WritePath {
             }
             (true, false) if self.context.options.fixed().recycle_log_file_num > 0 => {
                 // A gap in the sequence numbers would look like the end of a recycled log.
-                let message = "disable_wal does not go with recycle_log_file_num above 0";
+                let message = "disable_wal cannot be combined with recycle_log_file_num above 0";
                 return Err(Error::invalid_argument(message));
             }
             (true, false) => Durability::Unlogged,
@@ -55,7 +57,7 @@ impl WritePath {
         self.check_families(batch)?;
         let written = self.write_by(batch, durability, options);
         if written.is_ok() && durability != Durability::Synced {
-            queue::step_aside_if_due();
+            queue::yield_if_due();
         }
         written
     }
@@ -110,31 +112,31 @@ impl WritePath {
         };
         // A group that will not be pipelined first waits for the groups in flight; writers that
         // arrive meanwhile join it.
-        let beside_others = durability == Durability::Synced && leadership.has_few_writers();
-        if !beside_others {
-            leadership.stand_still();
+        let may_pipeline = durability == Durability::Synced && leadership.has_few_writers();
+        if !may_pipeline {
+            leadership.quiesce();
         }
         let group = leadership.take_group(durability, bytes);
         self.context
             .stall
             .owe(|| group.iter().map(|member| member.batch().data_size() as u64).sum());
-        let panic_latch = PanicLatch { path: self, flies: false };
-        let written = match self.log(&leadership, batch, &group, durability, beside_others) {
+        let panic_latch = PanicLatch { path: self, is_pipelined: false };
+        let written = match self.log(&leadership, batch, &group, durability, may_pipeline) {
             Ok(Logged::Done(numbers)) => {
                 let written = self.commit(batch, &group, numbers, durability);
                 leadership.finish(group, &written);
                 written
             }
-            Ok(Logged::Taken(numbers, log_flight)) => {
-                let flight = leadership.take_off(&group);
-                // Dropped before the flight, so that the flights behind see the failure after a
+            Ok(Logged::InFlight(numbers, log_write)) => {
+                let in_flight = leadership.begin_pipelined(&group);
+                // Dropped before `in_flight`, so that the groups behind see the failure after a
                 // panic.
-                let landing_latch = PanicLatch { path: self, flies: true };
+                let pipelined_latch = PanicLatch { path: self, is_pipelined: true };
                 let written = self
-                    .fly(&flight, log_flight)
+                    .write_pipelined(&in_flight, log_write)
                     .and_then(|()| self.commit(batch, &group, numbers, durability));
-                std::mem::forget(landing_latch);
-                flight.finish(group, &written);
+                std::mem::forget(pipelined_latch);
+                in_flight.finish(group, &written);
                 written
             }
             Err(error) => {
@@ -147,33 +149,34 @@ impl WritePath {
     }
 
     /// Step 3 for a group: numbers its operations and appends it to the log, in one write and at
-    /// most one sync. With `beside_others` the write may be left to be done in flight.
+    /// most one sync. With `may_pipeline` the write may be left to be done in flight.
     fn log(
         &self,
         leadership: &Leadership<'_>,
         batch: &mut WriteBatch,
         group: &Group,
         durability: Durability,
-        beside_others: bool,
+        may_pipeline: bool,
     ) -> Result<Logged> {
         let numbers = self.number(leadership, batch, group)?;
         if durability == Durability::Unlogged {
             return Ok(Logged::Done(numbers));
         }
         let mut logs = self.logs.lock();
-        let may_take_off = beside_others && !logs.holds_back();
+        let may_pipeline = may_pipeline && !logs.holds_back();
         let others = group.iter().map(|member| member.batch());
         let appended = logs
             .append(batch)
             .and_then(|()| others.into_iter().try_for_each(|other| logs.append(&other)));
-        let flight = if may_take_off && appended.is_ok() { logs.take_off() } else { None };
-        if flight.is_none() && !leadership.stands_still() {
+        let log_write =
+            if may_pipeline && appended.is_ok() { logs.begin_pipelined() } else { None };
+        if log_write.is_none() && !leadership.is_quiesced() {
             drop(logs);
-            leadership.stand_still();
+            leadership.quiesce();
             logs = self.logs.lock();
         }
         let written = appended.and_then(|()| match durability {
-            _ if flight.is_some() => Ok(()),
+            _ if log_write.is_some() => Ok(()),
             Durability::Synced => self.sync_logs(&mut logs),
             _ if self.context.options.fixed().manual_wal_flush => Ok(()),
             _ => logs.write_out(),
@@ -183,18 +186,22 @@ impl WritePath {
         }
         drop(logs);
         written.inspect_err(|error| self.context.latch_log(error))?;
-        Ok(match flight {
-            Some(flight) => Logged::Taken(numbers, flight),
+        Ok(match log_write {
+            Some(log_write) => Logged::InFlight(numbers, log_write),
             None => Logged::Done(numbers),
         })
     }
 
     /// Writes a group's part of the log in flight, and waits for the groups ahead.
-    fn fly(&self, flight: &Flight<'_>, mut log_flight: LogFlight) -> Result<()> {
-        let written = self.count_sync(|| log_flight.write());
-        flight.wait_for_turn();
-        let landed = self.logs.lock().land(log_flight, written);
-        landed.inspect_err(|error| self.context.latch_log(error))?;
+    fn write_pipelined(
+        &self,
+        in_flight: &GroupInFlight<'_>,
+        mut log_write: PipelinedWrite,
+    ) -> Result<()> {
+        let written = self.count_sync(|| log_write.write());
+        in_flight.wait_for_turn();
+        let ended = self.logs.lock().end_pipelined(log_write, written);
+        ended.inspect_err(|error| self.context.latch_log(error))?;
         // A group ahead may have failed to insert into a memtable.
         self.context.errors.check()
     }
@@ -230,7 +237,7 @@ impl WritePath {
     ) -> Result<Range<Sequence>> {
         // Numbers of a group that failed were not published, and are assigned again.
         let last =
-            if leadership.stands_still() { &self.context.shared.published } else { &self.numbered };
+            if leadership.is_quiesced() { &self.context.shared.published } else { &self.numbered };
         let first = last.load(Ordering::Relaxed) + 1;
         let operations = group.iter().map(|member| u64::from(member.operations)).sum::<u64>()
             + u64::from(batch.count());
@@ -337,7 +344,7 @@ enum Logged {
     /// Logged as durably as was asked.
     Done(Range<Sequence>),
     /// Yet to be written, in flight.
-    Taken(Range<Sequence>, LogFlight),
+    InFlight(Range<Sequence>, PipelinedWrite),
 }
 
 /// Refuses further writes when it is dropped, which means that the leader panicked, perhaps in a
@@ -347,14 +354,14 @@ struct PanicLatch<'w> {
     path: &'w WritePath,
     /// Whether the group is in flight: then no group behind it may complete, because it left a
     /// hole.
-    flies: bool,
+    is_pipelined: bool,
 }
 
 impl Drop for PanicLatch<'_> {
     fn drop(&mut self) {
         let error = panics::unwinding("a writer");
         self.path.context.latch(FailedPart::MemTable, &error);
-        if self.flies {
+        if self.is_pipelined {
             self.path.logs().fail(error);
         }
     }

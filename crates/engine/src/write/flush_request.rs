@@ -1,4 +1,4 @@
-//! Flushes that somebody asks and waits for.
+//! Flushes on request, for which a caller waits.
 
 use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::error::{Error, Result};
@@ -10,13 +10,12 @@ use crate::write::queue::Leadership;
 pub(crate) struct Awaited {
     /// What is to be in tables.
     sealed: Vec<(ColumnFamily, Vec<SealedMemTable>)>,
-    /// How many rounds had ended before it was asked for: each one since may be the answer.
+    /// Number of rounds that had ended before the request: any later one may complete it.
     rounds: u64,
 }
 
 impl WritePath {
-    /// Flushes the memtables of column families, and waits until everything is in tables that was
-    /// written to them before.
+    /// Flushes the memtables of column families, and waits until all earlier writes are in tables.
     pub(crate) fn flush(&self, families: &[&ColumnFamily]) -> Result<()> {
         let leadership = self.queue.lead()?;
         self.context.errors.check()?;
@@ -25,7 +24,8 @@ impl WritePath {
         self.wait_for_flush(&awaited)
     }
 
-    /// Seals what column families hold and has it flushed. Answers what is to be waited for.
+    /// Seals the memtables of column families and requests a flush. Returns the request to wait
+    /// for.
     pub(crate) fn seal_for_flush(
         &self,
         leadership: &Leadership<'_>,
@@ -33,11 +33,11 @@ impl WritePath {
     ) -> Result<Awaited> {
         let rounds = self.context.background.rounds();
         let is_any_sealed = self.seal_only(leadership, families, Flush::InAnyCase)?;
-        // Some may have been sealed before, and not have been enough for a table.
+        // Some may have been sealed earlier without being enough for a table.
         families.iter().for_each(|family| family.request_flush(!family.sealed().is_empty()));
         let sealed: Vec<_> =
             families.iter().map(|&family| (family.clone(), family.sealed())).collect();
-        // Those of others may be sealed with them, which nobody waits for here.
+        // Memtables of other families may be sealed with them; the caller does not wait for those.
         if is_any_sealed || sealed.iter().any(|(_, memtables)| !memtables.is_empty()) {
             self.flushes.flush_now();
         }

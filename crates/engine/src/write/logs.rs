@@ -63,7 +63,7 @@ impl WritePath {
 
     /// Begins a new log, unless the current one is empty. Returns the number of the current log.
     pub(super) fn switch_log(&self, leadership: &Leadership<'_>) -> Result<u64> {
-        leadership.stand_still();
+        leadership.quiesce();
         let mut logs = self.logs.lock();
         if !logs.current_is_empty() {
             let switched = logs.switch(self.context.numbers.take());
@@ -102,8 +102,7 @@ impl WritePath {
         self.has_full_logs.store(true, Ordering::Relaxed);
     }
 
-    /// Hands what the log holds in memory to the system, and with `sync` puts all logs on the
-    /// device.
+    /// Writes the buffered part of the log to its file, and with `sync` syncs all logs.
     pub(crate) fn flush_wal(&self, sync: bool) -> Result<()> {
         self.context.errors.check()?;
         let mut logs = self.logs.lock();

@@ -71,7 +71,7 @@ impl WritePath {
         families: &[&ColumnFamily],
         flush: Flush,
     ) -> Result<bool> {
-        leadership.stand_still();
+        leadership.quiesce();
         let all = self.context.shared.family_set();
         let holds_something = |family: &&ColumnFamily| !family.active().is_empty();
         let due: Vec<&ColumnFamily> =

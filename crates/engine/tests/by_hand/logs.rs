@@ -145,8 +145,8 @@ fn logs_that_refer_to_blob_files_of_no_manifest_keep_the_database_from_being_wri
 
 #[test]
 fn a_tracked_log_that_is_missing_or_short_is_damage() {
-    // What the MANIFEST says of synced logs was not looked at, and the database opened with a hole.
-    // RocksDB looks only where the option is on.
+    // The synced lengths of logs in the MANIFEST were ignored, and a database with a hole was
+    // opened. RocksDB looks only where the option is on.
     let tracked = VersionEdit {
         wal_additions: vec![WalAddition { log_number: 5, synced_size: Some(40) }],
         ..VersionEdit::default()
@@ -166,7 +166,7 @@ fn a_tracked_log_that_is_missing_or_short_is_damage() {
 
 #[test]
 fn a_log_that_another_says_came_before_must_have() {
-    // What a log says of the one before it was not looked at.
+    // A log's description of its predecessor was ignored.
     let before = log(5, &[(101, "old")]);
     let size = before.len() as u64;
     let recorded = PredecessorWal { log_number: 5, size, last_sequence: 101 };
@@ -182,7 +182,7 @@ fn a_log_that_another_says_came_before_must_have() {
         database.with("000005.log", before).with("000006.log", &after)
     };
     let tracking = "track_and_verify_wals=true";
-    let db = database(&before).open_with(tracking).expect("the log is as it is said to be");
+    let db = database(&before).open_with(tracking).expect("the log matches its description");
     assert_eq!((db.latest_sequence_number(), db.left_out().len()), (102, 0));
     let db = database(&[]).open_with(tracking).expect("what comes before is taken");
     assert_eq!(db.latest_sequence_number(), 100);

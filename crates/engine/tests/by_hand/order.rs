@@ -5,7 +5,7 @@ use tailwater::{Db, DbIterator, ErrorKind, ReadOptions};
 use crate::database::{Database, first_edit, new_file};
 use crate::table::{Put, internal_key, table};
 
-/// More records than an iterator passes by before it seeks.
+/// More records than an iterator skips before it seeks.
 const VERSIONS: u64 = 20;
 
 /// A database of one table with these data blocks.
@@ -18,7 +18,7 @@ fn database(blocks: &[(&[Put<'_>], &str)]) -> Db {
     database.open().expect("what is wrong shows when the records are read")
 }
 
-/// Follows an iterator to its end, which must come as a complaint about the order.
+/// Steps an iterator until it fails, which must be an error about the order.
 fn follow(
     db: &Db,
     start: impl Fn(&mut DbIterator) -> tailwater::Result<()>,

@@ -43,7 +43,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// How often `work` allocates, and how many bytes in all, those included that it frees again.
+/// Returns the number and total bytes of the allocations of `work`, including freed ones.
 pub(crate) fn allocations(work: impl FnOnce()) -> (u64, u64) {
     let before = (COUNT.get(), BYTES.get());
     work();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use tailwater::{PrefixExtractor, ReadOptions};
 use tailwater_testkit::model::Family;
 
-/// How an iterator treats prefixes.
+/// The prefix mode of an iterator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PrefixMode {
     /// It goes through all keys.

@@ -26,12 +26,12 @@ fn with_storage(mut options: OpenOptions, text: &str) -> OpenOptions {
     options
 }
 
-/// How a write behaves that waits for the device.
+/// The options of a synced write.
 pub(crate) fn synced() -> WriteOptions {
     WriteOptions { sync: true, ..WriteOptions::default() }
 }
 
-/// How a write behaves that no log holds.
+/// The options of an unlogged write.
 pub(crate) fn unlogged() -> WriteOptions {
     WriteOptions { disable_wal: true, ..WriteOptions::default() }
 }
@@ -56,7 +56,7 @@ pub(crate) fn logs(storage: &dyn Storage, directory: &Path) -> Vec<String> {
 }
 
 /// The kind and text of an error.
-pub(crate) fn told<T>(result: Result<T>) -> (ErrorKind, String) {
+pub(crate) fn failure<T>(result: Result<T>) -> (ErrorKind, String) {
     match result {
         Ok(_) => panic!("an error was expected"),
         Err(error) => (error.kind(), error.to_string()),

@@ -31,7 +31,7 @@ const DIRECT_FLAGS: [&str; 4] = [
     "use_direct_reads_for_compaction",
 ];
 
-/// How much is read ahead and written at once: these can change while a database is open.
+/// Sizes of read-ahead and of writes: these can change while a database is open.
 pub(crate) const SIZES: [&[&str]; 2] = [
     &[
         "compaction_readahead_size=0",
@@ -49,10 +49,10 @@ pub(crate) const SIZES: [&[&str]; 2] = [
 /// In which unit direct logs get space, in bytes.
 const LOG_SPACE: [&str; 4] = ["0", "4096", "20000", "65536"];
 
-/// What direct transfers are aligned to where a disk asks for more than most do, in bytes.
+/// Alignment of direct transfers on a disk that requires a larger one than most, in bytes.
 const LARGE_ALIGNMENT: usize = 16 << 10;
 
-/// What a disk makes of the modes.
+/// A disk's support of the I/O modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disk {
     /// The system's own, where nobody knows what it makes of uncached I/O.
@@ -86,7 +86,7 @@ impl Disk {
     }
 }
 
-/// How the bytes of a database move.
+/// The I/O modes of a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
     /// Options for ours alone, as text: our own, and writing through maps or without a buffer, as
@@ -132,7 +132,7 @@ impl IoModes {
                 .filter_map(|(is_set, value)| is_set.then_some(value)),
         );
         let writes_direct = direct.contains(&"use_direct_io_for_flush_and_compaction");
-        // Direct writes need a buffer, and neither goes with maps.
+        // Direct writes need a buffer, and neither can be combined with maps.
         let space = LOG_SPACE[rng.usize(..LOG_SPACE.len())];
         let mut own = vec![format!("wal_preallocation_block_size={space}")];
         if !writes_direct && rng.u8(..8) == 0 {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use fastrand::Rng;
 
-/// How many random combinations are looked at for the next.
+/// Number of random combinations considered for the next one.
 const CANDIDATES: usize = 40;
 
 /// For each combination the place of its value in each factor; `sizes` are how many values each

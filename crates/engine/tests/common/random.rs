@@ -2,7 +2,7 @@
 
 use fastrand::Rng;
 
-/// How merge operands look.
+/// The form of merge operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operands {
     /// There are none.
@@ -15,7 +15,7 @@ pub(crate) enum Operands {
 
 /// So few that they are written again and again.
 pub(crate) const KEYS: u32 = 700;
-/// How many keys have the same first six bytes.
+/// Number of keys that have the same first six bytes.
 const KEYS_A_PREFIX: u32 = 9;
 
 /// One of `keys` keys: mostly a prefix of six bytes and a rest of various lengths, seldom shorter.

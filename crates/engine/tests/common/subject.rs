@@ -15,16 +15,16 @@ use tailwater::{ColumnFamily, Db, PrefixExtractor, ReadOptions, Snapshot, option
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::model::Family;
 
-/// How much a column family is asked.
+/// Number of reads of a column family.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
-    /// How many single keys.
+    /// Number of point lookups.
     pub(crate) gets: usize,
-    /// How often several keys at once.
+    /// Number of multi-gets.
     pub(crate) multi_gets: usize,
-    /// How many iterators go over it.
+    /// Number of iterators over it.
     pub(crate) walks: usize,
-    /// What is done before each step of these, which changes nothing that they see.
+    /// An action before each of these steps that does not change their results.
     pub(crate) between: fn(&Db, &ColumnFamily, &mut Rng),
 }
 
@@ -32,7 +32,7 @@ pub(crate) struct Effort {
 pub(crate) struct Subject<'a> {
     db: &'a Db,
     family: &'a ColumnFamily,
-    /// What it is asked at; the present if there is none.
+    /// The snapshot at which it is read; the present if there is none.
     snapshot: Option<&'a Snapshot>,
     model: Family,
     extractor: Option<PrefixExtractor>,
@@ -44,7 +44,7 @@ pub(crate) fn ask(db: &Db, dump: &[Entry], effort: Effort, rng: &mut Rng, contex
     ask_at(db, None, dump, effort, rng, context);
 }
 
-/// As [`ask`], at a snapshot if there is one.
+/// Like [`ask`], at a snapshot if there is one.
 pub(crate) fn ask_at(
     db: &Db,
     snapshot: Option<&Snapshot>,
@@ -70,7 +70,7 @@ pub(crate) fn ask_at(
     }
 }
 
-/// What extracts prefixes at this moment.
+/// The current prefix extractor.
 fn extractor(family: &ColumnFamily) -> Option<PrefixExtractor> {
     match family.options().prefix_extractor {
         options::PrefixExtractor::None => None,
@@ -82,7 +82,7 @@ fn extractor(family: &ColumnFamily) -> Option<PrefixExtractor> {
 }
 
 impl Subject<'_> {
-    /// A key that is there, lies near one that is, or is anything.
+    /// Returns an existing key, a key near one, or an arbitrary key.
     fn random_key(&self, rng: &mut Rng) -> Vec<u8> {
         let mut key = match self.model.entries.len() {
             0 => Vec::new(),

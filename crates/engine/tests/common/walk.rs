@@ -6,7 +6,7 @@ use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions};
 use super::Subject;
 use super::cursor::{Cursor, PrefixMode};
 
-/// How many moves an iterator makes.
+/// Number of moves of an iterator.
 const MOVES: usize = 60;
 
 #[derive(Debug, Clone)]

@@ -25,7 +25,7 @@ pub(crate) type Numbers = Vec<u64>;
 #[derive(Debug)]
 pub(crate) struct Ledger {
     accounts: Vec<Account>,
-    /// How many bytes a value has besides what it tells.
+    /// Number of padding bytes in a value.
     padding: usize,
 }
 
@@ -37,14 +37,14 @@ struct Account {
 }
 
 impl Ledger {
-    /// Writers with so many slots each, nothing written.
+    /// Creates a ledger of writers with this many slots each, without writes.
     pub(crate) fn new(slots: &[usize], padding: usize) -> Self {
         let account =
             |&slots| Account { slots, begun: AtomicU64::new(0), acknowledged: AtomicU64::new(0) };
         Self { accounts: slots.iter().map(account).collect(), padding }
     }
 
-    /// How many writers there are.
+    /// Number of writers.
     pub(crate) fn writers(&self) -> usize {
         self.accounts.len()
     }
@@ -133,7 +133,7 @@ impl Ledger {
         Ok(numbers)
     }
 
-    /// Checks a writer's token. Answers how many entries the writer has.
+    /// Checks a writer's token. Returns the number of the writer's entries.
     fn check_token(
         &self,
         state: &State,

@@ -56,7 +56,7 @@ fn what_a_killed_process_had_acknowledged_is_found() {
     }
 }
 
-/// Has a process write, and kills it when so many batches were acknowledged.
+/// Starts a writing process, and kills it after this many acknowledged batches.
 fn acknowledged_before_the_end(directory: &Path, batches: usize) -> Ledger {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "process::what_a_killed_process_had_acknowledged_is_found"])

@@ -9,15 +9,15 @@ use tailwater_testkit::seed;
 
 use crate::scene::Place;
 
-/// How many keys there are to either side of the middle.
+/// Number of keys to either side of the middle.
 const REACH: u64 = 400;
 
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// What a read at a sequence number must see: writes 1 to 2 * REACH are the keys in order, and each
-/// after them deletes one key more to either side of the middle.
+/// The expected result of a read at a sequence number: writes 1 to 2 * REACH are the keys in order,
+/// and each after them deletes one key more to either side of the middle.
 fn remaining(sequence: u64) -> Vec<u64> {
     let deleted = sequence.saturating_sub(2 * REACH);
     (0..REACH - deleted).chain(REACH + deleted..2 * REACH).collect()

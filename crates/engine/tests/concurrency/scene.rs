@@ -13,12 +13,12 @@ use tempfile::TempDir;
 
 use crate::ledger::{FAMILIES, Ledger, Numbers, State, check_bounds, number_in};
 
-/// What every database here is opened with: memtables that are full all the time, and no bound on
-/// tables, for nothing compacts them.
+/// The options with which every database here is opened: memtables that are full all the time, and
+/// no bound on tables, for nothing compacts them.
 const OPTIONS: &str = "create_if_missing=true;create_missing_column_families=true;\
     write_buffer_size=65536;max_write_buffer_number=4;disable_auto_compactions=true";
 
-/// Where a database is.
+/// The location of a database.
 #[derive(Debug)]
 pub(crate) enum Place {
     Memory(SimStorage),
@@ -40,7 +40,7 @@ impl Place {
         }
     }
 
-    /// What a database here is opened with.
+    /// The options with which a database here is opened.
     pub(crate) fn options(&self, more: &str) -> OpenOptions {
         let options = match self {
             Self::Memory(storage) => OpenOptions::new(Arc::new(storage.clone())),
@@ -114,7 +114,7 @@ pub(crate) fn check_at_rest(db: &Db, ledger: &Ledger) -> Result<(), String> {
 pub(crate) struct Scene<'a> {
     pub(crate) db: &'a Db,
     pub(crate) ledger: &'a Ledger,
-    /// How many writers are still at it.
+    /// Number of writers that still write.
     writing: AtomicUsize,
     failed: AtomicBool,
 }
@@ -242,8 +242,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Opens what crashes would leave, of the process or the machine, for as long as writers write.
-    /// Where `all_synced`, a crash of the machine keeps what was acknowledged too.
+    /// Opens the states that crashes of the process or the machine would leave, while writers
+    /// write. With `all_synced`, acknowledged writes survive a crash of the machine, too.
     pub(crate) fn watch_crashes(
         &self,
         storage: &SimStorage,

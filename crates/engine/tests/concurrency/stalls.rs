@@ -77,7 +77,7 @@ fn writes_without_patience_are_refused_while_others_wait() {
 #[test]
 fn closing_ends_the_wait_of_writers() {
     let then = |_: &SimStorage, db: &Db| {
-        // What is not flushed is in the log.
+        // Unflushed writes are in the log.
         db.close().expect("closing");
         let mut batch = WriteBatch::new();
         batch.put_cf(0, b"late", b"").expect("a put");

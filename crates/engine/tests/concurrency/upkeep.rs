@@ -12,7 +12,7 @@ use tailwater_testkit::seed;
 use crate::ledger::{FAMILIES, Ledger, check_bounds};
 use crate::scene::{ALL, Place, Scene, check_at_rest, check_sequences, families, read_all};
 
-/// A column family beside those of the writers.
+/// A column family other than those of the writers.
 const ASIDE: &str = "aside";
 
 /// Batches of the one who makes and drops families, as [`Scene::write`] answers them.
@@ -150,7 +150,7 @@ fn writes_that_are_not_logged_are_flushed_by_closing() {
             let scene = &scene;
             let writers: Vec<_> = (0..ledger.writers())
                 .map(|writer| {
-                    // Beside those that are logged and synced: neither goes along with the other.
+                    // Concurrent with logged and synced batches: they are never in one group.
                     let options = move |number: u64| WriteOptions {
                         disable_wal: writer % 2 == 0,
                         sync: writer % 2 == 1 && number.is_multiple_of(5),

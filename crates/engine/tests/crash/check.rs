@@ -20,7 +20,7 @@ use crate::workload::marker;
 /// The number of the write that shows that a database takes writes again.
 const AFTERWARDS: u64 = 9_999_999;
 
-/// What a crash left.
+/// The state after a crash.
 pub(crate) struct Wreck<'a> {
     pub(crate) setup: &'a Setup,
     pub(crate) image: SimStorage,
@@ -95,7 +95,7 @@ impl Wreck<'_> {
         Ok(())
     }
 
-    /// What is seen by opening it only for reading; `None` where that is refused.
+    /// The contents when opened read-only; `None` if that is refused.
     fn read_only(&self) -> Checked<Option<State>> {
         match Db::open_read_only(self.directory(), &self.options(self.mode)) {
             Ok(db) => contents(&db, None).map(Some).map_err(|error| format!("read only: {error}")),
@@ -127,7 +127,7 @@ impl Wreck<'_> {
         let may = match self.mode {
             RecoveryMode::PointInTime | RecoveryMode::SkipAnyCorruptedRecords => false,
             RecoveryMode::TolerateCorruptedTailRecords => self.torn,
-            // What an earlier use left in a recycled log looks like damage.
+            // The remains of an earlier use of a recycled log look like damage.
             RecoveryMode::AbsoluteConsistency => self.torn || self.setup.recycles,
         };
         may && is_log && error.is_corruption()

@@ -29,14 +29,14 @@ fn a_finished_checkpoint_is_not_taken_for_one_that_was_never_finished() {
     database(&disk).checkpoint(Path::new("/made.tmp")).expect("a checkpoint");
     for seed in 0..IMAGES {
         let image = disk.crash_image(seed);
-        // Where the mark is back, this makes room by removing the first.
+        // If the mark is back, this removes the first checkpoint.
         let made = database(&image).checkpoint(Path::new("/made"));
         assert!(made.is_err(), "image {seed}");
         assert!(is_whole(&image, "/made.tmp"), "image {seed}");
     }
 }
 
-/// What a crash leaves of a checkpoint that failed and was being removed is still known as such.
+/// After a crash during the removal of a failed checkpoint, the rest is still recognised as such.
 #[test]
 fn a_checkpoint_that_failed_can_be_made_again() {
     let disk = SimStorage::new(1);

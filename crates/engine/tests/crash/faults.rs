@@ -13,16 +13,16 @@ use crate::run::{Mood, Run};
 use crate::setup::Setup;
 use crate::tally::Tally;
 
-/// How many different runs there are.
+/// Number of different runs.
 const RUNS: usize = 5;
-/// How many steps a run has.
+/// Number of steps of a run.
 const STEPS: usize = 14;
-/// How many steps follow when the faults are over.
+/// Number of steps that follow when the faults are over.
 const STEPS_AFTER: usize = 5;
-/// How many cases there are at least.
+/// Minimum number of cases.
 const LEAST: usize = 1200;
 
-/// What goes wrong.
+/// A fault.
 #[derive(Debug, Clone, Copy)]
 struct Trouble {
     fault: Fault,
@@ -48,11 +48,11 @@ fn what_was_acknowledged_survives_faults() {
         let mut rng = Rng::with_seed(seed.rng.u64(..));
         let setup = Setup::random(&mut rng).for_faults();
         let work = rng.u64(..);
-        let told = |error: String| -> ! {
+        let reported = |error: String| -> ! {
             let options = setup.text();
             panic!("seed {}, run {index}\noptions {options}\n{error}", seed.value())
         };
-        let calls = calm(&setup, work).unwrap_or_else(|error| told(error));
+        let calls = calm(&setup, work).unwrap_or_else(|error| reported(error));
         tally.add_calls(&calls);
         for call in &calls {
             for trouble in TROUBLES {
@@ -61,7 +61,7 @@ fn what_was_acknowledged_survives_faults() {
                     continue;
                 }
                 if let Err(error) = faulty(&setup, work, call.number, trouble, &mut rng) {
-                    told(format!("{trouble:?} at {call:?}: {error}"));
+                    reported(format!("{trouble:?} at {call:?}: {error}"));
                 }
                 tally.strike(call);
                 tally.add_case(trouble.kind);
@@ -89,7 +89,7 @@ fn faulty(setup: &Setup, work: u64, at: u64, trouble: Trouble, rng: &mut Rng) ->
     let fault = trouble.fault;
     let plan = if trouble.once { FaultPlan::at(at, fault) } else { FaultPlan::from(at, fault) };
     run.storage.set_faults(plan);
-    // A short transfer is to be gone on with.
+    // The caller must continue after a short transfer.
     run.mood = if fault == Fault::Short { Mood::Calm } else { Mood::Faulty };
     let is_healed = fault != Fault::Short;
     let steps = |run: &Run| crate::power::last_steps(&run.history, u64::MAX);

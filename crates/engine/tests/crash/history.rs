@@ -27,12 +27,12 @@ use tailwater_format::log::RecoveryMode;
 use crate::Checked;
 use crate::model::{Batch, DEFAULT, Durability, State, difference};
 
-/// What was asked of the database.
+/// An operation of the database.
 #[derive(Clone)]
 pub(crate) enum Step {
     Open,
     Write(Batch),
-    /// Of these column families.
+    /// For these column families.
     Flush(Vec<String>),
     FlushLog {
         sync: bool,
@@ -43,7 +43,7 @@ pub(crate) enum Step {
     Close,
     /// With what the database held then.
     Checkpoint(PathBuf, State),
-    /// To a value, of the database or of a column family.
+    /// Changes an option of the database or of a column family to a value.
     ChangeOption(&'static str, &'static str),
 }
 
@@ -63,7 +63,7 @@ impl fmt::Debug for Step {
     }
 }
 
-/// What was answered.
+/// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
@@ -81,10 +81,10 @@ pub(crate) struct Entry {
     pub(crate) outcome: Outcome,
 }
 
-/// What a run did.
+/// The operations of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    /// What the database held before; nothing where there was none.
+    /// The contents of the database before; empty if there was none.
     pub(crate) base: State,
     pub(crate) entries: Vec<Entry>,
     /// Logged writes stay in memory until they are flushed.
@@ -95,7 +95,7 @@ pub(crate) struct History {
     pub(crate) flushes_when_closed: bool,
 }
 
-/// What ends a run.
+/// The end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     /// Before the call of this number.
@@ -114,13 +114,13 @@ enum Existence {
     MustNot,
 }
 
-/// What is claimed of one write.
+/// The requirements on one write.
 #[derive(Debug)]
 struct WriteClaim<'a> {
     batch: &'a Batch,
     /// Whether all of it must be there.
     must: bool,
-    /// Where it must be there.
+    /// The parts in which it must be found.
     must_in: BTreeSet<&'a str>,
     /// Whether it may be gone, though it was acknowledged: by an error, or because it was neither
     /// logged nor flushed when the database was opened again.
@@ -129,7 +129,7 @@ struct WriteClaim<'a> {
     is_written: bool,
 }
 
-/// What may and must be left of a run.
+/// The writes of a run that may be found, and those that must be.
 #[derive(Debug)]
 pub(crate) struct Claims<'a> {
     history: &'a History,
@@ -164,7 +164,7 @@ impl History {
         }
     }
 
-    /// What may and must be left after this ending.
+    /// Returns the writes that may be found after this ending, and those that must be.
     pub(crate) fn claims(&self, ending: Ending) -> Claims<'_> {
         let mut claims = Claims {
             history: self,
@@ -359,7 +359,7 @@ impl<'a> Claims<'a> {
     }
 }
 
-/// What of a batch is there.
+/// The parts of a batch that were found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Presence {
     Whole,
@@ -375,7 +375,7 @@ impl<'a> WriteClaim<'a> {
         }
     }
 
-    /// What of it was found, unless that may not be.
+    /// Returns the parts that were found, or an error if they may not be.
     fn presence(&self, found: &State) -> Checked<Presence> {
         let mut seen: Option<bool> = None;
         for part in &self.batch.parts {

@@ -186,8 +186,8 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     (db, late, file)
 }
 
-/// A column family that was made when a complete log was not on the device, and took a file in, had
-/// more than there were logs for after a power cut: the database did not open.
+/// A column family was created while a complete log was unsynced, and a file was ingested into it.
+/// After a power cut it had data later than the surviving logs, and the database did not open.
 #[test]
 fn a_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {
@@ -276,11 +276,11 @@ fn copy(disk: &SimStorage, from: &str, to: &str) {
     copy.write_all_at(&bytes, 0, purpose).expect("a write");
 }
 
-/// A column family was made although its options could not be written, and nobody was told: the
-/// next opening did not know its merge operator.
+/// A column family was created although its options could not be written, and no error was
+/// returned: the next opening did not know its merge operator.
 #[test]
-fn a_column_family_without_its_options_is_told() {
-    let mut told = 0;
+fn a_column_family_without_its_options_is_reported() {
+    let mut reported = 0;
     for call in 0.. {
         let disk = SimStorage::new(1);
         let db = open(&disk, "");
@@ -291,7 +291,7 @@ fn a_column_family_without_its_options_is_told() {
         let made = db.create_cf("other", &set);
         disk.set_faults(FaultPlan::none());
         let is_made = made.is_ok();
-        told += usize::from(!is_made);
+        reported += usize::from(!is_made);
         drop(db);
         let loaded =
             OpenOptions::load_from(Arc::new(disk.clone()), Path::new(PATH)).expect("options");
@@ -302,5 +302,5 @@ fn a_column_family_without_its_options_is_told() {
             }
         }
     }
-    assert!(told > 3, "it was told {told} times");
+    assert!(reported > 3, "reported {reported} times");
 }

@@ -11,23 +11,23 @@ use tailwater_format::Comparator;
 
 pub(crate) use crate::change::{Change, Table};
 
-/// What a database holds, by the names of its column families.
+/// The contents of a database, by the names of its column families.
 pub(crate) type State = BTreeMap<String, Table>;
 
 /// The column family that every database has.
 pub(crate) const DEFAULT: &str = "default";
 
-/// How a database that has a part differs from one that does not.
+/// The difference between a database with a part and one without it.
 #[derive(Debug, Clone)]
 pub(crate) enum Evidence {
     /// This key is there, which nothing else writes or removes.
     Present(Vec<u8>),
     /// This key is not there, which nothing else removes; `base` is the evidence of the part that
-    /// put it. Where that is not there either, nothing can be told, and nothing differs.
+    /// put it. Where that is missing too, the state is unknown, and nothing counts as a difference.
     Absent { key: Vec<u8>, base: Vec<u8> },
 }
 
-/// What a batch does to one column family.
+/// The effect of a batch on one column family.
 #[derive(Clone)]
 pub(crate) struct Part {
     pub(crate) family: String,
@@ -42,7 +42,7 @@ impl fmt::Debug for Part {
 }
 
 impl Part {
-    /// Whether `table`, of the part's column family, has it; `None` where that cannot be told.
+    /// Whether `table`, of the part's column family, has it; `None` if unknown.
     pub(crate) fn is_in(&self, table: &Table) -> Option<bool> {
         match &self.evidence {
             Evidence::Present(key) => Some(table.contains_key(key)),
@@ -53,7 +53,7 @@ impl Part {
     }
 }
 
-/// What a write promises when it is acknowledged.
+/// The promise of an acknowledged write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// Nothing before a flush.
@@ -66,7 +66,7 @@ pub(crate) enum Durability {
     Ingested,
 }
 
-/// One write: all of it happens, or nothing.
+/// One atomic write.
 #[derive(Debug, Clone)]
 pub(crate) struct Batch {
     /// At most one for each column family.

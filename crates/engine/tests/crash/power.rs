@@ -17,22 +17,22 @@ use crate::run::{Run, contents};
 use crate::setup::Setup;
 use crate::tally::{Tally, is_sync};
 
-/// How many databases there are.
+/// Number of databases.
 const RUNS: usize = 24;
-/// How many steps are done to each.
+/// Number of steps that are done to each.
 const STEPS: usize = 40;
-/// Of so many other calls one is a place to crash at.
+/// Number of other calls of which one is a crash point.
 const OTHERS: usize = 12;
-/// Of so many databases that came through a power cut one is worked on, and comes to another.
+/// Number of databases that survived a power cut of which one is used further, until another cut.
 const SECOND_LIVES: u8 = 60;
-/// Of so many power cuts one is followed by others during recovery.
+/// Number of power cuts of which one is followed by others during recovery.
 const INTERRUPTED: u8 = 60;
-/// What second lives number their writes from.
+/// Number of the first write of second lives.
 const SECOND_LIFE: u64 = 1_000_000;
-/// How many cases there are at least.
+/// Minimum number of cases.
 const LEAST: usize = 4000;
 
-/// What a run cannot do without: each stands for an option or a step.
+/// The events that every run must cover; each represents an option or a step.
 const MUST_HAVE: [(Operation, Option<Purpose>, &str); 9] = [
     (Operation::Sync, Some(Purpose::Wal), "#.log"),
     (Operation::Rename, None, "#.log"),
@@ -86,8 +86,8 @@ fn worked(
     Ok(run)
 }
 
-/// Where to crash: before and after every sync, at calls of kinds that were not yet crashed at, and
-/// at some of the others.
+/// The crash points: before and after every sync, at calls of kinds that were not yet crashed at,
+/// and at some of the others.
 fn places(calls: &[Call], rng: &mut Rng, tally: &Tally, others: usize) -> BTreeSet<u64> {
     let mut places = BTreeSet::new();
     let mut kinds = BTreeSet::new();
@@ -126,22 +126,22 @@ fn crash_everywhere(
         } else {
             (replay.process_crash_image(seed), Ending::ProcessCrash(place))
         };
-        let told = |error: String| {
+        let reported = |error: String| {
             let call = calls.get((place - first) as usize);
             let steps = last_steps(&run.history, place);
             format!("{ending:?}, image {seed}, {mode:?}: {error}\nbefore {call:?}\n{steps}")
         };
         if is_power && rng.u8(..INTERRUPTED) == 0 {
             let image = replay.crash_image(seed);
-            interrupt_recovery(&run.setup, &image, mode, rng, tally).map_err(told)?;
+            interrupt_recovery(&run.setup, &image, mode, rng, tally).map_err(reported)?;
         }
         let claims = run.history.claims(ending);
         let wreck = Wreck { setup: &run.setup, image, claims: &claims, torn: is_power, mode };
-        let is_taken = wreck.check(rng).map_err(told)?;
+        let is_taken = wreck.check(rng).map_err(reported)?;
         tally.add_case(if is_power { "power cuts" } else { "crashes of the process" });
         tally.note("refused by the recovery mode", usize::from(!is_taken));
         if is_power && is_first_life && claims.exists && rng.u8(..SECOND_LIVES) == 0 {
-            second_life(&run.setup, replay.crash_image(seed), rng, tally).map_err(told)?;
+            second_life(&run.setup, replay.crash_image(seed), rng, tally).map_err(reported)?;
         }
     }
     Ok(())
@@ -159,7 +159,7 @@ fn second_life(
     let db = opened.map_err(|error| format!("a second life: {error}"))?;
     let base = contents(&db, None).map_err(|error| error.to_string())?;
     drop(db);
-    // What dropping it wrote must not be taken for durable.
+    // Writes made while it was dropped must not count as durable.
     let run = worked(setup, storage, base, SECOND_LIFE, STEPS / 3, rng)
         .map_err(|error| format!("a second life: {error}"))?;
     crash_everywhere(&run, rng, tally, OTHERS, false)
@@ -176,7 +176,7 @@ fn interrupt_recovery(
 ) -> Checked<()> {
     image.start_recording();
     let options = setup.options_after(image, mode, true);
-    // What a strict mode refuses is left to the others.
+    // The other modes handle what a strict mode refuses.
     let Ok(db) = Db::open(setup.directory(), &options) else { return Ok(()) };
     let expected = contents(&db, None).map_err(|error| error.to_string())?;
     let calls = image.calls();
@@ -185,7 +185,7 @@ fn interrupt_recovery(
     for place in places(&calls, rng, tally, OTHERS / 4) {
         replay.advance_to(place);
         let seed = rng.u64(..);
-        let told = |error: String| {
+        let reported = |error: String| {
             let call = calls.get(place as usize);
             format!("recovery ended before {call:?}, image {seed}: {error}")
         };
@@ -197,10 +197,10 @@ fn interrupt_recovery(
         }
         let options = setup.options_after(&again, mode, true);
         let reopened = Db::open(setup.directory(), &options);
-        let reopened = reopened.map_err(|error| told(error.to_string()))?;
-        let found = contents(&reopened, None).map_err(|error| told(error.to_string()))?;
+        let reopened = reopened.map_err(|error| reported(error.to_string()))?;
+        let found = contents(&reopened, None).map_err(|error| reported(error.to_string()))?;
         if let Some(difference) = difference(&expected, &found) {
-            return Err(told(difference));
+            return Err(reported(difference));
         }
         tally.add_case("crashes during recovery");
     }

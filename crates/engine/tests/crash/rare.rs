@@ -13,7 +13,7 @@ use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 use crate::mended::{PATH, create, has, open, options, put};
 use crate::model::DEFAULT;
 
-/// How many images there are of each moment.
+/// Number of images of each moment.
 pub(crate) const IMAGES: u64 = 30;
 
 /// Calls `check` with what power cuts may leave before and after every call since recording began.
@@ -21,7 +21,7 @@ pub(crate) fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str))
     at_every_call_in(disk, IMAGES, check);
 }
 
-/// The same with so many images of each moment.
+/// The same with this many images of each moment.
 pub(crate) fn at_every_call_in(disk: &SimStorage, images: u64, check: impl Fn(SimStorage, &str)) {
     let calls = disk.calls();
     let end = calls.last().map_or(0, |call| call.number + 1);
@@ -57,8 +57,8 @@ fn a_synced_write_syncs_the_logs_before_it() {
     }
 }
 
-/// What a log that was kept through recovery holds of a batch does not go when a flush has put the
-/// rest of the batch into a table.
+/// A log that was kept through recovery keeps its part of a batch after a flush has written the
+/// rest of the batch to a table.
 #[test]
 fn a_kept_log_is_on_the_device_before_a_flush() {
     let text = "avoid_flush_during_recovery=true;wal_dir=/logs";
@@ -103,7 +103,7 @@ fn a_database_is_destroyed_whole() {
             destroy(&image, text);
             for directory in [PATH, "/logs", "/tables"] {
                 let mut left = image.list(Path::new(directory)).unwrap_or_default();
-                // Of a directory whose claim is gone.
+                // Files of a directory whose claim is missing.
                 left.retain(|entry| entry.name != "TAILWATER-LOCK");
                 assert!(left.is_empty(), "{directory} has {left:?}, {moment}");
             }
@@ -161,8 +161,8 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
     }
 }
 
-/// What an opening changes of a claim, and of the options that RocksDB does not have, is there for
-/// good when the database is open.
+/// The changes that opening makes to a claim, and to Tailwater's own options, are durable when the
+/// database is open.
 #[test]
 fn what_an_opening_changes_is_on_the_device_when_it_ends() {
     let claim = Path::new("/tables/TAILWATER-CLAIM");
@@ -317,7 +317,7 @@ fn options_can_always_be_loaded() {
     });
 }
 
-/// Where files outside the database are.
+/// Directory of files outside the database.
 const OUTSIDE: &str = "/outside/file.sst";
 
 /// A disk on which the directory for files outside the database is.
@@ -342,7 +342,8 @@ fn ingest(db: &Db, path: &str, options: &IngestOptions) -> tailwater::Result<()>
     db.ingest_external_file_cf_opts(&family, &[Path::new(path)], options).map(drop)
 }
 
-/// A file that was made outside a database is there when its maker was told so.
+/// A file that was made outside a database survives a crash once its creation was reported as
+/// complete.
 #[test]
 fn a_finished_external_file_is_on_the_device() {
     let disk = disk_with_outside();

@@ -15,7 +15,7 @@ use crate::mended::{PATH, create, open, options};
 
 /// The column families, in the order of their ids.
 const FAMILIES: [&str; 4] = ["default", "a", "b", "never-written"];
-/// How many images are taken of each moment.
+/// Number of images that are taken of each moment.
 const IMAGES: u64 = 2;
 
 /// The batches, by their keys: which column families each wrote its key to, and whether it was
@@ -95,8 +95,8 @@ fn check_images(
     calls.len()
 }
 
-/// Resuming after a log failed told the MANIFEST of one column family after the other. A crash in
-/// between left tables that were ahead of the logs of the other column families, so that the
+/// Resuming after a log failure recorded one column family after the other in the MANIFEST. A crash
+/// in between left tables that were ahead of the logs of the other column families, so that the
 /// database did not open, or applied the rejected batch to those families only.
 #[test]
 fn a_crash_inside_resuming_keeps_every_batch_whole() {

@@ -56,7 +56,7 @@ impl Run {
     ) -> Self {
         storage.start_recording();
         let mut rng = rng;
-        // What the database chooses at random, its names among it, is to repeat.
+        // The database's random choices, including names, must be reproducible.
         fastrand::seed(rng.u64(..));
         let mut families: Vec<String> = base.keys().cloned().collect();
         if families.is_empty() {
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    /// Opens the database and does so many steps, with a look at everything now and then.
+    /// Opens the database and performs this many steps, with an occasional check of all contents.
     pub(crate) fn work(&mut self, steps: usize) -> Checked<()> {
         if self.db.is_none() {
             self.open()?;
@@ -251,7 +251,7 @@ impl Run {
         Ok(())
     }
 
-    /// Makes files outside the database, and has them taken in together.
+    /// Creates files outside the database, and ingests them together.
     fn ingest(&mut self, db: &Db, batch: Batch, moves: bool) -> Checked<()> {
         let mut families = Vec::new();
         for part in &batch.parts {
@@ -304,7 +304,7 @@ impl Run {
         Ok(())
     }
 
-    /// What snapshots show is what was there when they were taken.
+    /// Snapshots must show the contents from the time when they were taken.
     fn read_snapshots(&mut self, db: &Db) -> Checked<()> {
         for (snapshot, expected) in &self.snapshots {
             let found = self.tolerate(contents(db, Some(snapshot)), None)?;
@@ -328,7 +328,7 @@ impl Run {
             closed
         })?;
         if !cleanly && self.mood == Mood::Faulty {
-            // Whether dropping it could close it was not told.
+            // Dropping does not report whether closing succeeded.
             let closed = self.history.entries.last_mut();
             closed.into_iter().for_each(|entry| entry.outcome = Outcome::Failed);
         }
@@ -357,7 +357,7 @@ impl Run {
         self.history.claims(ending).judge(&found, RecoveryMode::PointInTime)
     }
 
-    /// As [`Run::compare`], after the database was closed, or could not be, and was opened again.
+    /// Like [`Run::compare`], after the database was closed, or could not be, and was opened again.
     fn compare_reopened(&mut self) -> Checked<()> {
         let Some(db) = &self.db else { return Ok(()) };
         self.is_unsettled = true;

@@ -12,14 +12,15 @@ use tailwater_io::sim::SimStorage;
 use crate::io_modes::{Disk, IoModes};
 use crate::workload::Limits;
 
-/// Where a database may be: with a parent that is there, that is not, and that is not named.
+/// Possible locations of a database: with a parent that is there, that is not, and that is not
+/// named.
 const DIRECTORIES: [&str; 3] = ["/database", "/above/below/database", "database"];
-/// Where its logs are, if that is elsewhere.
+/// Possible directories of its logs outside the home.
 const LOGS: &str = "/logs";
-/// Where its tables are, if that is elsewhere.
+/// Possible directories of its tables outside the home.
 const TABLES: &str = "/tables";
 
-/// Which tables of a level compactions take first.
+/// The order in which compactions choose tables of a level.
 const PRIORITIES: [&str; 5] = [
     "kByCompensatedSize",
     "kOldestLargestSeqFirst",
@@ -27,7 +28,7 @@ const PRIORITIES: [&str; 5] = [
     "kMinOverlappingRatio",
     "kRoundRobin",
 ];
-/// What all have in common. Where nothing else is said nothing compacts, and writes do not wait for
+/// The common options. By default nothing compacts, and writes do not wait for
 /// it.
 const COMMON: &str = "create_if_missing=true;write_buffer_size=65536;arena_block_size=8192;\
     level0_file_num_compaction_trigger=1000000;level0_slowdown_writes_trigger=1000000;\
@@ -140,7 +141,7 @@ impl Setup {
         self.text += &format!(";{name}={value}");
     }
 
-    /// What differs from one setup to the other, for a message.
+    /// The differences between two setups, for a message.
     pub(crate) fn text(&self) -> String {
         let options = self.text.strip_prefix(COMMON).unwrap_or(&self.text);
         let tables = if self.tables_elsewhere { ", tables elsewhere" } else { "" };
@@ -157,7 +158,7 @@ impl Setup {
         storage
     }
 
-    /// What it is opened with while nothing has gone wrong.
+    /// The options with which it is opened while nothing has gone wrong.
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::new(storage.clone()));
         let text = format!("{};{}", self.text, self.io_modes);
@@ -171,7 +172,7 @@ impl Setup {
         options
     }
 
-    /// What it is opened with after a crash.
+    /// The options with which it is opened after a crash.
     pub(crate) fn options_after(
         &self,
         storage: &SimStorage,
@@ -185,7 +186,7 @@ impl Setup {
         options
     }
 
-    /// What a checkpoint of it is opened with.
+    /// The options with which a checkpoint of it is opened.
     pub(crate) fn options_of_checkpoint(&self, storage: &SimStorage) -> OpenOptions {
         let mut options = self.options(storage);
         options.set_options("wal_dir=;create_if_missing=false").expect("options");
@@ -200,7 +201,7 @@ impl Setup {
         if rng.bool() { RecoveryMode::PointInTime } else { MODES[rng.usize(..4)].0 }
     }
 
-    /// What work suits it.
+    /// The work that suits it.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             // They leave holes in the sequence numbers, and so recycled logs refuse them.

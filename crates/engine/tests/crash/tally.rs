@@ -21,15 +21,15 @@ pub(crate) fn is_sync(call: &Call) -> bool {
     matches!(call.operation, Operation::Sync | Operation::SyncDirectory)
 }
 
-/// What a test has done.
+/// The operations of a test.
 #[derive(Debug)]
 pub(crate) struct Tally {
     name: &'static str,
     seed: u64,
     cases: BTreeMap<&'static str, usize>,
-    /// How often each kind of call was made.
+    /// Number of times that each kind of call was made.
     calls: BTreeMap<Site, usize>,
-    /// How often something went wrong there.
+    /// Number of times that something went wrong there.
     struck: BTreeMap<Site, usize>,
     notes: BTreeMap<&'static str, usize>,
 }
@@ -84,7 +84,7 @@ impl Tally {
         }
     }
 
-    /// How many cases there were.
+    /// Number of cases.
     pub(crate) fn case_count(&self) -> usize {
         self.cases.values().sum()
     }

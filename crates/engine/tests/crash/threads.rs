@@ -18,15 +18,15 @@ use crate::setup::Setup;
 use crate::tally::{Tally, is_sync};
 use crate::workload::Generator;
 
-/// How many databases there are.
+/// Number of databases.
 const RUNS: usize = 5;
-/// How many threads write.
+/// Number of writing threads.
 const THREADS: u64 = 3;
-/// How many batches each writes.
+/// Number of batches of each writer.
 const BATCHES: usize = 60;
-/// Of so many calls one is a place to crash at.
+/// Number of calls of which one is a crash point.
 const PLACES: usize = 4;
-/// How many cases there are at least.
+/// Minimum number of cases.
 const LEAST: usize = 100;
 
 /// A write with its place among all.
@@ -160,8 +160,8 @@ fn crash(
             false => RecoveryMode::SkipAnyCorruptedRecords,
         };
         let wreck = Wreck { setup, image, claims: &claims, torn: is_power, mode };
-        let told = |error| format!("{ending:?}, image {seed}: {error}\nbefore {call:?}");
-        wreck.check(rng).map_err(told)?;
+        let reported = |error| format!("{ending:?}, image {seed}: {error}\nbefore {call:?}");
+        wreck.check(rng).map_err(reported)?;
         tally.add_case(if is_power { "power cuts" } else { "crashes of the process" });
     }
     Ok(())

@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use crate::model::{Batch, Change, DEFAULT, Durability, Evidence, Part};
 
-/// How many ordinary keys a column family has. They begin with `k`, which no evidence does.
+/// Number of ordinary keys of a column family. They begin with `k`, which no evidence does.
 const KEYS: u32 = 40;
 
 /// When the clock of a simulated disk begins, in seconds since 1970.
@@ -26,7 +26,7 @@ const OF_FAMILY: [(&str, &[&str]); 5] = [
     ("max_bytes_for_level_base", &["1000", "20000"]),
 ];
 
-/// What to do next.
+/// The next operation.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
     /// A batch; `single` if it is a single operation, for which there is a method.
@@ -57,14 +57,15 @@ pub(crate) enum Action {
         cleanly: bool,
     },
     Checkpoint,
-    /// Of a column family, or of the database: the name of an option and its value.
+    /// Changes an option of a column family, or of the database: the name of an option and its
+    /// value.
     ChangeOption {
         family: Option<String>,
         change: (&'static str, &'static str),
     },
 }
 
-/// What the work may ask for.
+/// The operations that the work may include.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
     /// Writes that are not logged.
@@ -77,7 +78,7 @@ pub(crate) struct Limits {
     pub(crate) reopening: bool,
 }
 
-/// Makes up work.
+/// Generates work.
 #[derive(Debug)]
 pub(crate) struct Generator {
     rng: Rng,
@@ -103,14 +104,14 @@ impl Generator {
         self.families.push(family);
     }
 
-    /// A column family is used no more.
+    /// The column family is not used any more.
     pub(crate) fn dropped(&mut self, family: &str) {
         self.families.retain(|name| name != family);
         self.singles.retain(|(name, _)| name != family);
         self.deletable.retain(|(name, _, _)| name != family);
     }
 
-    /// What to do next.
+    /// The next operation.
     pub(crate) fn action(&mut self) -> Action {
         match self.rng.u8(..100) {
             0..=3 if self.limits.single_flushes => Action::Flush(self.family()),
@@ -300,7 +301,7 @@ impl Generator {
     }
 }
 
-/// The key that shows that a batch is there.
+/// Returns the key that proves that a batch was applied.
 pub(crate) fn marker(number: u64) -> Vec<u8> {
     format!("!{number:07}").into_bytes()
 }

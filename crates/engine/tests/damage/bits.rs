@@ -26,16 +26,16 @@ const MODES: [&str; 4] = [
     "kSkipAnyCorruptedRecords",
 ];
 
-/// How many writes are acknowledged.
+/// Number of writes that are acknowledged.
 const WRITES: usize = 9;
 
-/// How many bytes have all their bits flipped in all logs behind each place where a header begins.
+/// Number of bytes after each possible header position whose bits are all flipped, over all logs.
 const AROUND_HEADER: u64 = 12;
 /// In a longer log than this, in bytes, of the others only as many have that are spread over it.
 const SMALL: u64 = 600;
 const SPREAD: u64 = 60;
 
-/// What a device writes whole or not at all, in bytes.
+/// Size of a sector, which a device writes atomically, in bytes.
 const SECTOR: u64 = 512;
 
 /// A database whose process was killed.
@@ -83,7 +83,7 @@ fn logs(disk: &SimStorage) -> Vec<PathBuf> {
     logs.iter().map(|name| Path::new(DIRECTORY).join(name)).collect()
 }
 
-/// Where the log's own records, and what else is in it, begin and end.
+/// The boundaries of the log's own records and of its other contents.
 fn landmarks(disk: &SimStorage, log: &Path) -> Vec<u64> {
     let mut reader = LogReader::open(disk, log).expect("a log");
     let mut landmarks = vec![0];
@@ -110,7 +110,7 @@ impl Killed {
         let synced = WriteOptions { sync: true, ..WriteOptions::default() };
         let is_recycled = text.contains("recycle_log_file_num");
         if is_recycled {
-            // Of records of another length, so that the new ones end inside an old one.
+            // Records of another length, so that the new ones end inside an old one.
             for round in 0..3 {
                 for key in 0..WRITES + 7 {
                     let key = format!("{round}{key}");
@@ -192,8 +192,11 @@ impl Killed {
                 let flip = Flip { killed: &self, offset, bit, mode };
                 match Db::open_read_only(DIRECTORY, &flip.options(&self.flipped(offset, bit))) {
                     Ok(db) => {
-                        let is_told = !db.left_out().is_empty();
-                        assert!(is_told || self.shown(&db) == WRITES, "{flip}: lost in silence");
+                        let is_reported = !db.left_out().is_empty();
+                        assert!(
+                            is_reported || self.shown(&db) == WRITES,
+                            "{flip}: lost in silence"
+                        );
                     }
                     Err(error) => {
                         assert_eq!(error.kind(), ErrorKind::Corruption, "{flip}: {error}")
@@ -203,7 +206,7 @@ impl Killed {
         }
     }
 
-    /// How many of the acknowledged writes a database shows.
+    /// Number of acknowledged writes that a database shows.
     fn shown(&self, db: &Db) -> usize {
         let family = db.cf_handle("default").expect("the default column family");
         let is_there = |key: &&String| {
@@ -232,7 +235,7 @@ impl Flip<'_> {
     fn check_refusal(&self, error: &tailwater::Error) {
         assert_eq!(error.kind(), ErrorKind::Corruption, "{self}: {error}");
         assert!(error.path().is_some_and(|path| path == self.killed.file), "{self}: {error}");
-        // Where it is not known that a log is compressed, its records are batches of nonsense.
+        // If a log is not known to be compressed, its records are batches of nonsense.
         let may_skip = !self.killed.text.contains("wal_compression");
         let opens_always = self.mode == "kPointInTimeRecovery"
             || self.mode == "kSkipAnyCorruptedRecords" && may_skip;

@@ -30,7 +30,7 @@ pub(crate) struct Damaged<'a> {
     pub(crate) contents: Vec<u8>,
 }
 
-/// Why a column family does not answer as it should.
+/// The reason why a column family returns a wrong result.
 enum Trouble {
     /// There was an error, and no wrong answer.
     Failed(Error),
@@ -129,7 +129,7 @@ impl Damaged<'_> {
         }
     }
 
-    /// What the damaged database is opened with.
+    /// The options with which the damaged database is opened.
     pub(crate) fn options(&self) -> OpenOptions {
         let storage = store(&self.small.files, Some((self.file, &self.contents)));
         self.small.options_in(storage)
@@ -171,7 +171,7 @@ impl Damaged<'_> {
         outcome
     }
 
-    /// What it comes to that the database is as it was once; `None` if that is not as it should be:
+    /// The earlier state to which the database corresponds; `None` if there is none:
     /// newer edits of a MANIFEST or batches of a log must be said to be left out, unless the file
     /// was cut, which behind a whole record does not show.
     fn older(&self, outcome: Outcome) -> Option<Outcome> {
@@ -210,8 +210,8 @@ impl Damaged<'_> {
         failed.map_or(Ok(batches.unwrap_or(BATCHES)), |error| Err(Trouble::Failed(error)))
     }
 
-    /// Whether verification finds anything, even if it is only that it does not know a version that
-    /// a damaged byte stands for; what it finds must be about the file.
+    /// Whether verification finds anything, even if only an unknown version in a damaged byte; all
+    /// findings must be about the file.
     fn verify(&self, options: &OpenOptions) -> bool {
         let report = verify::verify(Path::new(DIRECTORY), options, &mut |_| {});
         for finding in &report.findings {
@@ -246,7 +246,7 @@ impl std::fmt::Display for Damaged<'_> {
     }
 }
 
-/// How many batches the log has, each with a key `walN` for either family.
+/// Number of batches of the log, each with a key `walN` for either family.
 pub(crate) const BATCHES: u32 = 8;
 
 /// The number of the batch that wrote a key, for the keys of the log.
@@ -255,7 +255,7 @@ pub(crate) fn batch_of(key: &[u8]) -> Option<u32> {
 }
 
 pub(crate) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
-/// How many batches of the log are shown, or what is wrong.
+/// Returns the number of visible batches of the log, or the error.
 type Shown = Result<u32, String>;
 
 /// Checks that entries are those of the model but for the newest batches of the log.

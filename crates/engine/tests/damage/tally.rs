@@ -5,18 +5,18 @@ use std::ops::RangeInclusive;
 
 use crate::database::Small;
 
-/// What came of one damage.
+/// The result of one damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// The database is not opened.
     Refused { has_offset: bool },
     /// Something cannot be read.
     Failed { has_offset: bool },
-    /// Part of a log was left out, which is said.
+    /// Part of a log was left out and reported.
     LeftOut,
     /// The database is as it was once; only verification finds that.
     Older,
-    /// All answers are right, and verification finds the damage.
+    /// All reads are correct, and verification finds the damage.
     Verified,
     /// All answers are right, and nothing shows the damage.
     Unnoticed,
@@ -84,7 +84,7 @@ fn describe(outcome: Outcome) -> &'static str {
         Outcome::Refused { has_offset: false } => "not opened, file named",
         Outcome::Failed { has_offset: true } => "not read, file and offset named",
         Outcome::Failed { has_offset: false } => "not read, file named",
-        Outcome::LeftOut => "left out, which is said",
+        Outcome::LeftOut => "left out and reported",
         Outcome::Older => "older answers, found by verification",
         Outcome::Verified => "right answers, found by verification",
         Outcome::Unnoticed => "right answers, not found",

@@ -75,7 +75,7 @@ fn an_inode_of_another_device_is_not_the_home() {
     is_refused(&world, "/b", &options, ErrorKind::InvalidArgument);
 }
 
-/// What was restored from a copy has the path of the original.
+/// A restored copy contains the original's path.
 #[test]
 fn another_inode_with_the_path_of_the_home_is_not_the_home() {
     let (world, mut options) = database();
@@ -202,7 +202,7 @@ fn a_destruction_goes_on_where_files_of_others_stay() {
     }
 }
 
-/// One directory may be mounted in a home and in its copy: it does not go along with both.
+/// One directory may be mounted in a home and in its copy: it belongs to only one of them.
 #[test]
 fn a_directory_that_is_mounted_in_two_homes_belongs_to_one() {
     let mut world = World::new(fastrand::Rng::with_seed(1));

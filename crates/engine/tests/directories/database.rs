@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use tailwater::{Db, ReadOptions};
 
-/// What a database holds, by column family.
+/// The contents of a database, by column family.
 pub(crate) type State = BTreeMap<String, BTreeMap<String, String>>;
 
 /// The name of the column family that is always there.
@@ -19,7 +19,7 @@ pub(crate) struct Place {
     pub(crate) target_size: u64,
 }
 
-/// Where the files of a database are, by canonical paths.
+/// The canonical paths of a database's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) home: PathBuf,
@@ -63,7 +63,7 @@ impl Layout {
     pub(crate) fn renamed(&mut self, from: &Path, to: &Path) {
         let rename = |path: &mut PathBuf| {
             if let Ok(below) = path.strip_prefix(from) {
-                // Joining an empty path would end it with a slash.
+                // Joining an empty path would append a slash.
                 let is_itself = below.as_os_str().is_empty();
                 *path = if is_itself { to.to_owned() } else { to.join(below) };
             }
@@ -75,7 +75,7 @@ impl Layout {
     }
 }
 
-/// Whose directories the options of a database name.
+/// The database whose directories the options name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
     /// Its own: it opens with exactly its data.
@@ -103,7 +103,7 @@ pub(crate) struct Database {
     pub(crate) claims: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// What an open database holds.
+/// The contents of an open database.
 pub(crate) fn state_of(db: &Db) -> tailwater::Result<State> {
     let mut state = State::new();
     for family in db.column_families() {

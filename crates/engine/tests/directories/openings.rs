@@ -10,7 +10,7 @@ use crate::database::{Database, Layout, Standing, State, difference, state_of};
 use crate::session::Session;
 use crate::world::World;
 
-/// How a database is opened.
+/// The mode of opening a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
     /// It is made, if it is not there.
@@ -22,7 +22,7 @@ pub(crate) enum Manner {
 }
 
 impl World {
-    /// What a database is opened with in some manner.
+    /// The options with which a database is opened in some manner.
     fn options_for(&mut self, database: &Database, manner: Manner) -> OpenOptions {
         let families = self.families(database);
         let mut options = self.options(&database.layout, &database.tuning, &families);
@@ -127,7 +127,7 @@ impl World {
             return Err(format!("database {} after a crash: {difference}", database.number));
         }
         database.state = found;
-        // What is left of a checkpoint that was not finished is in nobody's way.
+        // The remains of an unfinished checkpoint do no harm.
         let homes = session.checkpoints.iter().map(|(home, _)| home);
         let unfinished: Vec<PathBuf> = homes.filter(|it| !self.is_database(it)).cloned().collect();
         for home in &unfinished {
@@ -170,7 +170,7 @@ impl World {
         self.databases.push(Database { number: self.numbers, ..database });
     }
 
-    /// What is seen by opening a database for reading with this layout.
+    /// The contents when opened read-only with this layout.
     pub(crate) fn look(
         &mut self,
         database: &Database,
@@ -210,7 +210,7 @@ impl World {
         }
     }
 
-    /// What copies of a database are worth when it was opened for writing, or is gone.
+    /// Marks a database's copies as outdated after it was opened for writing, or removed.
     pub(crate) fn outdate_copies(&mut self, of: &Database) {
         let outside = of.layout.outside();
         for copy in &mut self.databases {

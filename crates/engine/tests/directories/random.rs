@@ -6,11 +6,11 @@ use tailwater_testkit::seed;
 
 use crate::world::World;
 
-/// How many worlds there are.
+/// Number of worlds.
 const WORLDS: usize = 60;
-/// How many steps each goes through.
+/// Number of steps in each world.
 const STEPS: usize = 60;
-/// What must have happened, so that the test says something.
+/// Events that must occur for the test to be meaningful.
 const EVENTS: [&str; 15] = [
     "a checkpoint is made again",
     "a copy takes the place of a home",

@@ -14,7 +14,7 @@ use crate::database::{DEFAULT, Database, Place, State};
 use crate::openings::fresh;
 use crate::world::World;
 
-/// How an open database came to what it holds.
+/// The origin of an open database's contents.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// The number of the call at which a state began to hold, and the state, oldest first.
@@ -26,7 +26,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// What it holds now.
+    /// Its current contents.
     pub(crate) fn state(&self) -> &State {
         &self.states.last().expect("a first state").1
     }

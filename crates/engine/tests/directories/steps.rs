@@ -17,7 +17,7 @@ const DATABASES_MAX: usize = 6;
 const PATHS_MAX: usize = 4;
 /// Directories that databases may have outside their homes.
 const OUTSIDE: [&str; 5] = ["/f0", "/f1", "/f2", "/deep/f3", "/deep/er/f4"];
-/// What all databases have in common: small memtables, and levels that fill soon.
+/// The common options: small memtables, and levels that fill soon.
 const TUNING: &str = "write_buffer_size=65536;arena_block_size=8192;target_file_size_base=4000;\
     max_bytes_for_level_base=4000;level_compaction_dynamic_level_bytes=false;\
     block_based_table_factory={no_block_cache=true}";
@@ -197,13 +197,13 @@ impl World {
         Ok(())
     }
 
-    /// Whether a database and a copy of its home can be told apart: while its directories are not
-    /// claimed, whoever is opened first claims them.
+    /// Whether a database and a copy of its home can be distinguished: while its directories are
+    /// not claimed, whoever is opened first claims them.
     fn is_known_apart(&self, original: &Database) -> bool {
         original.standing == Standing::Copy || self.has_claimed_all(original)
     }
 
-    /// What a copy of a home in another directory is.
+    /// Returns the state of a home's copy in another directory.
     fn copied(&self, original: &Database, home: PathBuf) -> Database {
         let mut copy = original.clone();
         copy.layout.renamed(&original.layout.home, &home);
@@ -262,7 +262,7 @@ impl World {
             !it.layout.outside().is_disjoint(&outside) && it.number != database.number
         };
         let sharing: Vec<Database> = self.databases.iter().filter(shares).cloned().collect();
-        // Whoever adopts what another one still uses has to know that they are the same.
+        // A caller who adopts a directory that is still in use must know that it is shared.
         let is_same = |it: &Database| {
             it.lineage == database.lineage
                 && it.state == database.state
@@ -369,7 +369,7 @@ impl World {
         directories.push(other.home.clone());
         let directory = self.rng.choice(directories).expect("a directory");
         let place = Place { directory: directory.clone(), target_size: 1 };
-        // Whose logs are in a directory that nobody has claimed cannot be told.
+        // The owner of the logs in an unclaimed directory is unknown.
         let has_claim = self.disk.metadata(&directory.join(CLAIM)).is_ok();
         let has_room = wrong.tables.len() < PATHS_MAX;
         match self.rng.u8(..10) {
@@ -407,8 +407,7 @@ impl World {
         self.check(&all)
     }
 
-    /// What is in a home, or may be left of one, is the database's. A directory that is claimed is
-    /// no home.
+    /// Files in a home, other than a claimed directory, now belong to the database.
     fn forget_strays(&mut self, home: &Path) {
         if self.disk.metadata(&home.join(CLAIM)).is_err() {
             self.strays.retain(|stray| stray.parent() != Some(home));
@@ -647,7 +646,7 @@ impl World {
     }
 }
 
-/// What was found is exactly what a database holds.
+/// Checks that the found contents are exactly those of a database.
 fn same(database: &Database, found: &State) -> Checked<()> {
     match difference(&database.state, found) {
         Some(difference) => Err(format!("database {}: {difference}", database.number)),

@@ -22,35 +22,35 @@ pub(crate) const CLAIM: &str = "TAILWATER-CLAIM";
 /// A file as it must stay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
-    /// Who needs it.
+    /// The databases that need it.
     pub(crate) by: String,
     inode: u64,
     hash: u64,
 }
 
-/// A disk, the databases on it, and how paths are written at the moment.
+/// A disk, the databases on it, and the current form of paths.
 pub(crate) struct World {
     pub(crate) disk: SimStorage,
     pub(crate) rng: Rng,
     pub(crate) databases: Vec<Database>,
-    /// How many databases there ever were.
+    /// Number of databases.
     pub(crate) numbers: usize,
     /// Files that are no database's, in outside directories: nobody may touch them.
     pub(crate) strays: Vec<PathBuf>,
-    /// Where relative paths begin.
+    /// The working directory.
     working_directory: PathBuf,
     /// Symbolic links, with the canonical paths of what they lead to.
     links: Vec<(PathBuf, PathBuf)>,
-    /// What was done, for messages.
+    /// The operations so far, for messages.
     pub(crate) trace: Vec<String>,
-    /// How often something happened.
+    /// Number of times that something happened.
     pub(crate) tally: BTreeMap<&'static str, u64>,
 }
 
 impl World {
     /// An empty disk.
     pub(crate) fn new(mut rng: Rng) -> Self {
-        // What databases choose at random, their ids among it, is to repeat.
+        // The databases' random choices, including ids, must be reproducible.
         fastrand::seed(rng.u64(..));
         let disk = SimStorage::new(rng.u64(..));
         let world = Self {
@@ -87,7 +87,7 @@ impl World {
         self.working_directory = PathBuf::from("/");
     }
 
-    /// Where relative paths begin.
+    /// The working directory.
     pub(crate) fn working_directory(&self) -> &Path {
         &self.working_directory
     }
@@ -248,8 +248,7 @@ impl World {
         paths.into_iter().map(file).collect()
     }
 
-    /// What is needed by all databases but those with these numbers, and the files that are no
-    /// database's.
+    /// The files that databases other than these need, and the files that belong to no database.
     pub(crate) fn needed_by_others(
         &self,
         but: &[usize],

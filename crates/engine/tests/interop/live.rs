@@ -7,7 +7,7 @@ use crate::in_laboratory;
 use tailwater::{Db, ErrorKind, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::Script;
 
-/// How many keys are written, one after the other.
+/// Number of keys that are written, one after the other.
 const KEYS: usize = 20_000;
 /// After how many of them each column family is flushed, which lets go of logs.
 const FLUSH_EVERY: usize = 40;
@@ -20,7 +20,7 @@ fn key(number: usize) -> Vec<u8> {
 fn a_database_opens_as_it_was_at_one_moment() {
     // A log that the writer let go of between the reading of the MANIFEST and that of the logs was
     // missed, with all keys in it.
-    in_laboratory("opening beside a writer", |laboratory| {
+    in_laboratory("opening during writes", |laboratory| {
         let path = laboratory.next_directory();
         // Tables that compaction removed could not be read.
         let quiet = "disable_auto_compactions=true;level0_slowdown_writes_trigger=100000;\
@@ -46,7 +46,7 @@ fn a_database_opens_as_it_was_at_one_moment() {
             while !ended.load(Ordering::Acquire) {
                 let db = match Db::open_read_only(&path, &OpenOptions::default()) {
                     Ok(db) => db,
-                    // The database is being made, or the writer is too quick.
+                    // The database is being created, or the writer is too fast.
                     Err(error) if error.is_not_found() || error.kind() == ErrorKind::Busy => {
                         continue;
                     }
@@ -65,7 +65,7 @@ fn a_database_opens_as_it_was_at_one_moment() {
     });
 }
 
-/// How many keys there are; none may be missing among them.
+/// Number of keys; none may be missing among them.
 fn contiguous(db: &Db, context: &str) -> usize {
     let family = db.cf_handle("default").expect("the default family");
     let mut iterator =

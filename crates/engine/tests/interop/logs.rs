@@ -19,7 +19,7 @@ const FACTORS: [&[&str]; 6] = [
     &["avoid_flush_during_shutdown=true", "avoid_flush_during_recovery=true"],
 ];
 
-/// How many times a database is opened and written to.
+/// Number of times that a database is opened and written to.
 const SESSIONS: usize = 3;
 
 fn session(laboratory: &mut Laboratory, path: &Path, options: &str) -> Script {

@@ -4,7 +4,7 @@ use crate::workload::{self, Plan};
 use crate::{in_laboratory, pairwise};
 use tailwater_testkit::oracle::Script;
 
-/// Where an option belongs.
+/// The group of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Family,
@@ -13,7 +13,7 @@ enum Scope {
 
 use Scope::{Family, Table};
 
-/// The values that each of them is tried with; one that is empty stands for RocksDB's default.
+/// The values with which each of them is tried; an empty one means RocksDB's default.
 const FACTORS: [(Scope, &[&str]); 21] = [
     (
         Family,
@@ -112,9 +112,9 @@ const FACTORS: [(Scope, &[&str]); 21] = [
     (Table, &["metadata_block_size=128", ""]),
 ];
 
-/// How many column families a database has.
+/// Number of column families of a database.
 const FAMILIES: usize = 12;
-/// How many writes each gets.
+/// Number of writes to each of them.
 const WRITES: usize = 700;
 
 /// The options of a column family, with those mended that do not go together.

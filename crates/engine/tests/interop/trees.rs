@@ -10,7 +10,7 @@ use tailwater::options::DbPath;
 use tailwater_testkit::directory;
 use tailwater_testkit::oracle::Script;
 
-/// So many entries that several levels fill.
+/// Number of entries, enough to fill several levels.
 const ENTRIES: usize = 120_000;
 
 #[test]

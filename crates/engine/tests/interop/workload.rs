@@ -7,22 +7,22 @@ use tailwater_testkit::oracle::Script;
 
 use crate::random::{KEYS, Operands, key, operand, value};
 
-/// What is written to a column family.
+/// The writes to a column family.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan<'a> {
     /// Its name.
     pub(crate) family: &'a str,
     /// Whether its order is the reverse bytewise one.
     pub(crate) reverse: bool,
-    /// How many keys there are.
+    /// Number of keys.
     pub(crate) keys: u32,
-    /// How operands look, if there are any.
+    /// The form of merge operands, if there are any.
     pub(crate) operands: Operands,
-    /// How many of a thousand writes delete a range.
+    /// Number of writes per thousand that delete a range.
     pub(crate) ranges: u32,
-    /// How many of a thousand writes are followed by a flush.
+    /// Number of writes per thousand that are followed by a flush.
     pub(crate) flushes: u32,
-    /// How many of a thousand writes are followed by a compaction.
+    /// Number of writes per thousand that are followed by a compaction.
     pub(crate) compactions: u32,
     /// The longest value, in bytes.
     pub(crate) longest: usize,
@@ -74,7 +74,7 @@ pub(crate) fn write(script: &mut Script, rng: &mut Rng, plans: &[Plan<'_>], coun
 /// Keys that are put once and then deleted singly or left.
 #[derive(Default)]
 struct Once {
-    /// What makes them others than those of another call.
+    /// Makes them different from those of another call.
     prefix: u32,
     next: u32,
     there: BTreeSet<(String, u32)>,

@@ -60,8 +60,8 @@ fn compacted_to_the_bottom(name: &str) {
     reads(path, &options, &dump, &context);
 }
 
-/// The options of the OPTIONS file. Those that are refused for writing are replaced, which is said
-/// on standard error.
+/// The options of the OPTIONS file. Options that are refused for writing are replaced, which is
+/// reported on standard error.
 fn written_options(name: &str, path: &Path) -> OpenOptions {
     let mut options = OpenOptions::load(path).expect("an OPTIONS file");
     let families: Vec<String> = options.column_families().map(str::to_owned).collect();
@@ -112,7 +112,7 @@ fn compact(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) {
     assert!(stayed.is_empty(), "{context}: not rewritten: {stayed:?}");
 }
 
-/// How many tables each level has.
+/// Number of tables of each level.
 fn levels(db: &Db, family: &ColumnFamily) -> Vec<u64> {
     let at = |level| {
         let name = format!("rocksdb.num-files-at-level{level}");

@@ -23,7 +23,7 @@ fn scores_are_those_of_rocksdb() {
     });
 }
 
-/// Fills a database, of which a part is compacted into a level, and compares what is said of it.
+/// Fills a database, compacts a part of it into a level, and compares the reported scores.
 fn check(laboratory: &mut Laboratory, shape: &Shape, level: u8) {
     let context = format!("{}, {shape:?}, level {level}", laboratory.context);
     let place = laboratory.next_place();

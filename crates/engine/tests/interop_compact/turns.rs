@@ -13,20 +13,20 @@ use crate::place::Place;
 use crate::shape::{Shape, join};
 use crate::{blobs, check, random};
 
-/// How many turns there are on one database.
+/// Number of turns on one database.
 const TURNS: usize = 20;
-/// How much is done in each half of a turn.
+/// Number of steps in each half of a turn.
 const STEPS: usize = 500;
 /// Levels so small that all of them fill.
 const SMALL: &str = "level0_file_num_compaction_trigger=2;target_file_size_base=12000;\
     max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
-/// What ours says in the information log of a compaction that nobody asked for.
+/// Tailwater's LOG line of an automatic compaction.
 const AUTOMATIC: [&str; 2] = ["(LevelL0FilesNum)", "(LevelMaxLevelSize)"];
 /// With what RocksDB writes its values into blob files, and gathers garbage in them.
 const BLOBS: &str = "enable_blob_files=true;min_blob_size=25;enable_blob_garbage_collection=true;\
     blob_garbage_collection_age_cutoff=0.5";
 
-/// What both do on one database.
+/// The operations of both engines on one database.
 struct Database {
     shape: Shape,
     /// Whether RocksDB writes blob files.
@@ -236,7 +236,7 @@ fn rocksdb_finds_in_a_copy(
     laboratory.rocksdb_closes(context);
 }
 
-/// How many compactions ours says it made that nobody asked for, since it opened the database.
+/// Returns the number of automatic compactions in Tailwater's LOG since it opened the database.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 fn automatic_compactions(place: &Place) -> usize {
     let log = std::fs::read_to_string(place.database().join("LOG")).expect("an information log");

@@ -11,12 +11,12 @@ use crate::model::Model;
 use crate::random::{self, KEYS, Operands};
 use crate::step::{Durability, Record, Step, Write};
 
-/// How many records a table has at most.
+/// Maximum number of records of a table.
 const RECORDS: usize = 120;
 /// The longest value, in bytes.
 const LONGEST: usize = 400;
 
-/// Who makes a table.
+/// The creator of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
     Ours,

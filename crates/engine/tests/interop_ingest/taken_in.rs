@@ -14,9 +14,9 @@ use crate::model::Model;
 use crate::place::Place;
 use crate::shape::{Shape, join};
 
-/// How many times tables are taken into one database.
+/// Number of ingestions into one database.
 const TURNS: usize = 14;
-/// How much is written before each time.
+/// Number of writes before each time.
 const STEPS: usize = 120;
 /// Levels so small that several fill.
 const SMALL: &str = "level0_file_num_compaction_trigger=2;target_file_size_base=12000;\
@@ -141,7 +141,7 @@ fn rocksdb_takes_in_what_ours_made() {
     });
 }
 
-/// Where a table is in a database, and what of it decides how it is read.
+/// The location of a table in a database, and the properties that affect how it is read.
 type Seat = (String, String, String, String, String);
 
 #[test]
@@ -204,7 +204,7 @@ fn ingest_by_ours(
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 }
 
-/// Where RocksDB says that tables are, once it has done more in an open database.
+/// The locations of tables that RocksDB reports after more work in an open database.
 fn seats_by_rocksdb(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -217,13 +217,13 @@ fn seats_by_rocksdb(
     more(&mut script);
     script.line(&[&"live-files"]);
     let context = laboratory.context.clone();
-    let told = laboratory.rocksdb_does(&script, &context);
+    let reported = laboratory.rocksdb_does(&script, &context);
     laboratory.rocksdb_closes(&context);
     let seat = |line: &str| {
         let part = |at: usize| line.split(',').nth(at).expect("a part").to_owned();
         (part(0), part(1), part(4), part(5), part(7))
     };
-    told.split_whitespace().map(seat).collect()
+    reported.split_whitespace().map(seat).collect()
 }
 
 /// One table, or several that mostly overlap, for one column family.

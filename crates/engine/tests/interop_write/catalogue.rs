@@ -14,15 +14,15 @@ use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::oracle::Script;
 
-/// How much is written. RocksDB counts the entries of the first twenty tables alone.
+/// Number of writes. RocksDB counts the entries of the first twenty tables alone.
 const STEPS: usize = 1200;
-/// What keeps RocksDB from changing the tables.
+/// Options that keep RocksDB from changing the tables.
 const QUIET: &str = "disable_auto_compactions=true;level0_slowdown_writes_trigger=1000;\
     level0_stop_writes_trigger=1000";
-/// How many bytes an internal key has behind the user key.
+/// Number of bytes of an internal key behind the user key.
 const TRAILER: usize = 8;
 
-/// What the MANIFEST that CURRENT names says.
+/// The state recorded in the current MANIFEST.
 fn state(place: &Place, context: &str) -> ManifestState {
     let (storage, directory) = (PosixStorage::new(), place.database());
     let number = manifest::current(&storage, &directory);

@@ -5,7 +5,7 @@ use crate::place::Place;
 use crate::shape::Shape;
 use tailwater::Db;
 
-/// How much is written.
+/// Number of writes.
 const STEPS: usize = 400;
 
 #[test]
@@ -37,7 +37,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
             let options = plain.open_options(&copy, &of_copy, "");
             laboratory::ours_finds(&options, &copy, &of_copy, &context);
 
-            // What was written to it is not in the other.
+            // Writes to one do not appear in the other.
             db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
             let mut script = shape.describe(&place, &model, "");
             script.line(&[&"open-existing"]);
@@ -77,7 +77,7 @@ fn a_destroyed_database_leaves_room_for_another() {
     });
 }
 
-/// How many files a place has, of any kind.
+/// Number of files of a place, of any kind.
 fn files(place: &Place) -> usize {
     tailwater_testkit::directory::snapshot(place.root()).len()
 }

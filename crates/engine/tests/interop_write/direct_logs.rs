@@ -15,9 +15,9 @@ use tailwater::{Db, WriteBatch, WriteOptions};
 use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH, Writer};
 use tailwater_io::posix::PosixStorage;
 
-/// What groups are padded to, in bytes.
+/// Alignment of padded groups, in bytes.
 const ALIGNMENT: usize = 4096;
-/// How many places a block has for the end of a group.
+/// Number of places of a block for the end of a group.
 const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
 /// Gaps so short that a record of padding may not fit, and some longer ones.
 const SHORT: usize = 40;
@@ -26,10 +26,10 @@ const SHORT: usize = 40;
 /// frames.
 const ONE_PLACE: usize = 1000;
 
-/// Where a group's batch ended: at which boundary of its block, and how far from it, in bytes.
+/// The end of a group's batch: at which boundary of its block, and how far from it, in bytes.
 type End = (usize, usize);
 
-/// What no group has ended with yet.
+/// The endings that have not occurred yet.
 struct Missing {
     /// Short gaps, at every place.
     short: BTreeSet<End>,
@@ -37,7 +37,7 @@ struct Missing {
     long: BTreeSet<usize>,
 }
 
-/// Writes groups of one batch each, and beside them the same log in memory, which tells where a
+/// Writes groups of one batch each, and the same log in memory, which shows where a
 /// group ends, whatever compression makes of it.
 struct Groups<'a> {
     db: &'a Db,
@@ -75,7 +75,7 @@ impl Groups<'_> {
     /// Groups that end with every gap, the short ones at every place. `header` is the length of a
     /// fragment's header.
     fn write_all(&mut self, header: usize) {
-        // What a group takes besides its value.
+        // Overhead of a group over its value.
         let rest = self.write(ONE_PLACE) - ONE_PLACE;
         for _ in 0..2 * ALIGNMENT {
             let begin = self.beside.offset() as usize / ALIGNMENT % PLACES;
@@ -94,7 +94,7 @@ impl Groups<'_> {
         panic!("gaps that were not seen: {long:?}; places and gaps: {short:?}");
     }
 
-    /// A group that puts a key of its own, with a value of so many bytes that do not compress.
+    /// A group that puts a new key, with an incompressible value of this many bytes.
     /// Answers how much of the log it takes, in bytes.
     fn write(&mut self, length: usize) -> usize {
         let key = format!("group{:06}", self.ends.len()).into_bytes();
@@ -117,13 +117,13 @@ impl Groups<'_> {
     }
 }
 
-/// What a batch leaves that ends at that offset of its log.
+/// Returns the ending of a batch that ends at an offset of its log.
 fn place_of(end: usize) -> End {
     let boundary = end.next_multiple_of(ALIGNMENT);
     (boundary / ALIGNMENT % PLACES, boundary - end)
 }
 
-/// Where the batches of the newest log end.
+/// Returns the ends of the batches of the newest log.
 fn ends(place: &Place) -> Vec<End> {
     let log = logs(place).pop().expect("a log");
     let mut reader = LogReader::open(&PosixStorage::new(), &log).expect("a log");

@@ -13,10 +13,10 @@ use crate::options_file::{entries, newest};
 use crate::place::Place;
 use crate::shape::{Shape, join};
 
-/// How many sets of options a round draws.
+/// Number of random option sets in a round.
 const DRAWS: usize = 8;
 
-/// How many steps each does to a database.
+/// Number of steps with each of them.
 const STEPS: usize = 150;
 
 /// Options of a database. Of each line one is drawn.

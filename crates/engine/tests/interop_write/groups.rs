@@ -10,12 +10,13 @@ use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::shape::Shape;
 use crate::step::{Durability, Record, Step, Write};
 
-/// How many writers there are.
+/// Number of writers.
 const WRITERS: u32 = 4;
-/// How many batches each of them writes.
+/// Number of batches of each writer.
 const BATCHES: u32 = 150;
 
-/// What one writer writes: batches of its own keys, over all column families, many of them twice.
+/// The batches of one writer: batches of its own keys, over all column families, many of them
+/// twice.
 fn batches(writer: u32, rng: &mut Rng) -> Vec<Step> {
     let write = |rng: &mut Rng| {
         let family = ["default", "numbers", "joined"][rng.usize(..3)].to_owned();

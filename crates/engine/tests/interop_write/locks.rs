@@ -5,7 +5,7 @@ use crate::shape::Shape;
 use tailwater::{Db, ErrorKind};
 use tailwater_testkit::oracle::Script;
 
-/// How much is written.
+/// Number of writes.
 const STEPS: usize = 300;
 
 #[test]
@@ -37,7 +37,7 @@ fn who_writes_keeps_the_other_from_writing() {
 
 #[test]
 fn rocksdb_reads_beside_our_writer() {
-    in_laboratory("RocksDB reads beside our writer", |laboratory| {
+    in_laboratory("RocksDB reads while Tailwater writes", |laboratory| {
         let shape = Shape::new("", "");
         let context = laboratory.context.clone();
         let place = laboratory.next_place();

@@ -17,9 +17,9 @@ use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::dump::Entry;
 
-/// How much is done between two looks.
+/// Number of steps between two checks.
 const STEPS: usize = 120;
-/// How many looks there are.
+/// Number of checks.
 const LOOKS: usize = 10;
 
 /// The modes that take what an earlier log left in a file for its end.
@@ -38,7 +38,7 @@ pub(crate) fn logs(place: &Place) -> Vec<PathBuf> {
     logs
 }
 
-/// Asserts that both find what the model has in a copy of what is there at this moment.
+/// Asserts that both engines find the model's contents in a copy of the current files.
 pub(crate) fn look(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -59,7 +59,7 @@ pub(crate) fn look(
     copy
 }
 
-/// Where the last record of a log ends.
+/// Returns the end of the last record of a log.
 fn end_of(log: &Path) -> usize {
     let mut reader = LogReader::open(&PosixStorage::new(), log).expect("a log");
     let mut end = 0;
@@ -71,7 +71,7 @@ fn end_of(log: &Path) -> usize {
     end
 }
 
-/// Where the last record of the newest log ends.
+/// Returns the end of the last record of the newest log.
 fn end(place: &Place) -> usize {
     end_of(logs(place).last().expect("a log"))
 }
@@ -241,7 +241,7 @@ fn a_log_that_is_recycled_may_not_have_a_hole() {
     });
 }
 
-/// How many batches a dump has of those that [`numbered`] makes, all of them from the first on and
+/// Number of batches of a dump of those that [`numbered`] makes, all of them from the first on and
 /// none in part.
 fn whole_batches(dump: &[Entry], families: &[(&str, &str)], context: &str) -> usize {
     let count = dump.len() / families.len();
@@ -281,7 +281,7 @@ fn what_was_held_back_is_lost_from_the_end() {
                 let step = numbered(number, &families);
                 step.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
                 if number % 97 == 96 {
-                    // Of one family alone; what the others have of it must not be lost.
+                    // Only one family is flushed; the others' part of the batch must not be lost.
                     let (family, _) = families[laboratory.rng.usize(..families.len())];
                     let flush = Step::Flush(family.to_owned());
                     flush.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));

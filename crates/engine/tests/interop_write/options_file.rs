@@ -32,7 +32,7 @@ const FAMILY: &str = "compression=kZSTD;compression_opts={level=5};\
     filter_policy=bloomfilter:9.5:false;whole_key_filtering=false;block_restart_interval=8;\
     cache_index_and_filter_blocks=true}";
 
-/// How much is written to a database.
+/// Number of writes to a database.
 const STEPS: usize = 200;
 
 /// The versions of RocksDB that files are labelled with here: none but what ours wrote, and one
@@ -173,8 +173,8 @@ fn each_goes_on_with_the_file_of_the_other() {
         }
     });
 }
-/// What is not turned over: RocksDB does not open a database with both of the first, nor one that
-/// is there with the third, and makes a column family of its own for the last.
+/// Options that are not inverted: RocksDB does not open a database with both of the first, nor one
+/// that is there with the third, and makes a column family of its own for the last.
 const LEFT_ALONE: [&str; 4] =
     ["two_write_queues", "disallow_memtable_writes", "error_if_exists", "persist_stats_to_disk"];
 

@@ -9,7 +9,7 @@ use crate::shape::Shape;
 use crate::{check, pairwise};
 use tailwater_testkit::oracle::Script;
 
-/// Where an option belongs.
+/// The group of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Database,
@@ -21,13 +21,13 @@ enum Scope {
     Paths,
     /// Whether there are threads in the background.
     Threads,
-    /// How bytes move.
+    /// The I/O modes.
     Modes,
 }
 
 use Scope::{Database, Family, Modes, Paths, Table, Theirs, Threads};
 
-/// The values that each option is tried with; one that is empty stands for RocksDB's default.
+/// The values with which each option is tried; an empty one means RocksDB's default.
 const FACTORS: [(Scope, &[&str]); 25] = [
     (
         Family,
@@ -93,9 +93,9 @@ pub(crate) const RECOVERY_MODES: [&str; 4] = [
     "kSkipAnyCorruptedRecords",
 ];
 
-/// How many times a database is opened and written to.
+/// Number of times that a database is opened and written to.
 const SESSIONS: usize = 3;
-/// How much is done each time.
+/// Number of steps each time.
 const STEPS: usize = 400;
 
 /// Shapes in which every two values of the factors meet.

@@ -7,11 +7,11 @@ use crate::place::Place;
 use crate::shape::Shape;
 use crate::shapes::shapes;
 
-/// How many turns there are on one database.
+/// Number of turns on one database.
 const TURNS: usize = 5;
-/// How much is done in a turn.
+/// Number of steps in a turn.
 const STEPS: usize = 250;
-/// How many databases there are.
+/// Number of databases.
 const DATABASES: usize = 8;
 
 /// One writer's turn.

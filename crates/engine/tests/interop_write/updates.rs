@@ -8,20 +8,20 @@ use crate::step::{Durability, Record, Step, Write};
 use tailwater::{Db, Error, ErrorKind};
 use tailwater_testkit::oracle::Script;
 
-/// How much is done between two looks.
+/// Number of steps between two checks.
 const STEPS: usize = 100;
-/// How many looks there are.
+/// Number of checks.
 const LOOKS: usize = 4;
 /// From how many places everything is followed at each.
 const PLACES: usize = 6;
 
-/// The batches since a sequence number, and how they end.
+/// The batches since a sequence number, and the error that ends them, if any.
 struct Followed<E> {
     batches: Vec<Vec<u8>>,
     end: E,
 }
 
-/// What ours gives.
+/// Tailwater's result.
 fn ours(db: &Db, sequence: u64) -> Followed<Result<(), Error>> {
     let mut batches = Vec::new();
     let end = db.updates_since(sequence).and_then(|updates| {
@@ -33,7 +33,7 @@ fn ours(db: &Db, sequence: u64) -> Followed<Result<(), Error>> {
     Followed { batches, end }
 }
 
-/// What RocksDB gives of the database that it has open.
+/// The updates that RocksDB returns for its open database.
 fn theirs(
     laboratory: &mut Laboratory,
     place: &Place,
@@ -47,7 +47,7 @@ fn theirs(
     Followed { batches: read(&file), end }
 }
 
-/// The batches in a file of the oracle's.
+/// Returns the batches in a file of the oracle.
 #[expect(clippy::disallowed_methods, reason = "what the oracle wrote")]
 fn read(file: &std::path::Path) -> Vec<Vec<u8>> {
     let bytes = std::fs::read(file).expect("what the oracle wrote");
@@ -76,9 +76,9 @@ fn agree(
     if ours.batches.is_empty()
         && let Err(error) = &ours.end
     {
-        // Where RocksDB begins with what is left ours says that something is missing.
+        // If RocksDB begins with the remaining logs, Tailwater reports a gap.
         assert_eq!(error.kind(), ErrorKind::NotFound, "{context}: {error}");
-        assert!(error.message().contains("in no log any more"), "{context}: {error}");
+        assert!(error.message().contains("is in no log"), "{context}: {error}");
         let first = theirs.batches.first().map(|batch| sequence_of(batch));
         assert!(first.is_none_or(|first| first > sequence), "{context}, {first:?}: {error}");
         return false;
@@ -120,7 +120,7 @@ fn places(laboratory: &mut Laboratory, latest: u64) -> Vec<u64> {
     [1, latest].into_iter().chain(chosen).collect()
 }
 
-/// What options the logs are written with.
+/// The options with which the logs are written.
 const LOGS: [&str; 4] = [
     "",
     "wal_compression=kZSTD",
@@ -165,7 +165,8 @@ fn rocksdb_gives_the_same_of_what_ours_wrote() {
 #[test]
 fn ours_gives_the_same_of_what_rocksdb_wrote() {
     in_laboratory("updates of RocksDB", |laboratory| {
-        // What a recycled log has behind its end has ours flush everything when it opens.
+        // Because of the remains after a recycled log's end, Tailwater flushes everything when it
+        // opens.
         for text in LOGS.into_iter().filter(|text| !text.contains("recycle")) {
             let shape = Shape::new(text, "");
             let mut compared = 0;

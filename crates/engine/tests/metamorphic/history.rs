@@ -8,15 +8,15 @@ use crate::change::Change;
 
 /// The column families.
 pub(crate) const FAMILIES: [&str; 2] = ["default", "other"];
-/// How many ordinary keys there are.
+/// Number of ordinary keys.
 const KEYS: u32 = 60;
-/// How many keys have the same prefix.
+/// Number of keys that have the same prefix.
 const KEYS_OF_A_PREFIX: u32 = 7;
-/// How many keys of a column family are deleted by single deletions.
+/// Number of keys of a column family that are deleted by single deletions.
 const SINGLE_KEYS: u32 = 10;
 /// When the clock of a simulated disk begins, in seconds since 1970.
 const CLOCK_BEGINS_S: u64 = 1_700_000_000;
-/// How many snapshots, or iterators, are held at most.
+/// Maximum number of held snapshots, and of held iterators.
 const HELD_MAX: usize = 4;
 
 /// A change to a column family, by its place in [`FAMILIES`].
@@ -29,7 +29,7 @@ pub(crate) struct Write {
 /// The next thing to do. Families are given by their places in [`FAMILIES`].
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// What may be written as one batch.
+    /// The operations of a batch.
     Write(Vec<Write>),
     /// Files that are made of these changes and taken in, all for one column family, the newest
     /// last; in each, deletions of ranges come first, and then each key once, in order.
@@ -112,11 +112,11 @@ impl History {
     }
 }
 
-/// Makes up steps.
+/// Generates steps.
 struct Generator {
     rng: Rng,
     orders: [Comparator; 2],
-    /// How likely deletions of ranges are, of 100 changes.
+    /// Number of range deletions per 100 changes.
     ranges: u8,
     /// The keys for single deletions, by column family: whether each was put since its last
     /// deletion. One that a range deletion may have deleted is used no more.
@@ -161,7 +161,7 @@ impl Generator {
         Step::Ingest { family, files: (0..count).map(|_| self.file(family)).collect() }
     }
 
-    /// What a file does, which is something.
+    /// The operations of an ingested file, at least one.
     fn file(&mut self, family: usize) -> Vec<Change> {
         let near = self.rng.bool().then(|| self.rng.u32(..KEYS));
         let count = self.rng.usize(..10);

@@ -21,12 +21,12 @@ use crate::setup::{OptionChange, Setup};
 use crate::subject::Effort;
 use crate::{check, ingestion, subject};
 
-/// Where the database is.
+/// The location of the database.
 const DIRECTORY: &str = "/database";
-/// What is asked at random of each column family, besides all that is asked of each.
+/// Number of random reads of each column family, in addition to the complete ones.
 const EFFORT: Effort = Effort { gets: 5, multi_gets: 1, walks: 1, between: disturb };
 
-/// What was done.
+/// The operations so far.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally {
     pub(crate) runs: u64,
@@ -37,9 +37,9 @@ pub(crate) struct Tally {
     /// The files that were ingested below level 0.
     pub(crate) deep_files: u64,
     changes: u64,
-    /// How often everything was asked, at the present or a snapshot.
+    /// Number of complete reads, at the present or a snapshot.
     pub(crate) views: u64,
-    /// How often of these there were tables below level 0.
+    /// Number of these with tables below level 0.
     pub(crate) deep_views: u64,
 }
 
@@ -88,7 +88,7 @@ pub(crate) struct Run<'a> {
     history: &'a History,
     storage: SimStorage,
     rng: Rng,
-    /// How many of a hundred upkeeping steps are done.
+    /// Percentage of upkeep steps that are executed.
     upkeep: u8,
     setup: Setup,
     open: Option<Open>,
@@ -341,7 +341,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// What the database must hold.
+    /// The expected contents of the database.
     fn dump(&self) -> Vec<Entry> {
         let mut dump = Vec::new();
         for ((name, table), order) in FAMILIES.iter().zip(&self.tables).zip(&self.history.orders) {
@@ -399,7 +399,7 @@ fn has_deeper_levels(db: &Db, family: &ColumnFamily) -> bool {
     })
 }
 
-/// Lets go of what is held at a place, modulo how many there are.
+/// Releases the held object at an index, modulo their number.
 fn release<T>(held: &mut Vec<T>, at: usize) {
     if let Some(at) = at.checked_rem(held.len()) {
         held.remove(at);
@@ -410,7 +410,7 @@ pub(crate) fn must<T>(result: tailwater::Result<T>, what: &str) -> T {
     result.unwrap_or_else(|error| panic!("{what}: {error}"))
 }
 
-/// What a panic says.
+/// Returns the message of a panic.
 fn message(cause: &(dyn Any + Send)) -> String {
     let text = cause.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no words").to_owned()

@@ -13,13 +13,13 @@ use tailwater_io::sim::SimStorage;
 use crate::history::FAMILIES;
 use crate::io_modes::{self, Disk, IoModes};
 
-/// What all have in common. Nothing may wait for a compaction that is paused or switched off.
+/// The common options. Nothing may wait for a compaction that is paused or switched off.
 const DATABASE: &str = "create_if_missing=true;create_missing_column_families=true";
 const FAMILY: &str = "merge_operator=StringAppendOperator;write_buffer_size=65536;\
     level0_slowdown_writes_trigger=1000000;level0_stop_writes_trigger=1000000;\
     soft_pending_compaction_bytes_limit=0;hard_pending_compaction_bytes_limit=0";
 
-/// Options of a database. What is empty stands for the default, here and below.
+/// Options of a database. An empty text means the default, here and below.
 const OF_DATABASE: [&[&str]; 13] = [
     &["max_open_files=-1", "max_open_files=20"],
     &["max_background_jobs=1", "max_background_jobs=2", "max_background_jobs=4"],
@@ -87,7 +87,7 @@ const OF_FAMILY: [&[&str]; 28] = [
     &["", "preserve_internal_time_seconds=300", "preserve_internal_time_seconds=5000"],
 ];
 
-/// Where direct I/O may be refused: everywhere, and where some tables are.
+/// Directories in which direct I/O may be refused: everywhere, and where some tables are.
 const DIRECTORIES: [&str; 3] = ["/", "/database", "/deeper"];
 
 /// Two directories for tables, of which the first has room for few.
@@ -120,7 +120,7 @@ const OF_TABLE: [&[&str]; 12] = [
     &["", "enable_index_compression=false"],
 ];
 
-/// Options that become others while the database is open.
+/// Options that change while the database is open.
 #[derive(Debug)]
 pub(crate) enum OptionChange {
     OfDatabase(Vec<(&'static str, &'static str)>),
@@ -163,10 +163,10 @@ impl OptionChange {
 }
 
 fn is_mutable<T: OptionTable>(name: &str) -> bool {
-    T::table().iter().any(|info| info.name == name && info.life.is_mutable())
+    T::table().iter().any(|info| info.name == name && info.mutability.is_mutable())
 }
 
-/// How tables are arranged.
+/// The shape of the LSM tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Style {
     Level,
@@ -197,7 +197,7 @@ impl CustomCompactionFilter for KeepsAll {
     }
 }
 
-/// What a column family is opened with.
+/// The options with which a column family is opened.
 #[derive(Debug, Clone)]
 struct FamilySetup {
     text: String,
@@ -207,11 +207,11 @@ struct FamilySetup {
     has_paths: bool,
 }
 
-/// What a database is opened with.
+/// The options with which a database is opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Setup {
     database: String,
-    /// How bytes move on its disk, which stays the same.
+    /// The I/O modes on its disk, which does not change.
     io_modes: IoModes,
     disk: Disk,
     families: Vec<FamilySetup>,
@@ -262,7 +262,7 @@ impl Setup {
         options
     }
 
-    /// What differs from one to the other, for a message.
+    /// The differences between two setups, for a message.
     pub(crate) fn text(&self) -> String {
         let families = FAMILIES.iter().zip(&self.families);
         let Self { database, io_modes, disk, has_threads, .. } = self;

@@ -6,7 +6,7 @@ use crate::change::Change;
 use crate::history::{History, Step, Write};
 use crate::run::Run;
 
-/// How many times a history is run at most to make it smaller.
+/// Maximum number of runs of a history in order to shrink it.
 const TRIES: usize = 400;
 
 /// Takes steps out of a history as long as the run of that seed fails, and tells what is left and
@@ -35,7 +35,7 @@ pub(crate) fn report(mut history: History, seed: u64) -> String {
     format!("after {} steps: {failure}\n  {}", steps.len(), steps.join("\n  "))
 }
 
-/// Whether single deletions delete only what was put once since the last of them.
+/// Whether every single deletion follows exactly one put since the previous one.
 fn keeps_contract(history: &History) -> bool {
     let mut puts: BTreeMap<(usize, &[u8]), usize> = BTreeMap::new();
     let writes = history.steps.iter().filter_map(|(_, step)| match step {

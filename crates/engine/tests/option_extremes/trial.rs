@@ -14,7 +14,7 @@ use super::Candidate;
 
 type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// How many keys there are.
+/// Number of keys.
 const KEYS: usize = 150;
 
 /// A clock that does not wait.
@@ -40,7 +40,7 @@ pub(crate) fn run(base: &str, candidates: &[Candidate]) -> Result<bool, String> 
     caught(|| attempt(base, candidates, true))
 }
 
-/// What a trial answers, or the text of its panic.
+/// The result of a trial, or the message of its panic.
 fn caught(attempt: impl FnOnce() -> Result<bool, String>) -> Result<bool, String> {
     catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tailwater::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
-    FifoCompactionOptions, FileTemperatureAge, Life, MetadataCacheOptions, OptionTable,
+    FifoCompactionOptions, FileTemperatureAge, MetadataCacheOptions, Mutability, OptionTable,
     TailwaterOptions, UniversalCompactionOptions, Verdict,
 };
 use tailwater_format::options_text::{Document, SectionKind, parse_option_string};
@@ -24,7 +24,7 @@ struct Row {
     name: String,
     about: &'static str,
     default: String,
-    life: Life,
+    mutability: Mutability,
     verdict: Verdict,
 }
 
@@ -36,8 +36,8 @@ const GROUPS: [&str; 4] =
 /// option stands by its name.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
-        "quiet_background",
-        "tests/quiet.rs",
+        "low_priority_compactions",
+        "tests/low_priority.rs",
         "compactions_have_low_weight_where_asked_to_until_writes_would_stall",
     ),
     (
@@ -110,7 +110,7 @@ fn rows_of<T: OptionTable + Default>(prefix: &str) -> Vec<Row> {
         name: format!("{prefix}{}", info.name),
         about: info.about,
         default: info.value_in(&defaults),
-        life: info.life,
+        mutability: info.mutability,
         verdict: info.verdict,
     });
     rows.collect()

@@ -5,7 +5,7 @@ use tailwater::options::{
     check_for_reading, set_options,
 };
 
-/// What opening with these option strings says.
+/// Returns the result of opening with these option strings.
 fn open(text: &str) -> Result<(), String> {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
     set_options(&mut database, &mut family, text).unwrap();
@@ -39,8 +39,7 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
     for (text, message) in [
         (
             "allow_2pc=true",
-            "option allow_2pc: 'true' is not supported: two-phase transactions are not built, and \
-             prepared ones would be lost",
+            "option allow_2pc: 'true' is not supported: two-phase transactions are not implemented, and prepared ones would be lost",
         ),
         (
             "allow_ingest_behind=true",
@@ -54,29 +53,24 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
         ),
         (
             "persist_user_defined_timestamps=false",
-            "option persist_user_defined_timestamps: 'false' is not supported: user-defined \
-             timestamps are not built, and flushes would have to drop them",
+            "option persist_user_defined_timestamps: 'false' is not supported: user-defined timestamps are not implemented, and flushes would have to drop them",
         ),
         (
             "WAL_ttl_seconds=60",
-            "option WAL_ttl_seconds: '60' is not supported: logs go when they are flushed, though \
-             somebody who follows the database may not have read them",
+            "option WAL_ttl_seconds: '60' is not supported: logs are removed when they are flushed, even if followers have not read them",
         ),
         (
             "WAL_size_limit_MB=1",
-            "option WAL_size_limit_MB: '1' is not supported: logs go when they are flushed, though \
-             somebody who follows the database may not have read them",
+            "option WAL_size_limit_MB: '1' is not supported: logs are removed when they are flushed, even if followers have not read them",
         ),
         (
             "block_based_table_factory={use_udi_as_primary_index=true;\
              user_defined_index_factory=trie}",
-            "option table_factory.use_udi_as_primary_index: 'true' is not supported: new tables \
-             have no index of the user's, so RocksDB would not open them with this option",
+            "option table_factory.use_udi_as_primary_index: 'true' is not supported: new tables have no user-defined index, so RocksDB would not open them with this option",
         ),
         (
             "block_based_table_factory={fail_if_no_udi_on_open=true}",
-            "option table_factory.fail_if_no_udi_on_open: 'true' is not supported: new tables have \
-             no index of the user's, so RocksDB would not open them with this option",
+            "option table_factory.fail_if_no_udi_on_open: 'true' is not supported: new tables have no user-defined index, so RocksDB would not open them with this option",
         ),
         (
             "compression=kXpressCompression",
@@ -308,8 +302,11 @@ fn the_reasons_say_what_is_missing() {
             "unordered_write=true;allow_concurrent_memtable_write=false",
             "it needs allow_concurrent_memtable_write",
         ),
-        ("atomic_flush=1;enable_pipelined_write=1", "not go with unordered_write or atomic_flush"),
-        ("unordered_write=1;max_successive_merges=1", "it does not go with unordered_write"),
+        (
+            "atomic_flush=1;enable_pipelined_write=1",
+            "be combined with unordered_write or atomic_flush",
+        ),
+        ("unordered_write=1;max_successive_merges=1", "it cannot be combined with unordered_write"),
         ("compaction_style=kCompactionStyleFIFO;max_open_files=100", "max_open_files=-1"),
         (
             "compaction_style=kCompactionStyleUniversal;\
@@ -321,7 +318,7 @@ fn the_reasons_say_what_is_missing() {
             "it must be from 0 to 1",
         ),
         ("compression=kXpressCompression", "it exists on Windows alone"),
-        ("compression=kDisableCompressionOption", "nothing that it could be taken from"),
+        ("compression=kDisableCompressionOption", "the source of its default is missing"),
         ("compression_opts={zstd_max_train_bytes=1}", "need a max_dict_bytes above 0"),
         ("block_based_table_factory={format_version=8}", "it must be from 2 to 7"),
         ("num_levels=100", "it must be from 1 to 64"),

@@ -9,9 +9,9 @@ use tailwater::options::{
 };
 use tailwater_format::options_text::Document;
 
-/// What RocksDB 11.8.1 writes for a new database without any options but the two that make it.
+/// The OPTIONS file of RocksDB 11.8.1 for a new database with only the two options that create it.
 const DEFAULT: &str = include_str!("data/default-11.8.1");
-/// What it writes for two column families with filters, prefixes, and compression for each level.
+/// Its OPTIONS file for two column families with filters, prefixes, and compression for each level.
 const RICH: &str = include_str!("data/rich-11.8.1");
 /// Every line of the fixtures' OPTIONS files.
 const FIXTURE_LINES: &str = include_str!("data/fixture-lines.txt");
@@ -28,7 +28,7 @@ fn read(text: &str) -> Options {
     Options::from_document(&document, UnknownOptions::Refuse).unwrap()
 }
 
-/// The options of a database that was just made with these.
+/// Returns the options of a new database that was created with these.
 fn opened(mut database: DbOptions, mut family: ColumnFamilyOptions) -> Options {
     database.create_if_missing = true;
     database.create_missing_column_families = true;

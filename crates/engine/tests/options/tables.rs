@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use tailwater::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
-    FifoCompactionOptions, Life, MetadataCacheOptions, OptionTable, UniversalCompactionOptions,
-    Verdict,
+    FifoCompactionOptions, MetadataCacheOptions, Mutability, OptionTable, TailwaterOptions,
+    UniversalCompactionOptions, Verdict,
 };
 
 /// Every name that RocksDB 11.8.1 registers, with the group it is in.
@@ -28,7 +28,7 @@ fn every_name_of_rocksdb_stands_in_its_table_once() {
     let mut database = names_of::<DbOptions>();
     // The name that the option had before it was taken into RocksDB.
     assert!(database.remove("use_direct_reads_for_compaction"));
-    // What RocksDB sets in code only.
+    // Options that RocksDB sets in code only.
     assert!(database.remove("db_paths"));
     assert_eq!(database.symmetric_difference(&group("database")).next(), None);
     let mut family = names_of::<ColumnFamilyOptions>();
@@ -66,7 +66,11 @@ fn what_is_unwritten_is_not_written() {
     let mut family = ColumnFamilyOptions::default();
     family.table_factory.set_option("block_cache", "1m").unwrap();
     let table = BlockBasedTableOptions::table();
-    assert!(table.iter().any(|info| info.name == "block_cache" && info.life == Life::Unwritten));
+    assert!(
+        table
+            .iter()
+            .any(|info| info.name == "block_cache" && info.mutability == Mutability::Unwritten)
+    );
     assert!(family.table_factory.print_options().all(|(name, _)| name != "block_cache"));
 }
 
@@ -76,4 +80,11 @@ fn differences_name_what_changed() {
     let after = DbOptions { max_open_files: 5, ..before.clone() };
     let differences: Vec<_> = before.differences(&after).collect();
     assert_eq!(differences, [("max_open_files", "-1".to_owned(), "5".to_owned())]);
+}
+
+#[test]
+fn the_former_name_of_low_priority_compactions_is_an_alias() {
+    let options = TailwaterOptions::from_text("quiet_background=true\n").unwrap();
+    assert!(options.low_priority_compactions);
+    assert!(options.to_text().unwrap().contains("\nlow_priority_compactions=true\n"));
 }

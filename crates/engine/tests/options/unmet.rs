@@ -21,7 +21,7 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// What the database's files say that it is to be opened with.
+/// The options recorded in the database's files.
 fn loaded(disk: &SimStorage) -> OpenOptions {
     let mut options =
         OpenOptions::load_from(Arc::new(disk.clone()), DB.as_ref()).expect("the OPTIONS file");
@@ -59,7 +59,7 @@ fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
 /// Objects that the OPTIONS file names and nobody supplied kept a database from being opened for
 /// writing, or were passed over without a word.
 #[test]
-fn objects_that_nobody_supplies_are_told_and_done_without() {
+fn objects_that_nobody_supplies_are_reported_and_done_without() {
     let objects = [
         ("listeners", "{my.Listener:{id=your.Listener;port=7}}"),
         ("wal_filter", "my.WalFilter"),
@@ -113,7 +113,7 @@ fn objects_that_nobody_supplies_are_told_and_done_without() {
             db.merge_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect_err("a merge");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
         assert!(error.message().contains("'my.Operator'"), "{error}");
-        // What the file said stands in the next one.
+        // The next file keeps the recorded values.
         let now: Vec<_> = family.options().print_all();
         assert!(before.is_empty() || before == now);
         before = now;
@@ -147,8 +147,8 @@ fn operands_wait_for_their_operator() {
 
     let unknown = options(&disk, "merge_operator=my.Operator");
     let db = Db::open(DB, &unknown).expect("the database");
-    let told = warning(&db, "my.Operator");
-    assert!(told.contains("merges are refused, and so are reads of keys"), "{told}");
+    let reported = warning(&db, "my.Operator");
+    assert!(reported.contains("merges are refused, and so are reads of keys"), "{reported}");
     compact(&db);
     assert_eq!(get(&db, "b").expect("a get").as_deref(), Some(&b"1"[..]));
     let error = get(&db, "a").expect_err("operands that cannot be folded");
@@ -169,7 +169,7 @@ fn a_comparator_that_nobody_supplies_keeps_its_database_closed() {
 }
 
 #[test]
-fn what_column_families_have_in_common_is_told_once() {
+fn what_column_families_have_in_common_is_reported_once() {
     let disk = SimStorage::new(1);
     let mut options = options(&disk, "memtable_huge_page_size=4096");
     let common = options.column_family("default").clone();
@@ -189,8 +189,7 @@ fn what_column_families_have_in_common_is_told_once() {
     assert!(warning(&db, "bloom_locality").contains("of 'three' has no effect"));
 }
 
-/// What blocks of a level that zlib does not have were compressed with was an error of each flush,
-/// and then of each opening.
+/// A compression level that zlib does not have failed each flush, and then each opening.
 #[test]
 fn blocks_are_stored_where_zlib_does_not_have_the_level() {
     for level in ["10", "-2", "2147483647", "-2147483648"] {

@@ -211,8 +211,8 @@ fn changed(
     let (database, family) = (DbOptions::default(), ColumnFamilyOptions::default());
     let of_database = change_database(&database, Path::new("/db"), changes);
     let of_family = change_column_family(&family, &database, changes);
-    let told = |error: tailwater::options::Error| error.to_string();
-    (of_database.map_err(told), of_family.map_err(told))
+    let reported = |error: tailwater::options::Error| error.to_string();
+    (of_database.map_err(reported), of_family.map_err(reported))
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn no_text_makes_the_parsers_panic() {
         let _ = family.table_factory.set_option(&format!("filter_policy{part}"), &value);
         let _ = set_options(&mut database, &mut family, &format!("{name}{part}={value}"));
     }
-    // Whatever was taken can be written and read again.
+    // Every accepted value can be written and read again.
     for (name, value) in database.print_options() {
         DbOptions::default().set_option(name, &value).unwrap();
     }

@@ -10,10 +10,10 @@ use tailwater_testkit::dump::Entry;
 
 use crate::plan::{Plan, SLOTS, WRITERS, key};
 
-/// How many wrong keys are told at most.
+/// Maximum number of wrong keys in a report.
 const SHOWN: usize = 8;
 
-/// Of all writers, over all lives of a database.
+/// The puts of all writers, over all lives of a database.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     plan: Plan,
@@ -56,7 +56,7 @@ impl Ledger {
         }
     }
 
-    /// How many puts returned in this life.
+    /// Number of puts that returned in this life.
     pub(crate) fn count(&self) -> u64 {
         self.writers.iter().map(|writer| writer.returned - writer.first).sum()
     }
@@ -64,7 +64,7 @@ impl Ledger {
     /// Checks what a database holds, and answers which puts that is.
     ///
     /// # Errors
-    /// What is missing, or was never written.
+    /// The missing values, and values that were never written.
     pub(crate) fn check(&self, entries: &[Entry]) -> Result<Found, String> {
         let mut values: BTreeMap<&[u8], &[u8]> =
             entries.iter().map(|entry| (entry.key.as_slice(), entry.value.as_slice())).collect();
@@ -95,7 +95,7 @@ impl Ledger {
         Err(format!("{count} keys are wrong, such as\n{}", wrong.join("\n")))
     }
 
-    /// By slot, the puts of which one must be found, the oldest first; `None` stands for nothing.
+    /// By slot, the puts of which one must be found, oldest first; `None` for no value.
     fn possible(&self, writer: usize) -> Vec<Vec<Option<u64>>> {
         let ledger = &self.writers[writer];
         let mut possible: Vec<_> = ledger.found.iter().map(|found| vec![*found]).collect();

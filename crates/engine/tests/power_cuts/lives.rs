@@ -31,12 +31,12 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
 }
 
-/// Why a database does not come to the end of its story.
+/// The reasons why the test of a database ends early.
 #[derive(Debug)]
 pub(crate) enum Ended {
     /// Nothing can be tried here.
     Skipped(String),
-    /// What was promised is missing, or what was never written is there.
+    /// An acknowledged write is missing, or an unknown value was found.
     Lost(String),
     /// Something else went wrong.
     Failed(String),
@@ -116,7 +116,7 @@ impl Ended {
     }
 }
 
-/// What RocksDB recovers from a copy of a database.
+/// The contents that RocksDB recovers from a copy of a database.
 fn rocksdb_finds(directory: &Path, oracle: &mut Oracle) -> Result<Vec<Entry>, String> {
     let scratch = tempfile::tempdir().expect("a directory");
     let copy = scratch.path().join("db");

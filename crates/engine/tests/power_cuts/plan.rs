@@ -3,15 +3,15 @@
 
 use fastrand::Rng;
 
-/// How many threads write.
+/// Number of writing threads.
 pub(crate) const WRITERS: usize = 4;
-/// How many keys each of them has.
+/// Number of keys of each of them.
 pub(crate) const SLOTS: usize = 40;
 /// The longest value.
 const LONGEST: usize = 8 << 10;
 
-/// One put of so many is synced: of some plans all are, of others so few that whole logs are
-/// complete before anybody syncs them.
+/// Number of puts of which one is synced: in some plans all are, in others so few that whole logs
+/// are complete before anybody syncs them.
 const SYNCED: [u64; 4] = [1, 2, 8, 32];
 
 /// The writes of a run.
@@ -23,7 +23,7 @@ pub(crate) struct Plan {
 /// One put.
 #[derive(Debug)]
 pub(crate) struct Put {
-    /// Which of its writer's keys it puts.
+    /// Index of the key among those of its writer.
     pub(crate) slot: usize,
     pub(crate) key: Vec<u8>,
     pub(crate) value: Vec<u8>,
@@ -35,7 +35,7 @@ impl Plan {
     /// ones as often as long ones.
     pub(crate) fn put(self, writer: usize, number: u64) -> Put {
         let mut rng = Rng::with_seed(self.seed ^ (number << 8 | writer as u64));
-        // The first numbers of seeds that are close are close.
+        // Similar seeds yield similar first numbers.
         rng = Rng::with_seed(rng.u64(..));
         let slot = rng.usize(..SLOTS);
         let sync = rng.u64(..SYNCED[self.seed as usize % SYNCED.len()]) == 0;

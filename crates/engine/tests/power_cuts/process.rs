@@ -21,10 +21,10 @@ const RETURNED: &str = "returned ";
 const FAILED: &str = "failed ";
 /// The word for [`Syncs::AsPlanned`].
 const AS_PLANNED: &str = "as-planned";
-/// How long a process may take.
+/// Maximum duration of a process.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Which puts are synced, and which are taken for it.
+/// The puts that are synced, and those that count as synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syncs {
     /// Those that the plan says.
@@ -33,9 +33,9 @@ pub(crate) enum Syncs {
     Pretended,
 }
 
-/// What a process does when it is told so.
+/// The entry point of a child process.
 #[test]
-fn what_a_process_is_told() {
+fn child_process() {
     let Ok(task) = std::env::var(TASK) else { return };
     let (words, options) = task.split_once('\n').expect("two lines");
     let words: Vec<&str> = words.split(' ').collect();
@@ -116,7 +116,7 @@ fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
 /// Has a process write to a database until it fails, which it may when `may_fail` says so.
 ///
 /// # Errors
-/// What failed before, or that the process ended otherwise.
+/// Returns the first failure, or the unexpected exit of the process.
 pub(crate) fn write_until_it_fails(
     directory: &Path,
     options: &str,
@@ -178,7 +178,7 @@ impl Drop for Process {
 /// Has a process do a task, and hears its lines.
 fn run(task: &str, options: &str, mut hear: impl FnMut(&str)) -> Result<(), String> {
     let child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "process::what_a_process_is_told"])
+        .args(["--exact", "process::child_process"])
         .args(["--nocapture", "--test-threads=1"])
         .env(TASK, format!("{task}\n{options}"))
         .stdout(Stdio::piped())

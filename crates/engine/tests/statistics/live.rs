@@ -4,7 +4,7 @@ use tailwater::{ErrorKind, ReadOptions, SizeOptions};
 
 use crate::support::{Counted, golden};
 
-/// What RocksDB 11.8.1 says of the tables of a golden database: file, level, size, smallest and
+/// RocksDB 11.8.1's metadata of the tables of a golden database: file, level, size, smallest and
 /// largest key, entries.
 const BASIC: [(u64, usize, u64, &str, &str, u64); 4] = [
     (80, 6, 266431, "0000000000000001", "0000000000005414", 4341),
@@ -58,7 +58,7 @@ fn sizes_count_what_they_are_asked_to() {
 }
 
 #[test]
-fn what_readers_hold_is_told() {
+fn what_readers_hold_is_reported() {
     let counted = Counted::new("");
     let number = |name: &str| counted.property(name).parse::<u64>().expect("a number");
     counted.put("a", "1");

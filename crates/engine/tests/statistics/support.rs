@@ -19,7 +19,7 @@ impl Counted {
         Self::with(text, |_| ())
     }
 
-    /// With options that `change` sets besides.
+    /// With additional options that `change` sets.
     pub(crate) fn with(text: &str, change: impl FnOnce(&mut OpenOptions)) -> Self {
         let disk = SimStorage::new(1);
         let statistics = Arc::new(Statistics::new());
@@ -65,7 +65,7 @@ impl Counted {
         moved
     }
 
-    /// How many measurements a histogram has, and their sum, since tickers were last looked at.
+    /// Number of measurements of a histogram, and their sum, since tickers were last looked at.
     pub(crate) fn measured(&self, name: &str) -> (u64, u64) {
         let data = self.statistics.histogram(&format!("rocksdb.{name}")).expect("a histogram");
         (data.count, data.sum)
@@ -102,7 +102,7 @@ pub(crate) fn golden(name: &str) -> (tempfile::TempDir, Db) {
 
 fn open_read_only(directory: &Path) -> Db {
     let mut options = OpenOptions::load(directory).expect("an OPTIONS file");
-    // Time stands still, so that every run tells the same.
+    // The clock does not advance, so that every run reports the same.
     options.set_clock(Arc::new(tailwater_io::clock::ManualClock::new(1)));
     Db::open_read_only(directory, &options).expect("the database")
 }

@@ -33,7 +33,7 @@ pub(crate) struct Database {
     pub(crate) options: OpenOptions,
     pub(crate) dump: Vec<Entry>,
     pub(crate) tables: usize,
-    /// How many records the tables hold.
+    /// Number of records in the tables.
     pub(crate) records: u64,
     /// The last sequence number.
     pub(crate) sequence: u64,
@@ -63,7 +63,7 @@ pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     family
 }
 
-/// How a column family's tables are written.
+/// The table options of a column family.
 pub(crate) fn format(options: &ColumnFamilyOptions, merge_operator: Option<&str>) -> Arc<Format> {
     let name = options.comparator.id().expect("a comparator");
     let comparator = Comparator::built_in(name).expect("a comparator that is built in");
@@ -108,7 +108,7 @@ impl Database {
         }
     }
 
-    /// The names and options of the column families besides the default one.
+    /// The names and options of the column families other than the default one.
     pub(crate) fn families(&self) -> Vec<(&str, &str)> {
         self.families.iter().map(|(name, options)| (name.as_str(), options.as_str())).collect()
     }
@@ -278,7 +278,7 @@ pub(crate) fn add(builder: &mut Builder, records: &[Record], comparator: &Compar
     }
 }
 
-/// What is told of a table must be what its records come to.
+/// The reported properties of a table must match its records.
 fn check_finished(finished: &FinishedTable, records: &[Record], comparator: &Comparator) {
     let compare = |a: &Vec<u8>, b: &Vec<u8>| key::compare_internal(comparator, a, b);
     let ends = records.iter().map(|record| match record.kind {

@@ -14,7 +14,7 @@ use tailwater_io::{IoMode, Operation, Purpose, Storage};
 use crate::database::{family_options, format, writer};
 
 const PATH: &str = "/000007.sst";
-/// How many entries the table has whose file fails.
+/// Number of entries of the table whose file fails.
 const ENTRIES: u32 = 3000;
 
 fn internal_key(user_key: &[u8], sequence: u64, kind: ValueType) -> Vec<u8> {
@@ -107,7 +107,7 @@ fn a_table_that_is_given_up_is_no_table() {
     assert!(Footer::decode(&contents(&storage), 0).is_err());
 }
 
-/// What a builder says to the second call, after the first was right.
+/// Returns the result of a second call after a successful first one.
 fn refused(call: impl FnOnce(&mut Builder) -> Result<()>) -> Error {
     let storage = SimStorage::new(1);
     let mut builder = builder(&storage, "");

@@ -37,7 +37,7 @@ struct Table {
     bytes: Vec<u8>,
 }
 
-/// How much of a table came out the same.
+/// The extent to which a table was rebuilt identically.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
     /// Tables that were not built again, since we do not write such.
@@ -99,7 +99,7 @@ pub(crate) fn check(
         }
     } else {
         compared.compressed_otherwise += 1;
-        // What one codec makes small enough to be kept another may not.
+        // A block may compress well enough with one codec and not with another.
         let mut kinds = table.compressible().chain(again.compressible()).map(|(kind, _)| kind);
         assert!(kinds.any(|kind| other_codecs.contains(&kind)), "{context}: other blocks");
     }
@@ -114,7 +114,7 @@ pub(crate) fn check(
         assert_eq!(before.is_some(), after.is_some(), "{context}: {name}");
         assert!(before == after || may_differ, "{context}: another {name}");
     }
-    check_told(&table, &finished, known, same, context);
+    check_reported(&table, &finished, known, same, context);
     let before = comparable(&table.properties, same, options);
     assert_eq!(comparable(&again.properties, same, options), before, "{context}");
 }
@@ -148,23 +148,29 @@ fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions
     properties
 }
 
-/// The MANIFEST must be told what RocksDB told it.
-fn check_told(table: &Table, finished: &FinishedTable, known: &NewFile, same: bool, context: &str) {
-    let told = finished.new_file(known.level);
+/// The MANIFEST must record what RocksDB recorded.
+fn check_reported(
+    table: &Table,
+    finished: &FinishedTable,
+    known: &NewFile,
+    same: bool,
+    context: &str,
+) {
+    let reported = finished.new_file(known.level);
     let mut known = NewFile {
-        path_id: told.path_id,
-        epoch_number: told.epoch_number,
-        compensated_range_deletion_size: told.compensated_range_deletion_size,
+        path_id: reported.path_id,
+        epoch_number: reported.epoch_number,
+        compensated_range_deletion_size: reported.compensated_range_deletion_size,
         ..known.clone()
     };
     if !same || table.properties.filter_size != finished.properties.filter_size {
-        (known.size, known.tail_size) = (told.size, told.tail_size);
+        (known.size, known.tail_size) = (reported.size, reported.tail_size);
     }
     if known.level > 0 && table.properties.num_range_deletions > 0 {
-        // Where a compaction cut its tombstones the entries do not tell.
-        (known.smallest, known.largest) = (told.smallest.clone(), told.largest.clone());
+        // The entries do not show where a compaction cut its tombstones.
+        (known.smallest, known.largest) = (reported.smallest.clone(), reported.largest.clone());
     }
-    assert_eq!(told, known, "{context}");
+    assert_eq!(reported, known, "{context}");
 }
 
 impl Table {
@@ -260,7 +266,7 @@ impl Table {
         }
         let tombstones = self.meta_block(meta::RANGE_DELETIONS);
         let tombstones = tombstones.map_or_else(Vec::new, |block| entries(&block));
-        // In any order, it is said.
+        // The format permits any order.
         for (start, end) in tombstones.into_iter().rev() {
             builder.add_range_tombstone(&start, &end).unwrap_or_else(|error| panic!("{error}"));
         }
@@ -273,7 +279,7 @@ impl Table {
     }
 }
 
-/// Where the table that has these properties came from.
+/// Returns the origin of the table with these properties.
 fn origin(properties: &Properties) -> Origin {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("UTF-8");
     let id = properties.column_family_id;
@@ -292,7 +298,7 @@ fn origin(properties: &Properties) -> Origin {
     }
 }
 
-/// What the table that has these properties was compressed with.
+/// Returns the compression of the table with these properties.
 fn compression(properties: &Properties) -> TableCompression {
     let text = String::from_utf8_lossy(&properties.compression_options);
     let value = |name: &str| {

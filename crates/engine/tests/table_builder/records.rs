@@ -25,7 +25,7 @@ impl Record {
     }
 }
 
-/// So many records of every kind with the next sequence numbers, in the order of those.
+/// This many records of every kind with the next sequence numbers, in their order.
 pub(crate) fn random(
     rng: &mut Rng,
     reverse: bool,

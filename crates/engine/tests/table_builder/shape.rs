@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use crate::pairwise;
 
-/// Where an option belongs.
+/// The group of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Family,
@@ -13,7 +13,7 @@ enum Scope {
 
 use Scope::{Family, Table};
 
-/// The values that each of them is tried with; one that is empty stands for the default.
+/// The values with which each of them is tried; an empty one means the default.
 const FACTORS: [(Scope, &[&str]); 20] = [
     (
         Family,

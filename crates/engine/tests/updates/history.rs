@@ -6,16 +6,16 @@ use tailwater::{Db, ErrorKind, Updates, WriteBatch};
 #[derive(Debug, Default)]
 pub(crate) struct History {
     batches: Vec<WriteBatch>,
-    /// How many of them may be in tables, so that the logs need not have them any more.
+    /// Number of batches that may be in tables and no longer in logs.
     flushed: usize,
-    /// How many of them were handed to the system.
+    /// Number of batches that were written to the log file.
     handed_on: usize,
 }
 
-/// One who follows the database.
+/// A follower of the database.
 pub(crate) struct Follower {
     updates: Updates,
-    /// Which batch must come next; `None` before the first for one that takes any.
+    /// Index of the expected next batch; `None` before the first one if any may come.
     at: Option<usize>,
     /// Whether it may turn out that no log has the first.
     may_be_gone: bool,
@@ -26,7 +26,7 @@ impl History {
         self.batches.push(batch);
     }
 
-    /// How many batches there are.
+    /// Number of batches.
     pub(crate) fn len(&self) -> usize {
         self.batches.len()
     }
@@ -46,13 +46,14 @@ impl History {
         self.batches.iter().map(|batch| u64::from(batch.count())).sum()
     }
 
-    /// Which batch holds a sequence number.
+    /// Returns the index of the batch with a sequence number.
     fn holder(&self, sequence: u64) -> usize {
         let holds = |batch: &WriteBatch| batch.sequence() + u64::from(batch.count()) > sequence;
         self.batches.iter().position(holds).expect("a batch that holds it")
     }
 
-    /// How many batches must be seen. An empty one need not be before something is behind it.
+    /// Returns the number of batches that must be returned. An empty one need not be before
+    /// something is behind it.
     fn visible(&self) -> usize {
         let mut handed_on = self.batches[..self.handed_on].iter();
         handed_on.rposition(|batch| batch.count() > 0).map_or(0, |last| last + 1)
@@ -77,7 +78,7 @@ impl History {
             Err(error) => {
                 let is_expected = may_be_gone
                     && error.kind() == ErrorKind::NotFound
-                    && error.message().contains("in no log any more");
+                    && error.message().contains("is in no log");
                 assert!(is_expected, "{context}, from {sequence}: {error}");
                 None
             }
@@ -86,7 +87,7 @@ impl History {
 }
 
 impl Follower {
-    /// Takes so many batches, or those there are. Answers false where the first is in no log.
+    /// Takes this many batches, or all that exist. Returns false if the first is in no log.
     pub(crate) fn advance(&mut self, count: usize, history: &History, context: &str) -> bool {
         for _ in 0..count {
             match self.updates.next() {

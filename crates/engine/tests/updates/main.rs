@@ -2,9 +2,9 @@
 //! logs.
 #![cfg(not(loom))]
 
-mod beside_writers;
 #[path = "../common/database.rs"]
 mod database;
+mod during_writes;
 mod history;
 mod random;
 mod refusals;

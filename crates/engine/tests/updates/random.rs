@@ -9,7 +9,7 @@ use tailwater_testkit::seed;
 use crate::history::{Follower, History};
 use crate::support::open;
 
-/// How many things are done to each database.
+/// Number of operations on each database.
 const STEPS: usize = 400;
 
 /// A database, what was written to it, and those who follow it.
@@ -88,7 +88,7 @@ impl Scene {
             added.expect("a record");
         }
         if batch.count() == 0 {
-            // One that takes no sequence number is told from others by this.
+            // Identifies a batch that takes no sequence number.
             batch.put_log_data(&self.history.len().to_le_bytes()).expect("log data");
         }
         let sync = rng.u8(..10) == 0;

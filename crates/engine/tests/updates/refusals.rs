@@ -1,12 +1,12 @@
-//! What is rejected, and what ends following.
+//! Requests that are refused, and errors that end following.
 
 use tailwater::{Db, ErrorKind, SstFileWriter};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
 use crate::support::{
-    PATH, default_family, expect_keys, keys, logs, meddle, open, put, put_with, simulated, synced,
-    told, unlogged,
+    PATH, default_family, expect_keys, failure, keys, logs, meddle, open, put, put_with, simulated,
+    synced, unlogged,
 };
 
 #[test]
@@ -14,12 +14,12 @@ fn what_is_not_yet_written_is_not_found() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     expect_keys(&mut db.updates_since(0).expect("an empty database"), &[]);
-    let (kind, text) = told(db.updates_since(1));
+    let (kind, text) = failure(db.updates_since(1));
     assert_eq!(kind, ErrorKind::NotFound);
     assert!(text.contains("sequence number 1 is not yet written, the last is 0"), "{text}");
     put(&db, "a");
     expect_keys(&mut db.updates_since(1).expect("a batch"), &["a"]);
-    assert_eq!(told(db.updates_since(2)).0, ErrorKind::NotFound);
+    assert_eq!(failure(db.updates_since(2)).0, ErrorKind::NotFound);
 }
 
 #[test]
@@ -34,20 +34,20 @@ fn writes_that_no_log_has_are_a_gap() {
     assert!(updates.next().is_none(), "nothing says yet that a log will not have it");
     put(&db, "b");
     for _ in 0..2 {
-        let (kind, text) = told(keys(&mut updates));
+        let (kind, text) = failure(keys(&mut updates));
         assert_eq!(kind, ErrorKind::NotFound);
         let gap = "gap in sequence numbers: 2 to 3 are in no log, the next batch begins with 4";
         assert!(text.contains(gap) && text.contains(".log"), "{text}");
     }
-    let (kind, text) = told(db.updates_since(2));
+    let (kind, text) = failure(db.updates_since(2));
     assert_eq!(kind, ErrorKind::NotFound);
-    assert!(text.contains("2 is in no log any more"), "{text}");
+    assert!(text.contains("2 is in no log"), "{text}");
     assert!(text.contains("the oldest batch behind it begins with 4"), "{text}");
     expect_keys(&mut db.updates_since(4).expect("b"), &["b"]);
 }
 
 #[test]
-fn a_gap_is_told_where_a_log_was_switched_in_it() {
+fn a_gap_is_reported_where_a_log_was_switched_in_it() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put(&db, "a");
@@ -56,7 +56,7 @@ fn a_gap_is_told_where_a_log_was_switched_in_it() {
     db.flush_all().expect("a flush");
     put(&db, "b");
     assert_eq!(updates.next().expect("a").expect("a").sequence(), 1);
-    assert_eq!(told(keys(&mut updates)).0, ErrorKind::NotFound);
+    assert_eq!(failure(keys(&mut updates)).0, ErrorKind::NotFound);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn an_ingestion_that_takes_a_number_is_a_gap() {
         .expect("an ingestion");
     put(&db, "b");
     assert_eq!(updates.next().expect("a").expect("a").sequence(), 1);
-    let (kind, text) = told(keys(&mut updates));
+    let (kind, text) = failure(keys(&mut updates));
     assert_eq!(kind, ErrorKind::NotFound);
     assert!(text.contains("2 to 2 are in no log"), "{text}");
 }
@@ -86,21 +86,22 @@ fn what_was_flushed_before_anybody_followed_is_gone() {
         let gone = db.latest_sequence_number() + 1;
         put(&db, "a");
         db.flush_all().expect("a flush");
-        let (kind, text) = told(db.updates_since(gone));
+        let (kind, text) = failure(db.updates_since(gone));
         assert_eq!(kind, ErrorKind::NotFound);
-        assert!(text.contains(&format!("sequence number {gone} is in no log any more")), "{text}");
+        assert!(text.contains(&format!("sequence number {gone} is in no log")), "{text}");
         put(&db, "b");
         db.flush_wal(false).expect("a flush of the log");
-        assert_eq!(told(db.updates_since(gone)).0, ErrorKind::NotFound);
+        assert_eq!(failure(db.updates_since(gone)).0, ErrorKind::NotFound);
         let mut any = db.updates_since(0).expect("what is left");
         expect_keys(&mut any, &["b"]);
     }
 }
 
 #[test]
-fn damage_is_told_with_file_and_offset() {
+fn damage_is_reported_with_file_and_offset() {
     // The last record, of a batch of 17 bytes, is flipped, cut short, and cut off.
-    for (cut, is_told) in [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends, and")] {
+    for (cut, is_reported) in [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends, and")]
+    {
         let disk = SimStorage::new(1);
         let db = open(&disk, "");
         put(&db, "a");
@@ -121,7 +122,7 @@ fn damage_is_told_with_file_and_offset() {
         assert_eq!(updates.next().expect("b").expect("b").sequence(), 2);
         let error = updates.next().expect("an error").expect_err("damage");
         assert!(error.is_corruption(), "{error}");
-        assert!(error.message().contains(is_told), "{error}");
+        assert!(error.message().contains(is_reported), "{error}");
         assert!(error.path().expect("a path").ends_with(&log), "{error}");
         assert!(error.offset().expect("an offset") > 7, "{error}");
         let again = updates.next().expect("an error").expect_err("damage");
@@ -143,7 +144,7 @@ fn what_failed_is_not_seen_and_its_number_is_given_again() {
         let rule = FaultRule::new(Fault::NoSpace).operation(operation).purpose(Purpose::Wal).at(0);
         disk.set_faults(FaultPlan::none().with(rule));
         let failed = db.put_cf_opt(&default_family(&db), b"during", b"", &synced());
-        assert_eq!(told(failed).0, ErrorKind::NoSpace);
+        assert_eq!(failure(failed).0, ErrorKind::NoSpace);
         expect_keys(&mut updates, &[]);
         db.resume().expect("there is space");
         expect_keys(&mut updates, &[]);
@@ -166,15 +167,15 @@ fn closing_ends_it() {
     expect_keys(&mut updates, &["a"]);
     db.close().expect("closing");
     for result in [keys(&mut updates), keys(&mut first_pending)] {
-        let (kind, text) = told(result);
+        let (kind, text) = failure(result);
         assert_eq!(kind, ErrorKind::Closed);
         assert!(text.contains("the database was closed"), "{text}");
     }
-    assert_eq!(told(db.updates_since(0)).0, ErrorKind::Closed);
+    assert_eq!(failure(db.updates_since(0)).0, ErrorKind::Closed);
     drop(db);
     let db = open(&disk, "");
     put(&db, "b");
-    assert_eq!(told(keys(&mut updates)).0, ErrorKind::Closed);
+    assert_eq!(failure(keys(&mut updates)).0, ErrorKind::Closed);
 }
 
 #[test]
@@ -183,7 +184,7 @@ fn a_handle_for_reading_refuses_it_by_name() {
     let db = open(&disk, "");
     put(&db, "a");
     let reader = Db::open_read_only(PATH, &simulated(&disk, "")).expect("a reader");
-    let (kind, text) = told(reader.updates_since(1));
+    let (kind, text) = failure(reader.updates_since(1));
     assert_eq!(kind, ErrorKind::ReadOnly);
     assert!(text.contains("updates_since"), "{text}");
 }

@@ -7,7 +7,7 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use crate::database;
-pub(crate) use crate::database::{default_family, options, simulated, synced, told, unlogged};
+pub(crate) use crate::database::{default_family, failure, options, simulated, synced, unlogged};
 
 pub(crate) const PATH: &str = "/db";
 

@@ -10,7 +10,7 @@ use tailwater_io::clock::ManualClock;
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 
 use crate::support::{
-    default_family, get, level_0, log, names, options, property, put, simulated, told,
+    default_family, failure, get, level_0, log, names, options, property, put, simulated,
 };
 
 const DB: &str = "/db";
@@ -32,7 +32,7 @@ fn options_files(disk: &SimStorage) -> Vec<String> {
 }
 
 #[test]
-fn a_change_is_told_written_and_kept() {
+fn a_change_is_reported_written_and_kept() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     let before = options_files(&disk);
@@ -67,7 +67,7 @@ fn nothing_is_changed_by_changes_that_are_refused() {
     let (options, database) = (family.options(), db.database_options().expect("options"));
     let files = options_files(&disk);
     let refused = |changes: &[(&str, &str)]| {
-        let (kind, text) = told(db.set_options_cf(&family, changes));
+        let (kind, text) = failure(db.set_options_cf(&family, changes));
         assert_eq!(kind, ErrorKind::InvalidArgument);
         text
     };
@@ -82,16 +82,17 @@ fn nothing_is_changed_by_changes_that_are_refused() {
         let text = refused(&[("write_buffer_size", "1m"), (name, value)]);
         assert!(text.contains(part), "{name}: {text}");
     }
-    let (_, text) = told(db.set_database_options(&[("bytes_per_sync", "1"), ("use_fsync", "1")]));
+    let (_, text) =
+        failure(db.set_database_options(&[("bytes_per_sync", "1"), ("use_fsync", "1")]));
     assert!(text.contains("option use_fsync cannot be changed"), "{text}");
     let other = SimStorage::new(2);
     let foreign = open(&other, "");
-    let (_, text) = told(foreign.set_options_cf(&family, &[("ttl", "1")]));
+    let (_, text) = failure(foreign.set_options_cf(&family, &[("ttl", "1")]));
     assert!(text.contains("there is no column family 'default' here"), "{text}");
     assert_eq!((options, files), (family.options(), options_files(&disk)));
     assert_eq!(database, db.database_options().expect("options"));
     db.close().expect("closed");
-    let (_, text) = told(db.set_options_cf(&family, &[("ttl", "1")]));
+    let (_, text) = failure(db.set_options_cf(&family, &[("ttl", "1")]));
     assert!(text.contains("the database was closed"), "{text}");
 }
 
@@ -99,7 +100,7 @@ fn nothing_is_changed_by_changes_that_are_refused() {
 fn options_of_the_database_and_of_a_family_must_agree() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "compaction_style=kCompactionStyleFIFO;ttl=60");
-    let (_, text) = told(db.set_database_options(&[("max_open_files", "100")]));
+    let (_, text) = failure(db.set_database_options(&[("max_open_files", "100")]));
     assert!(text.contains("column family 'default': option compaction_style"), "{text}");
     set(&db, &[("ttl", "0")]);
     db.set_database_options(&[("max_open_files", "100")]).expect("a change");
@@ -284,20 +285,20 @@ fn a_rate_limiter_comes_and_goes() {
 }
 
 #[test]
-fn options_without_effect_are_told() {
+fn options_without_effect_are_reported() {
     let disk = SimStorage::new(1);
     let text = "use_adaptive_mutex=true;memtable_huge_page_size=4096;\
                 block_based_table_factory={metadata_block_size=8192}";
     drop(open(&disk, text));
-    let told = log(&disk, DB);
+    let reported = log(&disk, DB);
     for line in [
         "option use_adaptive_mutex=true has no effect: writers wait in their own way",
         "option memtable_huge_page_size=4096 of 'default' has no effect: memtables take",
         "option metadata_block_size=8192 of the tables of 'default' has no effect: filters",
     ] {
-        assert!(told.contains(line), "{line} is not in {told}");
+        assert!(reported.contains(line), "{line} is not in {reported}");
     }
-    assert_eq!(told.matches(" has no effect: ").count(), 3, "{told}");
+    assert_eq!(reported.matches(" has no effect: ").count(), 3, "{reported}");
 }
 
 #[test]
@@ -333,7 +334,7 @@ fn a_compaction_keeps_the_options_that_it_began_with() {
     assert!(size > 200_000, "{size} bytes, so it is not compressed");
 }
 
-/// A compaction filter that stops at the first record until it is told to go on.
+/// A compaction filter that blocks at the first record until it is released.
 struct Halting {
     began: std::sync::Barrier,
     goes_on: std::sync::Barrier,

@@ -8,7 +8,7 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use crate::gate::{Call, Gate};
 use crate::support::{
-    default_family, findings, get, get_from, options, put, simulated, told, unlogged,
+    default_family, failure, findings, get, get_from, options, put, simulated, unlogged,
 };
 
 #[test]
@@ -37,7 +37,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
     put(&copy, "a", "of its own").expect("a put");
     drop(copy);
     assert_eq!(get(&db, "a").as_deref(), Some("later"));
-    let (kind, text) = told(db.checkpoint(&checkpoint));
+    let (kind, text) = failure(db.checkpoint(&checkpoint));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("already"), "{text}");
 }
@@ -105,13 +105,13 @@ fn only_what_a_checkpoint_left_itself_is_removed() {
     disk.create_directory("/.tmp".as_ref()).expect("a directory");
     note("/.tmp/mine");
     for path in ["", ".", "/", "x/.."] {
-        let (kind, text) = told(db.checkpoint(path));
+        let (kind, text) = failure(db.checkpoint(path));
         assert_eq!(kind, ErrorKind::InvalidArgument, "{path}: {text}");
     }
     assert!(disk.metadata("/.tmp/mine".as_ref()).is_ok());
     disk.create_directory("/copy.tmp".as_ref()).expect("a directory");
     note("/copy.tmp/000001.sst");
-    let (kind, text) = told(db.checkpoint("/copy"));
+    let (kind, text) = failure(db.checkpoint("/copy"));
     assert_eq!(kind, ErrorKind::InvalidArgument, "{text}");
     assert!(text.contains("/copy.tmp"), "{text}");
     assert!(disk.metadata("/copy.tmp/000001.sst".as_ref()).is_ok());
@@ -133,7 +133,7 @@ fn two_checkpoints_cannot_be_assembled_in_one_place() {
     std::thread::scope(|scope| {
         let first = scope.spawn(|| db.checkpoint(&checkpoint));
         gate.wait();
-        let (kind, message) = told(db.checkpoint(&checkpoint));
+        let (kind, message) = failure(db.checkpoint(&checkpoint));
         assert_eq!(kind, ErrorKind::Busy, "{message}");
         gate.open();
         first.join().expect("no panic").expect("a checkpoint");
@@ -142,8 +142,8 @@ fn two_checkpoints_cannot_be_assembled_in_one_place() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// What somebody put at a checkpoint's path meanwhile was taken for the checkpoint, and files in it
-/// were renamed.
+/// A file created at a checkpoint's path in the meantime was taken for the checkpoint, and files in
+/// it were renamed.
 #[test]
 fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
     let disk = SimStorage::new(1);
@@ -158,7 +158,7 @@ fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
         let path = "/made/000000.dbtmp".as_ref();
         disk.create(path, Create::New, IoMode::Buffered, Purpose::Manifest).expect("a file");
         gate.open();
-        let (kind, message) = told(made.join().expect("no panic"));
+        let (kind, message) = failure(made.join().expect("no panic"));
         assert_eq!(kind, ErrorKind::Io, "{message}");
     });
     assert_eq!(names(&disk, "/made"), ["000000.dbtmp"]);
@@ -177,7 +177,7 @@ fn a_checkpoint_that_was_made_is_not_taken_for_one_that_was_not() {
         let left = disk.crash_image(seed);
         let options = simulated(&left, "");
         let db = Db::open("/db", &options).expect("the database");
-        told(db.checkpoint("/copy"));
+        failure(db.checkpoint("/copy"));
         let copy = Db::open_read_only("/copy.tmp", &options).expect("the checkpoint");
         assert_eq!(get(&copy, "a").as_deref(), Some("1"), "seed {seed}");
     }

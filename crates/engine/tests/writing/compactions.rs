@@ -7,7 +7,7 @@ use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
 use crate::support::{
-    default_family, findings, get, level_0, names, property, put, simulated, told,
+    default_family, failure, findings, get, level_0, names, property, put, simulated,
 };
 
 const PATH: &str = "/db";
@@ -33,7 +33,7 @@ fn tables(disk: &SimStorage) -> Vec<String> {
     names.filter(|name| name.ends_with(".sst")).collect()
 }
 
-/// How many tables there are once what nobody reads is gone. Readers of other databases in this
+/// Number of tables after the removal of obsolete ones. Readers of other databases in this
 /// process, those of other tests, keep it for a moment.
 fn tables_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     for _ in 0..1000 {
@@ -199,7 +199,7 @@ fn a_compaction_that_cannot_write_is_tried_once_more_and_then_refuses_writes() {
         disk.set_faults(FaultPlan::none());
         assert_eq!(put(&db, "later", "1").is_err(), refused);
         if refused {
-            let (kind, text) = told(put(&db, "later", "1"));
+            let (kind, text) = failure(put(&db, "later", "1"));
             assert_eq!(kind, ErrorKind::Io, "{text}");
             db.resume().expect("the disk works again");
             put(&db, "later", "1").expect("a put");
@@ -221,7 +221,7 @@ fn pauses_are_counted_and_stalls_come_of_them() {
     }
     assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
     assert_eq!(property(&db, "rocksdb.compaction-pending"), "1");
-    let (kind, _) = told(db.compact_range_cf_opt(&family, None, None, &FORCE));
+    let (kind, _) = failure(db.compact_range_cf_opt(&family, None, None, &FORCE));
     assert_eq!(kind, ErrorKind::Busy);
     db.continue_compactions().expect("one pause less");
     assert_eq!(level_0(&db), 3);

@@ -52,8 +52,8 @@ fn options(disk: &SimStorage, text: &str, declared: Option<bool>) -> OpenOptions
     options
 }
 
-/// What a database must hold: by the key in small letters, the spelling that iterators show, where
-/// that is known, and the value.
+/// The expected contents of a database: by the key in small letters, the spelling that iterators
+/// show, where that is known, and the value.
 type Model = BTreeMap<Vec<u8>, (Option<Vec<u8>>, Vec<u8>)>;
 
 /// A key, in any spelling.

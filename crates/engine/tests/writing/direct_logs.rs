@@ -8,7 +8,7 @@ use tailwater_io::sim::{DeviceTimes, Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
 use crate::support::{
-    self, default_family, findings, get, names, options, property, put, simulated, synced, told,
+    self, default_family, failure, findings, get, names, options, property, put, simulated, synced,
     unlogged,
 };
 
@@ -34,7 +34,7 @@ fn length(disk: &SimStorage, path: &Path) -> u64 {
     disk.metadata(path).expect("a file").length
 }
 
-/// Where the last batch or padding of a log ends.
+/// Returns the end of the last batch or padding of a log.
 fn end_of(disk: &SimStorage, log: &Path) -> u64 {
     let mut reader = LogReader::open(disk, log).expect("a log");
     let mut end = 0;
@@ -191,7 +191,7 @@ fn a_group_that_did_not_come_to_the_device_whole_is_a_torn_tail_and_no_damage() 
         assert!(db.left_out().iter().all(|it| it.torn_tail), "seed {seed}: {:?}", db.left_out());
         assert!(!names(&image, Path::new(PATH)).contains(&"lost".to_owned()), "seed {seed}");
         assert!(get(&db, "synced").is_some(), "seed {seed}");
-        // What is there is there in order.
+        // The surviving batches are in order.
         let count = (0..20).take_while(|it| get(&db, &format!("{it:02}")).is_some()).count();
         let rest = (count..20).filter(|it| get(&db, &format!("{it:02}")).is_some()).count();
         assert_eq!(rest, 0, "seed {seed}: there is something behind what is missing");
@@ -269,7 +269,7 @@ fn no_room_for_zeros_stops_no_write() {
     db.flush_all().expect("a flush");
     // And no room for anything.
     disk.set_faults(FaultPlan::none().with(FaultRule::new(Fault::NoSpace)));
-    let (kind, message) = told(put_synced(&db, "e", "1"));
+    let (kind, message) = failure(put_synced(&db, "e", "1"));
     assert!(kind == ErrorKind::NoSpace && message.contains(".log"), "{message}");
     disk.set_faults(FaultPlan::none());
     db.resume().expect("there is room again");
@@ -313,12 +313,12 @@ fn padding_counts_as_log_so_that_a_small_memtable_does_not_keep_many() {
 }
 
 #[test]
-fn who_cannot_have_it_is_told_which_option_asks_for_it() {
+fn an_error_names_the_option_that_asks_for_an_unsupported_mode() {
     let disk = SimStorage::new(1);
     disk.refuse_direct(Path::new("/logs"));
     let refused = |text: &str| {
         let text = format!("wal_dir=/logs;{text}");
-        told(Db::open(PATH, &simulated(&disk, &text)))
+        failure(Db::open(PATH, &simulated(&disk, &text)))
     };
     let (kind, message) = refused(DIRECT);
     assert!(kind == ErrorKind::NotSupported, "{message}");
@@ -333,7 +333,7 @@ fn who_cannot_have_it_is_told_which_option_asks_for_it() {
     drop(db);
     let disk = SimStorage::new(1);
     disk.set_alignment(16 << 10);
-    let (kind, message) = told(Db::open(PATH, &simulated(&disk, DIRECT)));
+    let (kind, message) = failure(Db::open(PATH, &simulated(&disk, DIRECT)));
     assert!(kind == ErrorKind::NotSupported && message.contains("16384"), "{message}");
 }
 
@@ -346,7 +346,7 @@ fn info_log(disk: &SimStorage) -> String {
     String::from_utf8_lossy(&bytes[..count]).into_owned()
 }
 
-/// Nothing could show what comes of a kernel that loses direct writes.
+/// The effect of a kernel that loses direct writes could not be shown.
 #[test]
 fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
     let fault = "direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65";
@@ -355,7 +355,7 @@ fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
     for text in
         [DIRECT, "use_direct_io_for_wal=true", "use_direct_io_for_flush_and_compaction=true"]
     {
-        let (kind, message) = told(Db::open(PATH, &simulated(&disk, text)));
+        let (kind, message) = failure(Db::open(PATH, &simulated(&disk, text)));
         let option = text.split('=').next().expect("a name");
         assert_eq!(kind, ErrorKind::NotSupported, "{message}");
         assert!(message.contains(fault) && message.contains(option), "{message}");
@@ -381,7 +381,7 @@ fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
 
 /// Whether logs are flushed could not be seen, and no test could bring it about.
 #[test]
-fn the_quicker_way_to_make_logs_durable_is_taken_and_told() {
+fn the_quicker_way_to_make_logs_durable_is_taken_and_reported() {
     let us = |write: u64, durable: u64, sync: u64| DeviceTimes {
         write_ns: write * 1000,
         durable_write_ns: durable * 1000,
@@ -421,9 +421,9 @@ fn the_quicker_way_to_make_logs_durable_is_taken_and_told() {
     }
 }
 
-/// Before anything was tried, what is assumed is told.
+/// Before the measurement, the default is reported.
 #[test]
-fn how_logs_become_durable_is_told_before_it_is_known() {
+fn how_logs_become_durable_is_reported_before_it_is_known() {
     let disk = SimStorage::new(1);
     let db = open(&disk, DIRECT);
     let modes = property(&db, "tailwater.io-modes");

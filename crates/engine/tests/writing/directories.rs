@@ -6,11 +6,11 @@ use tailwater::{BottommostRewrite, CompactRangeOptions, Db, ErrorKind, OpenOptio
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-use crate::support::{default_family, get, put, simulated, told};
+use crate::support::{default_family, failure, get, put, simulated};
 
 const DB: &str = "/home/db";
 
-/// A disk with a database of some tables and a log, and how it was opened.
+/// Returns a disk with a database of some tables and a log, and the open database.
 fn database(text: &str) -> (SimStorage, Db) {
     let disk = SimStorage::new(1);
     disk.create_directory("/home".as_ref()).expect("a directory");
@@ -61,7 +61,7 @@ fn copy_file(disk: &SimStorage, from: &Path, to: &Path) {
     copy.write_all_at(&bytes, 0, purpose).expect("a write");
 }
 
-/// Where the database's directory had two names, opening it deleted all tables.
+/// If the database's directory had two names, opening it deleted all tables.
 #[test]
 fn a_directory_may_have_several_names() {
     for text in ["db_paths=/home/db", "wal_dir=/home/db", "db_paths=/home/link;wal_dir=/home/db"] {
@@ -92,7 +92,7 @@ fn tables_are_not_removed_where_the_options_expect_them_elsewhere() {
         let (disk, db) = database(before);
         drop(db);
         for attempt in [open(&disk, DB, after), read_only(&disk, DB, after)] {
-            let (kind, message) = told(attempt.map(|_| ()));
+            let (kind, message) = failure(attempt.map(|_| ()));
             assert_eq!(kind, ErrorKind::Corruption, "{before} -> {after}: {message}");
             assert!(message.contains(".sst: the MANIFEST names this file"), "{message}");
             // The directory is found without an option where the database has claimed it.
@@ -137,12 +137,12 @@ fn every_file_must_be_there_and_whole() {
         .expect("a table");
     let length = disk.metadata(&table).expect("a table").length;
     file.truncate(length - 1).expect("cutting");
-    let message = told(open(&disk, DB, "").map(|_| ())).1;
+    let message = failure(open(&disk, DB, "").map(|_| ())).1;
     let expected = format!("{} bytes, and the MANIFEST says {length}", length - 1);
     assert!(message.contains(&expected), "{message}");
     disk.remove(&table).expect("removing");
     for attempt in [open(&disk, DB, ""), read_only(&disk, DB, "")] {
-        let (kind, message) = told(attempt.map(|_| ()));
+        let (kind, message) = failure(attempt.map(|_| ()));
         assert_eq!(kind, ErrorKind::Corruption);
         assert!(message.contains(&table.display().to_string()), "{message}");
     }
@@ -155,7 +155,7 @@ fn a_copy_does_not_touch_the_originals_directories() {
     let (disk, db) = database(text);
     copy_directory(&disk, DB, "/copy");
     for attempt in [open(&disk, "/copy", text), read_only(&disk, "/copy", text)] {
-        let (kind, message) = told(attempt.map(|_| ()));
+        let (kind, message) = failure(attempt.map(|_| ()));
         assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
         assert!(message.contains("claimed by database"), "{message}");
         assert!(message.contains("in /home/db"), "{message}");
@@ -167,7 +167,8 @@ fn a_copy_does_not_touch_the_originals_directories() {
     holds_all(&open(&disk, DB, text).expect("the original"));
 }
 
-/// What a database that is moved to another disk says of itself is the same, but for its inode.
+/// The recorded identity of a database that was moved to another disk is the same except for the
+/// inode.
 #[test]
 fn a_moved_database_adopts_its_directories() {
     let text = "wal_dir=/logs;db_paths=/tables";
@@ -181,11 +182,11 @@ fn a_moved_database_adopts_its_directories() {
     options.set_adopt_directories(true);
     holds_all(&Db::open("/restored", &options).expect("an adopting opening"));
     holds_all(&open(&disk, "/restored", text).expect("its own now"));
-    let message = told(open(&disk, "/renamed", text).map(|_| ())).1;
+    let message = failure(open(&disk, "/renamed", text).map(|_| ())).1;
     assert!(message.contains("in /restored"), "{message}");
 }
 
-/// What is in a directory that nobody has claimed was removed at the first opening.
+/// Files in an unclaimed directory were removed at the first opening.
 #[test]
 fn what_was_there_before_a_claim_is_never_removed() {
     let (disk, db) = database("");
@@ -215,25 +216,25 @@ fn what_was_there_before_a_claim_is_never_removed() {
 #[test]
 fn a_new_database_takes_nothing_that_is_there() {
     let (disk, db) = database("wal_dir=/logs");
-    let (kind, message) = told(open(&disk, "/new", "wal_dir=/logs").map(|_| ()));
+    let (kind, message) = failure(open(&disk, "/new", "wal_dir=/logs").map(|_| ()));
     assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
     drop(db);
     disk.remove("/logs/TAILWATER-CLAIM".as_ref()).expect("as RocksDB leaves it");
-    let message = told(open(&disk, "/newer", "wal_dir=/logs").map(|_| ())).1;
+    let message = failure(open(&disk, "/newer", "wal_dir=/logs").map(|_| ())).1;
     assert!(message.contains("wal_dir contains existing log file"), "{message}");
-    let message = told(open(&disk, "/newest", "db_paths=/home/db").map(|_| ())).1;
+    let message = failure(open(&disk, "/newest", "db_paths=/home/db").map(|_| ())).1;
     assert!(message.contains("is the home of another database"), "{message}");
     holds_all(&open(&disk, DB, "wal_dir=/logs").expect("the original"));
 
     disk.remove(&Path::new(DB).join("CURRENT")).expect("removing CURRENT");
     let tables = names(&disk, DB, ".sst");
-    let (kind, message) = told(open(&disk, DB, "wal_dir=/logs").map(|_| ()));
+    let (kind, message) = failure(open(&disk, DB, "wal_dir=/logs").map(|_| ()));
     assert_eq!(kind, ErrorKind::Corruption, "{message}");
     assert!(message.contains("lost its CURRENT"), "{message}");
     assert_eq!(names(&disk, DB, ".sst"), tables);
 }
 
-/// Where its directory of logs was lost, a database opened without what only the logs held.
+/// If the log directory was lost, a database was opened without the contents of the logs.
 #[test]
 fn logs_that_are_known_are_missed() {
     let (disk, db) = database("wal_dir=/logs");
@@ -306,7 +307,7 @@ fn nothing_stays_of_a_dropped_column_family() {
     assert_eq!(names(&disk, "/far", ".sst").len(), 1);
     let crashed = disk.process_crash_image(1);
     db.drop_cf(&far).expect("dropping");
-    // What a crash leaves right after the family was dropped.
+    // The state after a crash right after the family was dropped.
     let dropped = disk.process_crash_image(2);
     drop((far, db));
     assert_eq!(names(&disk, "/far", ".sst"), [""; 0]);
@@ -328,7 +329,7 @@ fn destroying_removes_what_is_certainly_the_databases() {
     }
     let unclaimed = disk.process_crash_image(1);
     unclaimed.remove("/logs/TAILWATER-CLAIM".as_ref()).expect("as RocksDB leaves it");
-    let (kind, message) = told(Db::destroy(DB, &simulated(&unclaimed, text)).map(|_| ()));
+    let (kind, message) = failure(Db::destroy(DB, &simulated(&unclaimed, text)).map(|_| ()));
     assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
     holds_all(&open(&unclaimed, DB, text).expect("nothing was removed"));
 
@@ -339,7 +340,7 @@ fn destroying_removes_what_is_certainly_the_databases() {
     }
     let (disk, db) = database(text);
     drop(db);
-    let (kind, _) = told(Db::destroy("/tables", &simulated(&disk, "")));
+    let (kind, _) = failure(Db::destroy("/tables", &simulated(&disk, "")));
     assert_eq!(kind, ErrorKind::InvalidArgument, "not the home");
     holds_all(&open(&disk, DB, text).expect("the database"));
 }
@@ -375,7 +376,7 @@ fn a_database_keeps_to_the_directories_that_it_was_opened_with() {
         let other = if text.is_empty() { DB } else { "/home/other" };
         let new = open(&disk, other, text).expect("another database");
         put(&new, "e", "another").expect("a put");
-        let (_, message) = told(put(&old, "f", "2").and_then(|()| old.flush_all()));
+        let (_, message) = failure(put(&old, "f", "2").and_then(|()| old.flush_all()));
         assert!(
             message.contains("was renamed or removed while the database was open"),
             "{message}"

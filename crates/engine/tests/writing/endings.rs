@@ -17,7 +17,7 @@ use crate::support::{default_family, get, put, simulated, synced, unlogged};
 
 const PATH: &str = "/db";
 
-/// Does something when its thread ends.
+/// Runs an action when its thread ends.
 #[derive(Default)]
 struct AtEnd(Option<Box<dyn FnOnce()>>);
 
@@ -138,7 +138,7 @@ fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
 fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
     for (object, threads, text) in [
         (Object::CompactionFilter, "tailwater-comp", ""),
-        (Object::CompactionFilter, "subcompaction", "quiet_background=true"),
+        (Object::CompactionFilter, "subcompaction", "low_priority_compactions=true"),
         (Object::Comparator, "tailwater-comp", ""),
         (Object::Comparator, "tailwater-flush", ""),
     ] {
@@ -157,7 +157,7 @@ fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
             }
             drop(last);
         });
-        // Nobody waits for the flush: its thread may be the one that drops the handle.
+        // No caller waits for the flush: its thread may be the one that drops the handle.
         db.set_options_cf(&default_family(&db), &[("write_buffer_size", "65536")])
             .expect("options");
         for key in 0..20 {
@@ -181,8 +181,8 @@ fn code_that_the_database_calls_cannot_close_it() {
     let db = open(&disk, &fuse, "disable_auto_compactions=true");
     let family = default_family(&db);
     for threads in ["endings::", "tailwater-comp"] {
-        let told = Arc::new(Mutex::new(None));
-        let (closing, tells) = (db.clone(), Arc::clone(&told));
+        let reported = Arc::new(Mutex::new(None));
+        let (closing, tells) = (db.clone(), Arc::clone(&reported));
         fuse.call(Object::CompactionFilter, threads, move || {
             *tells.lock().expect("an answer") = Some(closing.close());
         });
@@ -196,7 +196,7 @@ fn code_that_the_database_calls_cannot_close_it() {
                 db.flush_all().expect("a flush");
             }
         }
-        let answer = || told.lock().expect("an answer").take();
+        let answer = || reported.lock().expect("an answer").take();
         let error = loop {
             match answer() {
                 Some(answer) => break answer.expect_err("it is called by the database"),

@@ -4,7 +4,7 @@ use tailwater::{Db, ErrorKind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
-use crate::support::{default_family, findings, get, put, simulated, synced, told};
+use crate::support::{default_family, failure, findings, get, put, simulated, synced};
 
 const PATH: &str = "/db";
 
@@ -26,11 +26,11 @@ fn failed_write(fault: Fault, operation: Operation) -> (SimStorage, Db) {
     db.put_cf_opt(&default_family(&db), b"before", b"1", &synced()).expect("a put");
     fail_once(&disk, fault, operation, Purpose::Wal);
     let failed = db.put_cf_opt(&default_family(&db), b"during", b"1", &synced());
-    let (_, text) = told(failed);
+    let (_, text) = failure(failed);
     assert!(text.contains(".log"), "{text}");
     assert_eq!(get(&db, "before").as_deref(), Some("1"), "reads go on");
     assert_eq!(get(&db, "during"), None);
-    let (_, text) = told(put(&db, "after", "1"));
+    let (_, text) = failure(put(&db, "after", "1"));
     assert!(text.contains("refused after an error"), "{text}");
     (disk, db)
 }
@@ -39,10 +39,10 @@ fn failed_write(fault: Fault, operation: Operation) -> (SimStorage, Db) {
 fn a_log_that_fails_is_not_written_again_until_reopening() {
     for operation in [Operation::Write, Operation::Sync] {
         let (disk, db) = failed_write(Fault::InputOutput, operation);
-        let (kind, text) = told(db.resume());
+        let (kind, text) = failure(db.resume());
         assert_eq!(kind, ErrorKind::Io);
         assert!(text.contains("after reopening"), "{text}");
-        assert_eq!(told(db.close()).0, ErrorKind::Io, "closing tells of it");
+        assert_eq!(failure(db.close()).0, ErrorKind::Io, "closing tells of it");
         drop(db);
         let db = open(&disk);
         assert_eq!(get(&db, "before").as_deref(), Some("1"));
@@ -79,10 +79,10 @@ fn a_failed_flush_is_taken_up_again_by_resuming() {
         let db = open(&disk);
         put(&db, "before", "1").expect("a put");
         fail_once(&disk, fault, operation, Purpose::FlushWrite);
-        let (_, text) = told(db.flush_all());
+        let (_, text) = failure(db.flush_all());
         assert!(text.contains(".sst"), "{text}");
         assert_eq!(get(&db, "before").as_deref(), Some("1"));
-        told(put(&db, "refused", "1"));
+        failure(put(&db, "refused", "1"));
         db.resume().expect("the disk works again");
         db.put_cf_opt(&default_family(&db), b"after", b"2", &synced()).expect("a put");
         let crashed = open(&disk.crash_image(1));
@@ -98,7 +98,7 @@ fn a_failed_manifest_is_written_anew_by_resuming() {
         let db = open(&disk);
         db.put_cf_opt(&default_family(&db), b"before", b"1", &synced()).expect("a put");
         fail_once(&disk, Fault::InputOutput, operation, Purpose::Manifest);
-        let (_, text) = told(db.flush_all());
+        let (_, text) = failure(db.flush_all());
         assert!(text.contains("MANIFEST"), "{text}");
         for seed in 0..10 {
             let crashed = open(&disk.crash_image(seed));

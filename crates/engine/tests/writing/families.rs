@@ -3,7 +3,7 @@
 use tailwater::{Db, ErrorKind, WriteBatch, WriteOptions};
 use tailwater_io::posix::PosixStorage;
 
-use crate::support::{default_family, get_from, names, options, put, told};
+use crate::support::{default_family, failure, get_from, names, options, put};
 
 #[test]
 fn a_dropped_family_is_read_by_its_handle_and_its_files_go_with_that() {
@@ -19,11 +19,11 @@ fn a_dropped_family_is_read_by_its_handle_and_its_files_go_with_that() {
     db.drop_cf(&family).expect("dropping");
     assert_eq!(get_from(&db, &family, "a").as_deref(), Some("1"));
     assert_eq!(get_from(&db, &family, "b").as_deref(), Some("2"));
-    assert_eq!(told(db.put_cf_opt(&family, b"c", b"3", &written)).0, ErrorKind::InvalidArgument);
+    assert_eq!(failure(db.put_cf_opt(&family, b"c", b"3", &written)).0, ErrorKind::InvalidArgument);
     let mut batch = WriteBatch::new();
     batch.put_cf(0, b"d", b"4").expect("a record");
     batch.put_cf(family.id(), b"d", b"4").expect("a record");
-    let (kind, text) = told(db.write_opt(&mut batch, &written));
+    let (kind, text) = failure(db.write_opt(&mut batch, &written));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("no column family 1"), "{text}");
     assert_eq!(db.latest_sequence_number(), 2, "nothing of the batch was written");
@@ -46,25 +46,25 @@ fn families_that_cannot_be_made_or_dropped_are_refused() {
     let db = Db::open(directory.path(), &options("")).expect("a new database");
     let default = default_family(&db);
     let options_of = &default.options();
-    let (kind, text) = told(db.create_cf("default", options_of));
+    let (kind, text) = failure(db.create_cf("default", options_of));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("'default' already"), "{text}");
-    assert_eq!(told(db.drop_cf(&default)).0, ErrorKind::InvalidArgument);
+    assert_eq!(failure(db.drop_cf(&default)).0, ErrorKind::InvalidArgument);
     let family = db.create_cf("once", options_of).expect("a family");
     db.drop_cf(&family).expect("dropping");
-    assert_eq!(told(db.drop_cf(&family)).0, ErrorKind::InvalidArgument);
+    assert_eq!(failure(db.drop_cf(&family)).0, ErrorKind::InvalidArgument);
     let elsewhere = tempfile::tempdir().expect("a directory");
     let other = Db::open(elsewhere.path(), &options("")).expect("another database");
     let foreign = other.create_cf("foreign", options_of).expect("a family");
     let mine = db.create_cf("mine", options_of).expect("a family");
-    assert_eq!(told(db.drop_cf(&foreign)).0, ErrorKind::InvalidArgument);
-    assert_eq!(told(other.drop_cf(&mine)).0, ErrorKind::InvalidArgument);
+    assert_eq!(failure(db.drop_cf(&foreign)).0, ErrorKind::InvalidArgument);
+    assert_eq!(failure(other.drop_cf(&mine)).0, ErrorKind::InvalidArgument);
     let refused = {
         let mut options = tailwater::options::ColumnFamilyOptions::clone(options_of);
         options.table_factory.format_version = 8;
         options
     };
-    let (kind, text) = told(db.create_cf("unknown", &refused));
+    let (kind, text) = failure(db.create_cf("unknown", &refused));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("format_version"), "{text}");
 }
@@ -76,7 +76,7 @@ fn families_that_the_options_name_are_made_where_that_is_wanted() {
     drop(Db::open(path, &options("")).expect("a new database"));
     let mut naming = options("");
     naming.set_column_family("wanted", Default::default());
-    let (kind, text) = told(Db::open(path, &naming));
+    let (kind, text) = failure(Db::open(path, &naming));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("'wanted'") && text.contains("create_missing"), "{text}");
     naming.set_options("create_missing_column_families=true").expect("options");

@@ -8,11 +8,11 @@ use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::Mounted;
 
-use crate::support::{default_family, findings, get, options, put, synced, told};
+use crate::support::{default_family, failure, findings, get, options, put, synced};
 
-/// How large the filesystem is, in bytes.
+/// Size of the filesystem, in bytes.
 const DISK: u64 = 24 << 20;
-/// How much of it is taken up at first, in bytes.
+/// Initially occupied space, in bytes.
 const BALLAST: u64 = 8 << 20;
 
 fn take_up_space(path: &Path) {
@@ -43,7 +43,7 @@ fn writing_goes_on_when_a_full_disk_has_room_again() {
     };
     assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
     assert!(error.path().is_some(), "{error}");
-    let (kind, text_again) = told(put(&db, "x", "y"));
+    let (kind, text_again) = failure(put(&db, "x", "y"));
     assert_eq!(kind, ErrorKind::NoSpace, "{text_again}");
     for key in 0..acknowledged {
         assert!(get(&db, &format!("{key:06}")).is_some(), "{key} cannot be read");
@@ -80,7 +80,7 @@ fn a_filesystem_that_cannot_be_written_says_so_and_is_read() {
     put(&db, "a", "1").expect("a put");
     drop(db);
     disk.make_read_only();
-    let (kind, text) = told(Db::open(&path, &options("")));
+    let (kind, text) = failure(Db::open(&path, &options("")));
     assert_eq!(kind, ErrorKind::Io);
     assert!(text.contains("LOCK") && text.contains("Read-only file system"), "{text}");
     let db = Db::open_read_only(&path, &options("")).expect("reading needs no writing");

@@ -24,7 +24,7 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// How an error names it.
+    /// Its name in errors.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Comparator => "comparator 'tests.Fused'",
@@ -43,11 +43,11 @@ pub(crate) struct Fuse(Mutex<Option<Armed>>);
 
 struct Armed {
     object: Object,
-    /// What the names of the threads begin with.
+    /// Prefix of the names of the threads.
     threads: &'static str,
-    /// How many calls pass before.
+    /// Number of calls that succeed first.
     passes: usize,
-    /// What is done instead of a panic, once.
+    /// The action instead of a panic, executed once.
     instead: Option<Box<dyn FnOnce() + Send>>,
 }
 

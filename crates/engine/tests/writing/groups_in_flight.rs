@@ -115,7 +115,7 @@ fn wait_for_key_in_log(disk: &SimStorage, key: &str) {
     }
 }
 
-/// Where flushes were quicker, each group waited for the one ahead, and nothing said so.
+/// If flushes were faster, each group waited for the one ahead, unnoticed.
 #[test]
 fn groups_that_are_flushed_are_written_beside_each_other_too() {
     let disk = SimStorage::new(1);
@@ -204,7 +204,7 @@ fn who_needs_writes_to_stand_still_waits_for_them() {
         let ahead = scope.spawn(|| put(&db, "ahead"));
         gate.wait();
         let flush = scope.spawn(|| db.flush_all());
-        // Who would not wait has switched the log by then.
+        // A call that does not wait has switched the log by then.
         for _ in 0..1000 {
             assert!(!flush.is_finished() && logs() == 1);
             thread::yield_now();

@@ -12,8 +12,8 @@ use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
 use crate::support::{
-    default_family, findings, get, get_from, make_file, names, options, property, put, simulated,
-    told,
+    default_family, failure, findings, get, get_from, make_file, names, options, property, put,
+    simulated,
 };
 
 const PATH: &str = "/database";
@@ -47,9 +47,9 @@ fn refused(disk: &SimStorage, db: &Db, options: &IngestOptions) -> (ErrorKind, S
         (tables.collect::<Vec<_>>(), db.latest_sequence_number())
     };
     let before = state();
-    let told = told(ingest(db, FILE, options));
-    assert_eq!(state(), before, "{told:?}");
-    told
+    let reported = failure(ingest(db, FILE, options));
+    assert_eq!(state(), before, "{reported:?}");
+    reported
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn a_table_of_the_database_is_not_moved() {
     for path in &paths {
         for family in [&default_family(&db), &family] {
             let files = [Path::new("/outside/other.sst"), path];
-            let (kind, message) = told(db.ingest_external_file_cf_opts(family, &files, &moves));
+            let (kind, message) = failure(db.ingest_external_file_cf_opts(family, &files, &moves));
             assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
             assert!(message.contains(&path.display().to_string()), "{message}");
             assert!(message.contains(&table.display().to_string()), "{message}");
@@ -225,7 +225,8 @@ fn a_table_that_is_still_read_is_not_moved() {
     db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
     assert!(db.live_files().iter().all(|file| file.path != table));
     let moves = IngestOptions { move_files: true, ..IngestOptions::default() };
-    let (kind, _) = told(db.ingest_external_file_cf_opts(&default_family(&db), &[&table], &moves));
+    let (kind, _) =
+        failure(db.ingest_external_file_cf_opts(&default_family(&db), &[&table], &moves));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     iterator.seek(b"b").expect("a seek");
     assert_eq!(iterator.entry(), Some((&b"b"[..], &b"ingested"[..])));
@@ -377,45 +378,45 @@ fn wrong_calls_are_refused() {
     let db = open(&disk, "");
     let family = default_family(&db);
     let all = IngestOptions::default();
-    let kind = |result: Result<_>| told(result).0;
+    let kind = |result: Result<_>| failure(result).0;
     assert_eq!(
         kind(db.ingest_external_file_cf_opts(&family, &[""; 0], &all)),
         ErrorKind::InvalidArgument
     );
     let paths = [Path::new(FILE)];
     let files = ExternalFiles { family: &family, paths: &paths, options: all };
-    let (kind, message) = told(db.ingest_external_files(&[files, files]));
+    let (kind, message) = failure(db.ingest_external_files(&[files, files]));
     assert!(kind == ErrorKind::InvalidArgument && message.contains("twice"), "{message}");
     db.close().expect("closing");
-    assert_eq!(told(ingest(&db, FILE, &all)).0, ErrorKind::Closed);
+    assert_eq!(failure(ingest(&db, FILE, &all)).0, ErrorKind::Closed);
     drop(db);
     let db = Db::open_read_only(Path::new(PATH), &simulated(&disk, "")).expect("a database");
-    assert_eq!(told(ingest(&db, FILE, &all)).0, ErrorKind::NotSupported);
+    assert_eq!(failure(ingest(&db, FILE, &all)).0, ErrorKind::NotSupported);
 }
 
 #[test]
 fn a_writer_refuses_what_makes_no_table_and_goes_on() {
     let disk = disk();
     let mut writer = SstFileWriter::new(&simulated(&disk, ""), "default").expect("a writer");
-    assert_eq!(told(writer.put(b"key", b"")).0, ErrorKind::InvalidArgument);
-    assert_eq!(told(writer.finish()).0, ErrorKind::InvalidArgument);
+    assert_eq!(failure(writer.put(b"key", b"")).0, ErrorKind::InvalidArgument);
+    assert_eq!(failure(writer.finish()).0, ErrorKind::InvalidArgument);
     writer.open(Path::new(FILE)).expect("a file");
-    assert_eq!(told(writer.open(Path::new("/outside/other.sst"))).0, ErrorKind::InvalidArgument);
-    let (kind, message) = told(writer.finish());
+    assert_eq!(failure(writer.open(Path::new("/outside/other.sst"))).0, ErrorKind::InvalidArgument);
+    let (kind, message) = failure(writer.finish());
     assert!(kind == ErrorKind::InvalidArgument && message.contains("without entries"));
     writer.put(b"m", b"value").expect("a put");
     for key in [b"m", b"a"] {
-        let (kind, message) = told(writer.delete(key));
+        let (kind, message) = failure(writer.delete(key));
         assert!(kind == ErrorKind::InvalidArgument && message.contains(FILE), "{message}");
     }
-    assert_eq!(told(writer.delete_range(b"z", b"a")).0, ErrorKind::InvalidArgument);
+    assert_eq!(failure(writer.delete_range(b"z", b"a")).0, ErrorKind::InvalidArgument);
     writer.delete_range(b"a", b"a").expect("nothing");
     writer.merge(b"n", b"operand").expect("an operand");
     let info = writer.finish().expect("a whole file");
     assert_eq!((&info.smallest_key[..], &info.largest_key[..]), (&b"m"[..], &b"n"[..]));
     assert_eq!((info.num_entries, info.num_range_del_entries, info.version), (2, 0, 2));
     assert_eq!(info.file_size, disk.metadata(Path::new(FILE)).expect("a file").length);
-    assert_eq!(told(writer.finish()).0, ErrorKind::InvalidArgument);
+    assert_eq!(failure(writer.finish()).0, ErrorKind::InvalidArgument);
     writer.open(Path::new("/outside/given up.sst")).expect("the next file");
     drop(writer);
     assert_eq!(names(&disk, Path::new("/outside")), ["file.sst"]);
@@ -436,7 +437,7 @@ fn a_file_that_could_not_be_brought_leaves_nothing() {
     }
 }
 
-/// Where there was something under the name that a file was to get, that was removed.
+/// An existing file with the name of an ingested file was removed.
 #[test]
 fn what_is_in_the_way_of_a_file_stays() {
     let disk = disk();
@@ -448,14 +449,14 @@ fn what_is_in_the_way_of_a_file_stays() {
         let next = Path::new(PATH).join(format!("{:06}.sst", taken_in.number + 1));
         disk.link(Path::new(FILE), &next).expect("a file of somebody's");
         let options = IngestOptions { link_files: links, ..IngestOptions::default() };
-        let (kind, told) = refused(&disk, &db, &options);
-        assert_eq!(kind, ErrorKind::Io, "{told}");
+        let (kind, reported) = refused(&disk, &db, &options);
+        assert_eq!(kind, ErrorKind::Io, "{reported}");
         ingest(&db, FILE, &options).expect("the database goes on");
     }
 }
 
 #[test]
-fn it_is_told_and_counted() {
+fn it_is_reported_and_counted() {
     let disk = disk();
     let db = open(&disk, "");
     make(&simulated(&disk, ""), FILE, &["a", "b"], "value");
@@ -469,12 +470,13 @@ fn it_is_told_and_counted() {
     assert!(log.contains(line), "{log}");
 }
 
-/// How often each ingestion is repeated while others write, and how many keys a file has.
+/// Number of times that each ingestion is repeated while others write, and how many keys a file
+/// has.
 const REPEATS: usize = 60;
 const KEYS: usize = 40;
 
-/// Whoever reads at a snapshot sees all of an ingestion, in all column families, or nothing, also
-/// while others write in between its keys and everything is flushed and compacted.
+/// A read at a snapshot sees all of an ingestion or nothing, in all column families, also during
+/// writes between its keys, flushes and compactions.
 #[test]
 fn ingestions_are_seen_whole_while_others_write() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -12,11 +12,11 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Purpose, Storage};
 
 use crate::gate::{Call, Gate, Opening};
-use crate::support::{findings, get_from, make_file, names, property, simulated, synced, told};
+use crate::support::{failure, findings, get_from, make_file, names, property, simulated, synced};
 
 const PATH: &str = "/db";
 
-/// Number and length of the pauses in which a test waits for what must happen beside a blocked
+/// Number and length of the pauses in which a test waits for what must happen during a blocked
 /// call.
 const PAUSES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
@@ -149,7 +149,7 @@ fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
         // The memtable is sealed now, and its table is not installed.
         scene.use_both("2");
         assert_eq!(property(&scene.db, "rocksdb.num-files-at-level0"), "2");
-        // Who would overtake the installation before it has done so by the last of them.
+        // By the last pause, a call that could overtake the installation has done so.
         for _ in 0..20 {
             assert!(!flush.is_finished() && !compaction.is_finished());
             thread::sleep(PAUSE);
@@ -167,7 +167,7 @@ fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
     ]);
 }
 
-/// Where a sync of the MANIFEST fails, those who wait for their turn write nothing behind it.
+/// After a failed sync of the MANIFEST, waiting installations write nothing.
 #[test]
 fn those_who_wait_for_a_manifest_that_fails_are_refused() {
     let scene = Scene::new();
@@ -181,14 +181,14 @@ fn those_who_wait_for_a_manifest_that_fails_are_refused() {
         let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
         scene.gate.open_to_fail();
-        let (kind, text) = told(compaction.join().expect("a thread"));
+        let (kind, text) = failure(compaction.join().expect("a thread"));
         assert!(kind == ErrorKind::Io && text.contains("the gate failed"), "{text}");
-        let (kind, text) = told(flush.join().expect("a thread"));
+        let (kind, text) = failure(flush.join().expect("a thread"));
         assert!(kind == ErrorKind::Io && text.contains("the gate failed"), "{text}");
         assert_eq!(scene.manifest_writes(), written, "nothing is behind the failed sync");
     });
     let refused = scene.db.put_cf_opt(&scene.first, b"b", b"1", &synced());
-    assert!(told(refused).1.contains("writes are refused"));
+    assert!(failure(refused).1.contains("writes are refused"));
     let manifests = || {
         let mut names = names(&scene.disk, Path::new(PATH));
         names.retain(|name| name.starts_with("MANIFEST"));
@@ -220,7 +220,7 @@ fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
         wait_for("a column family's end", || dropping.is_finished());
         dropping.join().expect("a thread").expect("a column family that is dropped");
         drop(opening);
-        let (kind, text) = told(compaction.join().expect("a thread"));
+        let (kind, text) = failure(compaction.join().expect("a thread"));
         assert_eq!(kind, ErrorKind::Cancelled, "{text}");
     });
     let live: Vec<u64> = scene.db.live_files().iter().map(|file| file.number).collect();
@@ -231,7 +231,7 @@ fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     assert_eq!(tables.count(), live.len(), "only those of the first column family");
 }
 
-/// What was decided of where an ingested file goes holds until the file is there: no compaction
+/// The chosen level of an ingested file stays valid until the file is installed: no compaction
 /// begins meanwhile that would write to the same keys of the same level.
 #[test]
 fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
@@ -249,7 +249,7 @@ fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
         scene.gate.wait();
         // The tables in level 0 are due now, and reach over the file's key.
         let changing = scope.spawn(|| scene.db.set_options_cf(&scene.first, &due));
-        // Who would not wait has claimed them by the last of them.
+        // By the last pause, a call that does not wait has claimed them.
         (0..20).for_each(|_| thread::sleep(PAUSE));
         drop(opening);
         let ingested = ingestion.join().expect("a thread").expect("an ingestion");

@@ -7,6 +7,7 @@ mod changed_options;
 mod checkpoints;
 mod compactions;
 mod comparators;
+mod concurrent_ingestion;
 #[path = "../common/database.rs"]
 mod database;
 mod direct_logs;
@@ -20,7 +21,6 @@ mod fuse;
 mod gate;
 mod groups_in_flight;
 mod ingestion;
-mod ingestion_beside;
 mod installations;
 mod logs;
 mod opening;

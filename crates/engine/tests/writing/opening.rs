@@ -9,7 +9,7 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{DirectoryEntry, Operation, Storage};
 
 use crate::support::{
-    default_family, findings, get, names, options, put, simulated, told, unlogged,
+    default_family, failure, findings, get, names, options, put, simulated, unlogged,
 };
 
 /// Set in the environment of a process that is this test's child.
@@ -19,12 +19,12 @@ const CHILD: &str = "TAILWATER_TEST_CHILD_DIRECTORY";
 fn a_database_that_is_not_there_is_not_made_unasked() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("none");
-    let (kind, text) = told(Db::open(&path, &OpenOptions::default()));
+    let (kind, text) = failure(Db::open(&path, &OpenOptions::default()));
     assert_eq!(kind, ErrorKind::NotFound);
     assert!(text.contains("create_if_missing"), "{text}");
     assert!(!path.exists());
     drop(Db::open(&path, &options("")).expect("a new database"));
-    let (kind, text) = told(Db::open(&path, &options("error_if_exists=true")));
+    let (kind, text) = failure(Db::open(&path, &options("error_if_exists=true")));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(text.contains("error_if_exists"), "{text}");
 }
@@ -44,7 +44,7 @@ fn tables_in_levels_that_the_options_do_not_count_are_refused() {
         let options = options(&format!("num_levels={levels}"));
         for opened in open.map(|open| open(directory.path(), &options)) {
             if is_refused {
-                let (kind, text) = told(opened);
+                let (kind, text) = failure(opened);
                 assert_eq!(kind, ErrorKind::InvalidArgument, "{text}");
                 let expected = format!("tables in level 6, and num_levels is {levels}");
                 assert!(text.contains(&expected), "{text}");
@@ -60,14 +60,14 @@ fn a_second_handle_for_writing_is_refused_and_one_for_reading_is_not() {
     let directory = tempfile::tempdir().expect("a directory");
     let db = Db::open(directory.path(), &options("")).expect("a new database");
     put(&db, "a", "1").expect("a put");
-    let (kind, text) = told(Db::open(directory.path(), &options("")));
+    let (kind, text) = failure(Db::open(directory.path(), &options("")));
     assert_eq!(kind, ErrorKind::Busy);
     assert!(text.contains("LOCK") && text.contains("open for writing elsewhere"), "{text}");
     let reader = Db::open_read_only(directory.path(), &options("")).expect("a reader");
     assert_eq!(get(&reader, "a").as_deref(), Some("1"));
-    assert_eq!(told(put(&reader, "b", "2")).0, ErrorKind::ReadOnly);
+    assert_eq!(failure(put(&reader, "b", "2")).0, ErrorKind::ReadOnly);
     db.close().expect("closing");
-    assert_eq!(told(put(&db, "b", "2")).0, ErrorKind::Closed);
+    assert_eq!(failure(put(&db, "b", "2")).0, ErrorKind::Closed);
     assert_eq!(get(&db, "a").as_deref(), Some("1"), "reads go on");
     db.close().expect("closing again does nothing");
     Db::open(directory.path(), &options("")).expect("the lock was given up");
@@ -105,7 +105,7 @@ fn a_process_that_was_killed_leaves_no_lock() {
         assert_eq!(child.try_wait().expect("the child"), None, "the child ended by itself");
         std::thread::yield_now();
     }
-    let (kind, text) = told(Db::open(directory.path(), &options("")));
+    let (kind, text) = failure(Db::open(directory.path(), &options("")));
     assert_eq!(kind, ErrorKind::Busy, "{text}");
     child.kill().expect("killing");
     child.wait().expect("the child");
@@ -135,7 +135,7 @@ fn a_destroyed_database_leaves_what_is_not_its_own() {
     let db = Db::open(&path, &options(text)).expect("a new database");
     put(&db, "a", "1").expect("a put");
     db.flush_all().expect("a flush");
-    assert_eq!(told(Db::destroy(&path, &options(text))).0, ErrorKind::Busy);
+    assert_eq!(failure(Db::destroy(&path, &options(text))).0, ErrorKind::Busy);
     db.close().expect("closing");
     let storage = PosixStorage::new();
     let note = path.join("note.txt");
@@ -199,17 +199,17 @@ fn options_that_are_not_built_are_refused_by_name() {
         ("allow_2pc=true", "allow_2pc"),
     ] {
         let path = directory.path().join(name);
-        let (_, error) = told(Db::open(&path, &options(text)));
+        let (_, error) = failure(Db::open(&path, &options(text)));
         assert!(error.contains(name), "{error}");
         assert!(!path.exists(), "{name} left something behind");
     }
     let recycling = options("recycle_log_file_num=1");
     let db = Db::open(directory.path(), &recycling).expect("a new database");
-    let (kind, error) = told(db.put_cf_opt(&default_family(&db), b"a", b"1", &unlogged()));
+    let (kind, error) = failure(db.put_cf_opt(&default_family(&db), b"a", b"1", &unlogged()));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(error.contains("recycle_log_file_num"), "{error}");
     let contradicting = WriteOptions { sync: true, ..unlogged() };
-    let (kind, error) = told(db.put_cf_opt(&default_family(&db), b"a", b"1", &contradicting));
+    let (kind, error) = failure(db.put_cf_opt(&default_family(&db), b"a", b"1", &contradicting));
     assert_eq!(kind, ErrorKind::InvalidArgument);
     assert!(error.contains("sync"), "{error}");
 }
@@ -236,7 +236,7 @@ fn a_directory_is_listed_once() {
     assert_eq!(lists(), 1, "for reading");
     assert_eq!(get(&for_reading, "key").as_deref(), Some("value"));
     drop((db, for_reading));
-    // Of the OPTIONS files two are kept, without looking for them.
+    // Two OPTIONS files are kept, without a directory search.
     drop(Db::open(Path::new("/db"), &options).expect("the database"));
     let entries = disk.list("/db".as_ref()).expect("the directory");
     let is_options = |entry: &&DirectoryEntry| entry.name.starts_with("OPTIONS-");

@@ -49,7 +49,7 @@ const READS: [Call; 8] = [
     ("property", |db, family, _| db.property_value_cf(family, "rocksdb.levelstats").map(drop)),
 ];
 
-/// How many of them take a snapshot.
+/// Number of threads that take a snapshot.
 const SNAPSHOT_READS: usize = 5;
 
 /// Calls that change something.
@@ -102,7 +102,7 @@ fn make_file(disk: &SimStorage) {
     writer.finish().expect("a whole file");
 }
 
-/// Where a handle comes from that is not the database's own.
+/// The origin of a foreign handle.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
     OtherDatabase,

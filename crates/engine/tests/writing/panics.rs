@@ -16,7 +16,7 @@ use tailwater_io::sim::SimStorage;
 
 use crate::fuse::{self, Fuse, Object};
 use crate::gate::Gate;
-use crate::support::{default_family, findings, get, level_0, put, synced, told};
+use crate::support::{default_family, failure, findings, get, level_0, put, synced};
 
 const PATH: &str = "/db";
 
@@ -62,10 +62,10 @@ impl Scene {
 
 /// Fails unless writes, flushes, `background_error` and `close` tell of the panic of an object.
 fn expect_latched(db: &Db, object: Object) {
-    let failure = db.background_error().expect("a failure");
-    expect_panic(failure.kind(), &failure.to_string(), object);
+    let latched = db.background_error().expect("a failure");
+    expect_panic(latched.kind(), &latched.to_string(), object);
     for result in [put(db, "refused", "1"), db.flush_all(), db.flush_wal(true)] {
-        let (kind, text) = told(result);
+        let (kind, text) = failure(result);
         expect_panic(kind, &text, object);
     }
 }
@@ -76,7 +76,7 @@ fn expect_panic(kind: ErrorKind, text: &str, object: Object) {
 }
 
 fn expect_closed_with(db: &Db, object: Object) {
-    let (kind, text) = told(db.close());
+    let (kind, text) = failure(db.close());
     expect_panic(kind, &text, object);
 }
 
@@ -89,18 +89,18 @@ fn wait_for_failure(db: &Db) {
 /// A panic on the flushing thread ended it: flushes, writers and `resume` waited for ever, there
 /// was no background error, and closing succeeded.
 #[test]
-fn a_flush_that_panics_is_told_and_taken_up_by_resuming() {
+fn a_flush_that_panics_is_reported_and_taken_up_by_resuming() {
     for object in [Object::Comparator, Object::PrefixExtractor, Object::Storage] {
         let scene = Scene::new("");
         let db = scene.open();
         put(&db, "a", "1").expect("a put");
         put(&db, "b", "2").expect("a put");
         scene.fuse.arm(object, "tailwater-flush");
-        let (kind, text) = told(db.flush_all());
+        let (kind, text) = failure(db.flush_all());
         expect_panic(kind, &text, object);
         assert!(text.contains("flush"), "{text}");
         expect_latched(&db, object);
-        let (kind, text) = told({
+        let (kind, text) = failure({
             scene.fuse.arm(object, "panics::");
             db.resume()
         });
@@ -124,7 +124,7 @@ fn closing_tells_of_a_flush_that_panicked() {
     db.put_cf_opt(&default_family(&db), b"a", b"1", &synced()).expect("a put");
     put(&db, "b", "2").expect("a put");
     scene.fuse.arm(Object::Comparator, "tailwater-flush");
-    told(db.flush_all());
+    failure(db.flush_all());
     expect_closed_with(&db, Object::Comparator);
     drop(db);
     scene.check_after(&["a", "b"]);
@@ -139,7 +139,7 @@ fn a_writing_thread_that_panics_fails_its_flush() {
         put(&db, &format!("{key:03}"), &"v".repeat(10_000)).expect("a put");
     }
     scene.fuse.arm(Object::Storage, "tailwater-write");
-    let (kind, text) = told(db.flush_all());
+    let (kind, text) = failure(db.flush_all());
     assert_eq!(kind, ErrorKind::Panicked, "{text}");
     assert!(text.contains(".sst"), "{text}");
     scene.fuse.disarm();
@@ -169,9 +169,9 @@ fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) 
     db
 }
 
-/// A panic on a compacting thread, or on a thread of a part of a compaction, was told to nobody.
+/// A panic on a compaction thread, or on the thread of a subcompaction, was not reported.
 #[test]
-fn a_compaction_that_panics_is_told_and_taken_up_by_resuming() {
+fn a_compaction_that_panics_is_reported_and_taken_up_by_resuming() {
     let objects = [
         Object::Comparator,
         Object::MergeOperator,
@@ -179,7 +179,9 @@ fn a_compaction_that_panics_is_told_and_taken_up_by_resuming() {
         Object::CompactionFilter,
         Object::Storage,
     ];
-    for (text, threads) in [("", "tailwater-comp"), ("quiet_background=true", "subcompaction")] {
+    for (text, threads) in
+        [("", "tailwater-comp"), ("low_priority_compactions=true", "subcompaction")]
+    {
         for object in objects {
             let text = format!("level0_file_num_compaction_trigger=2;{text}");
             let scene = Scene::new(&text);
@@ -208,7 +210,7 @@ fn closing_tells_of_a_compaction_that_panicked() {
     scene.check_after(&["a", "dd"]);
 }
 
-/// Whoever asks for a compaction runs it himself, and is told by an error, not by a panic.
+/// A manual compaction runs in the caller's thread, and a panic in it is returned as an error.
 #[test]
 fn a_compaction_that_was_asked_for_answers_with_the_panic() {
     for object in [Object::CompactionFilter, Object::MergeOperator, Object::Comparator] {
@@ -223,7 +225,7 @@ fn a_compaction_that_was_asked_for_answers_with_the_panic() {
         scene.fuse.arm(object, "panics::");
         let range =
             || db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default());
-        let (kind, text) = told(range());
+        let (kind, text) = failure(range());
         expect_panic(kind, &text, object);
         scene.fuse.disarm();
         put(&db, "c", "1").expect("a put: nothing of the database has failed");
@@ -234,14 +236,14 @@ fn a_compaction_that_was_asked_for_answers_with_the_panic() {
 
 /// A panic on the cleaning thread ended it, and files stayed that nobody needs.
 #[test]
-fn a_cleaning_that_panics_is_told() {
+fn a_cleaning_that_panics_is_reported() {
     let scene = Scene::new("disable_auto_compactions=true");
     let db = scene.open();
     put(&db, "a", "1").expect("a put");
     db.flush_all().expect("a flush");
     scene.fuse.arm(Object::Storage, "tailwater-clean");
     let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
-    // One table takes the place of another, so it panics once.
+    // One table replaces another, so it panics once.
     db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
     wait_for_failure(&db);
     expect_latched(&db, Object::Storage);
@@ -253,8 +255,8 @@ fn a_cleaning_that_panics_is_told() {
     scene.check_after(&["a", "b"]);
 }
 
-/// Resumes until a flush succeeds: a panic that was under way may be told after the first time.
-/// When the flushing thread has flushed, it has told all of its own.
+/// Resumes until a flush succeeds: a panic under way may be reported after the first attempt. A
+/// flush thread that has flushed has reported all of its panics.
 fn resume_after_the_last_panic(db: &Db) {
     while db.resume().and_then(|()| put(db, "resumed", "1")).and_then(|()| db.flush_all()).is_err()
     {
@@ -264,7 +266,7 @@ fn resume_after_the_last_panic(db: &Db) {
 
 /// A panic while statistics were written to the LOG ended the flushing thread.
 #[test]
-fn upkeep_that_panics_is_told() {
+fn upkeep_that_panics_is_reported() {
     let scene = Scene::new("stats_dump_period_sec=1");
     let db = scene.open();
     put(&db, "a", "1").expect("a put");
@@ -278,7 +280,7 @@ fn upkeep_that_panics_is_told() {
 
 /// A panic on the thread that makes space for logs ended it, and every later log waited for space.
 #[test]
-fn making_space_for_logs_that_panics_is_told() {
+fn preallocation_that_panics_is_reported() {
     let scene = Scene::new("wal_io_mode=direct");
     scene.fuse.arm(Object::Storage, "tailwater-wal");
     let db = scene.open();
@@ -289,7 +291,7 @@ fn making_space_for_logs_that_panics_is_told() {
         // Each flush begins a log, which asks for space for the next.
         resume_after_the_last_panic(&db);
     }
-    // The thread has told all its panics.
+    // The thread has reported all its panics.
     resume_after_the_last_panic(&db);
     put(&db, "a", "1").expect("a put");
     db.close().expect("closing");
@@ -297,16 +299,16 @@ fn making_space_for_logs_that_panics_is_told() {
     scene.check_after(&["a"]);
 }
 
-/// Where whoever asks does the work, a panic left locks behind that nobody gave up.
+/// When the caller does the work, a panic left locks held.
 #[test]
-fn work_that_panics_in_the_thread_that_asked_is_told() {
+fn work_that_panics_in_the_thread_that_asked_is_reported() {
     for object in [Object::Comparator, Object::PrefixExtractor] {
         let scene = Scene::new("");
         let db = scene.open_inline();
         put(&db, "a", "1").expect("a put");
         put(&db, "b", "2").expect("a put");
         scene.fuse.arm(object, "");
-        let (kind, text) = told(db.flush_all());
+        let (kind, text) = failure(db.flush_all());
         expect_panic(kind, &text, object);
         scene.fuse.disarm();
         expect_latched(&db, object);
@@ -330,7 +332,7 @@ fn work_that_panics_in_the_thread_that_asked_is_told() {
     assert_eq!(level_0(&db), 0);
 }
 
-/// A writer whose comparator panics panics itself. The others are told, and none hangs.
+/// A writer whose comparator panics panics itself. The other writers get errors, and none hangs.
 #[test]
 fn a_writer_that_panics_leaves_the_queue_to_others() {
     const WRITERS: usize = 4;
@@ -368,7 +370,7 @@ fn a_writer_that_panics_leaves_the_queue_to_others() {
         assert!(panicked > 0, "nobody panicked after {passes} comparisons");
         scene.fuse.disarm();
         expect_latched(&db, Object::Comparator);
-        let (kind, text) = told(db.resume());
+        let (kind, text) = failure(db.resume());
         expect_panic(kind, &text, Object::Comparator);
         assert!(text.contains("reopening"), "{text}");
         expect_closed_with(&db, Object::Comparator);

@@ -42,9 +42,9 @@ fn a_database_may_be_given_further_directories() {
     assert!(elsewhere.is_dir());
 }
 
-/// What an older log had left behind the end of one that was written over it stayed there when the
-/// next was begun. Replay took it for the end of all logs, and a database in which tables of one
-/// column family held what came after did not open.
+/// The remains of an older log after the end of the one that overwrote it stayed when the next was
+/// begun. Replay took it for the end of all logs, and a database in which tables of one column
+/// family held what came after did not open.
 #[test]
 fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {
     let disk = SimStorage::new(1);
@@ -117,7 +117,7 @@ fn replay_does_not_go_on_behind_a_gap_between_logs() {
 
     let missing = disk.process_crash_image(1);
     missing.remove(&Path::new(PATH).join(first)).expect("removing a log");
-    // The flush needed it synced; what a crash takes away here stands for a disk that lost it.
+    // The flush needed it synced; the bytes removed here represent a disk that lost them.
     let error = Db::open(PATH, &simulated(&missing, "")).expect_err("a log is missing");
     assert!(error.to_string().contains("is missing, and may hold writes"), "{error}");
     let skipping = simulated(&missing, "wal_recovery_mode=kSkipAnyCorruptedRecords");

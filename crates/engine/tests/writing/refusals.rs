@@ -10,7 +10,7 @@ use tailwater::{
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
-use crate::support::{default_family, get, put, simulated, synced, told};
+use crate::support::{default_family, failure, get, put, simulated, synced};
 
 const PATH: &str = "/db";
 
@@ -67,13 +67,13 @@ fn closed_and_read_only_handles_say_what_they_are() {
     put(&db, "a", "1").expect("a put");
     let reader = Db::open_read_only(PATH, &simulated(&disk, "")).expect("a reader");
     for (name, call) in CALLS {
-        let (kind, text) = told(call(&reader));
+        let (kind, text) = failure(call(&reader));
         assert_eq!(kind, ErrorKind::ReadOnly, "{name}: {text}");
         assert!(text.contains("opened for reading only"), "{name}: {text}");
     }
     db.close().expect("closing");
     for (name, call) in CALLS {
-        let (kind, text) = told(call(&db));
+        let (kind, text) = failure(call(&db));
         assert_eq!(kind, ErrorKind::Closed, "{name}: {text}");
         assert!(text.contains("closed"), "{name}: {text}");
     }
@@ -86,7 +86,7 @@ fn closed_and_read_only_handles_say_what_they_are() {
     assert_eq!(get(&open(&disk), "refused"), None);
 }
 
-/// Where a database fails: what is done to it, and the call that fails.
+/// The causes of a database's failure: what is done to it, and the call that fails.
 type Place = (&'static str, fn(&Db) -> Result<()>, Operation, Purpose);
 
 const PLACES: [Place; 6] = [
@@ -103,7 +103,7 @@ const PLACES: [Place; 6] = [
     ("a sync of the MANIFEST", |db| db.flush_all(), Operation::Sync, Purpose::Manifest),
 ];
 
-/// Whatever is refused after an error is refused with that error's kind, file and source. What
+/// Refusals after an error have that error's kind, file and source. What
 /// caused an error could not be asked for, and closing took the background error away.
 #[test]
 fn what_is_refused_after_an_error_has_its_kind_and_source() {
@@ -136,14 +136,14 @@ fn what_is_refused_after_an_error_has_its_kind_and_source() {
             }
             refused(db.close(), "close");
             refused(Err(db.background_error().expect("a failure")), "background_error, closed");
-            assert_eq!(told(put(&db, "c", "1")).0, ErrorKind::Closed);
+            assert_eq!(failure(put(&db, "c", "1")).0, ErrorKind::Closed);
         }
     }
 }
 
 /// The same of a compaction, which nobody called for.
 #[test]
-fn a_compaction_that_fails_is_told_with_its_kind_and_source() {
+fn a_compaction_that_fails_is_reported_with_its_kind_and_source() {
     let disk = SimStorage::new(1);
     let db = open(&disk);
     let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Write);

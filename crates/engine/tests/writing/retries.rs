@@ -4,7 +4,7 @@ use tailwater::{Db, ErrorKind};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
-use crate::support::{get, put, simulated, told};
+use crate::support::{failure, get, put, simulated};
 
 /// After `resume` a flush that found no space was tried again without any pause, some ten thousand
 /// times a second.
@@ -25,7 +25,7 @@ fn a_flush_without_space_is_tried_once_for_each_resuming() {
         let calls = disk.calls();
         calls.iter().filter(|call| is_attempt(call.operation, call.purpose)).count()
     };
-    assert_eq!(told(db.flush_all()).0, ErrorKind::NoSpace);
+    assert_eq!(failure(db.flush_all()).0, ErrorKind::NoSpace);
     assert_eq!(attempts(), 1);
     for resumed in 1..=3 {
         db.resume().expect("nothing is latched");
@@ -33,7 +33,7 @@ fn a_flush_without_space_is_tried_once_for_each_resuming() {
             std::thread::yield_now();
         }
     }
-    assert_eq!(told(db.flush_all()).0, ErrorKind::NoSpace, "a flush that is asked for is tried");
+    assert_eq!(failure(db.flush_all()).0, ErrorKind::NoSpace, "a flush that is asked for is tried");
     for _ in 0..3000 {
         // A pause that ended at once would end here.
         std::thread::yield_now();

@@ -4,7 +4,7 @@ use tailwater::{CompactRangeOptions, Db, ErrorKind, StallCause, StallState, Writ
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
 use tailwater_io::{Operation, Purpose};
 
-use crate::support::{default_family, log, options, property, put, simulated, told};
+use crate::support::{default_family, failure, log, options, property, put, simulated};
 
 fn flush_rounds(db: &Db, rounds: usize) {
     for round in 0..rounds {
@@ -34,16 +34,16 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "1000000");
     let hasty = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
     // Small ones are let through until the allowance is used up.
-    let (kind, text) = told(db.put_cf_opt(&default_family(&db), b"a", [b'1'; 100_000], &hasty));
+    let (kind, text) = failure(db.put_cf_opt(&default_family(&db), b"a", [b'1'; 100_000], &hasty));
     assert_eq!((kind, text.contains("3 tables in level 0")), (ErrorKind::Busy, true), "{text}");
     flush_rounds(&db, 1);
     // Near the stop it goes down quickly: when the memtable is sealed, and when it is a table.
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "360000");
     flush_rounds(&db, 1);
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
-    let (kind, text) = told(put(&db, "a", "1"));
+    let (kind, text) = failure(put(&db, "a", "1"));
     assert_eq!(kind, ErrorKind::Busy);
-    assert!(text.contains("nobody else could change that"), "{text}");
+    assert!(text.contains("nothing can resume them"), "{text}");
     db.continue_compactions().expect("no pause");
     assert_eq!(db.stall_state(), StallState::Normal);
     put(&db, "a", "1").expect("a put");
@@ -64,8 +64,8 @@ fn universal_databases_stall_until_somebody_compacts_them() {
                 level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3;\
                 level0_stop_writes_trigger=5";
     let db = Db::open("/db", &simulated(&disk, text)).expect("a new database");
-    let warning = "'default' is compacted only when asked for: its compaction_style is not built; \
-                   writes are slowed down at 3 sorted runs and stopped at 5 until somebody does";
+    let warning = "'default' is compacted manually only: its compaction_style is not implemented; \
+                   writes are slowed down at 3 sorted runs and stopped at 5 until a manual compaction";
     assert_eq!(db.warnings(), [warning]);
     flush_rounds(&db, 3);
     assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
@@ -77,20 +77,20 @@ fn universal_databases_stall_until_somebody_compacts_them() {
         other => panic!("{other:?}"),
     }
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
-    assert_eq!(told(put(&db, "a", "1")).0, ErrorKind::Busy);
+    assert_eq!(failure(put(&db, "a", "1")).0, ErrorKind::Busy);
     db.compact_range_cf_opt(&default_family(&db), None, None, &Default::default())
         .expect("by hand");
     assert_eq!(db.stall_state(), StallState::Normal);
     // The run that came of it counts, too.
     flush_rounds(&db, 2);
     assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
-    let told = log(&disk, "/db");
+    let reported = log(&disk, "/db");
     for line in [
         format!("WARN {warning}"),
         "WARN writes are stopped: 5 sorted runs of 'default'".to_owned(),
         "INFO writes go on".to_owned(),
     ] {
-        assert!(told.contains(&line), "{line} is not in {told}");
+        assert!(reported.contains(&line), "{line} is not in {reported}");
     }
     drop(db);
 
@@ -126,7 +126,7 @@ fn fifo_databases_stall_on_what_would_have_to_be_dropped() {
     assert!(is_delayed(db.stall_state()), "{:?}", db.stall_state());
     flush();
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
-    assert_eq!(told(put(&db, "a", "1")).0, ErrorKind::Busy);
+    assert_eq!(failure(put(&db, "a", "1")).0, ErrorKind::Busy);
     let more = [("compaction_options_fifo", "{max_table_files_size=1000000}")];
     db.set_options_cf(&family, &more).expect("a change");
     assert_eq!(db.stall_state(), StallState::Normal);

@@ -10,7 +10,7 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 
 pub(crate) use crate::database::{
-    default_family, logs, names, options, simulated, synced, told, unlogged,
+    default_family, failure, logs, names, options, simulated, synced, unlogged,
 };
 
 /// Puts a value into the default column family.
@@ -35,7 +35,7 @@ pub(crate) fn property(db: &Db, name: &str) -> String {
     value.unwrap_or_else(|| panic!("there is no property {name}"))
 }
 
-/// How many tables there are in level 0.
+/// Number of tables in level 0.
 pub(crate) fn level_0(db: &Db) -> usize {
     property(db, "rocksdb.num-files-at-level0").parse().expect("a number")
 }
@@ -43,8 +43,8 @@ pub(crate) fn level_0(db: &Db) -> usize {
 /// A record of a table: key, sequence number, type and value.
 pub(crate) type Stored = (String, u64, ValueType, Vec<u8>);
 
-/// What the tables of a database hold, in the order of [`Db::live_files`]; range tombstones, whose
-/// value is their end, come behind a table's other records.
+/// The entries of a database's tables, in the order of [`Db::live_files`]; the range tombstones of
+/// a table, whose value is their end, follow its other records.
 pub(crate) fn stored(storage: &dyn Storage, db: &Db) -> Vec<Stored> {
     let mut stored = Vec::new();
     for file in db.live_files() {
@@ -64,7 +64,7 @@ pub(crate) fn stored(storage: &dyn Storage, db: &Db) -> Vec<Stored> {
     stored
 }
 
-/// What verification finds but notes.
+/// The findings of verification, without notes.
 pub(crate) fn findings(path: &Path, options: &OpenOptions) -> Vec<Finding> {
     let report = verify(path, options, &mut |_| {});
     let findings = report.findings.into_iter();
@@ -81,7 +81,7 @@ pub(crate) fn make_file(options: &OpenOptions, path: &Path, keys: &[&str], value
     writer.finish().expect("a whole file");
 }
 
-/// What the LOG of a database says.
+/// The contents of a database's LOG.
 pub(crate) fn log(disk: &SimStorage, directory: &str) -> String {
     let path = Path::new(directory).join("LOG");
     let file = disk.open(&path, IoMode::Buffered, Purpose::Metadata).expect("a LOG");

@@ -10,7 +10,7 @@ use tailwater_io::thread::{NotStarted, with_starts_left};
 use crate::support::{get, put, simulated};
 
 /// Opening waited for ever where a thread could not be started: for those that had been started,
-/// and that nobody had told to end. The lock was held meanwhile.
+/// and that had not been asked to end. The lock was held meanwhile.
 #[test]
 fn opening_fails_where_a_thread_cannot_be_started_and_leaves_no_lock() {
     let disk = SimStorage::new(1);

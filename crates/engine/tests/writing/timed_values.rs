@@ -69,15 +69,15 @@ fn tables_tell_when_they_were_written_where_that_is_preserved() {
     disk.clock().advance(500 * SECOND_NS);
     put(&db, "b", "2").expect("a put");
     db.flush_all().expect("a flush");
-    let told = |db: &Db| {
+    let reported = |db: &Db| {
         let path = &db.live_files()[0].path;
         let table = tailwater::inspect::table::TableFile::open(&disk, path).expect("a table");
         let properties = table.properties().as_ref().expect("properties").clone();
         let times = sequence_times::decode(&properties.sequence_to_time_mapping);
         times.expect("times").iter().map(|it| (it.sequence, it.time_s)).collect::<Vec<_>>()
     };
-    assert_eq!(told(&db), [(100, begun_s), (102, begun_s + 500)]);
-    // What was written before that, by its own time, comes before it.
+    assert_eq!(reported(&db), [(100, begun_s), (102, begun_s + 500)]);
+    // Earlier writes, by their own times, come before it.
     timed_put(&db, "long ago", "3", begun_s - 5000);
     timed_put(&db, "never", "4", 7);
     timed_put(&db, "now", "5", begun_s + 501);
@@ -104,7 +104,11 @@ fn tables_tell_when_they_were_written_where_that_is_preserved() {
         plain("now", 102, "5"),
     ];
     assert_eq!(stored(&disk, &db), expected);
-    assert!(told(&db).ends_with(&[(100, begun_s), (102, begun_s + 500)]), "{:?}", told(&db));
+    assert!(
+        reported(&db).ends_with(&[(100, begun_s), (102, begun_s + 500)]),
+        "{:?}",
+        reported(&db)
+    );
     // Later the first of them tell nothing that is asked any more.
     disk.clock().advance(9_600 * SECOND_NS);
     compact();

@@ -103,13 +103,13 @@ impl Cursor {
         Ok(())
     }
 
-    /// As [`Cursor::seek`], for a get: if the block has a hash index, and the comparator declares
+    /// Like [`Cursor::seek`], for a get: if the block has a hash index, and the comparator declares
     /// that keys of different bytes differ, only the restart interval that can contain the key is
     /// searched. The entry found need not be the first that is not below the target unless its user
     /// key is the target's.
     ///
     /// # Errors
-    /// As [`Cursor::seek`], and for a hash index that names no valid restart.
+    /// The errors of [`Cursor::seek`], and for a hash index that names no valid restart.
     #[inline]
     pub fn seek_for_get(
         &mut self,
@@ -120,7 +120,7 @@ impl Cursor {
         let Some(hash_index) = layout.hash_index.filter(|_| !layout.is_empty()) else {
             return self.seek(block, layout, target);
         };
-        if !target.comparator.tells_all_bytes_apart() {
+        if !target.comparator.distinguishes_all_bytes() {
             return self.seek(block, layout, target);
         }
         let last = layout.restart_count - 1;

@@ -73,7 +73,7 @@ unsafe extern "C" {
 pub(super) fn decompress(source: &[u8], dictionary: &[u8], output: &mut [u8]) -> Option<usize> {
     let dictionary = last_64_kib(dictionary);
     let (source_length, capacity) = (c_length(source)?, c_length(output)?);
-    // SAFETY: each pointer is that of a slice and goes with that slice's length; `output` is
+    // SAFETY: each pointer is that of a slice and is passed with that slice's length; `output` is
     // borrowed mutably, so the three do not overlap. The function reads and writes within them,
     // whatever the bytes.
     let written = unsafe {
@@ -205,7 +205,7 @@ pub(super) struct FastDictionary {
 impl FastDictionary {
     fn new(bytes: Vec<u8>) -> Option<Self> {
         let (working, prepared) = (FastStream::new()?, FastStream::new()?);
-        // SAFETY: the stream lives, and so do the bytes: they are kept beside it, unmoved on the
+        // SAFETY: the stream lives, and so do the bytes: they are kept next to it, unmoved on the
         // heap.
         unsafe { LZ4_loadDict(prepared.0.as_ptr(), bytes.as_ptr().cast(), c_length(&bytes)?) };
         Some(Self { working, prepared, _bytes: bytes })

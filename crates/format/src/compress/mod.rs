@@ -217,7 +217,7 @@ const WHAT: &str = "compressed block";
 
 /// Returns the maximum number of bytes that `payload` can decompress to.
 ///
-/// Snappy's densest element encodes 64 bytes in 3. An LZ4 length byte stands for at most 255 bytes.
+/// Snappy's densest element encodes 64 bytes in 3. An LZ4 length byte encodes at most 255 bytes.
 /// Deflate's densest symbol encodes 258 bytes in 2 bits. A Zstandard frame of known size repeats it
 /// in its header; one of its blocks encodes at most 128 KiB in 4 bytes. bzip2 has no useful bound.
 fn highest_length(compression: Compression, payload: &[u8]) -> u64 {

@@ -119,7 +119,7 @@ pub enum DamageReason {
     CompressionRepeated,
     /// A record that states the log's compression, after other records.
     CompressionNotFirst,
-    /// A compression that no log can have; 0 also stands for a record too short to hold one.
+    /// A compression that no log can have; 0 also denotes a record too short to hold one.
     CompressionUnsupported(u32),
     /// A record about the predecessor log that is too short.
     PredecessorMalformed,

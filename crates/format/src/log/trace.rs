@@ -97,9 +97,9 @@ pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
 /// The traces of a log at the place where its next fragment should begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Traces {
-    /// As [`Damage::own`](super::Damage::own).
+    /// Like [`Damage::own`](super::Damage::own).
     pub(super) own: bool,
-    /// As [`Damage::followed`](super::Damage::followed).
+    /// Like [`Damage::followed`](super::Damage::followed).
     pub(super) followed: bool,
 }
 

@@ -109,7 +109,7 @@ impl Writer {
         out.resize(out.len() + zeros, 0);
     }
 
-    /// As [`Writer::pad`], but without the zeros at the end of the padding; returns their number.
+    /// Like [`Writer::pad`], but without the zeros at the end of the padding; returns their number.
     pub fn pad_but_zeros(&mut self, out: &mut Vec<u8>) -> usize {
         let mut gap = self.room() % PADDING_ALIGNMENT;
         if gap == 0 {
@@ -207,7 +207,7 @@ impl Writer {
         self.end_fragment_with_zeros(start, out, 0);
     }
 
-    /// As [`Writer::end_fragment`], for a fragment that is followed by `zeros` more zeros.
+    /// Like [`Writer::end_fragment`], for a fragment that is followed by `zeros` more zeros.
     fn end_fragment_with_zeros(&mut self, start: usize, out: &mut [u8], zeros: usize) {
         let Some((header, covered)) =
             out.get_mut(start..).and_then(|fragment| fragment.split_at_mut_checked(6))

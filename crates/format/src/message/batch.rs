@@ -235,7 +235,7 @@ impl<'a> Batch<'a> {
     /// Reads the batch at the start of `bytes`, as [`Self::decode`] does, and checks its checksums.
     ///
     /// # Errors
-    /// As [`Self::decode`]; corruption also where a checksum is wrong.
+    /// The errors of [`Self::decode`]; corruption also where a checksum is wrong.
     pub fn decode_verified(bytes: &'a [u8]) -> Result<Self> {
         let batch = Self::split(bytes)?;
         batch.verify()?;

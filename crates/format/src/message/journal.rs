@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_before_the_last_record_is_told_from_a_torn_end() {
+    fn damage_before_the_last_record_is_distinguished_from_a_torn_end() {
         let (bytes, ends) = journal();
         for at in 0..bytes.len() {
             let mut damaged = bytes.clone();

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_told() {
+    fn damage_is_reported() {
         let mut encoded = Vec::new();
         encode(&samples(&[(10, 500), (20, 600)]), &mut encoded);
         for end in 1..encoded.len() {

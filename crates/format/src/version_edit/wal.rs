@@ -26,7 +26,7 @@ impl WalAddition {
                 END => return Ok(addition),
                 SYNCED_SIZE => {
                     let size = reader.varint64("synced size of a log")?;
-                    // In memory, the highest number stands for an unknown size.
+                    // In memory, the highest number denotes an unknown size.
                     addition.synced_size = Some(size).filter(|&size| size != u64::MAX);
                 }
                 tag => {

@@ -12,7 +12,7 @@ pub(crate) struct Golden {
     pub(crate) name: &'static str,
     /// The whole file.
     pub(crate) bytes: &'static [u8],
-    /// How many entries it holds.
+    /// Number of its entries.
     pub(crate) entries: usize,
     /// The format version.
     pub(crate) format_version: u32,
@@ -156,7 +156,7 @@ pub(crate) fn value(index: u64) -> Vec<u8> {
     format!("{} {mixed:016x}", words.join(" ")).into_bytes()
 }
 
-/// The number that `bytes` begins with, and what is behind it.
+/// Returns the number at the start of `bytes`, and the rest.
 pub(crate) fn varint(bytes: &[u8]) -> (usize, &[u8]) {
     let length = bytes.iter().position(|&byte| byte < 0x80).unwrap() + 1;
     let value =

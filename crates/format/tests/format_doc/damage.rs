@@ -52,7 +52,7 @@ fn tables_without_checksums_hide_everything_but_their_trailers() {
     assert!(checksum.verify(32, &damaged).is_err());
 }
 
-/// What a reader finds in a log besides records, and how many records.
+/// The events other than records that a reader finds in a log, and the number of records.
 fn read(log: &[u8]) -> (usize, Vec<String>) {
     let mut reader = RecordReader::new(SliceSource::new(log), 0);
     let (mut records, mut others) = (0, Vec::new());

@@ -9,12 +9,12 @@ pub(crate) struct Example {
     /// The file that it is from, below `tests/golden`.
     pub(crate) file: String,
     pub(crate) offset: usize,
-    /// Where the block begins that the example is the trailer of.
+    /// Offset of the block to which the example is the trailer.
     pub(crate) block: Option<usize>,
     /// All its bytes.
     pub(crate) bytes: Vec<u8>,
     pub(crate) fields: Vec<Field>,
-    /// What a decoder is said to make of it.
+    /// The documented result of decoding it.
     pub(crate) says: Vec<String>,
 }
 
@@ -23,7 +23,7 @@ pub(crate) struct Example {
 pub(crate) struct Field {
     pub(crate) bytes: Vec<u8>,
     pub(crate) name: String,
-    /// How the bytes are to be read, see [`super::fields::meaning`].
+    /// The type of the bytes, see [`super::fields::meaning`].
     pub(crate) kind: String,
     pub(crate) value: String,
 }

@@ -10,7 +10,7 @@ use super::document::Example;
 use super::fields::quoted;
 use super::{logs, tables};
 
-/// What the code makes of an example.
+/// The result of decoding an example.
 pub(crate) struct Answer {
     /// The decoder's answer, in lines.
     pub(crate) says: Vec<String>,

@@ -4,7 +4,7 @@ use tailwater_format::key::{ParsedKey, ValueType};
 use tailwater_format::table::BlockHandle;
 use tailwater_format::varint::Reader;
 
-/// What `bytes`, all of them, say if they are read as that kind.
+/// Returns the meaning of all of `bytes`, read as that type.
 pub(crate) fn meaning(kind: &str, bytes: &[u8]) -> String {
     let mut reader = Reader::new(bytes);
     let meaning = match kind {
@@ -28,7 +28,7 @@ pub(crate) fn meaning(kind: &str, bytes: &[u8]) -> String {
             format!("{:?}", ParsedKey::parse(reader.length_prefixed("key").unwrap()).unwrap())
         }
         "key end" => {
-            // What a key does not share with the one before: some of the user key, and the trailer.
+            // The unshared part of a key: some of the user key, and the trailer.
             let bytes = rest(&mut reader);
             let trailer = u64::from_le_bytes(*bytes.last_chunk().unwrap());
             let kind = ValueType::from_byte(trailer as u8).unwrap();

@@ -62,7 +62,7 @@ pub(crate) fn log_start(example: &Example) -> Answer {
         encoded.truncate(example.bytes.len());
         return answer(says, encoded);
     }
-    // What zstd makes of a record depends on its release; what comes before does not.
+    // The compressed bytes of a record depend on zstd's release; those before it do not.
     Writer::new_compressed(number, true, &mut encoded).unwrap();
     assert!(example.bytes.starts_with(&encoded));
     Answer { says: vec![says], encoded: None }
@@ -98,7 +98,7 @@ pub(crate) fn version_edit(example: &Example) -> Answer {
     Answer { says: describe(&edit), encoded: Some(encoded) }
 }
 
-/// What an edit changes, a line for each field that the examples have.
+/// The changes of an edit, a line for each field in the examples.
 fn describe(edit: &VersionEdit) -> Vec<String> {
     let mut says = Vec::new();
     let mut say = |what: &str, value: Option<String>| {

@@ -23,13 +23,13 @@ pub(crate) const STALE_UNALIGNED: &[u8] = include_bytes!("data/stale-unaligned.l
 /// Three compressed puts in a file that twelve were in before, none of them where a put ends.
 pub(crate) const STALE_ZSTD: &[u8] = include_bytes!("data/stale-zstd.log");
 
-/// What padding fills up to, in bytes.
+/// Alignment of padding, in bytes.
 const ALIGNMENT: usize = 4096;
 
 /// The lengths of the values of [`PLAIN`] and [`RECYCLABLE_ZSTD`].
 const SPANNING: [usize; 5] = [10, 32600, 60, 0, 300];
 
-/// Where the last record that counts ends in [`STALE`] and in [`STALE_UNALIGNED`].
+/// End of the last valid record in [`STALE`] and in [`STALE_UNALIGNED`].
 const STALE_END: u64 = 390;
 const STALE_UNALIGNED_END: u64 = 248;
 
@@ -59,7 +59,7 @@ pub(crate) fn fragment(kind: u8, payload: &[u8], log_number: u32) -> Vec<u8> {
     bytes
 }
 
-/// What logs of ours differ in.
+/// The differences between Tailwater's logs.
 #[derive(Debug, Clone, Copy)]
 struct Kind {
     compressed: bool,
@@ -88,7 +88,7 @@ impl Kind {
     }
 }
 
-/// How long the next random record is, in bytes: a few go over several blocks.
+/// Returns the length of the next random record, in bytes: a few go over several blocks.
 fn random_length(random: &mut fastrand::Rng) -> usize {
     if random.u8(..) < 20 { random.usize(..100_000) } else { random.usize(..900) }
 }
@@ -416,13 +416,13 @@ fn records_of_other_types_are_ignored_refused_or_surfaced() {
     assert_eq!((log.damage, log.records.len()), (vec![DamageReason::MissingStart], 0));
 }
 
-/// From this length on a record that does not compress takes as many bytes besides as all longer
+/// From this length on an incompressible record has the same overhead in bytes as all longer
 /// ones do: its length has two bytes in zstd's frames.
 const LONG: usize = 256;
 
-/// How long a record must be that begins at `offset`, on a boundary, to end `gap` bytes before the
-/// next boundary or the one behind it; `None` where none does. One that does not meet the end of a
-/// block takes `rest` bytes besides.
+/// Returns the length of a record that begins at `offset`, on a boundary, and ends `gap` bytes
+/// before the next boundary or the one after it; `None` if there is none. One that does not meet
+/// the end of a block takes `rest` more bytes.
 fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<usize> {
     let header = kind.header_length();
     let meets_end = offset as usize % BLOCK_LENGTH == BLOCK_LENGTH - ALIGNMENT;

@@ -265,7 +265,7 @@ fn a_file_that_rocksdb_would_not_write_is_not_written() {
 fn no_bytes_make_the_decoder_panic() {
     let decode = |bytes: &[u8]| -> Result<()> {
         let edit = VersionEdit::decode(bytes)?;
-        // What was read can be written, unless it is a file without an epoch, and then reads as the
+        // A decoded edit can be encoded, unless it has a file without an epoch, and decodes to the
         // same.
         let mut out = Vec::new();
         if edit.encode(&mut out).is_ok() {

@@ -102,7 +102,7 @@ impl AlignedBuffer {
     /// are lost.
     ///
     /// # Panics
-    /// As [`Self::with_capacity`].
+    /// Like [`Self::with_capacity`].
     pub fn reserve(&mut self, bytes: usize, alignment: usize) {
         if self.capacity < bytes || !self.memory.addr().get().is_multiple_of(alignment) {
             *self = Self::with_capacity(round_up(bytes, alignment));

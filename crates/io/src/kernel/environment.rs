@@ -67,7 +67,7 @@ pub enum IoUring {
 }
 
 impl IoUring {
-    /// Its name in reports.
+    /// Returns its name in reports.
     pub fn name(self) -> &'static str {
         match self {
             Self::Allowed => "allowed",
@@ -186,9 +186,9 @@ pub(super) fn journal(system: &System, mount: &Mount, device: Option<&Device>) -
 
 fn damon(system: &System) -> Option<Vec<String>> {
     let mut actions = Vec::new();
-    let mut is_told = false;
+    let mut is_known = false;
     let threads = Path::new("/sys/kernel/mm/damon/admin/kdamonds");
-    is_told |= system.has(threads);
+    is_known |= system.has(threads);
     for thread in system.names(threads) {
         if system.word(threads.join(&thread).join("state")).as_deref() != Some("on") {
             continue;
@@ -204,12 +204,12 @@ fn damon(system: &System) -> Option<Vec<String>> {
     }
     for module in ["damon_reclaim", "damon_lru_sort"] {
         let enabled = system.word(format!("/sys/module/{module}/parameters/enabled"));
-        is_told |= enabled.is_some();
+        is_known |= enabled.is_some();
         if enabled.as_deref() == Some("Y") {
             actions.push(module.to_owned());
         }
     }
-    is_told.then_some(actions)
+    is_known.then_some(actions)
 }
 
 fn multi_generational_lru(system: &System) -> Option<u32> {

@@ -57,16 +57,16 @@ impl Memory {
         let text = self.machine()?;
         let of_machine = |name| i64::try_from(figure(&text, name)? << 10).ok();
         let machine =
-            Room { available: of_machine("MemAvailable:")?, free: of_machine("MemFree:")? };
-        let room = self.group_left().map_or(machine, |of_group| machine.min(of_group));
+            Headroom { available: of_machine("MemAvailable:")?, free: of_machine("MemFree:")? };
+        let headroom = self.group_left().map_or(machine, |of_group| machine.min(of_group));
         let pressure = self.group.as_ref().and_then(|group| {
             let text = self.system.read(group.path().join("memory.pressure"))?;
             Pressure::parse(&text)
         });
         Some(MemoryLeft {
             limit: self.limit_with(&text)?,
-            available: room.available,
-            free: room.free,
+            available: headroom.available,
+            free: headroom.free,
             stalled_us: pressure.and_then(|pressure| pressure.some_us),
         })
     }
@@ -86,48 +86,54 @@ impl Memory {
     }
 
     /// Returns what the limits of the group and of its ancestors leave.
-    fn group_left(&self) -> Option<Room> {
+    fn group_left(&self) -> Option<Headroom> {
         match self.group.as_ref()? {
             MemoryGroup::V1(path) => {
                 let files = ["total_active_file", "total_inactive_file"];
                 let limit = self.group_limit()?;
-                self.room(path, limit, "memory.usage_in_bytes", files)
+                self.headroom(path, limit, "memory.usage_in_bytes", files)
             }
             MemoryGroup::V2(path) => {
                 let top = self.top.as_deref();
                 let is_below = |path: &&Path| top.is_none_or(|top| path.starts_with(top));
-                let room = |group: &Path| {
+                let headroom = |group: &Path| {
                     let limits = ["memory.max", "memory.high"];
                     let limits =
                         limits.iter().filter_map(|name| self.system.number(group.join(name)));
                     let files = ["active_file", "inactive_file"];
-                    self.room(group, limits.min()?, "memory.current", files)
+                    self.headroom(group, limits.min()?, "memory.current", files)
                 };
-                path.ancestors().take_while(is_below).filter_map(room).reduce(Room::min)
+                path.ancestors().take_while(is_below).filter_map(headroom).reduce(Headroom::min)
             }
         }
     }
 
     /// Returns what a group's limit leaves. `usage` is the file with its charged memory, and
     /// `files` are the counters of reclaimable file pages.
-    fn room(&self, group: &Path, limit: u64, usage: &str, files: [&str; 2]) -> Option<Room> {
+    fn headroom(
+        &self,
+        group: &Path,
+        limit: u64,
+        usage: &str,
+        files: [&str; 2],
+    ) -> Option<Headroom> {
         let text = self.system.read(group.join("memory.stat"))?;
         let files: u64 = files.iter().filter_map(|name| figure(&text, name)).sum();
         let free = limit as i64 - self.system.number(group.join(usage))? as i64;
-        Some(Room { available: free + files as i64, free })
+        Some(Headroom { available: free + files as i64, free })
     }
 }
 
 /// Memory left below a limit, in bytes.
 #[derive(Debug, Clone, Copy)]
-struct Room {
+struct Headroom {
     /// With the page cache reclaimed.
     available: i64,
     /// Without reclaiming the page cache.
     free: i64,
 }
 
-impl Room {
+impl Headroom {
     /// Returns what two limits leave together.
     fn min(self, other: Self) -> Self {
         Self { available: self.available.min(other.available), free: self.free.min(other.free) }

@@ -37,7 +37,7 @@ impl Sampler {
     /// snapshot costs some 200 us of processor time.
     ///
     /// # Errors
-    /// The system's, if it cannot start another thread.
+    /// Errors of the system, if it cannot start another thread.
     pub fn start(target: Target, interval: Duration) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let first = Snapshot::take(&target);

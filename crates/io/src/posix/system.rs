@@ -121,7 +121,7 @@ fn usable_alignment(said: DirectIo) -> io::Result<usize> {
     let DirectIo::Aligned(asked) = said else { return Ok(ALIGNMENT) };
     let asked = asked as usize;
     if asked > MAX_ALIGNMENT || !asked.is_power_of_two() {
-        let text = format!("direct I/O is to be aligned to {asked} bytes there; use buffered I/O");
+        let text = format!("direct I/O must be aligned to {asked} bytes there; use buffered I/O");
         return Err(io::Error::new(io::ErrorKind::Unsupported, text));
     }
     Ok(asked.max(ALIGNMENT))
@@ -286,7 +286,7 @@ pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
 /// Lowers the scheduling weight of this thread for good, for processors and devices. Errors are
 /// ignored.
 #[cfg(target_os = "linux")]
-pub(crate) fn become_quiet() {
+pub(crate) fn become_low_priority() {
     /// `IOPRIO_WHO_PROCESS`, for which 0 is this thread.
     const THREAD: libc::c_int = 1;
     /// `IOPRIO_CLASS_BE`, with its lowest level: the idle class below it may starve.
@@ -299,7 +299,7 @@ pub(crate) fn become_quiet() {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(crate) fn become_quiet() {}
+pub(crate) fn become_low_priority() {}
 
 /// Advises the kernel not to read a file ahead.
 #[cfg(target_os = "linux")]

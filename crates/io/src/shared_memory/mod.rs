@@ -23,25 +23,25 @@ pub trait SharedMemory: Debug + Send + Sync + 'static {
     /// Creates a region of `bytes`, which are zero. The name must not exist.
     ///
     /// # Errors
-    /// The system's: of kind `StorageFull` where there is no space.
+    /// Errors of the system: of kind `StorageFull` where there is no space.
     fn create(&self, name: &str, bytes: usize) -> Result<Pages>;
 
     /// Returns the names of all regions, sorted.
     ///
     /// # Errors
-    /// The system's.
+    /// Errors of the system.
     fn list(&self) -> Result<Vec<String>>;
 
     /// Returns the contents of a region.
     ///
     /// # Errors
-    /// The system's.
+    /// Errors of the system.
     fn read(&self, name: &str) -> Result<Vec<u8>>;
 
     /// Removes a region. Existing mappings stay valid until they are unmapped.
     ///
     /// # Errors
-    /// The system's.
+    /// Errors of the system.
     fn remove(&self, name: &str) -> Result<()>;
 
     /// Removes the store itself if it has no regions. Nothing may be created in it afterwards.

@@ -38,7 +38,7 @@ pub struct Sibling {
 /// user may read them and their owners are recorded.
 ///
 /// # Errors
-/// Those of listing `parent`.
+/// Errors of listing `parent`.
 pub fn siblings(parent: &Path, prefix: &str) -> Result<Vec<Sibling>> {
     let names = names_in(parent).map_err(|error| Error::new(Operation::List, parent, error))?;
     let mut found = Vec::new();
@@ -116,7 +116,7 @@ impl PosixSharedMemory {
     /// recognised ([`siblings`]).
     ///
     /// # Errors
-    /// The system's.
+    /// Errors of the system.
     pub fn set_owner(&self, owner: &Path) -> Result<()> {
         let link = self.directory.join(OWNER);
         let failed = |error: Errno| Error::new(Operation::Create, &link, error);

@@ -36,12 +36,12 @@ pub struct Replay {
     journal: Vec<JournalEntry>,
     /// Number of journal entries that were applied.
     applied: usize,
-    surroundings: Surroundings,
+    surroundings: ImageContext,
 }
 
-/// What an image inherits from its storage besides the disk.
+/// The state other than the disk that an image inherits from its storage.
 #[derive(Debug, Clone)]
-pub(super) struct Surroundings {
+pub(super) struct ImageContext {
     next_id: u64,
     clock: Arc<ManualClock>,
     direct_refused: Vec<PathBuf>,
@@ -51,7 +51,7 @@ pub(super) struct Surroundings {
     times: DeviceTimes,
 }
 
-impl Surroundings {
+impl ImageContext {
     pub(super) fn of(state: &State) -> Self {
         Self {
             next_id: state.next_id,
@@ -86,7 +86,7 @@ impl Surroundings {
 }
 
 impl Replay {
-    pub(super) fn new(recording: &Recording, surroundings: Surroundings) -> Self {
+    pub(super) fn new(recording: &Recording, surroundings: ImageContext) -> Self {
         let (disk, journal) = (recording.base.clone(), recording.journal.clone());
         Self { disk, journal, applied: 0, surroundings }
     }

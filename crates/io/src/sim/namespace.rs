@@ -117,8 +117,8 @@ impl Tree {
     }
 
     /// Returns the files and directories that can be reached from the given ones.
-    fn reach(&self, mut from: Vec<DirectoryId>) -> Reached {
-        let mut reached = Reached::default();
+    fn reach(&self, mut from: Vec<DirectoryId>) -> Reachable {
+        let mut reached = Reachable::default();
         while let Some(directory) = from.pop() {
             if !reached.directories.insert(directory) {
                 continue;
@@ -144,7 +144,7 @@ impl Tree {
 }
 
 #[derive(Default)]
-struct Reached {
+struct Reachable {
     files: BTreeSet<FileId>,
     directories: BTreeSet<DirectoryId>,
 }

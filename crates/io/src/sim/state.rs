@@ -103,7 +103,7 @@ impl State {
         }
     }
 
-    /// The entry point of every call: it is numbered, recorded, and may be struck by a fault.
+    /// Begins a call: numbers it, records it, and may let it fail by a fault.
     pub(super) fn begin(
         &mut self,
         operation: Operation,
@@ -130,7 +130,7 @@ impl State {
         })
     }
 
-    /// As [`Self::begin`], for calls that either succeed or fail as a whole.
+    /// Like [`Self::begin`], for calls that either succeed or fail as a whole.
     pub(super) fn begin_whole(
         &mut self,
         operation: Operation,

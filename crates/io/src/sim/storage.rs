@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::acknowledged::Overwrite;
 use super::calls::{Call, Coverage, Opening, coverage};
-use super::crash::{Recording, Replay, Surroundings};
+use super::crash::{ImageContext, Recording, Replay};
 use super::disk::{Disk, Effect};
 use super::faults::FaultPlan;
 use super::file::{SimFile, SimLock};
@@ -177,7 +177,7 @@ impl SimStorage {
     pub fn replay(&self) -> Replay {
         let state = self.state();
         match &state.recording {
-            Some(recording) => Replay::new(recording, Surroundings::of(&state)),
+            Some(recording) => Replay::new(recording, ImageContext::of(&state)),
             None => panic!("call start_recording before the calls that are to be replayed"),
         }
     }
@@ -187,7 +187,7 @@ impl SimStorage {
     /// with the same refusals of direct I/O.
     pub fn crash_image(&self, seed: u64) -> Self {
         let state = self.state();
-        Surroundings::of(&state).crash_image(&state.disk, seed)
+        ImageContext::of(&state).crash_image(&state.disk, seed)
     }
 
     /// Returns what the disk may hold after a power cut right before the call with this number. For
@@ -205,7 +205,7 @@ impl SimStorage {
     /// synced is still not durable. `seed` is that of the new storage.
     pub fn process_crash_image(&self, seed: u64) -> Self {
         let state = self.state();
-        Surroundings::of(&state).process_crash_image(&state.disk, seed)
+        ImageContext::of(&state).process_crash_image(&state.disk, seed)
     }
 
     /// Declares bytes of a file as acknowledged: from now on a write into a block of 4096 bytes

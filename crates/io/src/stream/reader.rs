@@ -132,7 +132,7 @@ impl SequentialReader {
     /// for the previous file, so a stream is best restarted after it has read its span to the end.
     ///
     /// # Errors
-    /// As [`Self::new`]. The stream then has nothing to read, and can be restarted.
+    /// The errors of [`Self::new`]. The stream then has nothing to read, and can be restarted.
     pub fn restart(&mut self, file: Arc<dyn ReadFile>, span: Range<u64>) -> Result<()> {
         self.settle();
         let purpose = self.source.purpose;
@@ -155,7 +155,7 @@ impl SequentialReader {
     /// Reduces the requests in flight whenever users' reads are slowed down at the device, from the
     /// next request on.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
-        self.tell_ended(self.under_way);
+        self.count_ended(self.under_way);
         self.foreground = Some(foreground);
         if let Some(foreground) = self.foreground_of_requests() {
             foreground.began(self.under_way);
@@ -280,7 +280,7 @@ impl SequentialReader {
     fn take_back(&mut self, index: u64) {
         let taken = self.requests.take_back(index);
         self.under_way -= taken.len();
-        self.tell_ended(taken.len());
+        self.count_ended(taken.len());
         self.free.extend(taken);
     }
 
@@ -290,7 +290,7 @@ impl SequentialReader {
             && let Some(chunk) = self.requests.ended()
         {
             self.under_way -= 1;
-            self.tell_ended(1);
+            self.count_ended(1);
             if chunk.index + 1 < self.given {
                 self.free.push(chunk.buffer);
             } else {
@@ -303,11 +303,11 @@ impl SequentialReader {
     fn wait(&mut self) -> Chunk {
         let chunk = self.requests.wait(&self.source);
         self.under_way -= 1;
-        self.tell_ended(1);
+        self.count_ended(1);
         chunk
     }
 
-    fn tell_ended(&self, requests: usize) {
+    fn count_ended(&self, requests: usize) {
         if let Some(foreground) = self.foreground_of_requests() {
             foreground.ended(requests);
         }
@@ -403,6 +403,6 @@ impl Drop for SequentialReader {
         self.free.clear();
         self.ready.clear();
         self.current = None;
-        self.tell_ended(self.under_way);
+        self.count_ended(self.under_way);
     }
 }

@@ -40,7 +40,8 @@ impl Workers {
     /// They are named `name` and a number.
     ///
     /// # Errors
-    /// As [`thread::spawn`]; the threads that were already started have been joined then.
+    /// The errors of [`thread::spawn`]; the threads that were already started have been joined
+    /// then.
     ///
     /// # Panics
     /// If `name` holds a NUL byte.

@@ -325,7 +325,7 @@ impl SequentialWriter {
     /// Appends bytes that are to stay in the page cache, if there is a handle through it.
     ///
     /// # Errors
-    /// As for [`Self::append`].
+    /// The errors of [`Self::append`].
     pub fn append_warm(&mut self, mut bytes: &[u8]) -> Result<()> {
         while self.warms && !bytes.is_empty() {
             // A span ends with its buffer.

@@ -14,7 +14,7 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
 
 #[test]
-fn the_environment_is_told() {
+fn the_environment_is_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let environment = Environment::of_directory(&System::default(), directory.path());
     for (name, value) in environment.named() {
@@ -141,7 +141,7 @@ fn a_process_is_seen_to_read_and_to_run() {
         assert!(pages == 0.0 || pages >= 8191.0, "{pages}");
     }
     if let Some(before) = before {
-        let came = RunQueue::of_this_thread().expect("it was told before").since(before);
+        let came = RunQueue::of_this_thread().expect("it was reported before").since(before);
         assert!(came.running_ns > 0);
         assert!(figures.running_us_per_second.is_some_and(|time| time > 0.0));
     }

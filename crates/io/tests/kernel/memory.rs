@@ -73,7 +73,7 @@ fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
         stalled_us: Some(77),
     };
     assert_eq!(memory.left(), Some(left));
-    // The limit was lowered below what there is.
+    // The limit was lowered below the usage.
     put(root, "/sys/fs/cgroup/outer/memory.max", "536870912\n");
     assert_eq!(memory.left().map(|left| left.available), Some(-(188 << 20)));
 }

@@ -16,7 +16,7 @@ use crate::failure::Failure;
 /// Pause of a consumer after polls that found nothing.
 const EMPTY_WAIT: Duration = Duration::from_micros(200);
 
-/// What a client measured.
+/// The measurements of a client.
 pub(super) struct Measured {
     /// Latencies in nanoseconds.
     pub(super) latencies: Histogram<u64>,

@@ -27,13 +27,13 @@ const WARM_UP: f64 = 0.1;
 /// Arguments of the experiment.
 #[derive(Debug, Clone, Args)]
 pub struct GroupCommitArguments {
-    /// Partitions that are appended to at once; several make a row each
+    /// Number of partitions with concurrent appends; one row for each value
     #[arg(long, value_delimiter = ',', default_value = "1,16,256", value_parser = at_least_one)]
     partitions: Vec<usize>,
-    /// Threads that persist; several make a row each
+    /// Number of persister threads; one row for each value
     #[arg(long, value_delimiter = ',', default_value = "2,16", value_parser = at_least_one)]
     persisters: Vec<usize>,
-    /// Appends in flight for each partition; several make a row each
+    /// Appends in flight per partition; one row for each value
     #[arg(long, value_delimiter = ',', default_value = "1,8", value_parser = at_least_one)]
     in_flight: Vec<usize>,
     /// Messages in a batch
@@ -45,7 +45,7 @@ pub struct GroupCommitArguments {
     /// Duration of each row, in seconds
     #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
     duration: f64,
-    /// Where the log is created, and removed: the disk that is measured
+    /// Parent directory of the log, on the disk to measure; the log is removed afterwards
     #[arg(long, default_value = "tailwater-log-commit")]
     directory: PathBuf,
 }
@@ -53,7 +53,7 @@ pub struct GroupCommitArguments {
 /// Measures each row once; returns a table.
 ///
 /// # Errors
-/// Those of the log and of the system.
+/// Errors of the log and of the system.
 pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
     let mut text = format!(
         "Appends of {} messages of {} bytes to topics of durability disk, {} s each\n\n\

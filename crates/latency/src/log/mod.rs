@@ -34,7 +34,7 @@ pub use mode::Mode;
 pub use open_time::OpenArguments;
 use report::Report;
 
-/// Experiments besides the one of producers and consumers.
+/// Experiments other than the one of producers and consumers.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Experiment {
     /// Measure the time and the reads that opening a log of many segments takes
@@ -61,7 +61,7 @@ pub struct LogBenchArguments {
     /// Length of a message's payload, in bytes
     #[arg(long, default_value_t = 1000)]
     pub(crate) message_size: u32,
-    /// Partitions, each with a producer's share and a consumer's
+    /// Number of partitions, which producers and consumers share
     #[arg(long, default_value_t = 4, value_parser = at_least_one)]
     pub(crate) partitions: usize,
     /// Threads that send, and threads that poll
@@ -76,28 +76,28 @@ pub struct LogBenchArguments {
     /// Threads that persist, in modes that defer it
     #[arg(long, default_value_t = 2, value_parser = at_least_one)]
     pub(crate) persisters: usize,
-    /// How long a run is measured, in seconds
+    /// Duration of a run, in seconds
     #[arg(long, default_value_t = 20.0)]
     pub(crate) duration: f64,
-    /// Runs of each mode, by turns
+    /// Runs of each mode, in turn
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     pub(crate) runs: usize,
-    /// What to compare, with commas between
+    /// Comma-separated modes to compare
     #[arg(long, value_delimiter = ',', default_values_t = Mode::DEFAULT)]
     pub(crate) modes: Vec<Mode>,
-    /// messages_required_to_save; several make a row each
+    /// messages_required_to_save; one row for each value
     #[arg(long, value_delimiter = ',', default_value = "1024")]
     pub(crate) messages_required_to_save: Vec<u32>,
-    /// size_of_messages_required_to_save; several make a row each
+    /// size_of_messages_required_to_save; one row for each value
     #[arg(long, value_delimiter = ',', value_name = "BYTES", default_value = "1M")]
     pub(crate) size_of_messages_required_to_save: Vec<Bytes>,
     /// Size of a segment
     #[arg(long, value_name = "BYTES", default_value = "1G")]
     pub(crate) segment_size: Bytes,
-    /// Where the log is made, and removed: the disk that is measured
+    /// Parent directory of the log, on the disk to measure; the log is removed afterwards
     #[arg(long, default_value = "tailwater-log-bench")]
     pub(crate) directory: PathBuf,
-    /// Where report.json goes [default: report.json in the directory]
+    /// Path of the report [default: report.json in the directory]
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -105,7 +105,7 @@ pub struct LogBenchArguments {
 /// Runs the experiment; returns its tables.
 ///
 /// # Errors
-/// Those of the log and of the system.
+/// Errors of the log and of the system.
 pub fn run(arguments: &LogBenchArguments) -> Result<String, Failure> {
     match &arguments.experiment {
         Some(Experiment::Open(arguments)) => return open_time::run(arguments),

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tailwater_log::{Durability, IoModeChoice, PartialBlocks, TailMemory};
 
-/// Who persists, how, and what an acknowledged send survives.
+/// A mode of persisting: which threads persist, how, and what an acknowledged send survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]

@@ -35,10 +35,10 @@ pub struct OpenArguments {
     /// Segments of each partition
     #[arg(long, default_value_t = 10, value_parser = at_least_one)]
     segments: usize,
-    /// Times that the log is opened
+    /// Number of times to open the log
     #[arg(long, default_value_t = 5, value_parser = at_least_one)]
     runs: usize,
-    /// Where the log is created, and removed: the disk that is measured
+    /// Parent directory of the log, on the disk to measure; the log is removed afterwards
     #[arg(long, default_value = "tailwater-log-open")]
     directory: PathBuf,
 }
@@ -46,7 +46,7 @@ pub struct OpenArguments {
 /// Fills a log and opens it several times; returns a table.
 ///
 /// # Errors
-/// Those of the log and of the system.
+/// Errors of the log and of the system.
 pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
     let parent = &arguments.directory;
     tailwater_io::Storage::create_directory(&PosixStorage::new(), parent)?;

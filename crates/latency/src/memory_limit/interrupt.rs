@@ -40,7 +40,7 @@ impl fmt::Debug for Guard {
 /// Registers an action. It must neither create nor drop a [`Guard`], and not take long.
 ///
 /// # Errors
-/// The system's, or another handler of interruptions in this process.
+/// Errors of the system, or another handler of interruptions in this process.
 pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Failure> {
     static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
     let installed = INSTALLED
@@ -56,7 +56,7 @@ pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Fai
 /// Kills a child at an interruption. The guard is dropped when the child has been waited for.
 ///
 /// # Errors
-/// As for [`on_interrupt`].
+/// The errors of [`on_interrupt`].
 pub fn kill_on_interrupt(child: &std::process::Child) -> Result<Guard, Failure> {
     let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     on_interrupt(move || {

@@ -32,8 +32,8 @@ impl Lru {
     }
 
     /// Returns what an interruption needs to restore the setting.
-    pub(super) fn back(&self) -> Back {
-        Back { system: self.system.clone(), mask: self.mask() }
+    pub(super) fn back(&self) -> RestoreOnInterrupt {
+        RestoreOnInterrupt { system: self.system.clone(), mask: self.mask() }
     }
 
     /// Returns a sentence for the report, if the kernel has it.
@@ -57,12 +57,12 @@ impl Drop for Lru {
 
 /// Restores the setting on an interruption.
 #[derive(Debug)]
-pub(super) struct Back {
+pub(super) struct RestoreOnInterrupt {
     system: System,
     mask: u32,
 }
 
-impl Back {
+impl RestoreOnInterrupt {
     pub(super) fn put_back(&self) {
         put_back(&self.system, self.mask);
     }

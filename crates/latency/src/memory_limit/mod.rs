@@ -122,8 +122,8 @@ impl MemoryLimit {
     /// Creates a limit of `bytes` on this machine.
     ///
     /// # Errors
-    /// The system's, if a group was created and cannot be used. The absence of any way to set a
-    /// limit is no error.
+    /// Errors of the system, if a group was created and cannot be used. The absence of any way to
+    /// set a limit is no error.
     pub fn new(bytes: u64) -> Result<Self, Failure> {
         Self::on(Host::default(), bytes)
     }
@@ -131,7 +131,7 @@ impl MemoryLimit {
     /// Creates a limit on a machine that may be fake.
     ///
     /// # Errors
-    /// As for [`Self::new`].
+    /// The errors of [`Self::new`].
     pub fn on(host: Host, bytes: u64) -> Result<Self, Failure> {
         let places = hierarchy::places(&host.system);
         for place in [&places.v1, &places.v2].into_iter().flatten() {
@@ -184,7 +184,7 @@ impl MemoryLimit {
     /// Changes the limit, also for running processes: after a reduction the kernel reclaims memory.
     ///
     /// # Errors
-    /// The system's, if it cannot reclaim enough.
+    /// Errors of the system, if it cannot reclaim enough.
     pub fn set(&mut self, bytes: u64) -> Result<(), Failure> {
         match &mut self.how {
             How::V1 { memory, .. } => memory.set(bytes)?,

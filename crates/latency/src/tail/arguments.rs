@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command's arguments.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -11,88 +11,87 @@ use super::incident::Incident;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::parsing::{above_zero, at_least_one};
 
-/// What is asked of the experiment. Where something is not said, the published experiment's is
-/// taken, or the preset's.
+/// The arguments of the experiment. Missing ones default to those of the preset, or of the
+/// published experiment.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TailArguments {
-    /// The whole experiment, small: under two minutes, two processors and 4 GiB of disk
+    /// A small version of the experiment: under two minutes, two processors and 4 GiB of disk
     #[arg(long, conflicts_with = "preset")]
     pub quick: bool,
     /// A published experiment instead of the defaults
     #[arg(long)]
     pub preset: Option<Preset>,
-    /// The engines to measure, by turns [default: tailwater]
+    /// The engines to measure, in turn [default: tailwater]
     #[arg(long)]
     pub engine: Option<Engines>,
-    /// Of the preset cassandra only the rows without a rate limiter
+    /// Run only the rows without a rate limiter of the preset cassandra
     #[arg(long)]
     pub unlimited_only: bool,
-    /// What to compare, with commas between [default: the first five]
+    /// Comma-separated configurations to compare [default: the first five]
     #[arg(long, value_delimiter = ',')]
     pub configurations: Vec<Configuration>,
-    /// Also measure no_compaction: what reads cost when nothing is written or compacted
+    /// Also measure no_compaction: the latency of reads when nothing is written or compacted
     #[arg(long)]
     pub no_compaction: bool,
-    /// How much memory a run has, its page cache included; none does without a limit [default: 1G]
+    /// Memory limit of a run, including page cache; 'none' for no limit [default: 1G]
     #[arg(long, value_name = "BYTES")]
     pub limit: Option<Limit>,
-    /// How large the database is
+    /// Size of the database
     #[arg(long, value_name = "BYTES", conflicts_with = "ratio")]
     pub size: Option<Bytes>,
-    /// How large the database is as a multiple of the limit [default: 13.4, 3.5 million keys in 1G]
+    /// Size of the database as a multiple of the limit [default: 13.4, 3.5 million keys in 1G]
     #[arg(long, value_parser = above_zero)]
     pub ratio: Option<f64>,
-    /// How much of it is read, in percent of the limit or in bytes [default: 40%]
+    /// Size of the hot set, which is read, in percent of the limit or in bytes [default: 40%]
     #[arg(long, value_name = "PERCENT|BYTES")]
     pub hot: Option<HotSet>,
-    /// How many threads read [default: one for each processor but one, which the engine gets]
+    /// Number of reader threads [default: one less than processors, which leaves one to the engine]
     #[arg(long, value_parser = at_least_one)]
     pub readers: Option<usize>,
-    /// Reads that come each second, whatever becomes of those before; without it each reader waits
-    /// for its read before it begins the next
+    /// Reads per second of an open loop, which start regardless of earlier ones; by default each
+    /// reader starts its next read when the last has returned
     #[arg(long, value_name = "PER SECOND", value_parser = above_zero)]
     pub read_rate: Option<f64>,
-    /// Bytes that are written each second, or 'calibrate': as many as all configurations keep up
-    /// with [default: 40MB]
+    /// Bytes to write per second, or 'calibrate' for the highest rate that all configurations
+    /// sustain [default: 40MB]
     #[arg(long, value_name = "BYTES|calibrate")]
     pub write_rate: Option<WriteRate>,
-    /// How long a run is measured, in seconds [default: 60]
+    /// Duration of a run, in seconds [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = above_zero)]
     pub duration: Option<f64>,
-    /// How many runs each configuration has [default: 3]
+    /// Number of runs of each configuration [default: 3]
     #[arg(long, value_parser = at_least_one)]
     pub runs: Option<usize>,
-    /// Also print means of the runs, and by how much these differ
+    /// Also print the means of the runs and their variation
     #[arg(long)]
     pub mean: bool,
-    /// Options that the engines have in every configuration besides, as an option string
+    /// Additional options of all engines in every configuration, as an option string
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub options: Option<String>,
-    /// Options that Tailwater has besides in every configuration, those that RocksDB does not know
-    /// among them
+    /// Additional options of Tailwater in every configuration, including those unknown to RocksDB
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub tailwater_options: Option<String>,
-    /// How large the block cache is in configurations that have a large one [default: half as much
-    /// again as the hot set]
+    /// Size of the block cache in configurations with a large one [default: 1.5 times the hot set]
     #[arg(long, value_name = "BYTES")]
     pub block_cache: Option<Bytes>,
-    /// Read all that will be read once before anything is measured, so that what is measured is not
-    /// how the hot set first comes into memory
+    /// Read the whole hot set once before the measurement, to exclude the first reads of it from
+    /// the device
     #[arg(long)]
     pub warm: bool,
-    /// What happens besides in each run
+    /// An incident in the middle of each run
     #[arg(long)]
     pub incident: Option<Incident>,
-    /// Where databases are made: the disk that is measured [default: tailwater-tail]
+    /// Parent directory of the databases, on the disk to measure [default: tailwater-tail]
     #[arg(long)]
     pub directory: Option<PathBuf>,
-    /// Where report.json, table.txt and each run go [default: report, in the directory]
+    /// Directory of report.json, table.txt and the results of each run [default: report, in the
+    /// directory]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Go on where an experiment with the same arguments was interrupted
+    /// Continue an interrupted experiment with the same arguments
     #[arg(long)]
     pub resume: bool,
-    /// Keep the last database of each configuration; of --quick also the source database
+    /// Keep the last database of each configuration; with --quick also the source database
     #[arg(long)]
     pub keep: bool,
 }
@@ -100,29 +99,30 @@ pub struct TailArguments {
 /// A published experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Preset {
-    /// RocksDB's, with its small hot set: 2,000 keys, 100 MiB/s written, 180 s
+    /// RocksDB's experiment with its small hot set: 2,000 keys, 100 MiB/s written, 180 s
     SeedSmall,
-    /// RocksDB's as it was published: 7,500 and then 100,000 hot keys, 4 readers, 200 MiB/s
+    /// RocksDB's experiment as published: 7,500 and then 100,000 hot keys, 4 readers, 200 MiB/s
     /// written, five runs of 120 s
     #[value(name = "rocksdb-14743")]
     Rocksdb14743,
-    /// Cassandra's: 10,000 reads/s while one compaction merges ten times the limit, at three rates
+    /// Cassandra's experiment: 10,000 reads/s while one compaction merges ten times the limit, at
+    /// three rates
     Cassandra,
 }
 
-/// Which engines are measured.
+/// The engines to measure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Engines {
     /// Tailwater
     Tailwater,
     /// RocksDB
     Rocksdb,
-    /// Both, by turns
+    /// Both, in turn
     Both,
 }
 
 impl Engines {
-    /// Each of them.
+    /// Returns the names of the engines.
     pub(super) fn names(self) -> &'static [EngineName] {
         match self {
             Self::Tailwater => &[EngineName::Tailwater],
@@ -132,12 +132,12 @@ impl Engines {
     }
 }
 
-/// How much memory a run has.
+/// The memory limit of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// As much as there is.
+    /// No limit.
     None,
-    /// So many bytes.
+    /// A limit in bytes.
     Bytes(u64),
 }
 

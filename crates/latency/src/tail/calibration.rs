@@ -16,11 +16,11 @@ const LONGEST: Duration = Duration::from_secs(60);
 /// Fraction of the slowest configuration's rate that is used.
 const SHARE: f64 = 0.6;
 
-/// Returns the rate in bytes per second. `measure` runs a row for a duration, beside an unthrottled
-/// writer.
+/// Returns the rate in bytes per second. `measure` runs a row for a duration, next to an
+/// unthrottled writer.
 ///
 /// # Errors
-/// Those of the runs.
+/// Errors of the runs.
 pub(super) fn sustained_rate(
     plan: &Plan,
     measure: impl Fn(Row, Duration) -> Result<Figures, Failure>,

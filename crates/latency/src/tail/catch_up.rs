@@ -1,4 +1,4 @@
-//! `tailwater log bench catch-up`: a consumer that reads a long log from its beginning, beside
+//! `tailwater log bench catch-up`: a consumer that reads a long log from its beginning, during
 //! readers of a key-value database whose hot set is in the page cache, inside a memory limit.
 //!
 //! The consumer reads each byte once. Through the page cache these bytes evict the hot set; in
@@ -17,7 +17,7 @@ use tailwater_log::{
 };
 
 use super::arguments::{Limit, TailArguments};
-use super::child::{Assignment, Beside, CatchUp};
+use super::child::{Assignment, CatchUp, ConcurrentWork};
 use super::copy::copy_database;
 use super::engine::EngineName;
 use super::figures::Figures;
@@ -63,22 +63,23 @@ pub struct CatchUpArguments {
     /// Runs of each mode
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     pub runs: usize,
-    /// Where the log and the database are created, and removed: the disk that is measured
+    /// Parent directory of the log and the database, on the disk to measure; both are removed
+    /// afterwards
     #[arg(long, default_value = "tailwater-catch-up")]
     pub directory: PathBuf,
-    /// Where report.json goes [default: report.json in the directory]
+    /// Path of the report [default: report.json in the directory]
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
-/// How the consumer reads the log.
+/// The consumer's I/O mode, by name; `None` without a consumer.
 const MODES: [(&str, Option<bool>); 3] =
     [("no consumer", None), ("buffered", Some(false)), ("direct", Some(true))];
 
 /// Runs the experiment; returns its table.
 ///
 /// # Errors
-/// Those of the engine, the log and the system.
+/// Errors of the engine, the log and the system.
 pub(crate) fn run(arguments: &CatchUpArguments) -> Result<String, Failure> {
     let plan = Plan::new(&TailArguments {
         limit: Some(Limit::Bytes(arguments.limit.0)),
@@ -148,7 +149,7 @@ fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>
         hot_keys: parameters.hot_keys,
         readers: parameters.readers,
         reads_per_second: parameters.reads_per_second,
-        beside: Beside::Nothing,
+        concurrent_work: ConcurrentWork::Nothing,
         duration: parameters.duration(),
         seed,
         warms: true,
@@ -201,7 +202,7 @@ impl CatchUp {
     /// Reads the whole log as fast as it can. Returns the bytes that were read from segments.
     ///
     /// # Errors
-    /// Those of the log.
+    /// Errors of the log.
     pub(super) fn consume(&self) -> Result<u64, Failure> {
         let io_mode = match self.is_direct {
             true => IoModeChoice::Direct,
@@ -230,7 +231,7 @@ fn table(
     runs: &[Vec<Figures>; MODES.len()],
 ) -> String {
     let mut text = format!(
-        "A consumer reads a log of {} beside {} reads/s of a hot set of {}, in {} of memory; medians \
+        "A consumer reads a log of {} during {} reads/s of a hot set of {}, in {} of memory; medians \
          of {} runs\n\n{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>11}\n",
         arguments.size,
         arguments.read_rate,
@@ -249,7 +250,7 @@ fn table(
     for ((name, _), runs) in MODES.iter().zip(runs) {
         let of = |figure: &dyn Fn(&Figures) -> f64| median(runs.iter().map(figure).collect());
         let missed = |figures: &Figures| {
-            let pages = figures.kernel.told("missed_pages_per_second");
+            let pages = figures.kernel.figure("missed_pages_per_second");
             pages.map_or(f64::NAN, |pages| pages * PAGE_BYTES / 1e6)
         };
         let _ = writeln!(
@@ -265,7 +266,7 @@ fn table(
         );
     }
     text.push_str(
-        "\nMissed: bytes that the process read from the device besides the log, which are misses of the hot \
+        "\nMissed: bytes that the process read from the device other than the log, which are misses of the hot \
          set.\n",
     );
     text

@@ -38,7 +38,7 @@ pub(super) struct Assignment {
     pub(super) hot_keys: u64,
     pub(super) readers: usize,
     pub(super) reads_per_second: Option<f64>,
-    pub(super) beside: Beside,
+    pub(super) concurrent_work: ConcurrentWork,
     pub(super) duration: Duration,
     pub(super) seed: u64,
     /// Whether the whole hot set is read once before measuring.
@@ -73,13 +73,15 @@ impl Assignment {
     /// before and after it.
     pub(super) fn phases(&self) -> Vec<Self> {
         let alone = Self {
-            beside: Beside::Nothing,
+            concurrent_work: ConcurrentWork::Nothing,
             duration: self.duration.min(AROUND_COMPACTION),
             ..self.clone()
         };
-        match self.beside {
-            Beside::Merging => vec![alone.clone(), self.clone(), alone],
-            Beside::Nothing | Beside::Writing | Beside::PacedWriting(_) => vec![self.clone()],
+        match self.concurrent_work {
+            ConcurrentWork::Merging => vec![alone.clone(), self.clone(), alone],
+            ConcurrentWork::Nothing | ConcurrentWork::Writing | ConcurrentWork::PacedWriting(_) => {
+                vec![self.clone()]
+            }
         }
     }
 }
@@ -87,7 +89,7 @@ impl Assignment {
 /// The work that runs concurrently with the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Beside {
+pub(super) enum ConcurrentWork {
     /// Nothing.
     Nothing,
     /// A writer without a rate limit.
@@ -111,7 +113,7 @@ pub(super) enum Message {
 /// Runs a serialised task.
 ///
 /// # Errors
-/// Those of the engine, and an invalid assignment.
+/// Errors of the engine, and an invalid assignment.
 pub(super) fn run(task: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     let assignment = match serde_json::from_str(task)? {
         Task::Measure(assignment) => assignment,
@@ -179,9 +181,9 @@ pub(super) fn measure(
     let clock = SystemClock;
     let before = database.activity()?;
     let start_ns = clock.monotonic_ns();
-    let end = match assignment.beside {
+    let end = match assignment.concurrent_work {
         _ if assignment.catch_up.is_some() => End::at(u64::MAX),
-        Beside::Merging => End::at(u64::MAX),
+        ConcurrentWork::Merging => End::at(u64::MAX),
         _ => End::at(start_ns + assignment.duration.as_nanos() as u64),
     };
     let work = work(database, &clock, assignment, start_ns, &end)?;
@@ -232,7 +234,7 @@ pub(super) fn measure(
     })
 }
 
-/// What the threads of a run did.
+/// The results of a run's threads.
 struct Work {
     reads: Vec<Reads>,
     /// Time when the last reader ended, on the run's clock.
@@ -262,9 +264,9 @@ fn work(
     let writing = Writing {
         keys: assignment.keys,
         value_bytes: assignment.value_bytes,
-        bytes_per_second: match assignment.beside {
-            Beside::PacedWriting(rate) => Some(rate),
-            Beside::Writing | Beside::Nothing | Beside::Merging => None,
+        bytes_per_second: match assignment.concurrent_work {
+            ConcurrentWork::PacedWriting(rate) => Some(rate),
+            ConcurrentWork::Writing | ConcurrentWork::Nothing | ConcurrentWork::Merging => None,
         },
         seed: assignment.seed,
     };
@@ -278,12 +280,12 @@ fn work(
                 })
             })
             .collect();
-        let beside = scope.spawn(|| match assignment.beside {
-            Beside::Nothing => Ok(0),
-            Beside::Writing | Beside::PacedWriting(_) => {
+        let concurrent_work = scope.spawn(|| match assignment.concurrent_work {
+            ConcurrentWork::Nothing => Ok(0),
+            ConcurrentWork::Writing | ConcurrentWork::PacedWriting(_) => {
                 write(database, clock, &writing, end).inspect_err(|_| end.now(clock))
             }
-            Beside::Merging => {
+            ConcurrentWork::Merging => {
                 let merged = database.compact();
                 end.now(clock);
                 merged.map(|()| 0)
@@ -309,7 +311,7 @@ fn work(
             .collect::<Result<_, Failure>>();
         // A stalled writer ends once it is released, which no read waits for.
         let read_until_ns = clock.monotonic_ns();
-        let written_bytes = beside.join().map_err(panicked)??;
+        let written_bytes = concurrent_work.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
         let log_bytes = consumer.map(|consumer| consumer.join().map_err(panicked)?).transpose()?;
         Ok(Work { reads: reads?, read_until_ns, written_bytes, log_bytes })

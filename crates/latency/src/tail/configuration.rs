@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tailwater_io::Purpose;
 
-/// A way to open the database, by the name that it has in reports.
+/// A configuration of the database, under its name in reports.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
 )]
@@ -13,34 +13,37 @@ use tailwater_io::Purpose;
 pub enum Configuration {
     /// Everything through the page cache
     Buffered,
-    /// What compactions and flushes write goes past it: use_direct_io_for_flush_and_compaction
+    /// Compactions and flushes write with direct I/O: use_direct_io_for_flush_and_compaction
     DirectCompactionWritesOnly,
-    /// What compactions read goes past it: use_direct_io_for_compaction_reads
+    /// Compactions read with direct I/O: use_direct_io_for_compaction_reads
     DirectCompactionReadOnly,
     /// Both
     DirectCompactionReadWrite,
-    /// What users read goes past it, too: use_direct_reads and
+    /// Users' reads use direct I/O, too: use_direct_reads and
     /// use_direct_io_for_flush_and_compaction
     DirectAll,
     /// The same, with a block cache that holds the hot set (--block-cache)
     DirectAllBlockCache,
-    /// The same, and what flushes and compactions write is put there: prepopulate_block_cache
+    /// The same, and flushes and compactions add the blocks they write to it:
+    /// prepopulate_block_cache
     DirectAllPrepopulated,
-    /// The same as direct_all_block_cache, and nothing that users read is handed over
+    /// The same as direct_all_block_cache, without warm handover
     DirectAllWithoutHandover,
-    /// The same as direct_all_block_cache, and the block cache finds its size by itself
+    /// The same as direct_all_block_cache, with a self-sizing block cache
     DirectAllAutoCache,
-    /// Compactions read and write past it, flushes through it
+    /// Compactions use direct I/O, flushes the page cache
     Tailwater,
-    /// The same, and nothing that users read is handed over
+    /// The same, without warm handover
     TailwaterWithoutHandover,
-    /// The same as tailwater, and compactions have low weight
-    TailwaterQuiet,
-    /// Compactions go through it with RWF_DONTCACHE
+    /// The same as tailwater, with low-priority compactions
+    #[value(alias = "tailwater_quiet")]
+    #[serde(alias = "tailwater_quiet")]
+    TailwaterLowPriority,
+    /// Compactions use the page cache with RWF_DONTCACHE
     Uncached,
-    /// Compactions go through it, and drop what they leave there
+    /// Compactions use the page cache, and drop their pages from it
     Fadvise,
-    /// Nothing is written or compacted: what reads cost alone, through the page cache
+    /// Nothing is written or compacted: the latency of reads alone, through the page cache
     NoCompaction,
 }
 
@@ -76,7 +79,7 @@ impl Configuration {
             Self::DirectAllAutoCache => "direct_all_auto_cache",
             Self::Tailwater => "tailwater",
             Self::TailwaterWithoutHandover => "tailwater_without_handover",
-            Self::TailwaterQuiet => "tailwater_quiet",
+            Self::TailwaterLowPriority => "tailwater_low_priority",
             Self::Uncached => "uncached",
             Self::Fadvise => "fadvise",
             Self::NoCompaction => "no_compaction",
@@ -111,9 +114,9 @@ impl Configuration {
                 "compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
                  flush_write_io_mode=buffered;warm_handover=false"
             }
-            Self::TailwaterQuiet => {
+            Self::TailwaterLowPriority => {
                 "compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
-                 flush_write_io_mode=buffered;quiet_background=true"
+                 flush_write_io_mode=buffered;low_priority_compactions=true"
             }
             Self::Uncached => "compaction_read_io_mode=uncached;compaction_write_io_mode=uncached",
             Self::Fadvise => "compaction_read_io_mode=fadvise;compaction_write_io_mode=fadvise",
@@ -141,7 +144,7 @@ impl Configuration {
                 | Self::DirectAllAutoCache
                 | Self::Tailwater
                 | Self::TailwaterWithoutHandover
-                | Self::TailwaterQuiet
+                | Self::TailwaterLowPriority
                 | Self::Uncached
                 | Self::Fadvise
         )
@@ -155,7 +158,7 @@ impl Configuration {
             | Self::DirectCompactionReadWrite
             | Self::Tailwater
             | Self::TailwaterWithoutHandover
-            | Self::TailwaterQuiet => &COMPACTION,
+            | Self::TailwaterLowPriority => &COMPACTION,
             Self::DirectAll
             | Self::DirectAllBlockCache
             | Self::DirectAllPrepopulated

@@ -23,7 +23,7 @@ const CHUNK: usize = 4 << 20;
 /// Files in a source database's directory that are not copied.
 const NOT_COPIED: [&str; 3] = ["LOCK", MARK, DESCRIPTION];
 
-/// How a database was copied.
+/// The method by which a database was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Copied {
     /// Files share their extents.
@@ -35,7 +35,7 @@ pub(super) enum Copied {
 /// Copies all files of a database `from` into `to`, which must exist and contain none of them.
 ///
 /// # Errors
-/// Those of the filesystem.
+/// Errors of the filesystem.
 pub(super) fn copy_database(from: &Path, to: &Path) -> Result<Copied, Failure> {
     let storage = PosixStorage::new();
     let names: Vec<String> = storage

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// Which engine.
+/// The name of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineName {
@@ -37,7 +37,7 @@ pub trait TailEngine: Sync {
     /// Opens the database in a directory, with an option string of RocksDB's form.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn open(&self, directory: &Path, options: &str) -> Result<Box<dyn TailDatabase>, Failure>;
 }
 
@@ -46,44 +46,44 @@ pub trait TailDatabase: Sync {
     /// Replaces `value` by the key's value; returns whether there is one.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool, Failure>;
 
     /// Sets a key's value, which is logged but not synced.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn put(&self, key: &[u8], value: &[u8]) -> Result<(), Failure>;
 
     /// Compacts the whole database into the last level, and returns when that is done.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn compact(&self) -> Result<(), Failure>;
 
     /// Reads all keys and values in order, once or until `is_over`.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn scan(&self, is_over: &dyn Fn() -> bool) -> Result<(), Failure>;
 
     /// Returns the engine's activity since it was opened.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn activity(&self) -> Result<Activity, Failure>;
 
     /// Returns a description of the purposes whose I/O mode is not the configured one; `None` if
     /// there are none, or the engine does not report it.
     ///
     /// # Errors
-    /// Those of the engine.
+    /// Errors of the engine.
     fn fallen_back(&self) -> Result<Option<String>, Failure> {
         Ok(None)
     }
 }
 
-/// What an engine has done since it was opened.
+/// The work of an engine since it was opened.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
     /// Bytes moved, by purpose: names of [`tailwater_io::Purpose`].

@@ -19,36 +19,39 @@ pub(super) struct Environment {
     memory_limit: String,
     /// Whether there was one.
     pub(super) is_limited: bool,
-    /// How streams that read ahead make their requests: `io_uring` or `threads`.
+    /// The request method of streams that read ahead: `io_uring` or `threads`.
     reads_ahead_by: &'static str,
     /// [`kernel::Environment`], by names.
     #[serde(flatten)]
-    told: BTreeMap<String, String>,
+    environment: BTreeMap<String, String>,
 }
 
 impl Environment {
     /// Returns the environment of this system and a directory.
     pub(super) fn of(directory: &Path, (memory_limit, is_limited): (String, bool)) -> Self {
-        let told = kernel::Environment::of_directory(&System::default(), directory).named();
+        let environment = kernel::Environment::of_directory(&System::default(), directory).named();
         Self {
             version: env!("CARGO_PKG_VERSION"),
             memory_limit,
             is_limited,
             reads_ahead_by: if uses_io_uring() { "io_uring" } else { "threads" },
-            told: told.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            environment: environment
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
         }
     }
 
     /// Returns the filesystem, for a heading.
     pub(super) fn filesystem(&self) -> &str {
-        self.told.get("filesystem").map_or("unknown", String::as_str)
+        self.environment.get("filesystem").map_or("unknown", String::as_str)
     }
 }
 
 /// Measures the device without an engine; `None` if the filesystem has no direct I/O.
 ///
 /// # Errors
-/// Those of the device.
+/// Errors of the device.
 pub(super) fn probe_device(
     probe: DeviceProbe,
     directory: &Path,

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 
-use super::around_table::AroundTable;
+use super::before_after_table::BeforeAfterTable;
 use super::calibration;
-use super::child::{Assignment, Beside};
+use super::child::{Assignment, ConcurrentWork};
 use super::copy::{check_free_space, copy_database};
 use super::environment::{Environment, probe_device};
 use super::figures::{Figures, Phase};
@@ -18,8 +18,8 @@ use super::mean_table::MeanTable;
 use super::plan::{Kind, Plan, Row};
 use super::report::Report;
 use super::results::{Results, Run};
-use super::seen;
 use super::source::Source;
+use super::summary;
 use super::table::Table;
 use crate::failure::Failure;
 use crate::files::{create_directory, write_json, write_text};
@@ -43,7 +43,7 @@ impl<'a> Experiment<'a> {
     /// Runs the whole experiment, and returns the text to print.
     ///
     /// # Errors
-    /// Those of the engines and of the filesystem, and too little space on it.
+    /// Errors of the engines and of the filesystem, and too little space on it.
     pub(super) fn run(mut self) -> Result<String, Failure> {
         let start = Instant::now();
         create_directory(&self.plan.directory)?;
@@ -63,7 +63,8 @@ impl<'a> Experiment<'a> {
         self.prepare()?;
         let parameters = &self.plan.parameters;
         if parameters.kind == Kind::Overwriting && parameters.write_bytes_per_second.is_none() {
-            let measure = |row, duration| self.measure_row(row, 0, duration, Beside::Writing);
+            let measure =
+                |row, duration| self.measure_row(row, 0, duration, ConcurrentWork::Writing);
             let rate = calibration::sustained_rate(&self.plan, measure)?;
             self.plan.parameters.write_bytes_per_second = Some(rate);
             results.save_parameters(&self.plan.parameters)?;
@@ -116,7 +117,12 @@ impl<'a> Experiment<'a> {
                     continue;
                 }
                 let figures = self
-                    .measure_row(row, run as u64, self.plan.parameters.duration(), self.beside(row))
+                    .measure_row(
+                        row,
+                        run as u64,
+                        self.plan.parameters.duration(),
+                        self.concurrent_work(row),
+                    )
                     .map_err(|error| format!("{name}: {error}"))?;
                 say!(
                     "{head}: {:.0} reads/s, p99.9 {:.2} ms",
@@ -129,26 +135,26 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    fn beside(&self, row: Row) -> Beside {
+    fn concurrent_work(&self, row: Row) -> ConcurrentWork {
         let parameters = &self.plan.parameters;
         match (parameters.kind, parameters.write_bytes_per_second) {
-            _ if !row.configuration.disturbs() => Beside::Nothing,
-            (Kind::Merging, _) => Beside::Merging,
-            (Kind::Overwriting, Some(rate)) => Beside::PacedWriting(rate),
-            (Kind::Overwriting, None) => Beside::Writing,
+            _ if !row.configuration.disturbs() => ConcurrentWork::Nothing,
+            (Kind::Merging, _) => ConcurrentWork::Merging,
+            (Kind::Overwriting, Some(rate)) => ConcurrentWork::PacedWriting(rate),
+            (Kind::Overwriting, None) => ConcurrentWork::Writing,
         }
     }
 
     /// Copies the source database, empties the page cache, and runs a process on the copy.
     ///
     /// # Errors
-    /// Those of the filesystem and of the process.
+    /// Errors of the filesystem and of the process.
     fn measure_row(
         &self,
         row: Row,
         seed: u64,
         duration: Duration,
-        beside: Beside,
+        concurrent_work: ConcurrentWork,
     ) -> Result<Figures, Failure> {
         let Plan { directory, parameters, .. } = &self.plan;
         let source = self.source.path(directory);
@@ -166,12 +172,12 @@ impl<'a> Experiment<'a> {
             hot_keys: parameters.hot_keys,
             readers: parameters.readers,
             reads_per_second: parameters.reads_per_second,
-            beside,
+            concurrent_work,
             duration,
             seed,
             warms: parameters.is_warm,
             // Calibration runs are not disturbed.
-            incident: parameters.incident.filter(|_| beside != Beside::Writing),
+            incident: parameters.incident.filter(|_| concurrent_work != ConcurrentWork::Writing),
             catch_up: None,
         };
         let direct_bytes = |figures: &Figures| row.direct_bytes(figures);
@@ -215,14 +221,14 @@ impl<'a> Experiment<'a> {
         )?;
         write_json(&out.join("report.json"), &report)?;
         let mut table =
-            format!("{}\n{}{}", Table(&report), KernelTable(&report), AroundTable(&report));
-        if self.plan.tells_means {
+            format!("{}\n{}{}", Table(&report), KernelTable(&report), BeforeAfterTable(&report));
+        if self.plan.reports_means {
             table.push_str(&format!("\n{}", MeanTable(&report)));
         }
         write_text(&out.join("table.txt"), &table)?;
         let mut text = format!("\n{table}\nAll figures: {}\n", out.join("report.json").display());
-        if self.plan.tells_what_was_seen
-            && let Some(sentences) = seen::sentences(&report)
+        if self.plan.reports_observations
+            && let Some(sentences) = summary::sentences(&report)
         {
             text.push_str(&format!("\n{sentences}\n"));
         }

@@ -84,7 +84,7 @@ pub(super) struct Kernel {
     pub(super) missed_of: Option<String>,
     /// [`kernel::Figures`], by their names.
     #[serde(flatten)]
-    pub(super) told: BTreeMap<String, Option<f64>>,
+    pub(super) by_name: BTreeMap<String, Option<f64>>,
 }
 
 impl Kernel {
@@ -95,12 +95,12 @@ impl Kernel {
         self.stalls_of = figures.stalls_of.map(name);
         self.missed_of = figures.missed_of.map(name);
         let named = figures.named().into_iter();
-        self.told = named.map(|(name, figure)| (name.to_owned(), figure)).collect();
+        self.by_name = named.map(|(name, figure)| (name.to_owned(), figure)).collect();
     }
 
     /// Returns a figure of the kernel, if it is known.
-    pub(super) fn told(&self, name: &str) -> Option<f64> {
-        self.told.get(name).copied().flatten()
+    pub(super) fn figure(&self, name: &str) -> Option<f64> {
+        self.by_name.get(name).copied().flatten()
     }
 }
 

@@ -3,17 +3,17 @@
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// What happens besides, in each run.
+/// An incident in the middle of each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Incident {
-    /// Halfway the memory limit becomes half of what it was, in sixteen steps
+    /// Halfway through the run, the memory limit is halved, in sixteen steps
     LowerLimit,
-    /// From halfway on another process has half of the limit's memory
+    /// From halfway through the run, another process uses half of the memory limit
     Neighbour,
-    /// Halfway somebody reads the whole database once, in the order of its keys
+    /// Halfway through the run, the whole database is scanned once
     Scan,
-    /// The hot set moves on by half of itself every ten seconds
+    /// The hot set shifts by half of its size every ten seconds
     MovingHotSet,
 }
 

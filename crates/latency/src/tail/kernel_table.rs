@@ -31,8 +31,8 @@ impl fmt::Display for KernelTable<'_> {
         for ConfigurationReport { row, median, .. } in &self.0.configurations {
             write!(f, "{:9} {:33}", row.engine.name(), row.label())?;
             for (name, _, unit) in FIGURES {
-                let told = median.kernel.told(name).map(|figure| number(figure / unit));
-                write!(f, " {:>8}", told.as_deref().unwrap_or("-"))?;
+                let figures = median.kernel.figure(name).map(|figure| number(figure / unit));
+                write!(f, " {:>8}", figures.as_deref().unwrap_or("-"))?;
             }
             writeln!(f)?;
         }
@@ -66,7 +66,7 @@ mod tests {
     fn figures_are_named_as_the_kernel_has_them() {
         let named = tailwater_io::kernel::Figures::default().named();
         for (name, ..) in FIGURES {
-            assert!(named.iter().any(|(told, _)| *told == name), "{name}");
+            assert!(named.iter().any(|(figures, _)| *figures == name), "{name}");
         }
     }
 }

@@ -41,7 +41,7 @@ pub(super) trait Launch {
     /// many bytes the process read past the page cache in a phase, if known.
     ///
     /// # Errors
-    /// Those of the engine, and of the process that it runs in.
+    /// Errors of the engine, and of the process that it runs in.
     fn run(
         &self,
         assignment: &Assignment,
@@ -52,7 +52,7 @@ pub(super) trait Launch {
     /// are still there, if the kernel reports it.
     ///
     /// # Errors
-    /// Those of listing them.
+    /// Errors of listing them.
     fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure>;
 
     /// Returns how the device is probed.
@@ -75,7 +75,7 @@ impl Processes {
     /// no limit.
     ///
     /// # Errors
-    /// Those of making the limit.
+    /// Errors of making the limit.
     pub(super) fn new(limit_bytes: Option<u64>) -> Result<Self, Failure> {
         let limit = limit_bytes.map(MemoryLimit::new).transpose()?;
         if let Some(limit) = limit.as_ref().filter(|limit| limit.bytes().is_none()) {
@@ -171,12 +171,12 @@ impl Processes {
                     sampler = Some(self.sampler(assignment, child)?);
                 }
                 Message::Ended(mut figures) => {
-                    if let Some(mut told) = sampler.take().and_then(Sampler::stop) {
+                    if let Some(mut sampled) = sampler.take().and_then(Sampler::stop) {
                         match direct_bytes(&figures) {
-                            Some(bytes) => told = told.without_direct_reads(bytes),
-                            None => told.missed_pages_per_second = None,
+                            Some(bytes) => sampled = sampled.without_direct_reads(bytes),
+                            None => sampled.missed_pages_per_second = None,
                         }
-                        figures.kernel.add(&told);
+                        figures.kernel.add(&sampled);
                     }
                     phases.push(*figures);
                 }
@@ -237,7 +237,7 @@ impl Launch for Processes {
         let evicted = evict(&System::default(), directories)?;
         let pages = evicted.resident_pages;
         if let Some(pages) = pages.filter(|&pages| pages > RESIDENT_PAGES_MAX) {
-            say!("  {pages} pages of the databases could not be put out of memory before");
+            say!("  {pages} pages of the databases could not be evicted from memory before");
         }
         Ok(pages)
     }

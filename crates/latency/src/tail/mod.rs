@@ -14,8 +14,9 @@
 //! An interruption leaves directories under temporary names, which the next experiment there
 //! removes; a source database gets its name only when it is complete.
 
+mod aggregate;
 mod arguments;
-mod around_table;
+mod before_after_table;
 mod calibration;
 mod catch_up;
 mod child;
@@ -26,7 +27,6 @@ mod environment;
 mod equal_work;
 mod experiment;
 mod figures;
-mod fold;
 mod incident;
 mod kernel_table;
 mod latency;
@@ -36,13 +36,13 @@ mod plan;
 mod report;
 mod results;
 mod schedule;
-mod seen;
-mod shape;
 mod source;
+mod summary;
 mod table;
 mod tailwater;
 #[cfg(test)]
 mod tests;
+mod tree_options;
 mod units;
 mod workload;
 
@@ -73,7 +73,7 @@ pub fn check(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<(
 /// Runs the experiment and returns the text to print. Progress goes to standard error.
 ///
 /// # Errors
-/// Those of [`check`], of the engines and of the filesystem.
+/// The errors of [`check`], of the engines and of the filesystem.
 pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<String, Failure> {
     let mut text = String::new();
     for plan in plans(arguments, engines)? {
@@ -87,7 +87,7 @@ pub fn run(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<Str
 /// Runs the measured process of one run: the command [`CHILD_COMMAND`].
 ///
 /// # Errors
-/// Those of the engine.
+/// Errors of the engine.
 pub fn run_child(assignment: &str, engines: &[&dyn TailEngine]) -> Result<(), Failure> {
     child::run(assignment, engines)
 }

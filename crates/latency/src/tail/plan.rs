@@ -12,7 +12,7 @@ use super::configuration::Configuration;
 use super::engine::EngineName;
 use super::figures::Figures;
 use super::incident::Incident;
-use super::shape::Shape;
+use super::tree_options::TreeOptions;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::entries::KEY_BYTES;
 
@@ -63,7 +63,8 @@ pub(super) struct Parameters {
     /// Unknown until it is calibrated.
     pub(super) write_bytes_per_second: Option<u64>,
     pub(super) duration_seconds: f64,
-    pub(super) shape: Shape,
+    #[serde(rename = "shape")]
+    pub(super) tree_options: TreeOptions,
     /// Block cache of configurations with a large one, in bytes.
     #[serde(default)]
     pub(super) block_cache_bytes: u64,
@@ -100,8 +101,8 @@ impl Parameters {
 
     fn options(&self) -> String {
         let options = match self.kind {
-            Kind::Overwriting => self.shape.options(),
-            Kind::Merging => format!("{};{MERGING}", self.shape.options()),
+            Kind::Overwriting => self.tree_options.options(),
+            Kind::Merging => format!("{};{MERGING}", self.tree_options.options()),
         };
         if self.more_options.is_empty() {
             return options;
@@ -170,7 +171,7 @@ impl Row {
     /// else used the page cache; unknown as above.
     pub(super) fn fetched_pages_per_second(self, figures: &Figures) -> Option<f64> {
         if !self.configuration.reads_of_users_are_direct() {
-            return figures.kernel.told("missed_pages_per_second");
+            return figures.kernel.figure("missed_pages_per_second");
         }
         let read = figures.kernel.bytes_per_purpose.get(Purpose::UserRead.name());
         (self.engine == EngineName::Tailwater)
@@ -192,8 +193,8 @@ pub(super) struct Plan {
     pub(super) resume: bool,
     pub(super) keep_copies: bool,
     pub(super) keep_source: bool,
-    pub(super) tells_what_was_seen: bool,
-    pub(super) tells_means: bool,
+    pub(super) reports_observations: bool,
+    pub(super) reports_means: bool,
 }
 
 /// Default values.
@@ -283,8 +284,8 @@ impl Plan {
             resume: arguments.resume,
             keep_copies: arguments.keep,
             keep_source: arguments.keep || !arguments.quick,
-            tells_what_was_seen: arguments.quick,
-            tells_means: arguments.mean,
+            reports_observations: arguments.quick,
+            reports_means: arguments.mean,
         })
     }
 
@@ -292,7 +293,7 @@ impl Plan {
     /// several.
     ///
     /// # Errors
-    /// Those of [`Plan::new`].
+    /// The errors of [`Plan::new`].
     pub(super) fn all(arguments: &TailArguments) -> Result<Vec<Self>, String> {
         if arguments.preset != Some(Preset::Rocksdb14743) || arguments.hot.is_some() {
             return Ok(vec![Self::new(arguments)?]);
@@ -374,9 +375,9 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         is_warm: arguments.warm || defaults.kind == Kind::Merging,
         incident: arguments.incident,
         block_cache_bytes: arguments.block_cache.map_or(block_cache, |Bytes(bytes)| bytes),
-        shape: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
-            bytes if bytes < SMALL_DATABASE => Shape::SMALL,
-            _ => Shape::PUBLISHED,
+        tree_options: match keys * (KEY_BYTES + VALUE_BYTES) as u64 {
+            bytes if bytes < SMALL_DATABASE => TreeOptions::SMALL,
+            _ => TreeOptions::PUBLISHED,
         },
     })
 }
@@ -440,7 +441,7 @@ mod tests {
         let parameters = &plan.parameters;
         assert_eq!((parameters.limit_bytes, parameters.keys), (Some(1 << 30), 3_500_000));
         assert_eq!(parameters.hot_keys, (1 << 30) * 4 / 10 / 4096);
-        assert_eq!(parameters.shape, Shape::PUBLISHED);
+        assert_eq!(parameters.tree_options, TreeOptions::PUBLISHED);
         assert_eq!((plan.rows.len(), plan.runs), (5, 3));
         assert!(plan.keep_source);
     }
@@ -468,7 +469,7 @@ mod tests {
         assert_eq!(plan("--limit 2G --ratio 2").unwrap().parameters.keys, (4u64 << 30) / 4112);
         let small = plan("--limit 64M --size 1G --hot 100%").unwrap().parameters;
         assert_eq!((small.keys, small.hot_keys), ((1u64 << 30) / 4112, (64 << 20) / 4096));
-        assert_eq!(small.shape, Shape::SMALL);
+        assert_eq!(small.tree_options, TreeOptions::SMALL);
     }
 
     #[test]

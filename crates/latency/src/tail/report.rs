@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::aggregate::{aggregate, maximum, mean, middle, minimum, ratios, variation};
 use super::configuration::Configuration;
 use super::environment::Environment;
 use super::equal_work::{Work, differences};
 use super::figures::Figures;
-use super::fold::{fold, maximum, mean, middle, minimum, ratios, variation};
 use super::plan::{Parameters, Plan, Row};
 use super::results::{Results, Run};
 use crate::failure::Failure;
@@ -56,7 +56,7 @@ impl Report {
     /// Creates the report of the runs with results.
     ///
     /// # Errors
-    /// Those of reading the results.
+    /// Errors of reading the results.
     pub(super) fn new(
         plan: &Plan,
         results: &Results,
@@ -145,7 +145,7 @@ impl Report {
         let rows = self.configurations.iter().filter(same);
         let rows =
             rows.map(|row| serde_json::to_value(&row.median)).collect::<Result<Vec<_>, _>>()?;
-        Ok(serde_json::from_value(fold(&rows, &middle))?)
+        Ok(serde_json::from_value(aggregate(&rows, &middle))?)
     }
 }
 
@@ -160,11 +160,11 @@ impl ConfigurationReport {
         Ok(Self {
             row,
             options: row.options(),
-            median: serde_json::from_value(fold(&figures, &middle))?,
-            mean: fold(&figures, &mean),
-            minimum: fold(&figures, &minimum),
-            maximum: fold(&figures, &maximum),
-            variation: fold(&figures, &variation),
+            median: serde_json::from_value(aggregate(&figures, &middle))?,
+            mean: aggregate(&figures, &mean),
+            minimum: aggregate(&figures, &minimum),
+            maximum: aggregate(&figures, &maximum),
+            variation: aggregate(&figures, &variation),
             ratios_to_buffered: Value::Null,
             unequal_work: Vec::new(),
             unequal_work_of_engines: Vec::new(),

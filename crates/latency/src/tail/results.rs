@@ -121,7 +121,7 @@ impl Results {
     /// Saves the parameters of this experiment.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub(super) fn save_parameters(&self, parameters: &Parameters) -> Result<(), Failure> {
         write_json(&self.parameters(), parameters)
     }
@@ -137,7 +137,7 @@ impl Results {
     /// Saves a run.
     ///
     /// # Errors
-    /// Those of writing.
+    /// Errors of writing.
     pub(super) fn put(&self, row: Row, run: &Run) -> Result<(), Failure> {
         write_json(&self.file(row, run.run), run)
     }
@@ -145,7 +145,7 @@ impl Results {
     /// Returns all runs of a row, in their order.
     ///
     /// # Errors
-    /// As [`Self::get`].
+    /// The errors of [`Self::get`].
     pub(super) fn of_row(&self, row: Row, runs: usize) -> Result<Vec<Run>, Failure> {
         (1..=runs).filter_map(|run| self.get(row, run).transpose()).collect()
     }

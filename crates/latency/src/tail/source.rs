@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use tailwater::{CompactRangeOptions, Db, OpenOptions, WriteOptions};
 
 use super::plan::{Kind, Parameters};
-use super::shape::Shape;
+use super::tree_options::TreeOptions;
 use super::units::Bytes;
 use crate::entries::{KEY_BYTES, RandomValues, key};
 use crate::failure::Failure;
@@ -30,14 +30,15 @@ pub(super) struct Source {
     keys: u64,
     value_bytes: usize,
     kind: Kind,
-    shape: Shape,
+    #[serde(rename = "shape")]
+    tree_options: TreeOptions,
 }
 
 impl Source {
     /// Returns the source database of an experiment.
     pub(super) fn new(parameters: &Parameters) -> Self {
-        let Parameters { keys, value_bytes, kind, shape, .. } = *parameters;
-        Self { version: 1, keys, value_bytes, kind, shape }
+        let Parameters { keys, value_bytes, kind, tree_options, .. } = *parameters;
+        Self { version: 1, keys, value_bytes, kind, tree_options }
     }
 
     /// Returns its approximate size, in bytes.
@@ -108,17 +109,20 @@ impl Source {
         moves_down: bool,
     ) -> Result<(), Failure> {
         let mut open = OpenOptions::default();
-        open.set_options(&format!("create_if_missing=true;{};{options}", self.shape.options()))?;
+        open.set_options(&format!(
+            "create_if_missing=true;{};{options}",
+            self.tree_options.options()
+        ))?;
         let db = Db::open(directory, &open)?;
         let family = db.cf_handle("default")?;
         let values = RandomValues::new(self.value_bytes, self.keys);
         let writes = WriteOptions { disable_wal: true, ..WriteOptions::default() };
-        let mut told = Instant::now();
+        let mut reported_at = Instant::now();
         for number in keys {
             db.put_cf_opt(&family, key(number), values.get(number), &writes)?;
-            if told.elapsed().as_secs() >= 10 {
+            if reported_at.elapsed().as_secs() >= 10 {
                 say!("  at key {number}");
-                told = Instant::now();
+                reported_at = Instant::now();
             }
         }
         db.flush_cf(&family)?;

@@ -82,11 +82,11 @@ impl Table<'_> {
     fn cells(&self, report: &ConfigurationReport) -> [String; COLUMNS.len()] {
         let median = &report.median;
         let buffered = self.0.buffered(report.row).map(|buffered| &buffered.median);
-        let beside = |text: String, ours: f64, theirs: Option<f64>| match theirs {
+        let with_ratio = |text: String, ours: f64, theirs: Option<f64>| match theirs {
             Some(theirs) if theirs > 0.0 => format!("{text} {:4.2}x", ours / theirs),
             _ => text,
         };
-        let latency = |ours: f64, theirs: Option<f64>| beside(micros(ours), ours, theirs);
+        let latency = |ours: f64, theirs: Option<f64>| with_ratio(micros(ours), ours, theirs);
         let marks = [(&report.unequal_work, '!'), (&report.unequal_work_of_engines, '*')];
         let of = |work, mut text: String| {
             let marks = marks.iter().filter(|(unequal, _)| unequal.contains(&work));
@@ -98,7 +98,7 @@ impl Table<'_> {
         [
             report.row.engine.name().to_owned(),
             report.row.label(),
-            beside(
+            with_ratio(
                 Rate(median.reads_per_second).to_string(),
                 median.reads_per_second,
                 buffered.map(|buffered| buffered.reads_per_second),
@@ -129,7 +129,7 @@ impl Table<'_> {
         for report in &self.0.configurations {
             if let Some(how) = &report.median.fallen_back {
                 let (engine, label) = (report.row.engine.name(), report.row.label());
-                writeln!(f, "NOT WHAT ITS NAME SAYS: {engine} {label}: {how}")?;
+                writeln!(f, "FALLBACK: {engine} {label}: {how}")?;
             }
         }
         if self.0.configurations.iter().any(|report| !report.unequal_work.is_empty()) {

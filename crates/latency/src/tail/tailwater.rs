@@ -116,8 +116,8 @@ mod tests {
     use super::is_fallen_back;
 
     #[test]
-    fn only_what_is_not_as_it_was_asked_is_told() {
-        for (line, told) in [
+    fn only_fallbacks_are_reported() {
+        for (line, expected) in [
             ("user_read: asked buffered by default, effective buffered", false),
             ("compaction_read: asked direct by use_direct_reads, effective direct", false),
             ("compaction_read: asked auto by compaction_read_io_mode, effective direct", false),
@@ -125,7 +125,7 @@ mod tests {
             ("flush_write: asked uncached by flush_write_io_mode, effective buffered", true),
             ("user_read: asked direct by use_direct_reads, effective direct, buffered in /b", true),
         ] {
-            assert_eq!(is_fallen_back(line), told, "{line}");
+            assert_eq!(is_fallen_back(line), expected, "{line}");
         }
     }
 }

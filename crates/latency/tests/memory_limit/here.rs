@@ -24,7 +24,7 @@ fn file_out_of_memory(directory: &Path) -> std::path::PathBuf {
     for _ in 0..FILE_MIB {
         file.write_all(&chunk).expect("room");
     }
-    // Where there is nothing to drop the caches of the whole machine with, which others use.
+    // The caches of the whole machine, which others use, cannot be dropped here.
     let evicted = evict(&System::at("/no/such/root"), &[directory]).expect("a file");
     assert!(!evicted.machine);
     // Somebody else may be reading it: a few pages are nobody's fault.

@@ -28,7 +28,7 @@ fn the_process_that_is_interrupted() {
     // The harness has begun the line.
     println!("\nTHERE {} {}", child.id(), group.unwrap_or_default());
     let _ = child.wait();
-    // Whoever gets here before the end waits for it.
+    // An early caller waits for the end.
     drop(limit);
     std::thread::sleep(Duration::from_secs(1000));
 }
@@ -67,7 +67,7 @@ impl Waiting {
 
     fn child_is_gone(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child));
-        // Nobody may have waited for it yet.
+        // No thread may have waited for it yet.
         stat.map_or(true, |stat| stat.contains(") Z "))
     }
 }

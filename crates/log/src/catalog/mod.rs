@@ -108,7 +108,7 @@ impl Catalog {
     /// Sets records, and removes those without a value.
     ///
     /// # Errors
-    /// Those of the journal; then none of the changes is made.
+    /// Errors of the journal; then none of the changes is made.
     pub(crate) fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
         let change = |(key, value): &(String, Option<String>)| Change::SetRecord {
             key: key.clone(),
@@ -214,7 +214,7 @@ impl Catalog {
     /// Changes a topic's name and options.
     ///
     /// # Errors
-    /// As [`Self::create_topic`].
+    /// The errors of [`Self::create_topic`].
     pub(crate) fn update_topic(
         &self,
         id: TopicId,

@@ -185,7 +185,7 @@ impl Log {
     /// this returns.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
         self.catalog.set_records(changes)
     }

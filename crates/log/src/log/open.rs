@@ -10,13 +10,13 @@ use tailwater_io::probe::{Access, Answer, probe};
 use tailwater_io::shared_memory::{PosixSharedMemory, Sibling, siblings};
 use tailwater_io::{Clock, FileIdentity, IoMode, SharedMemory, Storage};
 
+use crate::backpressure::Backpressure;
 use crate::catalog::{Catalog, PartitionId, PartitionInfo, StreamInfo};
 use crate::env::Env;
 use crate::identity::LastOpening;
 use crate::options::{IoModeChoice, LogOptions, TailMemory};
 use crate::partition::Partition;
 use crate::partition::recovery::{self, Recovered};
-use crate::room::Room;
 use crate::scheduler::Scheduler;
 use crate::segment::Cursors;
 use crate::tail::ChunkPool;
@@ -101,12 +101,12 @@ pub(super) fn open_env(
     if is_same_boot && left != opening.shared_memory {
         check_left_memory(left.as_deref(), id, &directory)?;
     }
-    let room = Arc::new(Room::default());
+    let backpressure = Arc::new(Backpressure::default());
     let limit = match options.tail_bytes_max {
         0 => automatic_limit(Memory::of_this_process(System::default()).limit()),
         limit => limit,
     };
-    let memory = ChunkPool::new(shared, limit, Arc::clone(&room))?;
+    let memory = ChunkPool::new(shared, limit, Arc::clone(&backpressure))?;
     Ok(Env {
         storage: Arc::clone(storage),
         clock: Arc::clone(&options.clock),
@@ -119,7 +119,7 @@ pub(super) fn open_env(
         read_mode,
         block,
         memory,
-        room,
+        backpressure,
         scheduler: Arc::new(Scheduler::default()),
         read_buffers: BufferPool::new(options.read_ahead_bytes_max),
         cursors: Cursors::new(options.read_ahead_bytes_max),

@@ -38,10 +38,10 @@ impl Partition {
         self.try_append_verified(&self.verify(batch)?)
     }
 
-    /// As [`Self::try_append`], for a batch of [`Self::verify`].
+    /// Like [`Self::try_append`], for a batch of [`Self::verify`].
     ///
     /// # Errors
-    /// As [`Self::try_append`].
+    /// The errors of [`Self::try_append`].
     pub fn try_append_verified(&self, batch: &VerifiedBatch<'_>) -> Result<Appended> {
         let now_us = self.env.clock.wall_us();
         let mut owner = self.owner.lock();
@@ -50,7 +50,7 @@ impl Partition {
             Err(error) => {
                 drop(owner);
                 if error.kind() == ErrorKind::Full {
-                    self.make_room_soon();
+                    self.request_memory();
                 }
                 return Err(error);
             }
@@ -68,7 +68,7 @@ impl Partition {
     }
 
     /// Makes other partitions release memory, if that is what an append lacks.
-    fn make_room_soon(&self) {
+    fn request_memory(&self) {
         if !self.env.memory.is_tight() {
             return;
         }
@@ -82,13 +82,15 @@ impl Partition {
     /// Appends a batch, after waiting for room if necessary.
     ///
     /// # Errors
-    /// As [`Self::try_append`], except full.
+    /// The errors of [`Self::try_append`], except full.
     pub fn append(&self, batch: &[u8]) -> Result<Appended> {
         let batch = self.verify(batch)?;
         loop {
-            let moment = self.env.room.now();
+            let moment = self.env.backpressure.now();
             match self.try_append_verified(&batch) {
-                Err(error) if error.kind() == ErrorKind::Full => self.env.room.wait_after(moment),
+                Err(error) if error.kind() == ErrorKind::Full => {
+                    self.env.backpressure.wait_after(moment)
+                }
                 appended => return appended,
             }
         }
@@ -99,16 +101,16 @@ impl Partition {
     /// it must not call the log, but only notify another thread that does.
     ///
     /// # Errors
-    /// As [`Self::try_append`].
+    /// The errors of [`Self::try_append`].
     pub fn try_append_or(
         &self,
         batch: &VerifiedBatch<'_>,
         wake: impl FnOnce() + Send + 'static,
     ) -> Result<Appended> {
-        let moment = self.env.room.now();
+        let moment = self.env.backpressure.now();
         let appended = self.try_append_verified(batch);
         if appended.as_ref().is_err_and(|error| error.kind() == ErrorKind::Full) {
-            self.env.room.on_change_after(moment, Box::new(wake));
+            self.env.backpressure.on_change_after(moment, Box::new(wake));
         }
         appended
     }

@@ -16,7 +16,7 @@ use crate::{Error, ErrorKind, Result};
 /// A command in the owner's order.
 #[derive(Debug)]
 pub(super) struct Command {
-    pub(super) what: What,
+    pub(super) effect: Effect,
     /// Whether the persist that the command waits for has failed.
     pub(super) persist_failed: bool,
     signal: Arc<Signal>,
@@ -24,7 +24,7 @@ pub(super) struct Command {
 
 /// The effect of a command.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum Effect {
     /// Persists all messages below an offset, and syncs them if `is_synced`.
     Flush { offset: u64, is_synced: bool },
     /// Removes all messages: another incarnation begins at offset 0.
@@ -48,28 +48,28 @@ pub(super) enum What {
 
 impl Command {
     /// Creates a command without a waiter.
-    pub(super) fn unattended(what: What) -> Self {
-        Self { what, persist_failed: false, signal: Signal::new() }
+    pub(super) fn unattended(effect: Effect) -> Self {
+        Self { effect, persist_failed: false, signal: Signal::new() }
     }
 
     /// Returns whether appends are refused while the command is queued or executed.
     fn is_barrier(&self) -> bool {
-        match self.what {
-            What::Purge | What::Truncate { .. } | What::Close | What::Delete => true,
-            What::Flush { .. }
-            | What::DeleteSegments { .. }
-            | What::Retain
-            | What::Harden
-            | What::Install(_) => false,
+        match self.effect {
+            Effect::Purge | Effect::Truncate { .. } | Effect::Close | Effect::Delete => true,
+            Effect::Flush { .. }
+            | Effect::DeleteSegments { .. }
+            | Effect::Retain
+            | Effect::Harden
+            | Effect::Install(_) => false,
         }
     }
 
     /// Returns the offset below which all messages must be persisted before the command is
     /// executed.
     pub(super) fn persisted_before(&self, owner: &Owner) -> Option<u64> {
-        match self.what {
-            What::Flush { offset, .. } => Some(offset),
-            What::Truncate { .. } | What::Close => Some(owner.next_offset),
+        match self.effect {
+            Effect::Flush { offset, .. } => Some(offset),
+            Effect::Truncate { .. } | Effect::Close => Some(owner.next_offset),
             _ => None,
         }
     }
@@ -93,8 +93,8 @@ impl Owner {
         let mut stay = std::collections::VecDeque::new();
         for mut command in std::mem::take(&mut self.commands) {
             command.persist_failed = true;
-            match command.what {
-                What::Flush { .. } | What::Truncate { .. } => {
+            match command.effect {
+                Effect::Flush { .. } | Effect::Truncate { .. } => {
                     self.barriers -= usize::from(command.is_barrier());
                     completions.push((command.signal, Err(error.clone())));
                 }
@@ -110,7 +110,7 @@ impl Owner {
         let commands = std::mem::take(&mut self.commands);
         let refused = commands.into_iter().map(|command| {
             self.barriers -= usize::from(command.is_barrier());
-            if let What::Install(rewritten) = command.what {
+            if let Effect::Install(rewritten) = command.effect {
                 rewritten.discard(env);
             }
             (command.signal, Err(Error::closed(self.id)))
@@ -120,9 +120,9 @@ impl Owner {
 }
 
 impl Partition {
-    fn submit(&self, what: What) -> Ticket {
+    fn submit(&self, effect: Effect) -> Ticket {
         let signal = Signal::new();
-        let command = Command { what, persist_failed: false, signal: Arc::clone(&signal) };
+        let command = Command { effect, persist_failed: false, signal: Arc::clone(&signal) };
         let mut owner = self.owner.lock();
         if matches!(owner.health, Health::Closed) {
             return Ticket::complete(Err(Error::closed(self.id)));
@@ -136,13 +136,13 @@ impl Partition {
     /// durability.
     pub fn flush(&self, is_synced: bool) -> Ticket {
         let offset = self.owner.lock().next_offset;
-        self.submit(What::Flush { offset, is_synced })
+        self.submit(Effect::Flush { offset, is_synced })
     }
 
     /// Removes all messages. The next message has offset 0. Earlier appends that are not
     /// acknowledged yet are acknowledged and removed.
     pub fn purge(&self) -> Ticket {
-        self.submit(What::Purge)
+        self.submit(Effect::Purge)
     }
 
     /// Removes the messages whose offsets are `offset` or above. The next message has this offset.
@@ -153,15 +153,15 @@ impl Partition {
         self.truncate_and_clamp(offset, None)
     }
 
-    /// As [`Self::truncate`], and clamps the offsets of consumers before appends are accepted
+    /// Like [`Self::truncate`], and clamps the offsets of consumers before appends are accepted
     /// again.
     pub(crate) fn truncate_and_clamp(&self, offset: u64, offsets: Option<Arc<Offsets>>) -> Ticket {
-        self.submit(What::Truncate { offset, offsets })
+        self.submit(Effect::Truncate { offset, offsets })
     }
 
     /// Makes all earlier writes durable, and each later one.
     pub(crate) fn harden(&self) -> Ticket {
-        self.submit(What::Harden)
+        self.submit(Effect::Harden)
     }
 
     /// Refuses appends from now on, until the log is opened again.
@@ -172,48 +172,48 @@ impl Partition {
     /// Removes up to `count` of the oldest sealed segments, those that hold no message of offset
     /// `below` or above.
     pub fn delete_segments(&self, count: usize, below: u64) -> Ticket {
-        self.submit(What::DeleteSegments { count, below })
+        self.submit(Effect::DeleteSegments { count, below })
     }
 
     /// Removes segments that are expired or exceed the partition's size, according to the topic's
     /// options.
     pub fn retain(&self) -> Ticket {
-        self.submit(What::Retain)
+        self.submit(Effect::Retain)
     }
 
     /// Persists everything and refuses appends from then on.
     pub(crate) fn close(&self) -> Ticket {
-        self.submit(What::Close)
+        self.submit(Effect::Close)
     }
 
     /// Closes the partition and removes its files, after its removal from the catalog.
     pub(crate) fn delete(&self) -> Ticket {
-        self.submit(What::Delete)
+        self.submit(Effect::Delete)
     }
 
     /// Executes a command and completes its ticket.
     pub(super) fn execute(&self, command: Command) {
         let is_barrier = command.is_barrier();
-        let is_last = matches!(command.what, What::Close | What::Delete);
+        let is_last = matches!(command.effect, Effect::Close | Effect::Delete);
         let mut files = self.files.lock();
         let mut completions = Completions::new();
-        let outcome = match command.what {
-            What::Flush { offset, is_synced } => self.finish_flush(&mut files, offset, is_synced),
-            What::Purge => self.do_purge(&mut files, &mut completions),
-            What::Truncate { offset, offsets } => {
+        let outcome = match command.effect {
+            Effect::Flush { offset, is_synced } => self.finish_flush(&mut files, offset, is_synced),
+            Effect::Purge => self.do_purge(&mut files, &mut completions),
+            Effect::Truncate { offset, offsets } => {
                 self.do_truncate(&mut files, offset).and_then(|()| match offsets {
                     Some(offsets) => self.clamp(&offsets),
                     None => Ok(()),
                 })
             }
-            What::DeleteSegments { count, below } => {
+            Effect::DeleteSegments { count, below } => {
                 self.remove_oldest(&mut files, count, |segment_end, _| segment_end <= below)
             }
-            What::Harden => self.do_harden(&mut files),
-            What::Retain => self.do_retain(&mut files),
-            What::Install(rewritten) => self.install(&mut files, &rewritten),
-            What::Close => self.do_close(&mut files),
-            What::Delete => {
+            Effect::Harden => self.do_harden(&mut files),
+            Effect::Retain => self.do_retain(&mut files),
+            Effect::Install(rewritten) => self.install(&mut files, &rewritten),
+            Effect::Close => self.do_close(&mut files),
+            Effect::Delete => {
                 self.do_delete(&mut files, &mut completions);
                 Ok(())
             }
@@ -228,7 +228,7 @@ impl Partition {
         }
         completions.push((command.signal, outcome));
         complete_all(completions);
-        self.env.room.changed();
+        self.env.backpressure.changed();
     }
 
     fn finish_flush(&self, files: &mut Files, offset: u64, is_synced: bool) -> Result<()> {

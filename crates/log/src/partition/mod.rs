@@ -69,7 +69,7 @@ pub use recovery::Recovered;
 
 use tailwater_format::message::name::Kind;
 
-use commands::{Command, What};
+use commands::{Command, Effect};
 use owner::{Completions, Group, Health, Owner};
 
 use crate::catalog::{Catalog, PartitionId};
@@ -308,7 +308,7 @@ impl Partition {
     pub(crate) fn wake(&self) {
         if self.env.memory.is_refused() {
             // The system may have memory again, which it does not announce.
-            self.env.room.changed();
+            self.env.backpressure.changed();
         }
         let mut owner = self.owner.lock();
         owner.woken();
@@ -365,7 +365,7 @@ impl Partition {
         self.publish_end(&owner);
         drop(owner);
         complete_all(completions);
-        self.env.room.changed();
+        self.env.backpressure.changed();
         written
     }
 
@@ -476,7 +476,7 @@ impl Partition {
         let mut owner = self.owner.lock();
         owner.wants_rewrite = has_more;
         if let Some(rewritten) = rewritten {
-            owner.commands.push_back(Command::unattended(What::Install(rewritten)));
+            owner.commands.push_back(Command::unattended(Effect::Install(rewritten)));
         }
     }
 }
@@ -511,7 +511,7 @@ impl Owner {
         }
         if *self.retains_ns.get_or_insert(now_ns + interval_ns) <= now_ns {
             self.retains_ns = Some(now_ns + interval_ns);
-            self.commands.push_back(Command::unattended(What::Retain));
+            self.commands.push_back(Command::unattended(Effect::Retain));
         }
     }
 

@@ -134,7 +134,7 @@ impl Partition {
     /// Polls memory only; `None` where a segment would have to be read.
     ///
     /// # Errors
-    /// As [`Self::poll`].
+    /// The errors of [`Self::poll`].
     pub fn poll_memory(&self, strategy: Strategy, count: u32) -> Result<Option<Polled>> {
         self.poll_from(strategy, count, false)
     }

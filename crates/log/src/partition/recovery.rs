@@ -11,7 +11,7 @@
 //!    a topic of durability `disk`, or in the same boot of the machine, a hole is damage: the
 //!    partition is *fenced*. It is readable up to the hole and takes no appends until the file is
 //!    restored. Otherwise the machine died before the bytes were on the device, which the
-//!    durability allows: the bytes beyond the hole are kept in a file beside the segment.
+//!    durability allows: the bytes beyond the hole are kept in a file next to the segment.
 //! 4. The segment is cut after its last batch, and synced.
 //! 5. Batches that a dead process left in shared memory are appended, if they continue from there.
 //!    They are persisted before their memory is removed. Where the disk is full, the partition is
@@ -75,7 +75,7 @@ pub(crate) struct Listing {
 /// Lists the files of an incarnation.
 ///
 /// # Errors
-/// Those of the system.
+/// Errors of the system.
 pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
     let mut listing = Listing::default();
     let mut newest: BTreeMap<(u64, u64), (SegmentName, u64)> = BTreeMap::new();
@@ -319,7 +319,7 @@ pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Optio
     Ok(None)
 }
 
-/// Copies the bytes after the last whole batch of a segment to a file beside it. Returns its path.
+/// Copies the bytes after the last whole batch of a segment to a file next to it. Returns its path.
 fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<std::path::PathBuf> {
     let mut path = segment.path(Kind::Log).into_os_string();
     path.push(format!(".cut-{position}"));
@@ -423,7 +423,7 @@ impl Partition {
         self.remove_survivors(files)?;
         self.owner.lock().awaits_survivors = false;
         // Appends waited for this.
-        self.env.room.changed();
+        self.env.backpressure.changed();
         Ok(())
     }
 

@@ -64,7 +64,7 @@ pub(crate) enum Advanced {
 /// Copies the batches of a sealed segment in the calling thread.
 ///
 /// # Errors
-/// As [`Rewriting::advance`].
+/// The errors of [`Rewriting::advance`].
 pub(crate) fn rewrite(env: &Env, old: &Arc<Segment>) -> Result<Rewritten> {
     let mut rewriting = Rewriting::begin(env, old)?;
     loop {
@@ -79,7 +79,7 @@ impl Rewriting {
     /// Begins to copy the batches of a sealed segment.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn begin(env: &Env, old: &Arc<Segment>) -> Result<Box<Self>> {
         let new =
             Segment::new(old.directory(), old.start(), old.generation() + 1, old.incarnation(), 0);
@@ -166,7 +166,7 @@ impl Rewritten {
     /// Installs it (step 2), and writes its index.
     ///
     /// # Errors
-    /// Those of the system. Then either segment may be found after a crash; both contain the same
+    /// Errors of the system. Then either segment may be found after a crash; both contain the same
     /// batches.
     pub(crate) fn install(&self, env: &Env) -> Result<()> {
         env.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;

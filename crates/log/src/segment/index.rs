@@ -95,7 +95,7 @@ impl Segment {
     /// Writes the index's file, without making it durable.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn write_index(&self, env: &Env) -> Result<()> {
         let entries = self.index.lock().clone().unwrap_or_default();
         let seed = self.seed();

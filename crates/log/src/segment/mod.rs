@@ -113,7 +113,7 @@ impl Segment {
     /// Returns its file, open for reading.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn file(&self, env: &Env) -> Result<Arc<dyn ReadFile>> {
         if let Some(file) = self.file.get() {
             return Ok(Arc::clone(file));
@@ -125,7 +125,7 @@ impl Segment {
     /// Returns a scanner that starts at a position.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn scan(&self, env: &Env, position: u64) -> Result<Scanner> {
         Scanner::new(env, self.file(env)?, position..self.length())
     }
@@ -133,7 +133,7 @@ impl Segment {
     /// Returns a scanner that starts at the indexed batch at or before an offset.
     ///
     /// # Errors
-    /// Those of the system; corruption, where the segment must be scanned to rebuild the index.
+    /// Errors of the system; corruption, where the segment must be scanned to rebuild the index.
     pub(crate) fn scan_for_offset(&self, env: &Env, offset: u64) -> Result<Scanner> {
         self.scan_from(env, |entry| entry.offset <= offset)
     }
@@ -141,7 +141,7 @@ impl Segment {
     /// Returns a scanner that starts at the last indexed batch that is older than a timestamp.
     ///
     /// # Errors
-    /// As [`Self::scan_for_offset`].
+    /// The errors of [`Self::scan_for_offset`].
     pub(crate) fn scan_for_timestamp(&self, env: &Env, timestamp_us: u64) -> Result<Scanner> {
         self.scan_from(env, |entry| entry.timestamp_us < timestamp_us)
     }

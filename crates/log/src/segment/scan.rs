@@ -44,7 +44,7 @@ impl Scanner {
     /// Reads `span` of a file.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn new(env: &Env, file: Arc<dyn ReadFile>, span: Range<u64>) -> Result<Self> {
         let options = ReaderOptions {
             request_bytes: REQUEST_BYTES,
@@ -137,7 +137,7 @@ impl Scanner {
     /// Reads the batch that [`Self::peek`] returned, and verifies all checksums; `None` at the end.
     ///
     /// # Errors
-    /// As [`Self::peek`]; corruption also where a checksum is wrong.
+    /// The errors of [`Self::peek`]; corruption also where a checksum is wrong.
     pub(crate) fn read_verified(&mut self) -> Result<Option<Scanned<'_>>> {
         let Some((position, header)) = self.peek()? else { return Ok(None) };
         self.next = None;

@@ -68,7 +68,7 @@ impl SegmentWriter {
     /// Creates a segment, and makes its name durable.
     ///
     /// # Errors
-    /// Those of the system. The file may exist then; the next attempt truncates it.
+    /// Errors of the system. The file may exist then; the next attempt truncates it.
     pub(crate) fn create(
         env: &Env,
         directory: &Path,
@@ -102,7 +102,7 @@ impl SegmentWriter {
     /// Continues a segment with `length` bytes of batches, whose file is cut to that length.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn resume(
         env: &Env,
         segment: &Arc<Segment>,
@@ -150,7 +150,7 @@ impl SegmentWriter {
     /// Writes a group with `batch_bytes` of batches at a position, durably if required.
     ///
     /// # Errors
-    /// Those of the system. Then the bytes from `position` on are unknown.
+    /// Errors of the system. Then the bytes from `position` on are unknown.
     pub(crate) fn write(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -226,7 +226,7 @@ impl SegmentWriter {
     /// Makes all writes durable.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.attempt(|file| file.sync_data(Purpose::LogAppend))
     }
@@ -234,7 +234,7 @@ impl SegmentWriter {
     /// Makes all writes durable, and each later one.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn harden(&mut self) -> Result<()> {
         self.is_durable = true;
         self.sync()
@@ -257,7 +257,7 @@ impl SegmentWriter {
     /// durability, since recovery never reads it.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn seal(&mut self, env: &Env, data_end: u64) -> Result<()> {
         self.cut(data_end)?;
         // A crash here is safe: a missing index is rebuilt.

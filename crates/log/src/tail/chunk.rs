@@ -153,7 +153,7 @@ pub(crate) struct Walk<'a> {
 
 /// A batch of a walk.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Walked {
+pub(crate) struct WalkedBatch {
     pub(crate) header: Header,
     /// Its start and end in the chunk.
     pub(crate) start: usize,
@@ -169,9 +169,9 @@ impl<'a> Walk<'a> {
 }
 
 impl Iterator for Walk<'_> {
-    type Item = Walked;
+    type Item = WalkedBatch;
 
-    fn next(&mut self) -> Option<Walked> {
+    fn next(&mut self) -> Option<WalkedBatch> {
         loop {
             let rest = self.bytes.get(self.at..).filter(|rest| !rest.is_empty())?;
             match batch_at(self.position + self.at as u64, rest) {
@@ -182,7 +182,7 @@ impl Iterator for Walk<'_> {
                     let start = self.at;
                     let end = start.checked_add(usize::try_from(header.length).ok()?)?;
                     self.at = end;
-                    return (end <= self.bytes.len()).then_some(Walked { header, start, end });
+                    return (end <= self.bytes.len()).then_some(WalkedBatch { header, start, end });
                 }
             }
         }

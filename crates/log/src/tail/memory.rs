@@ -18,7 +18,7 @@ use tailwater_io::SharedMemory;
 use tailwater_io::buffer::{AppendBuffer, MAX_ALIGNMENT, PageSource, Pages};
 
 use super::Chunk;
-use crate::room::Room;
+use crate::backpressure::Backpressure;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::{Error, ErrorKind, Result};
@@ -45,7 +45,7 @@ pub(crate) struct ChunkPool {
     state: Mutex<State>,
     /// Whether most of the limit is held; derived from the state at each change.
     is_tight: AtomicBool,
-    room: Arc<Room>,
+    backpressure: Arc<Backpressure>,
 }
 
 #[derive(Default)]
@@ -79,11 +79,11 @@ impl ChunkPool {
     /// Creates memory of at most `limit` bytes. Existing regions of shared memory are not touched.
     ///
     /// # Errors
-    /// Those of listing the regions.
+    /// Errors of listing the regions.
     pub(crate) fn new(
         shared: Option<Arc<dyn SharedMemory>>,
         limit: usize,
-        room: Arc<Room>,
+        backpressure: Arc<Backpressure>,
     ) -> Result<Arc<Self>> {
         let mut state = State { target: limit, ..State::default() };
         if let Some(shared) = &shared {
@@ -100,7 +100,7 @@ impl ChunkPool {
             first_region,
             state,
             is_tight,
-            room,
+            backpressure,
         }))
     }
 
@@ -275,7 +275,7 @@ impl ChunkPool {
         self.note_tightness(&state);
         drop(state);
         self.evict_beyond_target();
-        self.room.changed();
+        self.backpressure.changed();
     }
 
     /// Evicts these chunks where they are persisted, and returns free memory to the system: their
@@ -306,7 +306,7 @@ impl ChunkPool {
     /// stay: the next process recovers batches from them.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(crate) fn close(&self, is_persisted: bool) -> Result<()> {
         let mut state = self.state.lock();
         state.is_closed = true;
@@ -389,7 +389,7 @@ impl PageSource for Source {
             self.memory.note_tightness(&state);
             drop(state);
             self.memory.unmap(Piece { pages, region: self.region.clone() });
-            return self.memory.room.changed();
+            return self.memory.backpressure.changed();
         }
         drop(state);
         if self.kind == MemoryKind::Shared {
@@ -402,7 +402,7 @@ impl PageSource for Source {
         state.free_bytes += self.size;
         self.memory.note_tightness(&state);
         drop(state);
-        self.memory.room.changed();
+        self.memory.backpressure.changed();
     }
 }
 

@@ -14,7 +14,7 @@ use tailwater_log::{
     TailMemory, TopicOptions,
 };
 
-/// Where logs are in the simulator.
+/// Directory of logs in the simulator.
 pub(crate) const DIRECTORY: &str = "/log";
 
 /// A simulated machine: a disk, and memory that outlives a process.
@@ -22,7 +22,7 @@ pub(crate) const DIRECTORY: &str = "/log";
 pub(crate) struct Machine {
     pub(crate) storage: Arc<SimStorage>,
     pub(crate) memory: Option<SimSharedMemory>,
-    /// How often it was booted.
+    /// Number of times that it was booted.
     pub(crate) boot: u64,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn topic(durability: Durability, partial_blocks: PartialBlocks) -> To
     TopicOptions { durability, partial_blocks, segment_bytes: 64 << 10, ..TopicOptions::default() }
 }
 
-/// A message: something that is told from any other.
+/// A message that differs from all others.
 pub(crate) fn payload(number: u64, length: usize) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.resize(length.max(8), (number % 251) as u8);
@@ -82,7 +82,7 @@ pub(crate) fn batch(numbers: std::ops::Range<u64>, length: usize) -> Vec<u8> {
     builder.finish()
 }
 
-/// What a partition should have: the numbers of its messages, from an offset on.
+/// The expected contents of a partition: the numbers of its messages, from an offset on.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Model {
     pub(crate) start: u64,

@@ -20,7 +20,7 @@ use tailwater_log::{
     Consumer, Durability, ErrorKind, Log, PartialBlocks, PartitionId, Recovered, TopicOptions,
 };
 
-/// What was done to a partition.
+/// An operation on a partition.
 #[derive(Debug, Clone)]
 struct Step {
     what: What,
@@ -28,7 +28,7 @@ struct Step {
     begun: u64,
     /// Calls that were made when it was done, and its outcome durable.
     done: Option<u64>,
-    /// What the partition had after it.
+    /// The contents of the partition after it.
     after: Model,
 }
 
@@ -58,7 +58,7 @@ struct History {
     stored: Vec<(u64, u64)>,
 }
 
-/// How a log's life ended.
+/// The way in which a log ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Power,
@@ -118,7 +118,7 @@ impl History {
     fn check(&self, found: &Model, call: u64, end: End, what: &str) {
         let lowest = self.lowest(call, end);
         let highest = self.steps.iter().rposition(|step| step.begun <= call).unwrap_or(0);
-        // What the device was not told to keep may be gone, from the end on.
+        // Unsynced messages may be lost, from the end.
         let keeps_all = match (self.durability, end) {
             (Durability::Disk, _) => true,
             (Durability::Process, End::Process) => !self.loses_synced,
@@ -137,7 +137,7 @@ impl History {
             let is_allowed = (first..=last).contains(&found.start)
                 && (shortest..=full.end()).contains(&found.end())
                 && (found.start..found.end()).all(|offset| found.at(offset) == full.at(offset));
-            // Where nothing is left, the partition may begin anew at its first offset.
+            // If no message is left, the partition may begin at its first offset again.
             let is_lost = !keeps_all && found.numbers.is_empty();
             if is_allowed || is_lost {
                 return;
@@ -309,7 +309,7 @@ impl Work {
             }
             15 | 16 => {
                 let model = self.histories[index].model();
-                // What it comes to is known only afterwards.
+                // The outcome is known only afterwards.
                 let all = Model { start: model.end(), numbers: Default::default() };
                 self.histories[index].step(What::Remove, begun, None, all);
                 let ticket = match self.rng.bool() {

@@ -99,7 +99,7 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
             let is_near = error.offset().is_some_and(|offset| offset.abs_diff(at as u64) < 4000);
             assert!(is_near, "{error} {at}");
         }
-        // What is behind the segment is read, and the other partition.
+        // Later segments and the other partition are readable.
         let later = partition.poll(Strategy::Offset(250), 10).expect("a poll");
         assert_eq!(later.first_offset, 250);
         let other = log.partition(topic.partition(1)).expect("it is there");
@@ -115,7 +115,7 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
         let (machine, topic) = filled(durability);
         let logs = files(&machine.storage, topic.partition(0), Kind::Log);
         let last = logs.last().expect("a segment").clone();
-        // A torn tail would be cut off; so the file must go on behind the damage as it was written.
+        // A torn tail would be cut off, so intact bytes must follow the damage.
         let log = machine.open();
         let partition = log.partition(topic.partition(0)).expect("it is there");
         for round in 60..64 {
@@ -146,7 +146,7 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
         let other = log.partition(topic.partition(1)).expect("it is there");
         assert_eq!(read_all(&other), expected());
         drop(other.try_append(&batch(0..1, 10)).expect("others take appends"));
-        assert!(log.close().is_err(), "who closes is told");
+        assert!(log.close().is_err(), "closing reports it");
         drop(log);
         // Nothing was changed: restored, it is whole again.
         assert_eq!(read(&left.storage, last).len(), bytes.len());
@@ -159,7 +159,7 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
     }
 }
 
-/// Retention must not take what may be restored, nor numbers be used again.
+/// Retention must not remove messages that may be restored, and offsets must not be reused.
 #[test]
 fn a_fenced_partition_is_not_trimmed() {
     let (machine, topic) = filled(Durability::Disk);
@@ -427,7 +427,7 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
                 "{what}: {appended:?}, {:?}",
                 log.open_report()
             );
-            // Of 600 messages the segments have 200.
+            // The segments have 200 of 600 messages.
             let found = read_all(&partition).len();
             assert!((200..600).contains(&found) || durability == Durability::Memory, "{what}");
             for ticket in [partition.flush(true), partition.truncate(550)] {
@@ -465,8 +465,8 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
     }
 }
 
-/// What a dead process left: 200 messages in segments, 400 in shared memory. The topic has another
-/// durability from now on.
+/// The remains of a dead process: 200 messages in segments, 400 in shared memory. The topic has
+/// another durability from now on.
 fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machine, TopicId) {
     let machine = Machine::new(1, true);
     let log = machine.open();

@@ -1,4 +1,4 @@
-//! What a log accepts and returns after a call has failed, while the process continues.
+//! The behaviour of a log after a failed call, while the process continues.
 
 use std::sync::Arc;
 use std::time::Duration;

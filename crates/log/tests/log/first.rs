@@ -125,7 +125,7 @@ fn timestamps_are_found() {
 }
 
 #[test]
-fn modes_are_told_for_each_purpose() {
+fn modes_are_reported_for_each_purpose() {
     let machine = crate::common::Machine::new(1, true);
     let options = LogOptions { syncs_appends: true, ..machine.options() };
     let log = Log::open(crate::common::DIRECTORY, &options).expect("it opens");
@@ -170,7 +170,7 @@ fn shared_memory_of_a_log_that_is_gone_is_reported() {
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1).expect("a topic");
     let partition = log.partition(topic.partition(0)).expect("it is there");
     partition.append(&batch(0..1, 100)).expect("an append").ticket.wait().expect("it survives");
-    // Nobody closes it, as when the process dies.
+    // It is not closed, as when the process dies.
     std::mem::forget(log);
     let directory = tempfile::tempdir().expect("a directory");
     let other = Log::open(directory.path(), &options).expect("it opens");

@@ -124,7 +124,7 @@ fn a_purge_takes_what_came_before_and_nothing_else() {
             let (log, id) = served.reopen();
             let again = read_all(&log.partition(id).expect("it is there"));
             assert_eq!(found, again);
-            // What is left was appended last, with offsets from 0.
+            // The remaining messages were appended last, with offsets from 0.
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert_eq!(numbers, (4 - numbers.len() as u64..4).collect::<Vec<_>>());
             assert!((0..).zip(&found).all(|(offset, found)| found.0 == offset));

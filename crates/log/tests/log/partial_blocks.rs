@@ -12,7 +12,7 @@ use tailwater_log::{Durability, Log, PartialBlocks, Partition, TopicOptions};
 const BLOCK: u64 = 4096;
 const PARTITION: &str = "/log/streams/0/topics/0/partitions/0.0";
 
-/// A batch of one message that has so many bytes in all.
+/// A batch of one message with this total size in bytes.
 fn batch_of(bytes: usize, number: u64) -> Vec<u8> {
     let length = bytes - HEADER_BYTES - MESSAGE_HEADER_BYTES;
     let mut builder = Builder::new(0);
@@ -30,7 +30,7 @@ struct Scenario {
 }
 
 impl Scenario {
-    /// A partition that persists whenever it has anything.
+    /// A partition that persists every batch at once.
     fn new(partial: PartialBlocks, durability: Durability) -> Self {
         let machine = Machine::new(1, false);
         let log = machine.open();

@@ -25,7 +25,7 @@ fn cut(kind: &str, sector: usize) {
 }
 
 /// # Errors
-/// What is missing to try it.
+/// Returns the missing prerequisites.
 fn play(kind: &str, sector: usize, seed: u64) -> Result<(), String> {
     let mut rng = fastrand::Rng::with_seed(seed);
     let shape = Shape { sector, ..Shape::default() };

@@ -14,7 +14,7 @@ use tailwater_log::{
 
 use crate::common::{batch, read_all};
 
-/// What a process is told: a word and a directory.
+/// The arguments of a process: a word and a directory.
 const TASK: &str = "TAILWATER_LOG_TASK";
 /// Whether it does without shared memory.
 const PRIVATE: &str = "TAILWATER_LOG_PRIVATE";
@@ -40,7 +40,7 @@ pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
 /// The topic that is churned.
 const CHURNED: usize = TOPICS.len() - 1;
 
-/// What is known of a topic, from what processes said.
+/// The known state of a topic, from the output of processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Promised {
     /// Every message of a lower number was acknowledged.
@@ -49,16 +49,16 @@ pub(crate) struct Promised {
     pub(crate) purged: u64,
 }
 
-/// What a look at a topic found: the numbers of its first message and behind its last one.
+/// The result of a check of a topic: the numbers of its first message and behind its last one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) first: u64,
     pub(crate) end: u64,
 }
 
-/// What a process does when it is told so.
+/// The entry point of a child process.
 #[test]
-fn what_a_process_is_told() {
+fn child_process() {
     let Ok(task) = std::env::var(TASK) else { return };
     let (word, directory) = task.split_once(' ').expect("two words");
     let done = match word {
@@ -151,7 +151,7 @@ fn append_batch(partition: &Partition, next: u64) -> Result<()> {
     partition.append(&batch(next..next + BATCH, length))?.ticket.wait()
 }
 
-/// Appends beside purges, and beside segments that are removed.
+/// Appends during purges, and while segments are removed.
 fn churn(log: &Log, number: usize) -> Result<()> {
     let partition = partition(log, number)?;
     let least = std::env::var(NEXT).map_or(0, |next| next.parse().expect("a number"));
@@ -204,7 +204,7 @@ impl Drop for Process {
 
 fn start(word: &str, directory: &Path, has_shared: bool, next: u64) -> Process {
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "process::what_a_process_is_told", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", "process::child_process", "--nocapture", "--test-threads=1"]);
     command.env(TASK, format!("{word} {}", directory.display()));
     command.env(NEXT, next.to_string());
     if !has_shared {
@@ -224,7 +224,7 @@ pub(crate) fn has_shared_memory() -> bool {
 /// thread when it has promised something, to end it; without an end it is killed in time.
 ///
 /// # Errors
-/// What the process said went wrong, last.
+/// The last error that the process reported.
 pub(crate) fn append_until(
     directory: &Path,
     has_shared: bool,
@@ -280,7 +280,7 @@ pub(crate) fn append_until(
 /// Has a process look at a log.
 ///
 /// # Errors
-/// What the process said is wrong.
+/// The problem that the process reported.
 pub(crate) fn find(
     directory: &Path,
     has_shared: bool,
@@ -306,7 +306,7 @@ pub(crate) fn find(
 /// does.
 ///
 /// # Errors
-/// What is wrong, in words.
+/// A description of the problem.
 pub(crate) fn check(
     found: &[Found; TOPICS.len()],
     promised: &[Promised; TOPICS.len()],
@@ -315,7 +315,7 @@ pub(crate) fn check(
     for (number, (durability, _)) in TOPICS.into_iter().enumerate() {
         let (found, promised) = (found[number], promised[number]);
         let is_empty = found.first == found.end;
-        // A topic that was purged may be empty; what was acknowledged since is there.
+        // A purged topic may be empty; messages acknowledged since must be found.
         let all_purged = is_empty && promised.purged >= promised.acknowledged;
         if survives(durability) && found.end < promised.acknowledged && !all_purged {
             // A purge that nobody heard of took all there was.

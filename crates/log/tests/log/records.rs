@@ -9,7 +9,7 @@ use tailwater_log::{Durability, Log, PartialBlocks, TopicId};
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, rounds, topic};
 
-/// What a log's catalog and messages come to.
+/// The expected records of a log's catalog, and its messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct State {
     records: BTreeMap<String, String>,

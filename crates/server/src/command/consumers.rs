@@ -66,7 +66,7 @@ impl Consumers {
     /// Deletes a consumer's offset with `delete`.
     ///
     /// # Errors
-    /// Those of `delete`.
+    /// The errors of `delete`.
     pub(crate) fn delete(
         &self,
         id: PartitionId,

@@ -24,16 +24,16 @@ use tracing::warn;
 use xxhash_rust::xxh32::xxh32;
 
 use super::{Body, Content, Outcome, POLL_HEADER_BYTES, Request, complete, offsets, resolve};
-use crate::in_flight::Room;
+use crate::in_flight::Reservation;
 use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
 /// Maximum time that a send waits for room before its client is asked to repeat it. Clients give up
 /// after 30 s.
-const ROOM_TIMEOUT: Duration = Duration::from_secs(20);
+const FULL_TIMEOUT: Duration = Duration::from_secs(20);
 /// Time after which a send that waits for room gives way to others that wait for its memory.
-const PATIENCE: Duration = Duration::from_secs(2);
+const YIELD_AFTER: Duration = Duration::from_secs(2);
 /// Room that is reserved for a poll before it reads, in bytes: the most that the log returns,
 /// unless a batch is larger.
 const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
@@ -83,7 +83,7 @@ pub(super) async fn send(state: &Arc<State>, request: &Request<'_>) -> Outcome {
     if count != header.messages_count || count == 0 {
         return Err(Status::INVALID_MESSAGES_COUNT);
     }
-    let base_offset = append(&partition, batch, request.room).await?;
+    let base_offset = append(&partition, batch, request.reservation).await?;
     let confirmation = SendMessagesConfirmationResponse {
         stream_id: id.stream,
         topic_id: id.topic,
@@ -124,16 +124,20 @@ fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<Parti
 /// Appends a batch, waits until it is acknowledged, and returns its first offset. If there is no
 /// room, the reply waits, unless other requests need the memory that the batch takes: a stuck
 /// partition must not fill it.
-async fn append(partition: &Partition, batch: &[u8], memory: Option<&Room>) -> Result<u64, Status> {
+async fn append(
+    partition: &Partition,
+    batch: &[u8],
+    memory: Option<&Reservation>,
+) -> Result<u64, Status> {
     let batch = partition.verify(batch).map_err(|error| append_status(partition, &error))?;
     let wait = async {
         loop {
-            let room = Arc::new(Notify::new());
-            let wake = Arc::clone(&room);
+            let freed = Arc::new(Notify::new());
+            let wake = Arc::clone(&freed);
             match partition.try_append_or(&batch, move || wake.notify_one()) {
                 Err(error) if error.kind() == ErrorKind::Full => {
-                    while timeout(PATIENCE, room.notified()).await.is_err() {
-                        if memory.is_some_and(Room::is_wanted) {
+                    while timeout(YIELD_AFTER, freed.notified()).await.is_err() {
+                        if memory.is_some_and(Reservation::is_wanted) {
                             return Err(Status::TRANSIENT_NOT_ACCEPTED);
                         }
                     }
@@ -142,7 +146,7 @@ async fn append(partition: &Partition, batch: &[u8], memory: Option<&Room>) -> R
             }
         }
     };
-    let appended = timeout(ROOM_TIMEOUT, wait).await;
+    let appended = timeout(FULL_TIMEOUT, wait).await;
     let appended = appended.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
     complete(appended.ticket).await.map_err(|error| append_status(partition, &error))?;
     Ok(appended.base_offset)
@@ -208,7 +212,7 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
 #[derive(Default)]
 struct Read {
     polled: Polled,
-    room: Option<Room>,
+    reservation: Option<Reservation>,
 }
 
 impl Read {
@@ -219,12 +223,12 @@ impl Read {
 }
 
 fn polled_body(partition: u32, read: Read) -> Body {
-    let Read { polled, room } = read;
+    let Read { polled, reservation } = read;
     let mut header = [0; POLL_HEADER_BYTES];
     header[..4].copy_from_slice(&partition.to_le_bytes());
     header[4..12].copy_from_slice(&polled.last_offset.unwrap_or(0).to_le_bytes());
     header[12..].copy_from_slice(&polled.count.to_le_bytes());
-    Body { content: Content::Polled { header, polled }, room }
+    Body { content: Content::Polled { header, polled }, reservation }
 }
 
 /// Returns the start of a poll.
@@ -264,7 +268,7 @@ async fn read(
     let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
     let mut strategy = strategy(state, id, consumer, poll.strategy.kind, poll.strategy.value)?;
     let mut count = poll.count;
-    let mut room = state.in_flight.reply(POLL_BYTES).await;
+    let mut reservation = state.in_flight.reply(POLL_BYTES).await;
     loop {
         let polled = read_once(&partition, strategy, count).await?;
         let bytes = POLL_HEADER_BYTES + polled.length();
@@ -275,11 +279,11 @@ async fn read(
             (strategy, count) = (Strategy::Offset(polled.first_offset), polled.count / 2);
             continue;
         }
-        if room.as_mut().is_some_and(|room| room.resize(bytes)) {
-            return Ok(Read { polled, room });
+        if reservation.as_mut().is_some_and(|reservation| reservation.resize(bytes)) {
+            return Ok(Read { polled, reservation });
         }
-        drop((polled, room.take()));
-        room = state.in_flight.reply(bytes).await;
+        drop((polled, reservation.take()));
+        reservation = state.in_flight.reply(bytes).await;
     }
 }
 

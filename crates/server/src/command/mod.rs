@@ -30,7 +30,7 @@ pub(crate) use login::login;
 pub(crate) use messages::Balancer;
 pub(crate) use options::{apply_config, imported_options};
 
-use crate::in_flight::Room;
+use crate::in_flight::Reservation;
 use crate::protocol::Head;
 use crate::session::{Binding, Session};
 use crate::state::State;
@@ -45,7 +45,7 @@ pub(crate) struct Request<'a> {
     /// The body, without the header.
     pub(crate) body: &'a [u8],
     /// The memory that the body takes; `None` if it is not counted.
-    pub(crate) room: Option<&'a Room>,
+    pub(crate) reservation: Option<&'a Reservation>,
 }
 
 /// The content of a reply, without the section of results that some replies begin with.
@@ -56,7 +56,7 @@ pub(crate) type Outcome = Result<Vec<u8>, Status>;
 pub(crate) struct Body {
     pub(crate) content: Content,
     /// Memory that was reserved for it.
-    pub(crate) room: Option<Room>,
+    pub(crate) reservation: Option<Reservation>,
 }
 
 /// The bytes of a reply's body.
@@ -84,7 +84,7 @@ impl Default for Content {
 
 impl From<Vec<u8>> for Body {
     fn from(bytes: Vec<u8>) -> Self {
-        Self { content: Content::Bytes(bytes), room: None }
+        Self { content: Content::Bytes(bytes), reservation: None }
     }
 }
 
@@ -231,7 +231,8 @@ fn is_bulky(code: u32) -> bool {
     )
 }
 
-/// Executes a request of a client that is logged in. `room` is the memory that its body takes.
+/// Executes a request of a client that is logged in. `reservation` is the memory that its body
+/// takes.
 ///
 /// # Errors
 /// The status of the reply.
@@ -241,10 +242,10 @@ pub(crate) async fn execute(
     binding: &Binding,
     head: &Head,
     body: Bytes,
-    room: Option<&Room>,
+    reservation: Option<&Reservation>,
 ) -> Result<Body, Status> {
     let user = binding.user;
-    let request = Request { session, user, body: &body, room };
+    let request = Request { session, user, body: &body, reservation };
     let reserved = match is_bulky(head.code) {
         true => state.in_flight.reply(BULKY_BYTES).await,
         false => None,
@@ -263,7 +264,10 @@ pub(crate) async fn execute(
             let (state, session) = (Arc::clone(state), Arc::clone(session));
             let body = body.clone();
             let done = tokio::task::spawn_blocking(move || {
-                handler(&state, &Request { session: &session, user, body: &body, room: None })
+                handler(
+                    &state,
+                    &Request { session: &session, user, body: &body, reservation: None },
+                )
             });
             done.await.unwrap_or(Err(Status::ERROR))
         }
@@ -281,7 +285,7 @@ pub(crate) async fn execute(
         );
         return Err(Status::INVALID_SIZE_BYTES);
     }
-    Ok(Body { room: reserved, ..Body::from(bytes) })
+    Ok(Body { reservation: reserved, ..Body::from(bytes) })
 }
 
 /// Waits for a ticket without a thread.

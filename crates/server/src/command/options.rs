@@ -180,7 +180,7 @@ impl Settings {
     /// Changes the options that an update names.
     ///
     /// # Errors
-    /// As [`Self::create`]; a key that cannot be changed.
+    /// The errors of [`Self::create`]; a key that cannot be changed.
     pub(super) fn update(
         &mut self,
         options: &WireOptions,
@@ -342,7 +342,7 @@ pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOpt
 /// messages are removed by age and size.
 ///
 /// # Errors
-/// Those of the log.
+/// Errors of the log.
 pub(crate) fn apply_config(log: &Log, config: &Config) -> tailwater_log::Result<()> {
     let catalog = log.catalog();
     for (stream, info) in catalog.streams() {

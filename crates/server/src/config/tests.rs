@@ -413,7 +413,7 @@ fn relocated_keys_and_variables_are_refused() {
             let error = Config::load(&settings(&[(&path, "1")]), &BTreeMap::new());
             assert_eq!(error.expect_err("relocated").key.as_deref(), Some(path.as_str()));
         }
-        // The place that it is said to have moved to must be a key.
+        // The documented new place must be a key.
         if !relocated.to.is_empty() {
             let path = format!("topic_defaults.{}", relocated.to);
             assert!(keys::find(&path).is_some(), "{path}");

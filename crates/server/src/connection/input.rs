@@ -44,7 +44,7 @@ impl Input {
     /// Reads until there are `length` bytes, and keeps `moved` at their number.
     ///
     /// # Errors
-    /// Those of the stream, and its end.
+    /// Errors of the stream, and its end.
     pub(super) async fn fill<S>(
         &mut self,
         stream: &mut S,

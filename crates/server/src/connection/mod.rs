@@ -36,7 +36,7 @@ use tokio::time::{Instant as Deadline, sleep, sleep_until, timeout, timeout_at};
 use tracing::{debug, warn};
 
 use crate::command::{self, Body};
-use crate::in_flight::Room;
+use crate::in_flight::Reservation;
 use crate::protocol::{self, HEADER_BYTES, Head};
 use crate::session::{Admission, Session, Stamp};
 use crate::state::State;
@@ -169,7 +169,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             self.state.metrics.refused("garbage");
             return Err(End::Garbage);
         };
-        let (body, room) = self.read_body(body_bytes).await?;
+        let (body, reservation) = self.read_body(body_bytes).await?;
         let head = match protocol::decode_head(&header) {
             Ok(head) => head,
             Err(invalid) => {
@@ -180,11 +180,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
 
         let began = Instant::now();
         self.session.touch();
-        let done = match self.answer(&head, body.freeze(), room.as_ref()).await? {
+        let done = match self.answer(&head, body.freeze(), reservation.as_ref()).await? {
             Answer::Reply(done) => done,
             Answer::Evict(reason) => return self.evict(head.client, reason).await,
         };
-        drop(room);
+        drop(reservation);
         let (status, body) = match done {
             Ok(body) => (0, body),
             Err(status) => {
@@ -237,11 +237,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Pace { stall: self.state.config.limits.stall_timeout, end: self.login_by() }
     }
 
-    /// Reads until there are `length` bytes. `room` is the memory that is reserved for them.
+    /// Reads until there are `length` bytes. `reservation` is the memory that is reserved for them.
     async fn fill(
         &mut self,
         length: usize,
-        room: Option<&Room>,
+        reservation: Option<&Reservation>,
         what: &'static str,
     ) -> Result<(), End> {
         if self.input.length() >= length {
@@ -250,25 +250,25 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let moved = AtomicUsize::new(self.input.length());
         let pace = self.pace();
         let filled = self.input.fill(&mut self.stream, length, &moved);
-        let filled = unless(&mut self.ended, pace.run(room, &moved, filled)).await?;
+        let filled = unless(&mut self.ended, pace.run(reservation, &moved, filled)).await?;
         Ok(filled.ok_or(End::Slow(what))??)
     }
 
     /// Reads a body, once there is room for it.
-    async fn read_body(&mut self, length: usize) -> Result<(BytesMut, Option<Room>), End> {
+    async fn read_body(&mut self, length: usize) -> Result<(BytesMut, Option<Reservation>), End> {
         const WHAT: &str = "sending a body";
         // A client that only announces a body gets no room for it.
         self.fill(length.min(1), None, WHAT).await?;
-        let room = unless(&mut self.ended, self.state.in_flight.request(length)).await?;
-        self.fill(length, room.as_ref(), WHAT).await?;
-        Ok((self.input.take_body(length), room))
+        let reservation = unless(&mut self.ended, self.state.in_flight.request(length)).await?;
+        self.fill(length, reservation.as_ref(), WHAT).await?;
+        Ok((self.input.take_body(length), reservation))
     }
 
     async fn answer(
         &mut self,
         head: &Head,
         body: Bytes,
-        room: Option<&Room>,
+        reservation: Option<&Reservation>,
     ) -> Result<Answer, End> {
         if head.operation == Operation::Register {
             return self.log_in(head, &body).await;
@@ -296,7 +296,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
         let (state, session) = (self.state, self.session);
         let stamp = Stamp::of(head, &body);
-        let execute = command::execute(state, session, &binding, head, body, room);
+        let execute = command::execute(state, session, &binding, head, body, reservation);
         if !head.is_replicated() {
             return Ok(Answer::Reply(execute.await));
         }
@@ -342,19 +342,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
 
     /// Writes a reply, and returns its length in bytes.
     async fn reply(&mut self, head: &Head, status: u32, body: Body) -> Result<usize, End> {
-        let Body { content, mut room } = body;
+        let Body { content, mut reservation } = body;
         let length = content.length();
-        if !room.as_mut().is_some_and(|room| room.resize(length)) {
+        if !reservation.as_mut().is_some_and(|reservation| reservation.resize(length)) {
             // Released first: holding some room while waiting for more could deadlock.
-            drop(room.take());
-            room = unless(&mut self.ended, self.state.in_flight.reply(length)).await?;
+            drop(reservation.take());
+            reservation = unless(&mut self.ended, self.state.in_flight.reply(length)).await?;
         }
         let frame = Frame { start: head.reply(status, length, self.state.commit()), content };
         let total = frame.length();
         let moved = AtomicUsize::new(0);
         let pace = self.pace();
         let write = output::write(&mut self.stream, frame, &moved);
-        let mut write = std::pin::pin!(pace.run(room.as_ref(), &moved, write));
+        let mut write = std::pin::pin!(pace.run(reservation.as_ref(), &moved, write));
         let written = tokio::select! {
             biased;
             written = &mut write => written,

@@ -56,7 +56,7 @@ impl Frame {
 /// Writes a reply, and keeps `moved` at the number of bytes that were written.
 ///
 /// # Errors
-/// Those of the stream.
+/// Errors of the stream.
 pub(super) async fn write<S>(stream: &mut S, frame: Frame, moved: &AtomicUsize) -> io::Result<()>
 where
     S: AsyncWrite + Unpin,

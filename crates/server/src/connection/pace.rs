@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio::time::{Instant, timeout_at};
 
-use crate::in_flight::Room;
+use crate::in_flight::Reservation;
 
 /// Slowest tolerated transfer, in bytes per second.
 const SLOWEST: u64 = 1 << 20;
 /// Maximum time without progress of a transfer whose memory others wait for.
-const PATIENCE: Duration = Duration::from_secs(5);
+const CONTENDED_STALL_MAX: Duration = Duration::from_secs(5);
 /// Interval between two checks of whether others wait.
 const CHECK: Duration = Duration::from_secs(1);
 
@@ -26,10 +26,10 @@ pub(super) struct Pace {
 
 impl Pace {
     /// Runs a transfer to its end; returns `None` if it takes too long. `moved` is the number of
-    /// bytes that it has moved so far, and `room` the memory that it holds.
+    /// bytes that it has moved so far, and `reservation` the memory that it holds.
     pub(super) async fn run<T>(
         self,
-        room: Option<&Room>,
+        reservation: Option<&Reservation>,
         moved: &AtomicUsize,
         transfer: impl Future<Output = T>,
     ) -> Option<T> {
@@ -37,8 +37,8 @@ impl Pace {
         let mut transfer = pin!(transfer);
         loop {
             let now = Instant::now();
-            let is_wanted = room.is_some_and(Room::is_wanted);
-            let stall = if is_wanted { self.stall.min(PATIENCE) } else { self.stall };
+            let is_wanted = reservation.is_some_and(Reservation::is_wanted);
+            let stall = if is_wanted { self.stall.min(CONTENDED_STALL_MAX) } else { self.stall };
             let moved_ms = moved.load(Ordering::Relaxed) as u64 * 1000 / SLOWEST;
             let slowest = began + stall + Duration::from_millis(moved_ms);
             let end = self.end.map_or(slowest, |end| end.min(slowest));
@@ -66,10 +66,10 @@ mod tests {
         let pace = Pace { stall: STALL, end: None };
         let (nothing, much) = (AtomicUsize::new(0), AtomicUsize::new(10 << 20));
         let in_flight = InFlight::new(8 << 20);
-        let room = in_flight.request(4 << 20).await;
+        let reservation = in_flight.request(4 << 20).await;
         let elapsed = async |moved, pace: Pace| {
             let began = Instant::now();
-            assert!(pace.run(room.as_ref(), moved, pending::<()>()).await.is_none());
+            assert!(pace.run(reservation.as_ref(), moved, pending::<()>()).await.is_none());
             began.elapsed().as_secs()
         };
         assert!((30..=32).contains(&elapsed(&nothing, pace).await));

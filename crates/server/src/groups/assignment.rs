@@ -29,14 +29,14 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
         return Vec::new();
     }
     let member = |session: Option<SessionId>| members.binary_search(&session?).ok();
-    let mut room = quotas(partitions, members);
+    let mut quota_left = quotas(partitions, members);
     let mut chosen = vec![None; partitions.len()];
     let mut choose = |index: usize, member: Option<usize>| {
         if let Some(member) = member
             && chosen[index].is_none()
-            && room[member] > 0
+            && quota_left[member] > 0
         {
-            room[member] -= 1;
+            quota_left[member] -= 1;
             chosen[index] = Some(member);
         }
     };
@@ -49,8 +49,10 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
         choose(*index, member(partitions[*index].target));
     }
     // The quotas add up to the number of partitions, so there is room for the rest.
-    let mut spare = room.iter().enumerate().flat_map(|(member, room)| vec![member; *room]);
-    let chosen = chosen.into_iter().map(|member| member.or_else(|| spare.next()).unwrap_or(0));
+    let mut members_left =
+        quota_left.iter().enumerate().flat_map(|(member, quota_left)| vec![member; *quota_left]);
+    let chosen =
+        chosen.into_iter().map(|member| member.or_else(|| members_left.next()).unwrap_or(0));
     chosen.map(|member| members[member]).collect()
 }
 

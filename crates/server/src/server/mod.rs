@@ -28,7 +28,7 @@ use crate::config::{self, Config};
 use crate::connection::{self, End};
 use crate::groups::Groups;
 use crate::in_flight::InFlight;
-use crate::listener::{self, Seldom, listen};
+use crate::listener::{self, WarningLimiter, listen};
 use crate::metrics::Metrics;
 use crate::session::{Session, Sessions};
 use crate::state::State;
@@ -350,7 +350,7 @@ async fn accept(
     is_shutdown: watch::Receiver<bool>,
 ) -> usize {
     let places = Arc::new(Semaphore::new(state.config.limits.connections_max));
-    let mut warning = Seldom::default();
+    let mut warning = WarningLimiter::default();
     let shutdown = is_shutdown.clone();
     let mut connections = listener::accept(listener, shutdown, |connections, stream, address| {
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {

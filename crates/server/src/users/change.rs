@@ -217,7 +217,7 @@ impl Users {
     /// Ends the permissions of all users on a stream that is deleted, and on its topics.
     ///
     /// # Errors
-    /// Those of the log.
+    /// Errors of the log.
     pub(crate) fn forget_stream(&self, log: &Log, stream: u32) -> Result<(), Status> {
         self.forget(log, |permissions| permissions.forget_stream(stream))
     }
@@ -225,7 +225,7 @@ impl Users {
     /// Ends the permissions of all users on a topic that is deleted.
     ///
     /// # Errors
-    /// Those of the log.
+    /// Errors of the log.
     pub(crate) fn forget_topic(&self, log: &Log, topic: TopicId) -> Result<(), Status> {
         self.forget(log, |permissions| permissions.forget_topic(topic))
     }

@@ -40,7 +40,7 @@ impl Hashers {
     /// Starts `count` threads, at least one.
     ///
     /// # Errors
-    /// Those of the system.
+    /// Errors of the system.
     pub(super) fn start(count: usize) -> io::Result<Self> {
         let mut hashers = Self { shared: Arc::default(), threads: Vec::new() };
         for number in 0..count.max(1) {

@@ -84,7 +84,7 @@ impl Users {
     /// number. Called periodically; expired tokens are invalid even before that.
     ///
     /// # Errors
-    /// Those of the log.
+    /// Errors of the log.
     pub(crate) fn remove_expired(&self, log: &Log, now_us: u64) -> Result<usize, Status> {
         let is_any_expired =
             self.directory.load().tokens.values().any(|token| token.is_expired(now_us));

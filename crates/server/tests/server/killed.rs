@@ -72,7 +72,7 @@ impl Drop for Process {
     }
 }
 
-/// What is known of one partition.
+/// The known state of one partition.
 #[derive(Debug, Default)]
 struct Promised {
     /// Number behind the last message that was sent.
@@ -192,7 +192,7 @@ async fn what_was_acknowledged_survives_the_server() {
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert!(found.iter().enumerate().all(|(at, (offset, _))| at as u64 == *offset));
             assert!(numbers.is_sorted_by(|a, b| a < b), "life {life}: out of order, or twice");
-            // What was sent and not acknowledged may be missing, and is not sent again.
+            // Unacknowledged messages may be missing, and are not sent again.
             let uncertain = promised.uncertain.lock().expect("no panic").clone();
             for first in (0..promised.sent.load(Ordering::Relaxed)).step_by(BATCH as usize) {
                 let is_there = |number| numbers.binary_search(&number).is_ok();

@@ -70,7 +70,7 @@ async fn wrong_bodies_of_every_command_do_no_harm() {
         raw.stream.write_all(&frame).await.expect("a write");
         let answer = raw.answer().await;
         assert_eq!(answer.command, Command::Reply as u8, "{}: {body:?}", meta.name);
-        // What a handler that panics is answered with.
+        // The reply to a request whose handler panics.
         assert_ne!(answer.status, 1, "{}: {body:?}", meta.name);
         if request % 100 == 0 {
             // A body that is right by chance may have deleted them.
@@ -224,7 +224,7 @@ async fn wrong_passwords_hold_no_connections() {
     }
 }
 
-/// Who only announces large frames must not keep others from being served.
+/// A client that only announces large frames must not keep others from being served.
 #[tokio::test(flavor = "multi_thread")]
 async fn announced_frames_take_no_room() {
     let scene = Scene::with(&[

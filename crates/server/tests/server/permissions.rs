@@ -86,7 +86,8 @@ async fn a_user_without_permissions_may_do_nothing() {
     assert_refused(nobody.join_consumer_group(&s, &t, &g).await, unauthorized);
     assert_refused(nobody.leave_consumer_group(&s, &t, &g).await, unauthorized);
 
-    // What everybody may: see who they are, and their own tokens and password.
+    // The commands that every user may execute: see who they are, and their own tokens and
+    // password.
     nobody.get_me().await.expect("itself");
     nobody.get_personal_access_tokens().await.expect("its tokens");
     let streams = root.get_streams().await.expect("streams");
@@ -137,7 +138,7 @@ async fn permissions_open_what_they_name() {
     let reader = user(&root, &scene, "reader", Some(may_poll)).await;
     let polled = reader.poll_messages(&s, &t, Some(0), &consumer, &first, 10, false).await;
     assert_eq!(polled.expect("a poll").count, 2);
-    // What is taken back counts at once.
+    // A revoked permission ends at once.
     root.update_permissions(&id("reader"), None).await.expect("no permissions");
     let polled = reader.poll_messages(&s, &t, Some(0), &consumer, &first, 10, false).await;
     assert_refused(polled, &IggyError::Unauthorized);

@@ -222,7 +222,7 @@ async fn damaged_batches_are_refused() {
         request += 1;
         let answer = raw.call(Operation::SendMessages, request, &damaged).await;
         let appended = poll(&client, 0, PollingStrategy::first(), 10).await;
-        // What the checksums do not cover may change: the names decide where it goes.
+        // Fields outside the checksums may change: the names decide where it goes.
         assert!(answer.status != 0 || appended.iter().all(|it| it == "payload"), "byte {at}");
     }
     for length in 0..whole.len() {

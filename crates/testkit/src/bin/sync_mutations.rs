@@ -13,10 +13,10 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use tailwater_testkit::mutation::{Workshop, reason};
+use tailwater_testkit::mutation::{MutatedTree, reason};
 
 /// A crate whose calls are removed.
-struct Crate {
+struct MutatedCrate {
     package: &'static str,
     /// Directory of the calls.
     sources: &'static str,
@@ -25,8 +25,8 @@ struct Crate {
 }
 
 /// The crates whose calls are removed.
-const CRATES: [Crate; 2] = [
-    Crate {
+const CRATES: [MutatedCrate; 2] = [
+    MutatedCrate {
         package: "tailwater",
         sources: "crates/engine/src/",
         tests: &[
@@ -41,7 +41,7 @@ const CRATES: [Crate; 2] = [
             ["writing", "--", "direct_logs::"],
         ],
     },
-    Crate {
+    MutatedCrate {
         package: "tailwater-log",
         sources: "crates/log/src/",
         tests: &[["log", "--", "durable::"], ["log", "--", "crash::"]],
@@ -52,7 +52,7 @@ struct Overtaking {
     what: &'static str,
     /// The file, relative to the log's sources.
     file: &'static str,
-    /// Texts that are in the file once, and their replacements, in which `{on}` stands for the
+    /// Texts that are in the file once, and their replacements, in which `{on}` denotes the
     /// condition that the mutation is on.
     changes: &'static [(&'static str, &'static str)],
     /// Arguments of the test that must fail.
@@ -82,9 +82,9 @@ const OVERTAKINGS: [Overtaking; 4] = [
         what: "an append overtakes a purge that is queued before it",
         file: "partition/commands.rs",
         changes: &[(
-            "What::Purge | What::Truncate { .. } | What::Close | What::Delete => true,",
-            "What::Purge => !{on}, \
-             What::Truncate { .. } | What::Close | What::Delete => true,",
+            "Effect::Purge | Effect::Truncate { .. } | Effect::Close | Effect::Delete => true,",
+            "Effect::Purge => !{on}, \
+             Effect::Truncate { .. } | Effect::Close | Effect::Delete => true,",
         )],
         test: HELD,
     },
@@ -93,9 +93,9 @@ const OVERTAKINGS: [Overtaking; 4] = [
         file: "partition/commands.rs",
         changes: &[
             (
-                "What::Truncate { .. } | What::Close => Some(owner.next_offset),",
-                "What::Truncate { .. } => (!{on}).then_some(owner.next_offset), \
-                 What::Close => Some(owner.next_offset),",
+                "Effect::Truncate { .. } | Effect::Close => Some(owner.next_offset),",
+                "Effect::Truncate { .. } => (!{on}).then_some(owner.next_offset), \
+                 Effect::Close => Some(owner.next_offset),",
             ),
             ("if owner.has_unpersisted() {", "if owner.has_unpersisted() && !{on} {"),
         ],
@@ -128,7 +128,7 @@ const NOT_MISSED: [(&str, &str, &str); 5] = [
     (
         "segment/writer.rs",
         "file.sync_all(Purpose::LogAppend)",
-        "the first durable write after recovery brings the recovered batches along, in the simulator",
+        "the first durable write after recovery also makes the recovered batches durable, in the simulator",
     ),
     (
         "segment/writer.rs",
@@ -136,14 +136,14 @@ const NOT_MISSED: [(&str, &str, &str); 5] = [
         "makes durable writes cheap, as in the engine",
     ),
     (
-        "wal/space.rs",
+        "wal/preallocation.rs",
         "file.sync_data(Purpose::Wal)",
-        "makes durable writes cheap, which without it bring the file's length and extents along",
+        "makes durable writes cheap, which otherwise also write the file's length and extents",
     ),
     (
         "recovery/log_files.rs",
         "storage.sync_directory(directory)",
-        "brings the names of kept logs along, as the name of the next log in that directory does \
+        "the sync of the next log's name in that directory also syncs the names of kept logs \
          before anything relies on them",
     ),
     (
@@ -175,7 +175,7 @@ impl Call {
 fn main() -> io::Result<ExitCode> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let (mut calls, mut problems) = (Vec::new(), Vec::new());
-    let workshop = Workshop::prepare("sync_mutations", REMOVED, |path, text| {
+    let mutated_tree = MutatedTree::prepare("sync_mutations", REMOVED, |path, text| {
         let found = CRATES
             .iter()
             .enumerate()
@@ -197,7 +197,7 @@ fn main() -> io::Result<ExitCode> {
     let is_wanted = |call: &Call| {
         wanted.is_empty() || wanted.iter().any(|part| call.path().contains(part.as_str()))
     };
-    for (of, Crate { package, tests, .. }) in CRATES.iter().enumerate() {
+    for (of, MutatedCrate { package, tests, .. }) in CRATES.iter().enumerate() {
         if !calls.iter().any(|call| call.of == of && is_wanted(call)) {
             continue;
         }
@@ -205,12 +205,12 @@ fn main() -> io::Result<ExitCode> {
         for [test, ..] in *tests {
             all.extend(["--test", test]);
         }
-        let built = workshop.test(None, &all)?;
+        let built = mutated_tree.test(None, &all)?;
         if !built.status.success() {
             eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
             return Ok(ExitCode::FAILURE);
         }
-        if let Some((test, message)) = first_failure(&workshop, of, None)? {
+        if let Some((test, message)) = first_failure(&mutated_tree, of, None)? {
             eprintln!("{test} fails with all calls in place: {message}");
             return Ok(ExitCode::FAILURE);
         }
@@ -221,7 +221,7 @@ fn main() -> io::Result<ExitCode> {
             continue;
         }
         let began = Instant::now();
-        let verdict = match first_failure(&workshop, call.of, Some(index))? {
+        let verdict = match first_failure(&mutated_tree, call.of, Some(index))? {
             Some((test, message)) => format!("missed by {test} {message}"),
             None => match NOT_MISSED
                 .iter()
@@ -245,7 +245,7 @@ fn main() -> io::Result<ExitCode> {
             continue;
         }
         let began = Instant::now();
-        let tested = workshop.test(Some(FIRST_OVERTAKING + index), test)?;
+        let tested = mutated_tree.test(Some(FIRST_OVERTAKING + index), test)?;
         let verdict = match tested.status.success() {
             true => {
                 survived += 1;
@@ -358,13 +358,13 @@ fn matching_end(text: &str, open: usize) -> usize {
 
 /// Returns the first test that fails without a call, with its message.
 fn first_failure(
-    workshop: &Workshop,
+    mutated_tree: &MutatedTree,
     of: usize,
     removed: Option<usize>,
 ) -> io::Result<Option<(&'static str, String)>> {
     for test in CRATES[of].tests {
         let arguments = [&["-p", CRATES[of].package, "--test"][..], test].concat();
-        let tested = workshop.test(removed, &arguments)?;
+        let tested = mutated_tree.test(removed, &arguments)?;
         if !tested.status.success() {
             return Ok(Some((test[2], reason(&tested))));
         }

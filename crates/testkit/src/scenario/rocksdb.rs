@@ -42,7 +42,7 @@ impl RocksDb {
         self.directory = directory.to_owned();
     }
 
-    /// As [`Target::work`].
+    /// Like [`Target::work`].
     ///
     /// # Errors
     /// RocksDB's error.

@@ -404,7 +404,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// Returns the part of a tree that matches a pattern, in which `*` stands for any part of a name.
+/// Returns the part of a tree that matches a pattern, in which `*` matches any part of a name.
 fn matching(tree: &BTreeMap<PathBuf, Node>, pattern: &Path) -> BTreeMap<PathBuf, Node> {
     let matches = |path: &Path| {
         let (mut names, mut patterns) = (path.components(), pattern.components());

@@ -51,7 +51,7 @@ pub enum Action {
     Write(Vec<String>),
     /// Copies a file, or a directory with its contents.
     Copy(String, String),
-    /// Renames a file or a directory; a `*` in both names stands for the same text.
+    /// Renames a file or a directory; a `*` in both names matches the same text.
     Rename(String, String),
     /// Removes existing files and directories.
     Remove(Vec<String>),

@@ -29,7 +29,7 @@ pub enum Order {
     ByChance,
 }
 
-/// How an engine should put.
+/// Parameters of concurrent puts.
 #[derive(Debug, Clone, Copy)]
 pub struct Putting {
     /// Number of concurrent writers.

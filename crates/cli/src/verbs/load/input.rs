@@ -9,7 +9,7 @@ use crate::outcome::{Failure, Result};
 /// Size of the read buffer, in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
 
-/// The path that stands for standard input.
+/// The path that denotes standard input.
 const STANDARD_INPUT: &str = "-";
 
 /// Text that is read line by line and may have any length.

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outc
     }
     let mut lines = input::open(file)?;
     let acknowledgements = ack.clone().map(Acknowledgements::open).transpose()?;
-    let database = WritableDatabase::open(directory, common.given(), Absent::Make)?;
+    let database = WritableDatabase::open(directory, common.overrides(), Absent::Make)?;
     let mut loader = Loader::new(&database, acknowledgements, arguments);
     let start_ns = SystemClock.monotonic_ns();
     let read = match format {

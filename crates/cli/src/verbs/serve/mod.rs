@@ -21,7 +21,7 @@ use crate::outcome::{Failure, Result};
 use crate::output::complain;
 use logging::Logging;
 
-/// Typical number of open files besides connections.
+/// Typical number of open files other than connections.
 const OTHER_FILES: usize = 512;
 /// Exit code of a process that a second signal ended.
 const CUT_SHORT: i32 = 1;
@@ -87,7 +87,7 @@ fn show_password(password: &str, config: &Config) -> Result<()> {
     shown.map_err(|error| {
         let directory = config.path.display();
         Failure::Refused(format!(
-            "the password of the new user iggy cannot be shown, so nobody has it: {error}. Remove \
+            "the password of the new user iggy cannot be shown, so it is lost: {error}. Remove \
              {directory}, which has no messages yet, and start again"
         ))
     })
@@ -125,7 +125,7 @@ fn started(server: &Server, config: &Config) {
     let open_files_max = tailwater_io::open_files_max();
     if open_files_max.saturating_sub(OTHER_FILES) < connections_max {
         warn!(
-            "limits.connections_max is {connections_max}, but this process may have no more than \
+            "limits.connections_max is {connections_max}, but this process may have at most \
              {open_files_max} files open"
         );
     }

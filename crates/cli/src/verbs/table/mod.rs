@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &TableArguments, output: &mut Output) -> Result<Out
         _ => None,
     };
     let paths = files_at(&*storage, &arguments.path, arguments.number, "table", number_of)?;
-    check_options(&storage, &arguments.path, arguments.common.given())?;
+    check_options(&storage, &arguments.path, arguments.common.overrides())?;
     let mut outcome = Outcome::Well;
     for (index, path) in paths.iter().enumerate() {
         if index > 0 && !output.is_json() {

@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &VerifyArguments, output: &mut Output) -> Result<Ou
 /// Returns the options for opening the database. An OPTIONS file that cannot be read is itself a
 /// finding, and does not prevent the other checks.
 fn options(arguments: &VerifyArguments) -> Result<(OpenOptions, Outcome)> {
-    let (storage, given) = (storage(), arguments.common.given());
+    let (storage, given) = (storage(), arguments.common.overrides());
     match Settings::load(&storage, &arguments.directory, given) {
         Ok(settings) => Ok((settings.effective, Outcome::Well)),
         Err(Failure::Engine(error)) => {

@@ -65,7 +65,7 @@ fn settings(
     directory: &Path,
     arguments: &WalArguments,
 ) -> Result<Settings> {
-    let given = arguments.common.given();
+    let given = arguments.common.overrides();
     match Settings::load(storage, directory, given) {
         Err(Failure::Engine(error)) => {
             complain(&error);

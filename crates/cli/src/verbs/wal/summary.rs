@@ -23,13 +23,13 @@ pub(super) struct Summary {
     padding_bytes: u64,
     /// Number of bytes that were allocated and never written.
     unwritten_bytes: u64,
-    /// Where recovery stops reading the log before its end, if it does.
+    /// The point before the log's end at which recovery stops, if it does.
     end: Option<End>,
     /// The worst outcome so far.
     outcome: Option<Outcome>,
 }
 
-/// Where recovery stops reading a log, and why.
+/// The point at which recovery stops reading a log, and the reason.
 struct End {
     verdict: Verdict,
     offset: u64,

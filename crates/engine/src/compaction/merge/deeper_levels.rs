@@ -13,20 +13,20 @@ use crate::version::{Level, Version};
 #[derive(Debug, Clone)]
 pub(crate) struct DeeperLevels {
     comparator: Comparator,
-    knows: Knows,
+    known: KnownKeys,
     /// Each level, with the index of its first table that does not end before the last queried key.
     levels: Vec<(Arc<Level>, usize)>,
 }
 
-/// What is known in advance.
+/// The knowledge in advance about keys in deeper levels.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Knows {
+enum KnownKeys {
     /// No deeper level has any of the keys.
-    Nothing,
+    None,
     /// It depends on the key.
     ByKey,
     /// Tables of the output level itself may be older than the inputs.
-    CannotTell,
+    Unknown,
 }
 
 impl DeeperLevels {
@@ -38,17 +38,17 @@ impl DeeperLevels {
         is_bottommost: bool,
         is_leveled: bool,
     ) -> Self {
-        let knows = match () {
-            () if is_bottommost => Knows::Nothing,
-            () if is_leveled && output_level > 0 => Knows::ByKey,
-            () => Knows::CannotTell,
+        let known = match () {
+            () if is_bottommost => KnownKeys::None,
+            () if is_leveled && output_level > 0 => KnownKeys::ByKey,
+            () => KnownKeys::Unknown,
         };
         let below = version.levels().iter().skip(output_level + 1);
         let levels = below
-            .filter(|level| knows == Knows::ByKey && !level.files().is_empty())
+            .filter(|level| known == KnownKeys::ByKey && !level.files().is_empty())
             .map(|level| (Arc::clone(level), 0))
             .collect();
-        Self { comparator, knows, levels }
+        Self { comparator, known, levels }
     }
 
     /// Whether certainly none of them has a version of a user key.
@@ -66,10 +66,10 @@ impl DeeperLevels {
     /// Whether certainly no table has keys in a range from `begin`. `reaches` tells from a table's
     /// smallest key whether the table begins before the end of the range.
     fn lack_range(&mut self, begin: &[u8], reaches: impl Fn(&Comparator, &[u8]) -> bool) -> bool {
-        match self.knows {
-            Knows::Nothing => return true,
-            Knows::CannotTell => return false,
-            Knows::ByKey => {}
+        match self.known {
+            KnownKeys::None => return true,
+            KnownKeys::Unknown => return false,
+            KnownKeys::ByKey => {}
         }
         let comparator = &self.comparator;
         self.levels.iter_mut().all(|(level, at)| {

@@ -42,7 +42,7 @@ use tailwater_format::key::{self, Sequence, TRAILER_LENGTH, ValueType, pack_trai
 use tailwater_format::{Comparator, timed_value};
 
 use crate::column_family::FamilyReaders;
-use crate::compaction::Quiet;
+use crate::compaction::LowPriority;
 use crate::compaction_filter::CompactionFilter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handover::Warmth;
@@ -74,7 +74,7 @@ pub(crate) struct Rules {
     /// Flags of which any cancels the merge.
     pub(crate) cancelled: [Arc<AtomicBool>; 2],
     /// Set if the merge runs at low priority: it pauses when that ends.
-    pub(crate) quiet: Option<Arc<Quiet>>,
+    pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
 /// Numbers of dropped records, by reason.
@@ -107,7 +107,7 @@ impl AddAssign for Dropped {
 pub(crate) enum Stop {
     /// At a record to be written.
     Record,
-    /// Where a range tombstone begins.
+    /// The start of a range tombstone.
     TombstoneStart,
     /// Between two records, because the job needs normal priority from here on.
     Pause,
@@ -167,7 +167,7 @@ enum Value {
     Changed,
 }
 
-/// How to continue.
+/// The next step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Resume {
     /// With the source's current record.
@@ -321,10 +321,11 @@ impl Merge {
         if self.steps % CANCELLATION_INTERVAL != 1 {
             return Ok(false);
         }
-        let is_over = self.rules.quiet.as_ref().is_some_and(|quiet| quiet.is_over());
+        let is_over =
+            self.rules.low_priority.as_ref().is_some_and(|low_priority| low_priority.is_over());
         if is_over {
             // It pauses only once.
-            self.rules.quiet = None;
+            self.rules.low_priority = None;
         }
         Ok(is_over)
     }

@@ -40,7 +40,7 @@ impl Operands {
         self.sequences.get(at).copied().unwrap_or(0)
     }
 
-    /// The operand at an index.
+    /// Returns the operand at an index.
     pub(super) fn get(&self, at: usize) -> &[u8] {
         let start =
             at.checked_sub(1).and_then(|before| self.ends.get(before)).map_or(0, |end| *end);
@@ -75,7 +75,7 @@ impl Operands {
     /// `db/merge_operator.cc`.
     ///
     /// # Errors
-    /// Those of [`Operands::fold_over`]; corruption, for an entity that does not decode.
+    /// The errors of [`Operands::fold_over`]; corruption, for an entity that does not decode.
     pub(super) fn fold_over_entity(
         &mut self,
         operator: &MergeOperator,

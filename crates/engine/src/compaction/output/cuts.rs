@@ -58,9 +58,9 @@ struct Limits {
     max_overlap_bytes: u64,
 }
 
-/// What the step from the previous key to this one passed.
+/// The grandparents passed between the previous key and this one.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Passed {
+pub(super) struct PassedGrandparents {
     /// Number of bounds of grandparents.
     bounds: u64,
     /// Size of the grandparents that the output newly overlaps, in bytes.
@@ -98,13 +98,13 @@ impl Cuts {
     }
 
     /// Moves to the next internal key.
-    pub(super) fn pass(&mut self, key: &[u8]) -> Passed {
+    pub(super) fn pass(&mut self, key: &[u8]) -> PassedGrandparents {
         if self.limits.is_level_0 {
-            return Passed { bounds: 0, bytes: 0, is_at_old_file: false };
+            return PassedGrandparents { bounds: 0, bytes: 0, is_at_old_file: false };
         }
         let before = self.overlapped_bytes;
         let bounds = self.pass_grandparents(key);
-        Passed {
+        PassedGrandparents {
             bounds,
             bytes: self.overlapped_bytes.saturating_sub(before),
             is_at_old_file: self.old_files.pass(&self.comparator, key),
@@ -113,7 +113,7 @@ impl Cuts {
 
     /// Whether the current output, with `bytes` so far, ends before the key that `passed` belongs
     /// to.
-    pub(super) fn ends_output(&self, passed: Passed, bytes: u64) -> bool {
+    pub(super) fn ends_output(&self, passed: PassedGrandparents, bytes: u64) -> bool {
         let limits = &self.limits;
         if passed.is_at_old_file {
             return true;

@@ -11,7 +11,7 @@ use tailwater_io::pace::Priority;
 
 use crate::compaction::job_state::{JobState, Part};
 use crate::error::{Error, Result};
-use crate::handover::{Handover, Takeover, Warmth};
+use crate::handover::{Handover, TableHandover, Warmth};
 use crate::options::ColumnFamilyOptions;
 use crate::table::builder::Origin;
 use crate::table::{Builder, FileMetadata};
@@ -32,7 +32,7 @@ pub(crate) struct WrittenTable {
     pub(crate) records: u64,
     entries: Option<WrittenEntries>,
     /// The table's part in warm handover.
-    pub(crate) takeover: Option<Takeover>,
+    pub(crate) table_handover: Option<TableHandover>,
 }
 
 /// Count and checksum of records, for comparison.
@@ -57,8 +57,8 @@ impl OutputTable {
         let origin = origin(shared, part, number);
         let format = Arc::clone(&needs.format);
         let mut builder = Builder::new(format, &needs.compression, origin, &path, writer)?
-            .taking_over(handover.as_ref().and_then(Handover::of_compaction))
-            .telling_times(shared.times.clone());
+            .with_handover(handover.as_ref().and_then(Handover::of_compaction))
+            .with_times(shared.times.clone());
         if shared.compaction.is_bottommost && needs.options.optimize_filters_for_hits {
             builder = builder.without_filter();
         }
@@ -100,7 +100,7 @@ impl OutputTable {
             return Ok(None);
         }
         let (mut table, mut writer) = self.builder.finish()?;
-        let takeover = table.takeover.take();
+        let table_handover = table.table_handover.take();
         writer.sync()?;
         writer.close()?;
         let file = table.new_file(shared.compaction.output_level as u32);
@@ -114,7 +114,7 @@ impl OutputTable {
             ..file
         };
         let records = table.properties.num_entries;
-        Ok(Some(WrittenTable { file, records, entries: self.entries, takeover }))
+        Ok(Some(WrittenTable { file, records, entries: self.entries, table_handover }))
     }
 }
 

@@ -46,7 +46,8 @@ pub(crate) enum ManualPick {
     /// A compaction.
     Compact {
         compaction: Compaction,
-        /// The user key from which more is to be compacted; `None` if nothing is.
+        /// The user key at which the next compaction of the range begins; `None` if this is the
+        /// last one.
         next_begin: Option<Vec<u8>>,
     },
 }

@@ -1,4 +1,4 @@
-//! Tables that are to be compacted for reasons other than the size of their level.
+//! Tables that need a compaction for reasons other than the size of their level.
 //!
 //! Source: `ComputeFilesMarkedForCompaction`, `ComputeBottommostFilesMarkedForCompaction`,
 //! `ComputeExpiredTtlFiles` and `ComputeFilesMarkedForPeriodicCompaction` in `db/version_set.cc`.

@@ -34,7 +34,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// The options of the column family.
+    /// Returns the options of the column family.
     pub(super) fn options(&self) -> &'a ColumnFamilyOptions {
         self.context.options
     }
@@ -44,7 +44,7 @@ impl<'a> Tree<'a> {
         self.targets.max_bytes.len()
     }
 
-    /// The tables of a level, in its order.
+    /// Returns the tables of a level, in its order.
     pub(super) fn files(&self, level: usize) -> &'a [Arc<FileMetadata>] {
         files_of(self.context.version, level)
     }
@@ -67,7 +67,7 @@ pub(super) fn files_of(version: &Version, level: usize) -> &[Arc<FileMetadata>] 
     version.levels().get(level).map_or(&[], |level| level.files())
 }
 
-/// Number of levels down to the deepest non-empty one.
+/// Returns the number of levels down to the deepest non-empty one.
 pub(super) fn non_empty_levels(version: &Version) -> usize {
     let deepest = version.levels().iter().rposition(|level| !level.files().is_empty());
     deepest.map_or(0, |deepest| deepest + 1)

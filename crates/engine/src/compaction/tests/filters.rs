@@ -13,13 +13,13 @@ use crate::compaction_filter::{
 
 /// Decides by the first letter of a value, and records its calls.
 #[derive(Default)]
-struct Told {
+struct Asked {
     asked: Mutex<Vec<String>>,
 }
 
-impl CustomCompactionFilter for Told {
+impl CustomCompactionFilter for Asked {
     fn name(&self) -> &str {
-        "Told"
+        "Asked"
     }
 
     fn filter(
@@ -47,8 +47,8 @@ fn filtered(
     deeper: &[Record],
 ) -> (String, Vec<String>) {
     let mut scene = Scene::new("merge_operator=stringappend");
-    let told = Arc::new(Told::default());
-    scene.filter = Some(CompactionFilter::Custom(told.clone()));
+    let filter = Arc::new(Asked::default());
+    scene.filter = Some(CompactionFilter::Custom(filter.clone()));
     scene.snapshots = snapshots.to_vec();
     if !deeper.is_empty() {
         scene.add_table(6, deeper, None);
@@ -56,7 +56,7 @@ fn filtered(
     scene.add_table(0, records, None);
     let compaction = scene.levels(&[0, 5]);
     scene.compact(compaction).unwrap();
-    let asked = told.asked.lock().clone();
+    let asked = filter.asked.lock().clone();
     (text(&scene.level_contents(5)), asked)
 }
 

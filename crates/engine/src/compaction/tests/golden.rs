@@ -118,7 +118,7 @@ fn with_databases(part: &str, mut test: impl FnMut(&mut Oracle, PathBuf, &mut Rn
     }
 }
 
-/// The pieces of a random history that are flushed one by one.
+/// Returns the pieces of a random history that are flushed one by one.
 fn pieces(rng: &mut Rng, count: usize) -> (Vec<Vec<Record>>, &'static str) {
     let operator = ["stringappend", "uint64add", "stringappendtest", "max", "put"];
     let operator = operator[rng.usize(..operator.len())];

@@ -13,7 +13,7 @@ pub(super) struct History {
     operator: MergeOperator,
     /// Whether there are entities and timed values.
     has_rare: bool,
-    /// Which of the keys that are deleted only by single deletions have a value.
+    /// The keys under single deletions that have a value.
     put_once: Vec<bool>,
 }
 

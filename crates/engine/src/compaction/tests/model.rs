@@ -10,7 +10,7 @@ use tailwater_testkit::seed;
 use super::history::History;
 use super::io_modes::{Disk, IoModes};
 use super::scene::{Record, Scene, internal_key};
-use crate::compaction::Quiet;
+use crate::compaction::LowPriority;
 use crate::merge_operator::MergeOperator;
 use crate::table::FileMetadata;
 use crate::version::InputLevel;
@@ -42,7 +42,7 @@ fn reads_find_after_a_compaction_what_they_found_before() {
             let context = format!("{context}, compaction {at}");
             // Parts start at low priority, pause somewhere, and continue at normal priority.
             let looks = seed.rng.usize(..30);
-            scene.quiet = seed.rng.bool().then(|| Arc::new(Quiet::over_after(looks)));
+            scene.low_priority = seed.rng.bool().then(|| Arc::new(LowPriority::over_after(looks)));
             compact(&mut scene, &mut seed.rng, &history, &context);
             check(&scene, &history, &context);
         }

@@ -286,7 +286,7 @@ fn blobs_that_nothing_refers_to_any_more_are_counted() {
 }
 
 #[test]
-fn outputs_are_told_of_as_their_inputs_say() {
+fn outputs_are_reported_as_their_inputs_say() {
     let mut scene = Scene::new("optimize_filters_for_hits=true");
     let older = scene.add_table(6, &[put("a", 1), put("m", 2)], None);
     let newer = scene.add_table(0, &[put("a", 7), put("z", 6), range("b", 5, "d")], None);

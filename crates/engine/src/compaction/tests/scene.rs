@@ -15,7 +15,7 @@ use tailwater_io::{Clock, Purpose, Storage};
 use tempfile::TempDir;
 
 use crate::column_family::{FamilyReaders, FamilySettings, ReaderFactory, SuperVersion};
-use crate::compaction::Quiet;
+use crate::compaction::LowPriority;
 use crate::compaction::job::{self, Job, Outcome};
 use crate::compaction::job_state::Needs;
 use crate::compaction_filter::CompactionFilter;
@@ -92,7 +92,7 @@ pub(super) struct Scene {
     pub(super) snapshots: Vec<Sequence>,
     pub(super) filter: Option<CompactionFilter>,
     pub(super) cancelled: Arc<AtomicBool>,
-    pub(super) quiet: Option<Arc<Quiet>>,
+    pub(super) low_priority: Option<Arc<LowPriority>>,
     pub(super) parts: usize,
     pub(super) max_output_file_bytes: u64,
     pub(super) max_overlap_bytes: u64,
@@ -145,7 +145,7 @@ impl Scene {
             snapshots: Vec::new(),
             filter: None,
             cancelled: Arc::default(),
-            quiet: None,
+            low_priority: None,
             parts: 1,
             max_output_file_bytes: 1 << 20,
             max_overlap_bytes: u64::MAX,
@@ -300,7 +300,7 @@ impl Scene {
                 workers: None,
                 input_readers: None,
                 cancelled: Arc::clone(&self.cancelled),
-                quiet: self.quiet.clone(),
+                low_priority: self.low_priority.clone(),
             },
         }
     }

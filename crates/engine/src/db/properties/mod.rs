@@ -103,7 +103,7 @@ impl Db {
     /// Sizes are in bytes unless the property's text says otherwise.
     ///
     /// # Errors
-    /// Those of opening tables, for properties derived from tables' properties; invalid argument,
+    /// Errors of opening tables, for properties derived from tables' properties; invalid argument,
     /// for a column family that is not of this opening of the database.
     pub fn property_value_cf(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
         self.check_family(family)?;

@@ -37,7 +37,8 @@ impl Db {
     }
 }
 
-/// Returns the state of a column family's levels and blob files, `seconds` after the database was opened.
+/// Returns the state of a column family's levels and blob files, `seconds` after the database was
+/// opened.
 pub(crate) fn report_state(family: &ColumnFamily, seconds: f64) -> FamilyState {
     let source = family.super_version();
     let version = source.version();

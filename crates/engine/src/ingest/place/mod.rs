@@ -37,7 +37,7 @@ pub(super) struct Placement {
 
 /// The state of a column family, and the ingestion's options.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Surroundings<'a> {
+pub(super) struct FamilyContext<'a> {
     pub(super) comparator: &'a Comparator,
     pub(super) version: &'a Version,
     pub(super) running: &'a [Arc<Compaction>],
@@ -62,7 +62,7 @@ struct BatchRules {
     below: usize,
 }
 
-impl Surroundings<'_> {
+impl FamilyContext<'_> {
     /// Returns the placements of files, in their order. `overlaps` returns whether a table has any
     /// record in the key range of the file at an index, and is called only for tables whose key
     /// range overlaps.

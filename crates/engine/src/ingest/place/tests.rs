@@ -6,7 +6,7 @@ use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
-use super::{Placement, Surroundings};
+use super::{FamilyContext, Placement};
 use crate::error::{ErrorKind, Result};
 use crate::ingest::IngestOptions;
 use crate::ingest::external_file::ExternalFile;
@@ -62,7 +62,7 @@ impl World {
         builder.apply(&edit).expect("tables");
         let version = builder.finish(&comparator, LEVELS).expect("a version");
         let running: Vec<_> = self.running.iter().map(|text| compaction(text)).collect();
-        let surroundings = Surroundings {
+        let context = FamilyContext {
             comparator: &comparator,
             version: &version,
             running: &running,
@@ -79,7 +79,7 @@ impl World {
             let is_sparse = sparse.contains(&table.number());
             Ok(!is_sparse || has(table.smallest_user_key()) || has(table.largest_user_key()))
         };
-        let places = surroundings.places(&files, overlaps)?;
+        let places = context.places(&files, overlaps)?;
         Ok(places.into_iter().map(|Placement { level, sequence }| (level, sequence)).collect())
     }
 

@@ -65,26 +65,26 @@ impl BlockReport {
         self.stored_checksum == self.computed_checksum
     }
 
-    /// Its compression, if known.
+    /// Returns its compression, if known.
     pub fn compression(&self) -> Option<Compression> {
         Compression::from_byte(self.compression_type)
     }
 }
 
 impl Entry<'_> {
-    /// The entry's type, if known.
+    /// Returns the entry's type, if known.
     pub fn value_type(&self) -> Option<ValueType> {
         ValueType::from_byte(self.type_number)
     }
 }
 
 impl BlockContents {
-    /// The uncompressed bytes.
+    /// Returns the uncompressed bytes.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Its layout.
+    /// Returns its layout.
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -152,7 +152,7 @@ impl TableFile {
     /// Reads a block other than a data block.
     ///
     /// # Errors
-    /// Those of [`Self::data_block`].
+    /// The errors of [`Self::data_block`].
     pub fn meta_block(&self, handle: BlockHandle) -> Result<BlockReport> {
         self.block_with(handle, None)
     }

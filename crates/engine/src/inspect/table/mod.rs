@@ -47,7 +47,7 @@ pub struct MetaEntry {
 }
 
 impl MetaEntry {
-    /// The kind of the block, if its name is known.
+    /// Returns the kind of the block, if its name is known.
     pub fn kind(&self) -> Option<MetaBlock<'_>> {
         MetaBlock::from_name(&self.name)
     }
@@ -85,22 +85,22 @@ impl TableFile {
         Ok(table)
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// Its length when it was opened, in bytes.
+    /// Returns its length when it was opened, in bytes.
     pub fn length(&self) -> u64 {
         self.length
     }
 
-    /// The offset of the footer.
+    /// Returns the offset of the footer.
     pub fn footer_offset(&self) -> u64 {
         self.length.saturating_sub(FOOTER_LENGTH as u64)
     }
 
-    /// The footer.
+    /// Returns the footer.
     pub fn footer(&self) -> &Footer {
         &self.footer
     }
@@ -110,17 +110,17 @@ impl TableFile {
         &self.damage
     }
 
-    /// The blocks that the metaindex names, in its order, or its error.
+    /// Returns the blocks that the metaindex names, in its order, or its error.
     pub fn meta_blocks(&self) -> &Result<Vec<MetaEntry>> {
         &self.meta_blocks
     }
 
-    /// The properties, or their error.
+    /// Returns the properties, or their error.
     pub fn properties(&self) -> &Result<Properties> {
         &self.properties
     }
 
-    /// The dictionary with which data blocks are compressed, if there is one, or its error.
+    /// Returns the dictionary with which data blocks are compressed, if there is one, or its error.
     pub fn dictionary(&self) -> Result<Option<&[u8]>> {
         match &self.dictionary {
             Ok(dictionary) => Ok(dictionary.as_ref().map(DecompressionDictionary::bytes)),

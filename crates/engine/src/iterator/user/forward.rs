@@ -149,13 +149,13 @@ impl DbIterator {
         Ok(EntryLocation::Copied)
     }
 
-    /// Returns the blob index in a record of that type, if the blob is to be read later.
+    /// Returns the blob index in a record of that type, if reading the blob is deferred.
     pub(super) fn deferred_blob<'a>(
         &self,
         value_type: ValueType,
         value: &'a [u8],
     ) -> Result<Option<&'a [u8]>> {
-        if !self.manner.defers_blobs {
+        if !self.settings.defers_blobs {
             return Ok(None);
         }
         match plain_value(value_type, value)? {

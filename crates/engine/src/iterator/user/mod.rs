@@ -77,7 +77,7 @@ pub struct DbIterator {
     unfinished: Option<Refresh>,
     /// Whether `view` belongs to an older super version than the sources, until the next seek.
     is_view_old: bool,
-    manner: Manner,
+    settings: ReadSettings,
     view: View,
     direction: Direction,
     place: EntryLocation,
@@ -101,8 +101,8 @@ pub struct DbIterator {
     charge: IteratorCharge,
 }
 
-/// How an iterator reads tables and uses prefixes.
-struct Manner {
+/// The settings with which an iterator reads tables and uses prefixes.
+struct ReadSettings {
     profile: ReadProfile,
     plan: ReadPlan,
     prefix_same_as_start: bool,
@@ -146,21 +146,21 @@ impl DbIterator {
     /// Creates an iterator over what `source` shows at a sequence number.
     ///
     /// # Errors
-    /// Those of opening the tables of level 0.
+    /// Errors of opening the tables of level 0.
     pub(crate) fn over(
         source: Arc<SuperVersion>,
         snapshot: Sequence,
         options: &ReadOptions,
         profile: &ReadProfile,
     ) -> Result<Self> {
-        let manner = Manner {
+        let settings = ReadSettings {
             profile: *profile,
             plan: ReadPlan::of_bytes(options.readahead_size),
             prefix_same_as_start: options.prefix_same_as_start,
             total_order_seek: options.total_order_seek,
             defers_blobs: options.allow_unprepared_value,
         };
-        let leaves = leaves(&source, snapshot, &manner, Vec::new(), None)?;
+        let leaves = leaves(&source, snapshot, &settings, Vec::new(), None)?;
         let comparator = source.tables().comparator().clone();
         let merged = MergingIterator::new(comparator.clone(), leaves);
         let equates_different_bytes = comparator.equates_different_bytes();
@@ -174,7 +174,7 @@ impl DbIterator {
             prefix_extractor: None,
             max_sequential_skip: 0,
         };
-        view.follow(&source, &manner);
+        view.follow(&source, &settings);
         let charge = IteratorCharge::new(&source.tables().context().reader_memory);
         let counts = source.tables().context().statistics.clone().map(Counts::new);
         Ok(Self {
@@ -185,7 +185,7 @@ impl DbIterator {
             is_incomplete: false,
             unfinished: None,
             is_view_old: false,
-            manner,
+            settings,
             view,
             direction: Direction::Forward,
             place: EntryLocation::Nowhere,
@@ -245,7 +245,7 @@ impl DbIterator {
     /// Moves to the first key. With a lower bound, it is like a seek to that bound.
     ///
     /// # Errors
-    /// Those of reading a table or blob file, here and in every other move.
+    /// Errors of reading a table or blob file, here and in every other move.
     pub fn seek_to_first(&mut self) -> Result<()> {
         let begun = self.counts.as_ref().map(|counts| counts.begin());
         let moved = self.go_to_first();
@@ -394,7 +394,7 @@ impl DbIterator {
     /// does nothing.
     ///
     /// # Errors
-    /// Those of reading a blob file; the iterator then has no position.
+    /// Errors of reading a blob file; the iterator then has no position.
     pub fn prepare_value(&mut self) -> Result<()> {
         if self.place != EntryLocation::Unread {
             return Ok(());
@@ -492,13 +492,13 @@ impl DbIterator {
 
 impl View {
     /// Applies the settings of a super version.
-    fn follow(&mut self, source: &SuperVersion, manner: &Manner) {
+    fn follow(&mut self, source: &SuperVersion, settings: &ReadSettings) {
         let prefix_extractor = source.tables().context().prefix_extractor.clone();
-        let asks_prefixes = !manner.total_order_seek
+        let asks_prefixes = !settings.total_order_seek
             && !self.equates_different_bytes
-            && (manner.prefix_same_as_start || !source.prefixes_on_request());
+            && (settings.prefix_same_as_start || !source.prefixes_on_request());
         self.filter_prefixes = prefix_extractor.clone().filter(|_| asks_prefixes);
-        self.prefix_extractor = prefix_extractor.filter(|_| manner.prefix_same_as_start);
+        self.prefix_extractor = prefix_extractor.filter(|_| settings.prefix_same_as_start);
         self.max_sequential_skip = source.max_sequential_skip();
     }
 }
@@ -512,12 +512,12 @@ impl View {
 fn leaves(
     source: &SuperVersion,
     snapshot: Sequence,
-    manner: &Manner,
+    settings: &ReadSettings,
     mut old: Vec<Leaf>,
     target: Option<(&[u8], Direction)>,
 ) -> Result<Vec<Leaf>> {
     let tables = source.tables();
-    let profile = &manner.profile;
+    let profile = &settings.profile;
     let mut kept =
         |is_it: &dyn Fn(&Leaf) -> bool| old.iter().position(is_it).map(|at| old.swap_remove(at));
     let place = |mut leaf: Leaf| {
@@ -543,7 +543,7 @@ fn leaves(
             continue;
         }
         let table = tables.open(file, profile.purpose)?;
-        let mut iterator = TableIterator::new(table, *profile, &manner.plan);
+        let mut iterator = TableIterator::new(table, *profile, &settings.plan);
         iterator.set_prefixes(tables.context().prefix_extractor.clone());
         leaves.push(place(Leaf::of_table(iterator, file, snapshot)?)?);
     }
@@ -558,7 +558,7 @@ fn leaves(
                 Arc::clone(level),
                 Arc::clone(tables),
                 *profile,
-                manner.plan.clone(),
+                settings.plan.clone(),
                 snapshot,
             )))?,
         });

@@ -70,7 +70,7 @@ impl DbIterator {
     /// refreshes itself if its options say so.
     ///
     /// # Errors
-    /// Those of [`DbIterator::refresh`]; invalid argument, for a snapshot of another database.
+    /// The errors of [`DbIterator::refresh`]; invalid argument, for a snapshot of another database.
     pub fn refresh_at(&mut self, snapshot: &Snapshot) -> Result<()> {
         self.refresh_to(Refresh(Some(snapshot.clone())))
     }
@@ -108,7 +108,7 @@ impl DbIterator {
     }
 
     fn follow_view(&mut self) {
-        self.view.follow(&self.source, &self.manner);
+        self.view.follow(&self.source, &self.settings);
         self.is_view_old = false;
     }
 
@@ -193,7 +193,7 @@ impl DbIterator {
         }
         set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
         let target = direction.map(|direction| (&self.target[..], direction));
-        let leaves = leaves(&source, sequence, &self.manner, old, target)?;
+        let leaves = leaves(&source, sequence, &self.settings, old, target)?;
         self.merged.put_leaves(leaves);
         self.source = source;
         self.is_incomplete = false;

@@ -364,7 +364,7 @@ impl SkipList {
     }
 }
 
-/// The first eight bytes as a number that sorts like them.
+/// Returns the first eight bytes as a number that sorts like them.
 #[inline(always)]
 fn first_bytes(key: &[u8]) -> u64 {
     match key.first_chunk() {

@@ -17,7 +17,7 @@ const COLUMNS: &str = "Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB)
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FamilyState {
     pub(crate) name: String,
-    /// By level.
+    /// The figures by level.
     pub(crate) levels: Vec<LevelState>,
     pub(crate) blob_files: usize,
     pub(crate) blob_bytes: u64,
@@ -117,11 +117,11 @@ fn append_levels(text: &mut String, state: &FamilyState, figures: &Figures) {
             continue;
         }
         sum_state.bytes = sum_state.bytes.saturating_add(level.bytes);
-        let taken_in = match number {
+        let cached = match number {
             0 => figures.bytes_come_in(),
             _ => done.bytes_read_above + done.bytes_read_blob,
         };
-        let amplification = ratio(done.all_bytes_written(), taken_in);
+        let amplification = ratio(done.all_bytes_written(), cached);
         append_line(text, &format!("L{number}"), *level, amplification, done);
     }
     let sum = sum(figures);

@@ -47,12 +47,12 @@ impl fmt::Display for Micros {
     }
 }
 
-/// Bytes in MB.
+/// Returns bytes in MB.
 pub(super) fn megabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 20)
 }
 
-/// Bytes in GB.
+/// Returns bytes in GB.
 pub(super) fn gigabytes(bytes: u64) -> f64 {
     bytes as f64 / f64::from(1 << 30)
 }

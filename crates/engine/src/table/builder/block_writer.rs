@@ -66,7 +66,7 @@ impl BlockWriter {
         }
     }
 
-    /// The table's path.
+    /// Returns the table's path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -76,7 +76,7 @@ impl BlockWriter {
         self.is_warm = is_warm;
     }
 
-    /// Number of bytes written.
+    /// Returns the number of bytes written.
     pub(super) fn offset(&self) -> u64 {
         self.offset
     }
@@ -91,7 +91,7 @@ impl BlockWriter {
         self.compressor.compression()
     }
 
-    /// The types of the compressed blocks written so far.
+    /// Returns the types of the compressed blocks written so far.
     pub(super) fn compressions_used(&self) -> Vec<Compression> {
         self.compressed_any.then(|| self.compression()).into_iter().collect()
     }
@@ -118,7 +118,7 @@ impl BlockWriter {
     /// Writes a block uncompressed. The contents of `block` are unspecified afterwards.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub(super) fn write_plain(&mut self, block: &mut Vec<u8>) -> Result<Written> {
         self.put(block, Compression::None)
     }
@@ -126,7 +126,7 @@ impl BlockWriter {
     /// Writes bytes that are not a block.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub(super) fn write_bytes(&mut self, bytes: &[u8]) -> Result<()> {
         match self.is_warm {
             true => self.writer.append_warm(bytes)?,
@@ -139,7 +139,7 @@ impl BlockWriter {
     /// Writes zeros up to the next multiple of `alignment`, which is at most a page.
     ///
     /// # Errors
-    /// Those of the file.
+    /// Errors of the file.
     pub(super) fn pad(&mut self, alignment: u64) -> Result<()> {
         const ZEROS: [u8; 4096] = [0; 4096];
         let length = self.offset.next_multiple_of(alignment) - self.offset;

@@ -10,7 +10,7 @@ use tailwater_format::compress::{Compression, Compressor, CompressorOptions};
 
 use crate::options::{ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType};
 
-/// How the blocks of a table are compressed.
+/// The compression of a table's blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableCompression {
     /// The algorithm.

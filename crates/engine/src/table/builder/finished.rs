@@ -4,7 +4,7 @@ use tailwater_format::key::Sequence;
 use tailwater_format::table::Properties;
 use tailwater_format::version_edit::NewFile;
 
-use crate::handover::Takeover;
+use crate::handover::TableHandover;
 
 /// A complete table, which is not durable yet.
 #[derive(Debug)]
@@ -29,7 +29,7 @@ pub struct FinishedTable {
     /// The properties, as written to the file.
     pub properties: Properties,
     /// The table's part in warm handover, if any.
-    pub(crate) takeover: Option<Takeover>,
+    pub(crate) table_handover: Option<TableHandover>,
 }
 
 impl FinishedTable {

@@ -51,7 +51,7 @@ impl Format {
         }
     }
 
-    /// The order of user keys.
+    /// Returns the order of user keys.
     pub fn comparator(&self) -> &Comparator {
         &self.comparator
     }
@@ -60,7 +60,7 @@ impl Format {
         let options = &self.options;
         // A hash index would miss equal keys with different bytes, too.
         let hashed = options.data_block_index_type == DataBlockIndexType::BinaryAndHash
-            && self.comparator.tells_all_bytes_apart();
+            && self.comparator.distinguishes_all_bytes();
         BuilderOptions {
             restart_interval: options.block_restart_interval.cast_unsigned(),
             delta_keys: options.use_delta_encoding,

@@ -45,7 +45,7 @@ use tailwater_format::table::{BlockChecksum, Properties};
 use tailwater_io::stream::SequentialWriter;
 
 use crate::error::{Error, Result};
-use crate::handover::{Takeover, Warmth};
+use crate::handover::{TableHandover, Warmth};
 use crate::sequence_times::SequenceTimes;
 
 use block_writer::BlockWriter;
@@ -81,7 +81,7 @@ pub struct Builder {
     finished_block: Vec<u8>,
     separator: Vec<u8>,
     /// The table's part in warm handover, if any.
-    takeover: Option<Takeover>,
+    table_handover: Option<TableHandover>,
     /// Write times of sequence numbers, if the table records them.
     times: Option<Arc<SequenceTimes>>,
     failure: Option<Error>,
@@ -119,7 +119,7 @@ impl Builder {
             properties: origin.properties(&format, compression),
             finished_block: Vec::new(),
             separator: Vec::new(),
-            takeover: None,
+            table_handover: None,
             times: None,
             failure: None,
             format,
@@ -137,14 +137,14 @@ impl Builder {
 
     /// Keeps blocks in memory whose records come from blocks that users read.
     #[must_use]
-    pub(crate) fn taking_over(mut self, takeover: Option<Takeover>) -> Self {
-        self.takeover = takeover;
+    pub(crate) fn with_handover(mut self, table_handover: Option<TableHandover>) -> Self {
+        self.table_handover = table_handover;
         self
     }
 
     /// Records the write times of sequence numbers in the table.
     #[must_use]
-    pub(crate) fn telling_times(mut self, times: Option<Arc<SequenceTimes>>) -> Self {
+    pub(crate) fn with_times(mut self, times: Option<Arc<SequenceTimes>>) -> Self {
         self.times = times;
         self
     }
@@ -158,8 +158,8 @@ impl Builder {
         warmth: Warmth,
     ) -> Result<()> {
         self.add(internal_key, value)?;
-        if let Some(takeover) = &mut self.takeover {
-            takeover.add(internal_key.len() + value.len(), warmth);
+        if let Some(table_handover) = &mut self.table_handover {
+            table_handover.add(internal_key.len() + value.len(), warmth);
         }
         Ok(())
     }
@@ -187,7 +187,8 @@ impl Builder {
     /// covers only the part between two internal keys, both included.
     ///
     /// # Errors
-    /// Those of [`Builder::add_range_tombstone`]; corruption, for bounds that are out of order.
+    /// The errors of [`Builder::add_range_tombstone`]; corruption, for bounds that are out of
+    /// order.
     pub fn add_range_tombstone_within(
         &mut self,
         start: &[u8],
@@ -330,8 +331,8 @@ impl Builder {
         self.block
             .finish(&mut self.finished_block)
             .map_err(|error| Error::decoding(self.output.path(), self.output.offset(), error))?;
-        if let Some(takeover) = &mut self.takeover {
-            let is_warm = takeover.end_block(self.output.offset(), &self.finished_block);
+        if let Some(table_handover) = &mut self.table_handover {
+            let is_warm = table_handover.end_block(self.output.offset(), &self.finished_block);
             self.output.set_warm(is_warm);
         }
         let written = self.output.write(&mut self.finished_block)?;

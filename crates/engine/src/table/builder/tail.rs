@@ -10,7 +10,7 @@ use tailwater_io::stream::SequentialWriter;
 
 use super::{Builder, FinishedTable};
 use crate::error::{Error, Result};
-use crate::handover::Takeover;
+use crate::handover::TableHandover;
 
 /// Upper bound of the size of properties, metaindex and footer, in bytes.
 const SMALL_BLOCKS: u64 = 4096;
@@ -48,7 +48,7 @@ impl Builder {
             self.extent.end(&self.format.comparator, self.block.last_key());
             self.end_block(None)?;
         }
-        self.output.set_warm(self.takeover.as_ref().is_some_and(Takeover::is_paged));
+        self.output.set_warm(self.table_handover.as_ref().is_some_and(TableHandover::is_paged));
         let tail_start = self.output.offset();
         self.properties.tail_start_offset = tail_start;
 
@@ -68,7 +68,7 @@ impl Builder {
             tail_size: self.output.offset() - tail_start,
             unique_id: self.origin.unique_id(),
             properties: std::mem::take(&mut self.properties),
-            takeover: self.takeover.take(),
+            table_handover: self.table_handover.take(),
         })
     }
 

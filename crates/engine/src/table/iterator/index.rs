@@ -29,7 +29,7 @@ struct Level {
     cursor: IndexCursor,
 }
 
-/// Where to move in an index block.
+/// A movement in an index block.
 #[derive(Clone, Copy)]
 enum SeekTarget<'a> {
     First,

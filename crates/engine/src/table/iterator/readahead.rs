@@ -22,7 +22,7 @@ use super::stream::{BlockStream, Streaming};
 /// Maximum size of a readahead, in bytes: more would only take memory.
 const READ_AHEAD_MAX: usize = 64 << 20;
 
-/// How an iterator reads ahead.
+/// The read-ahead of an iterator.
 #[derive(Debug, Clone)]
 pub(crate) enum ReadPlan {
     /// Automatic, growing with sequential reads.

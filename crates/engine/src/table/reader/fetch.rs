@@ -49,17 +49,17 @@ pub(crate) struct BlockFile {
 }
 
 impl BlockFile {
-    /// The table's path.
+    /// Returns the table's path.
     pub(crate) fn path(&self) -> &Path {
         self.file.path()
     }
 
-    /// The file.
+    /// Returns the file.
     pub(crate) fn handle(&self) -> &Arc<dyn ReadFile> {
         &self.file
     }
 
-    /// The file's length in bytes.
+    /// Returns the file's length in bytes.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }

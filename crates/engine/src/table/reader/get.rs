@@ -26,7 +26,7 @@ pub(crate) enum TableStep {
     Unreachable,
 }
 
-/// Where a lookup ended in a data block.
+/// The end of a lookup in a data block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum BlockStep {
     /// The lookup is complete.

@@ -99,7 +99,7 @@ impl TableReader {
         }
     }
 
-    /// The root of the index.
+    /// Returns the root of the index.
     #[inline]
     pub(super) fn index_root<'a, A: BlockAccess>(
         &'a self,

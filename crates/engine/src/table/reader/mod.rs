@@ -23,7 +23,7 @@ use tailwater_io::IoMode;
 use crate::block_cache::{Block, BlockCache, BlockKind};
 use crate::cache::{Cached, Key};
 use crate::error::Error;
-use crate::handover::{Handover, Heat, Warmth};
+use crate::handover::{Handover, HotRegions, Warmth};
 use crate::prefix_extractor::PrefixExtractor;
 use crate::range_tombstone::FragmentedRangeTombstones;
 use crate::stats::{ReaderMemory, Statistics, Ticker};
@@ -48,7 +48,7 @@ pub(crate) struct TableContext {
     pub(crate) uses_filters: bool,
     /// Whether a table's unique id is checked against the MANIFEST.
     pub(crate) verifies_unique_ids: bool,
-    /// Where index and filter blocks are kept.
+    /// The memory in which index and filter blocks are kept.
     pub(crate) meta_blocks: MetaBlockPlacement,
     /// Automatic readahead of iterators.
     pub(crate) auto_read_ahead: AutoReadAhead,
@@ -62,8 +62,8 @@ pub(crate) struct TableContext {
     pub(crate) handover: Option<Arc<Handover>>,
 }
 
-/// Where the index and filter blocks of tables are kept: in the block cache, or with the open
-/// table.
+/// The memory in which the index and filter blocks of tables are kept: in the block cache, or with
+/// the open table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MetaBlockPlacement {
     /// The tables that keep the roots of partitioned indexes and filters.
@@ -128,7 +128,7 @@ pub(crate) struct TableReader {
     /// The file's share of the open-file budget of compactions, if it counts.
     permit: Option<OpenPermit>,
     /// The regions that users read lately, for warm handover.
-    heat: Option<Arc<Heat>>,
+    hot_regions: Option<Arc<HotRegions>>,
 }
 
 /// The index of a table.
@@ -175,8 +175,8 @@ impl TableReader {
     }
 
     /// Records the regions that users read from now on.
-    pub(crate) fn note_heat(&mut self, heat: Arc<Heat>) {
-        self.heat = Some(heat);
+    pub(crate) fn set_hot_regions(&mut self, hot_regions: Arc<HotRegions>) {
+        self.hot_regions = Some(hot_regions);
     }
 
     /// Whether walking the index may read blocks from the file.
@@ -200,16 +200,16 @@ impl TableReader {
 
     fn warmth_for(&self, handover: &Handover, handle: BlockHandle) -> Warmth {
         let key = Key { file: self.cache_id, offset: handle.offset };
-        handover.warmth(key, self.heat.as_deref(), || {
+        handover.warmth(key, self.hot_regions.as_deref(), || {
             let pages = self.file.handle().resident_pages(handle.offset, handle.size);
             pages.is_none_or(|pages| pages > 0)
         })
     }
 
     /// Records that a user read the block at an offset from the file.
-    pub(super) fn touch(&self, offset: u64) {
-        if let Some(heat) = &self.heat
-            && heat.touch(offset)
+    pub(super) fn record_read(&self, offset: u64) {
+        if let Some(hot_regions) = &self.hot_regions
+            && hot_regions.record_read(offset)
         {
             self.count(Ticker::HandoverBlocksRead, 1);
         }
@@ -220,27 +220,27 @@ impl TableReader {
         self.file.handle().mode()
     }
 
-    /// The table's properties.
+    /// Returns the table's properties.
     pub(crate) fn properties(&self) -> &Properties {
         &self.properties
     }
 
-    /// The table's footer.
+    /// Returns the table's footer.
     pub(crate) fn footer(&self) -> &Footer {
         &self.footer
     }
 
-    /// The file.
+    /// Returns the file.
     pub(crate) fn file(&self) -> &BlockFile {
         &self.file
     }
 
-    /// The range tombstones, fragmented.
+    /// Returns the range tombstones, fragmented.
     pub(crate) fn range_tombstones(&self) -> &Arc<FragmentedRangeTombstones> {
         &self.range_tombstones
     }
 
-    /// The order of user keys.
+    /// Returns the order of user keys.
     pub(crate) fn comparator(&self) -> &Comparator {
         &self.context.comparator
     }
@@ -262,12 +262,12 @@ impl TableReader {
         }
     }
 
-    /// The global sequence number of all records, if the table has one.
+    /// Returns the global sequence number of all records, if the table has one.
     pub(crate) fn global_sequence(&self) -> Option<Sequence> {
         self.global_sequence
     }
 
-    /// The memory that the open table keeps outside the block cache, in bytes.
+    /// Returns the memory that the open table keeps outside the block cache, in bytes.
     pub(crate) fn memory(&self) -> usize {
         let kept = |block: &MetaBlock| block.kept.as_ref().map_or(0, |block| block.memory());
         let filter = match &self.filter.kind {

@@ -127,7 +127,7 @@ impl TableReader {
             range_tombstones: Arc::new(range_tombstones),
             global_sequence,
             permit: None,
-            heat: None,
+            hot_regions: None,
         })
     }
 }

@@ -7,7 +7,7 @@ use crate::wal::unwritten;
 
 /// Something in a log that its writer did not leave so.
 #[derive(Debug, Clone)]
-pub(super) struct Trouble {
+pub(super) struct Problem {
     pub(super) offset: u64,
     pub(super) bytes: u64,
     pub(super) reason: String,
@@ -17,11 +17,11 @@ pub(super) struct Trouble {
 
 /// A place where the log may end: only what follows shows whether anything is missing.
 #[derive(Debug, Clone)]
-pub(super) struct Doubt {
+pub(super) struct PossibleEnd {
     /// The problem if batches follow and some before them are missing.
-    pub(super) missing: Trouble,
+    pub(super) missing: Problem,
     /// The problem if none follow; `None` if that is fine.
-    pub(super) at_end: Option<Trouble>,
+    pub(super) at_end: Option<Problem>,
     /// Whether batches that follow without a gap count in modes that stop at damage.
     pub(super) may_go_on: bool,
     /// Whether a log that ends here ends before its file, so that replay continues only with a log
@@ -34,12 +34,12 @@ pub(super) enum Finding {
     /// Something a writer may have left.
     Nothing,
     /// Something no writer leaves.
-    Trouble(Trouble),
+    Problem(Problem),
     /// Something whose meaning depends on what follows.
-    Doubt(Doubt),
+    PossibleEnd(PossibleEnd),
 }
 
-impl Trouble {
+impl Problem {
     /// Extends the problem to the end of the log.
     pub(super) fn up_to_end_of(self, log: &Log) -> Self {
         Self { bytes: log.length.saturating_sub(self.offset), ..self }
@@ -58,7 +58,7 @@ impl Finding {
             Event::Stale(stale) if may_be_stale || stale.is_older => Self::of_stale(stale),
             Event::Stale(Stale { offset, dropped, .. }) => {
                 let reason = "a record of a later log";
-                Self::trouble(*offset, *dropped, reason.to_owned(), false)
+                Self::problem(*offset, *dropped, reason.to_owned(), false)
             }
             _ => Self::Nothing,
         }
@@ -72,9 +72,9 @@ impl Finding {
             return Self::Nothing;
         }
         let torn = reason == SkippedReason::Zeros;
-        let missing = Trouble { offset, bytes, reason: reason.to_string(), torn };
+        let missing = Problem { offset, bytes, reason: reason.to_string(), torn };
         let at_end = lossy.then(|| missing.clone());
-        Self::Doubt(Doubt { missing, at_end, may_go_on: true, ends_early: lossy })
+        Self::PossibleEnd(PossibleEnd { missing, at_end, may_go_on: true, ends_early: lossy })
     }
 
     /// In a recycled log, bytes that are no fragment end it, and a broken fragment of this log may
@@ -88,20 +88,20 @@ impl Finding {
                 DamageReason::Checksum { .. } | DamageReason::Length { .. } | DamageReason::Zeros
             );
         if !may_end {
-            return Self::trouble(offset, bytes, reason.to_string(), false);
+            return Self::problem(offset, bytes, reason.to_string(), false);
         }
-        let missing = Trouble { offset, bytes, reason: reason.to_string(), torn: false };
-        let at_end = own.then(|| Trouble { torn: true, ..missing.clone() });
-        Self::Doubt(Doubt { missing, at_end, may_go_on: !own, ends_early: true })
+        let missing = Problem { offset, bytes, reason: reason.to_string(), torn: false };
+        let at_end = own.then(|| Problem { torn: true, ..missing.clone() });
+        Self::PossibleEnd(PossibleEnd { missing, at_end, may_go_on: !own, ends_early: true })
     }
 
     fn of_torn(torn: &Torn) -> Self {
         let Torn { offset, dropped: bytes, own, reason } = *torn;
-        let trouble = Trouble { offset, bytes, reason: reason.to_string(), torn: true };
+        let problem = Problem { offset, bytes, reason: reason.to_string(), torn: true };
         match own {
-            true => Self::Trouble(trouble),
-            false => Self::Doubt(Doubt {
-                missing: trouble,
+            true => Self::Problem(problem),
+            false => Self::PossibleEnd(PossibleEnd {
+                missing: problem,
                 at_end: None,
                 may_go_on: true,
                 ends_early: true,
@@ -112,13 +112,13 @@ impl Finding {
     fn of_stale(stale: &Stale) -> Self {
         let Stale { offset, dropped: bytes, in_record, .. } = *stale;
         let reason = "a record of another log before the end of this one".to_owned();
-        let missing = Trouble { offset, bytes, reason, torn: false };
+        let missing = Problem { offset, bytes, reason, torn: false };
         let reason = "the log ends inside a record, before what the file held earlier".to_owned();
-        let at_end = in_record.then(|| Trouble { reason, torn: true, ..missing.clone() });
-        Self::Doubt(Doubt { missing, at_end, may_go_on: !in_record, ends_early: true })
+        let at_end = in_record.then(|| Problem { reason, torn: true, ..missing.clone() });
+        Self::PossibleEnd(PossibleEnd { missing, at_end, may_go_on: !in_record, ends_early: true })
     }
 
-    fn trouble(offset: u64, bytes: u64, reason: String, torn: bool) -> Self {
-        Self::Trouble(Trouble { offset, bytes, reason, torn })
+    fn problem(offset: u64, bytes: u64, reason: String, torn: bool) -> Self {
+        Self::Problem(Problem { offset, bytes, reason, torn })
     }
 }

@@ -42,7 +42,7 @@ use crate::wal::unwritten;
 
 mod findings;
 
-use findings::{Doubt, Finding, Trouble};
+use findings::{Finding, PossibleEnd, Problem};
 
 /// A column family that logs are replayed into.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ pub(crate) struct Replayed {
 /// A log that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReplayedLog {
-    /// What the next log must record of it.
+    /// The description that the next log must record of it.
     pub(crate) as_predecessor: PredecessorWal,
     /// Whether a part was left out that no crash explains.
     pub(crate) damaged: bool,
@@ -149,7 +149,7 @@ pub(crate) fn replay(
         has_begun: false,
         is_damaged: false,
         whole: true,
-        doubt: None,
+        possible_end: None,
         stopped_at: None,
         replayed: Replayed { last_sequence, ..Replayed::default() },
     };
@@ -166,7 +166,7 @@ pub(crate) fn replay(
             replay.last_batch = 0;
             replay.has_begun = false;
             replay.whole = true;
-            replay.doubt = None;
+            replay.possible_end = None;
             replay.read_log(&Log { path, number, length, file })?;
             let last_sequence = replay.last_batch;
             replay.log_before =
@@ -195,7 +195,7 @@ struct Replay<'a> {
     families: &'a BTreeMap<u32, ReplayFamily>,
     /// The sequence number of the next batch if none is missing; `None` before the first.
     next_sequence: Option<Sequence>,
-    /// What a log may record of its predecessor.
+    /// The descriptions that a log may record of its predecessor.
     log_before: Option<PredecessorWal>,
     /// The sequence number of the log's last batch; 0 before its first.
     last_batch: Sequence,
@@ -206,13 +206,13 @@ struct Replay<'a> {
     /// Whether no problem was found in the log so far.
     whole: bool,
     /// The place where the log may have ended, if no record was taken since.
-    doubt: Option<Doubt>,
-    /// Where replay stopped, unless a later log showed that nothing is missing.
+    possible_end: Option<PossibleEnd>,
+    /// The point at which replay stopped, unless a later log showed that nothing is missing.
     stopped_at: Option<Stop>,
     replayed: Replayed,
 }
 
-/// Where replay ended before the end of the logs.
+/// The point at which replay ended before the end of the logs.
 struct Stop {
     log_number: u64,
     path: PathBuf,
@@ -222,7 +222,7 @@ struct Stop {
     torn: bool,
 }
 
-/// How a log differs from what the next one records of it.
+/// The difference between a log and its description in the next one.
 struct Contradiction {
     reason: String,
     /// Whether a part of it, or all of it, is missing.
@@ -260,7 +260,8 @@ impl Replay<'_> {
     /// in point-in-time mode: the stricter modes treat it as damage, like RocksDB.
     fn is_unfinished(&self, log: &Log, damage: &Damage) -> Result<bool> {
         let asks = self.rules.mode == RecoveryMode::PointInTime;
-        let is_behind_zeros = self.doubt.as_ref().is_some_and(|doubt| doubt.missing.torn);
+        let is_behind_zeros =
+            self.possible_end.as_ref().is_some_and(|possible_end| possible_end.missing.torn);
         Ok(asks && (is_behind_zeros || unwritten::explains(&*log.file, damage)?))
     }
 
@@ -275,45 +276,45 @@ impl Replay<'_> {
         }
         self.has_begun |= matches!(event, Event::Record(_) | Event::Predecessor(_));
         let verdict = self.rules.mode.verdict(event);
-        let trouble = match (event, Finding::of(event, self.may_be_stale())) {
+        let problem = match (event, Finding::of(event, self.may_be_stale())) {
             (Event::Record(record), _) => return self.record(log, record),
             (Event::TimestampSizes(_), _) => {
                 return Err(Error::not_supported("user-defined timestamps").in_file(&log.path));
             }
             (Event::End, _) => return self.end(log),
             (_, Finding::Nothing) => return Ok(Flow::Continue),
-            (_, Finding::Doubt(doubt)) if verdict != Verdict::Fail => {
-                self.raise(doubt);
+            (_, Finding::PossibleEnd(possible_end)) if verdict != Verdict::Fail => {
+                self.raise(possible_end);
                 return Ok(Flow::Continue);
             }
-            (_, Finding::Doubt(Doubt { missing, .. })) => missing,
-            (_, Finding::Trouble(trouble)) => trouble,
+            (_, Finding::PossibleEnd(PossibleEnd { missing, .. })) => missing,
+            (_, Finding::Problem(problem)) => problem,
         };
         self.whole = false;
         // This event also belongs to the log, which therefore did not end where it seemed to.
-        let doubt = self.doubt.take_if(|doubt| doubt.ends_early);
-        let trouble = match doubt.map(|doubt| doubt.at_end.unwrap_or(doubt.missing)) {
+        let possible_end = self.possible_end.take_if(|possible_end| possible_end.ends_early);
+        let problem = match possible_end.map(|end| end.at_end.unwrap_or(end.missing)) {
             Some(earlier) if verdict == Verdict::Continue => {
                 self.leave_out(log, earlier);
-                trouble
+                problem
             }
             Some(earlier) => earlier,
-            None => trouble,
+            None => problem,
         };
         match verdict {
             Verdict::Continue => {
-                self.leave_out(log, trouble);
+                self.leave_out(log, problem);
                 Ok(Flow::Continue)
             }
             // Only a torn record ends a log; other damage is an error, even where the verdict is
             // `End`.
-            Verdict::End if trouble.torn => {
-                self.leave_out(log, trouble.up_to_end_of(log));
+            Verdict::End if problem.torn => {
+                self.leave_out(log, problem.up_to_end_of(log));
                 Ok(Flow::EndOfLog)
             }
-            Verdict::StopReplay => Ok(self.stop(log, trouble)),
+            Verdict::StopReplay => Ok(self.stop(log, problem)),
             Verdict::End | Verdict::Fail => {
-                Err(Error::corruption_at(&log.path, trouble.offset, trouble.reason))
+                Err(Error::corruption_at(&log.path, problem.offset, problem.reason))
             }
         }
     }
@@ -367,8 +368,8 @@ impl Replay<'_> {
         if self.rules.mode != RecoveryMode::PointInTime {
             return Err(Error::corruption(&log.path, reason));
         }
-        let trouble = Trouble { offset: 0, bytes: 0, reason, torn: is_gap };
-        let flow = self.stop(log, trouble);
+        let problem = Problem { offset: 0, bytes: 0, reason, torn: is_gap };
+        let flow = self.stop(log, problem);
         // Whatever the reason, intact records are left out here.
         self.is_damaged = true;
         if let Some(stop) = &mut self.stopped_at {
@@ -394,8 +395,8 @@ impl Replay<'_> {
                 // Whatever the reason, intact records are left out here.
                 self.is_damaged = true;
                 let torn = self.stopped_at.as_ref().is_some_and(|stop| stop.torn);
-                let trouble = Trouble { offset, bytes: 0, reason, torn };
-                self.leave_out(log, trouble.up_to_end_of(log));
+                let problem = Problem { offset, bytes: 0, reason, torn };
+                self.leave_out(log, problem.up_to_end_of(log));
                 return Ok(Flow::EndOfLog);
             }
             Err(Refusal::NotSupported(feature)) => {
@@ -404,15 +405,15 @@ impl Replay<'_> {
             Err(refusal) => refusal,
         };
         let (bytes, reason) = (record.end - offset, refusal.reason().to_owned());
-        let trouble = Trouble { offset, bytes, reason, torn: false };
+        let problem = Problem { offset, bytes, reason, torn: false };
         match refusal.verdict(self.rules.mode) {
             Verdict::Continue => {
-                self.leave_out(log, trouble);
+                self.leave_out(log, problem);
                 Ok(Flow::Continue)
             }
-            Verdict::StopReplay => Ok(self.stop(log, trouble)),
+            Verdict::StopReplay => Ok(self.stop(log, problem)),
             Verdict::End | Verdict::Fail => {
-                Err(Error::corruption_at(&log.path, offset, trouble.reason))
+                Err(Error::corruption_at(&log.path, offset, problem.reason))
             }
         }
     }
@@ -429,16 +430,16 @@ impl Replay<'_> {
     }
 
     /// Notes that the log may end here.
-    fn raise(&mut self, doubt: Doubt) {
-        self.whole &= !doubt.ends_early;
-        match &mut self.doubt {
-            None => self.doubt = Some(doubt),
+    fn raise(&mut self, possible_end: PossibleEnd) {
+        self.whole &= !possible_end.ends_early;
+        match &mut self.possible_end {
+            None => self.possible_end = Some(possible_end),
             // The first finding takes precedence.
             Some(first) => {
-                first.at_end = first.at_end.take().or(doubt.at_end);
-                first.missing.torn &= doubt.missing.torn;
-                first.may_go_on &= doubt.may_go_on;
-                first.ends_early |= doubt.ends_early;
+                first.at_end = first.at_end.take().or(possible_end.at_end);
+                first.missing.torn &= possible_end.missing.torn;
+                first.may_go_on &= possible_end.may_go_on;
+                first.ends_early |= possible_end.ends_early;
             }
         }
     }
@@ -446,26 +447,27 @@ impl Replay<'_> {
     /// Resolves the doubt whether the log ended, after a batch at `offset` showed that it did not:
     /// unless no batch is missing, the mode decides whether replay stops, continues or fails.
     fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
-        let Some(doubt) = self.doubt.take() else { return Ok(Flow::Continue) };
+        let Some(possible_end) = self.possible_end.take() else { return Ok(Flow::Continue) };
         let follows = self.next_sequence == Some(checked.records.sequence());
-        let goes_on = doubt.may_go_on || self.rules.mode == RecoveryMode::SkipAnyCorruptedRecords;
+        let goes_on =
+            possible_end.may_go_on || self.rules.mode == RecoveryMode::SkipAnyCorruptedRecords;
         if follows && goes_on {
             return Ok(Flow::Continue);
         }
         self.whole = false;
-        let Trouble { offset: from, reason, torn, .. } = doubt.missing;
+        let Problem { offset: from, reason, torn, .. } = possible_end.missing;
         let reason = match torn {
             true => format!("batches before the one at offset {offset} were never written"),
             false => reason,
         };
-        let trouble = Trouble { offset: from, bytes: offset - from, reason, torn };
+        let problem = Problem { offset: from, bytes: offset - from, reason, torn };
         match self.rules.mode {
             RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency => {
-                Err(Error::corruption_at(&log.path, from, trouble.reason))
+                Err(Error::corruption_at(&log.path, from, problem.reason))
             }
-            RecoveryMode::PointInTime => Ok(self.stop(log, trouble)),
+            RecoveryMode::PointInTime => Ok(self.stop(log, problem)),
             RecoveryMode::SkipAnyCorruptedRecords => {
-                self.leave_out(log, trouble);
+                self.leave_out(log, problem);
                 Ok(Flow::Continue)
             }
         }
@@ -473,20 +475,20 @@ impl Replay<'_> {
 
     /// Handles the end of the log's file.
     fn end(&mut self, log: &Log) -> Result<Flow> {
-        let Some(doubt) = self.doubt.take() else { return Ok(Flow::EndOfLog) };
-        match (self.rules.mode, doubt.at_end) {
-            (RecoveryMode::AbsoluteConsistency, Some(Trouble { offset, reason, .. })) => {
+        let Some(possible_end) = self.possible_end.take() else { return Ok(Flow::EndOfLog) };
+        match (self.rules.mode, possible_end.at_end) {
+            (RecoveryMode::AbsoluteConsistency, Some(Problem { offset, reason, .. })) => {
                 Err(Error::corruption_at(&log.path, offset, reason))
             }
-            (RecoveryMode::PointInTime, Some(trouble)) => Ok(self.stop(log, trouble)),
-            (RecoveryMode::PointInTime, None) if doubt.ends_early => {
-                let Trouble { offset, .. } = doubt.missing;
+            (RecoveryMode::PointInTime, Some(problem)) => Ok(self.stop(log, problem)),
+            (RecoveryMode::PointInTime, None) if possible_end.ends_early => {
+                let Problem { offset, .. } = possible_end.missing;
                 let reason = "the log ends before what the file held earlier".to_owned();
                 self.stop_at(log, offset, reason, true);
                 Ok(Flow::EndOfLog)
             }
-            (_, Some(trouble)) => {
-                self.leave_out(log, trouble.up_to_end_of(log));
+            (_, Some(problem)) => {
+                self.leave_out(log, problem.up_to_end_of(log));
                 Ok(Flow::EndOfLog)
             }
             (_, None) => Ok(Flow::EndOfLog),
@@ -533,9 +535,9 @@ impl Replay<'_> {
 
     /// Stops replay in this log, unless a later one shows that nothing is missing, and leaves out
     /// the rest of the log.
-    fn stop(&mut self, log: &Log, trouble: Trouble) -> Flow {
-        self.stop_at(log, trouble.offset, trouble.reason.clone(), trouble.torn);
-        self.leave_out(log, trouble.up_to_end_of(log));
+    fn stop(&mut self, log: &Log, problem: Problem) -> Flow {
+        self.stop_at(log, problem.offset, problem.reason.clone(), problem.torn);
+        self.leave_out(log, problem.up_to_end_of(log));
         Flow::EndOfLog
     }
 
@@ -544,14 +546,14 @@ impl Replay<'_> {
         self.stopped_at = Some(Stop { log_number: log.number, path, offset, reason, torn });
     }
 
-    fn leave_out(&mut self, log: &Log, trouble: Trouble) {
-        self.is_damaged |= !trouble.torn;
+    fn leave_out(&mut self, log: &Log, problem: Problem) {
+        self.is_damaged |= !problem.torn;
         self.replayed.left_out.push(LeftOut {
             path: log.path.clone(),
-            offset: trouble.offset,
-            bytes: trouble.bytes,
-            reason: trouble.reason,
-            torn_tail: trouble.torn,
+            offset: problem.offset,
+            bytes: problem.bytes,
+            reason: problem.reason,
+            torn_tail: problem.torn,
         });
     }
 

@@ -1,8 +1,8 @@
 //! Groups in flight: several groups written to the device at once, each by its own leader.
 //!
 //! A leader that has numbered its group and reserved its place in the log may let the next one lead
-//! before it writes ([`Leadership::take_off`]). Otherwise each of two writers would wait for the
-//! other's write and then for its own. With more writers this gains nothing, and with many it
+//! before it writes ([`Leadership::begin_pipelined`]). Otherwise each of two writers would wait for
+//! the other's write and then for its own. With more writers this gains nothing, and with many it
 //! loses: while one group is written, the other writers gather into one group, and a device handles
 //! few large writes faster than many small ones. So the number of writers decides
 //! ([`FEW_WRITERS`]).
@@ -11,8 +11,8 @@
 //!
 //! - Groups end in the order in which they began: none is published or acknowledged before those
 //!   ahead of it.
-//! - Only a leader starts a flight. A leader that has seen that nothing is in flight can rely on
-//!   it.
+//! - Only a leader adds a group in flight. A leader that has seen that nothing is in flight can
+//!   rely on it.
 
 use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 use super::{Group, Leadership, Queue};
@@ -49,7 +49,7 @@ struct State {
 
 /// A group in flight. Dropping it waits for those ahead of it and ends it.
 #[derive(Debug)]
-pub(crate) struct Flight<'q> {
+pub(crate) struct GroupInFlight<'q> {
     queue: &'q Queue,
     /// Its position in the order, from 1.
     place: u64,
@@ -59,27 +59,27 @@ pub(crate) struct Flight<'q> {
 impl Leadership<'_> {
     /// Whether nothing is in flight.
     #[inline]
-    pub(crate) fn stands_still(&self) -> bool {
+    pub(crate) fn is_quiesced(&self) -> bool {
         self.queue.in_flight.count.load(Ordering::Acquire) == 0
     }
 
     /// Waits until nothing is in flight.
     #[inline]
-    pub(crate) fn stand_still(&self) {
-        if !self.stands_still() {
+    pub(crate) fn quiesce(&self) {
+        if !self.is_quiesced() {
             let in_flight = &self.queue.in_flight;
             let begun = lock(&in_flight.state).begun;
             in_flight.wait_until_ended(begun);
         }
     }
 
-    /// Whether writers have been so few of late that this leader's group should be written in
+    /// Whether writers have recently been so few that this leader's group should be written in
     /// flight.
     pub(crate) fn has_few_writers(&self) -> bool {
         let in_flight = &self.queue.in_flight;
         let waiting = if self.is_awaited() { lock(&self.queue.waiting).requests.len() } else { 0 };
-        let flying = if self.stands_still() { 0 } else { lock(&in_flight.state).writers };
-        let now = 1 + waiting + flying;
+        let in_flight_writers = if self.is_quiesced() { 0 } else { lock(&in_flight.state).writers };
+        let now = 1 + waiting + in_flight_writers;
         let before = in_flight.writers_of_late.load(Ordering::Relaxed);
         let of_late = before.saturating_sub(1).max(now * REMEMBERED_GROUPS);
         in_flight.writers_of_late.store(of_late, Ordering::Relaxed);
@@ -89,7 +89,7 @@ impl Leadership<'_> {
 
 impl<'q> Leadership<'q> {
     /// Lets the next writer lead while `group` is written.
-    pub(crate) fn take_off(self, group: &Group) -> Flight<'q> {
+    pub(crate) fn begin_pipelined(self, group: &Group) -> GroupInFlight<'q> {
         let queue = self.queue;
         let writers = 1 + group.len();
         let mut state = lock(&queue.in_flight.state);
@@ -98,24 +98,24 @@ impl<'q> Leadership<'q> {
         let place = state.begun;
         queue.in_flight.count.fetch_add(1, Ordering::Relaxed);
         drop(state);
-        Flight { queue, place, writers }
+        GroupInFlight { queue, place, writers }
     }
 }
 
-impl Flight<'_> {
+impl GroupInFlight<'_> {
     /// Waits until the groups ahead have ended. Their actions happen before the caller's next ones.
     pub(crate) fn wait_for_turn(&self) {
         self.queue.in_flight.wait_until_ended(self.place - 1);
     }
 
-    /// Ends the flight, and notifies the members of its group of the result.
+    /// Ends the write, and notifies the members of its group of the result.
     pub(crate) fn finish(self, group: Group, result: &Result<()>) {
         drop(self);
         group.finish(result);
     }
 }
 
-impl Drop for Flight<'_> {
+impl Drop for GroupInFlight<'_> {
     fn drop(&mut self) {
         self.wait_for_turn();
         let in_flight = &self.queue.in_flight;

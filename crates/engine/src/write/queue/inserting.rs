@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Queue;
-use super::patience::Patience;
 use super::sync::{AtomicUsize, Mutex, Ordering, Thread, lock, thread, unpark, wait_until};
+use super::wait_by::WaitBy;
 use crate::error::{Error, Result};
 use crate::panics;
 
@@ -43,7 +43,7 @@ impl Inserting {
             failure: Mutex::new(None),
             leader: thread::current(),
         };
-        Self { insertions: Arc::new(insertions), may_spin: queue.patience_at(0) == Patience::Spins }
+        Self { insertions: Arc::new(insertions), may_spin: queue.wait_by_at(0) == WaitBy::Spins }
     }
 
     /// Adds an insertion for a member.

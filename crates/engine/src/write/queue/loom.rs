@@ -41,7 +41,7 @@ unsafe impl Send for Database {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Leader,
-    /// In flight, beside others.
+    /// Pipelined: the next leader may begin meanwhile.
     LeaderInFlight,
     Themselves,
     /// Nobody: the members panic before they insert.
@@ -96,16 +96,16 @@ impl Database {
 
     fn lead(&self, leadership: Leadership<'_>, writer: usize, by: By) -> Result<()> {
         if by != By::LeaderInFlight {
-            leadership.stand_still();
+            leadership.quiesce();
         }
         let group = leadership.take_group(by.durability(), usize::MAX);
         let first = self.number(&leadership, group.len() + 1);
         if by == By::LeaderInFlight {
-            let flight = leadership.take_off(&group);
-            flight.wait_for_turn();
+            let in_flight = leadership.begin_pipelined(&group);
+            in_flight.wait_for_turn();
             let written = self.insert_group(&group, first, writer, by);
             self.published.store((first + group.len()) as u64, Ordering::Release);
-            flight.finish(group, &written);
+            in_flight.finish(group, &written);
             return written;
         }
         let written = self.insert_group(&group, first, writer, by);
@@ -164,7 +164,7 @@ impl Database {
     }
 
     /// Accesses data that only leaders may, like a caller that has to quiesce writes.
-    fn stand_still(&self) {
+    fn quiesce(&self) {
         let leadership = self.queue.lead().expect("the lead");
         let published = self.published.load(Ordering::Relaxed) as usize;
         assert_eq!(self.number(&leadership, 0), published + 1);
@@ -219,7 +219,7 @@ fn members_insert_their_own_batches_before_the_group_is_published() {
 }
 
 #[test]
-fn a_writer_writes_on_while_another_is_told() {
+fn a_writer_writes_on_while_another_is_notified() {
     model(3, |database| {
         let other = start(database, |database| {
             database.write(1, By::Themselves).unwrap();
@@ -252,7 +252,7 @@ fn groups_in_flight_are_published_in_their_order() {
 fn nobody_leads_alone_beside_a_group_in_flight() {
     model(3, |database| {
         let writer = start(database, |database| database.write(1, By::LeaderInFlight));
-        let alone = start(database, Database::stand_still);
+        let alone = start(database, Database::quiesce);
         database.write(2, By::Leader).unwrap();
         writer.join().unwrap().unwrap();
         alone.join().unwrap();
@@ -317,7 +317,7 @@ fn readers_see_groups_whole_and_in_their_order() {
 fn nobody_writes_beside_one_that_leads_alone() {
     model(3, |database| {
         let writer = start(database, |database| database.write(1, By::Themselves));
-        let alone = start(database, Database::stand_still);
+        let alone = start(database, Database::quiesce);
         database.write(2, By::Themselves).unwrap();
         writer.join().unwrap().unwrap();
         alone.join().unwrap();
@@ -326,7 +326,7 @@ fn nobody_writes_beside_one_that_leads_alone() {
 }
 
 #[test]
-fn a_request_without_patience_is_refused_or_has_its_turn() {
+fn a_request_with_no_slowdown_is_refused_or_has_its_turn() {
     model(4, |database| {
         let impatient = start(database, |database| {
             let mut batch = WriteBatch::new();

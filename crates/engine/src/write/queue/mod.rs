@@ -5,7 +5,7 @@
 //! waiting requests into its group, in order of arrival; when it is done, the first of the
 //! remaining ones leads. So there is at most one leader at any time, and whoever has to quiesce
 //! writes, to switch a memtable or a log, becomes it and waits for the groups in flight: those
-//! whose leader let the next one lead before they were written ([`Flight`]).
+//! whose leader let the next one lead before they were written ([`GroupInFlight`]).
 //!
 //! # Invariants
 //!
@@ -28,12 +28,12 @@ mod in_flight;
 mod inserting;
 #[cfg(all(loom, test))]
 mod loom;
-mod patience;
 mod processors;
 mod request;
 mod sync;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod wait_by;
 
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -43,13 +43,13 @@ use tailwater_format::batch::WriteBatch;
 
 use crate::error::{Error, Result};
 
-pub(crate) use in_flight::Flight;
+pub(crate) use in_flight::GroupInFlight;
 use in_flight::InFlight;
 pub(crate) use inserting::{Inserting, Insertion};
-use patience::Patience;
-pub(crate) use processors::step_aside_if_due;
+pub(crate) use processors::yield_if_due;
 pub(crate) use request::{Durability, Group, Request};
 use sync::{AtomicU32, Mutex, MutexGuard, Ordering, lock};
+use wait_by::WaitBy;
 
 /// No leader, nobody waits.
 const IDLE: u32 = 0;
@@ -121,11 +121,11 @@ impl Queue {
         let place = waiting.requests.len();
         waiting.requests.push_back(Arc::clone(request));
         drop(waiting);
-        let patience = match request.durability {
-            Durability::Synced => Patience::Sleeps,
-            _ => self.patience_at(place),
+        let wait_by = match request.durability {
+            Durability::Synced => WaitBy::Sleeps,
+            _ => self.wait_by_at(place),
         };
-        request.wait_by(self, patience)
+        request.wait_with(self, wait_by)
     }
 
     /// Leads once all earlier requests are done and nothing is in flight, so that nobody writes
@@ -135,11 +135,11 @@ impl Queue {
         let request = Arc::new(Request::new(WriteBatch::new(), Durability::Unlogged, false));
         match self.join(&request) {
             Turn::Lead(leadership) => {
-                leadership.stand_still();
+                leadership.quiesce();
                 Ok(leadership)
             }
             Turn::Insert(_) | Turn::Done(_) => {
-                Err(Error::internal("a request to lead was taken for a write"))
+                Err(Error::internal("a leadership request was treated as a write"))
             }
         }
     }
@@ -153,8 +153,8 @@ impl Queue {
 
     /// Returns how a request waits that is at `place` in the queue, counted from 0, and will be
     /// notified soon.
-    fn patience_at(&self, place: usize) -> Patience {
-        if place < self.spinning_places { Patience::Spins } else { Patience::Yields }
+    fn wait_by_at(&self, place: usize) -> WaitBy {
+        if place < self.spinning_places { WaitBy::Spins } else { WaitBy::Yields }
     }
 
     /// Clears the awaited mark if no request waits any more.

@@ -14,20 +14,20 @@
 //! limit.
 
 #[cfg(all(loom, test))]
-pub(crate) use model::step_aside_if_due;
+pub(crate) use model::yield_if_due;
 #[cfg(all(loom, test))]
-pub(super) use model::{are_wanted, give_way, goes_on, told, while_put_off};
+pub(super) use model::{are_writers_held_up, give_way, notifying, resumes, while_waking};
 #[cfg(all(test, not(loom)))]
 pub(super) use real::held_up;
 #[cfg(not(all(loom, test)))]
-pub(crate) use real::step_aside_if_due;
+pub(crate) use real::yield_if_due;
 #[cfg(not(all(loom, test)))]
-pub(super) use real::{are_wanted, give_way, goes_on, told, while_put_off};
+pub(super) use real::{are_writers_held_up, give_way, notifying, resumes, while_waking};
 
 /// In models a thread runs when the model wants it to.
 #[cfg(all(loom, test))]
 mod model {
-    pub(in super::super) fn are_wanted() -> bool {
+    pub(in super::super) fn are_writers_held_up() -> bool {
         false
     }
 
@@ -35,15 +35,15 @@ mod model {
         false
     }
 
-    pub(in super::super) fn told() {}
+    pub(in super::super) fn notifying() {}
 
-    pub(in super::super) fn goes_on(_slept: bool) {}
+    pub(in super::super) fn resumes(_slept: bool) {}
 
-    pub(in super::super) fn while_put_off(wake: impl FnOnce()) {
+    pub(in super::super) fn while_waking(wake: impl FnOnce()) {
         wake();
     }
 
-    pub(crate) fn step_aside_if_due() {}
+    pub(crate) fn yield_if_due() {}
 }
 
 #[cfg(not(all(loom, test)))]
@@ -66,7 +66,7 @@ mod real {
     /// Length of the window in which the time lost to others is added up, in nanoseconds.
     const WINDOW_NS: u64 = 100_000_000;
     /// Time without yields after too much was lost, in nanoseconds.
-    const RELUCTANCE_NS: u64 = 300_000_000;
+    const NO_YIELD_NS: u64 = 300_000_000;
     /// Number of processors that are distinguished.
     const PROCESSORS: usize = 128;
 
@@ -100,25 +100,25 @@ mod real {
     thread_local! {
         /// When the thread's slice began, at the earliest.
         static SLICE_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
-        /// The thread's processor time when it last stepped aside.
-        static HAD_BEFORE: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+        /// The thread's processor time when it last yielded.
+        static PROCESSOR_TIME_AT_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
     }
 
     /// Whether a writer may be held up.
     #[inline]
-    pub(in super::super) fn are_wanted() -> bool {
+    pub(in super::super) fn are_writers_held_up() -> bool {
         HELD_UP.0.load(Relaxed) > 0
     }
 
     /// Notes that a waiting writer is about to be notified.
     #[inline]
-    pub(in super::super) fn told() {
+    pub(in super::super) fn notifying() {
         HELD_UP.0.fetch_add(1, Relaxed);
     }
 
     /// Notes that the calling writer runs after a notification. `slept` says whether it was woken.
     #[inline]
-    pub(in super::super) fn goes_on(slept: bool) {
+    pub(in super::super) fn resumes(slept: bool) {
         HELD_UP.0.fetch_sub(1, Relaxed);
         if slept {
             SLICE_BEGAN.set(Some(Instant::now()));
@@ -126,40 +126,40 @@ mod real {
     }
 
     /// Runs `wake`, which wakes a thread that may preempt this one.
-    pub(in super::super) fn while_put_off(wake: impl FnOnce()) {
-        told();
+    pub(in super::super) fn while_waking(wake: impl FnOnce()) {
+        notifying();
         let began = Instant::now();
         wake();
-        goes_on(began.elapsed() > WAKING_MAX);
+        resumes(began.elapsed() > WAKING_MAX);
     }
 
     /// Yields to writers that are held up, if the calling writer has run for a slice. For writers
     /// that do not lead and that nobody waits for.
     #[inline]
-    pub(crate) fn step_aside_if_due() {
-        if are_wanted() {
-            step_aside_after_slice();
+    pub(crate) fn yield_if_due() {
+        if are_writers_held_up() {
+            yield_after_slice();
         }
     }
 
     #[cold]
-    fn step_aside_after_slice() {
+    fn yield_after_slice() {
         if SLICE_BEGAN.get().is_some_and(|began| began.elapsed() < SLICE) {
             return;
         }
         SLICE_BEGAN.set(Some(Instant::now()));
         // A writer that sleeps between writes has used less processor time than has passed.
         let had = processor_time();
-        if had.saturating_sub(HAD_BEFORE.get()) < SLICE || !TURNS.are_taken(now_ns()) {
+        if had.saturating_sub(PROCESSOR_TIME_AT_YIELD.get()) < SLICE || !TURNS.are_taken(now_ns()) {
             return;
         }
-        HAD_BEFORE.set(had);
-        told();
+        PROCESSOR_TIME_AT_YIELD.set(had);
+        notifying();
         give_way();
-        goes_on(false);
+        resumes(false);
     }
 
-    /// Yields, unless threads other than writers took most of the processors of late. Returns
+    /// Yields, unless threads other than writers recently took most of the processors. Returns
     /// whether it did.
     pub(in super::super) fn give_way() -> bool {
         let began_ns = now_ns();
@@ -228,7 +228,7 @@ mod real {
             let all_ns = self.lost_ns.fetch_add(lost_ns, Relaxed) + lost_ns;
             let used: u32 = self.used.iter().map(|used| used.load(Relaxed).count_ones()).sum();
             if all_ns > WINDOW_NS * u64::from(used.max(1)) / 3 * 2 {
-                self.yields_from_ns.store(now_ns + RELUCTANCE_NS, Relaxed);
+                self.yields_from_ns.store(now_ns + NO_YIELD_NS, Relaxed);
             }
         }
     }
@@ -263,7 +263,7 @@ mod real {
                     now_ns += ROUND_NS;
                 }
                 assert_eq!(turns.are_taken(now_ns), yields, "{others_ns:?}");
-                assert!(turns.are_taken(now_ns + RELUCTANCE_NS));
+                assert!(turns.are_taken(now_ns + NO_YIELD_NS));
             }
         }
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use tailwater_format::batch::WriteBatch;
 
 use super::inserting::{Inserting, Insertion};
-use super::patience::Patience;
 use super::sync::{
     AtomicU32, Mutex, MutexGuard, Ordering, Thread, lock, sleep_until, spin_until, thread, unpark,
     yield_until,
 };
+use super::wait_by::WaitBy;
 use super::{Leadership, Queue, Turn, processors};
 use crate::error::Result;
 use crate::panics;
@@ -39,15 +39,15 @@ pub(crate) struct Request {
     pub(crate) durability: Durability,
     /// Whether the writer wants to be refused instead of waiting while writes are stalled.
     pub(super) no_slowdown: bool,
-    /// [`WAITING`], [`ASLEEP`], or [`TOLD`] once `told` holds a notification.
+    /// [`WAITING`], [`ASLEEP`], or [`NOTIFIED`] once `notification` holds a notification.
     signal: AtomicU32,
-    told: Mutex<Option<Told>>,
+    notification: Mutex<Option<Notification>>,
     writer: Thread,
 }
 
 /// A notification to a waiting writer.
 #[derive(Debug)]
-enum Told {
+enum Notification {
     Lead,
     Insert(Insertion),
     Done(Result<()>),
@@ -56,7 +56,7 @@ enum Told {
 const WAITING: u32 = 0;
 /// The writer's thread sleeps or is about to.
 const ASLEEP: u32 = 1;
-const TOLD: u32 = 2;
+const NOTIFIED: u32 = 2;
 
 impl Request {
     /// Creates a request of the calling thread to write `batch`. With `no_slowdown` it is refused
@@ -69,7 +69,7 @@ impl Request {
             durability,
             no_slowdown,
             signal: AtomicU32::new(WAITING),
-            told: Mutex::new(None),
+            notification: Mutex::new(None),
             writer: thread::current(),
         }
     }
@@ -86,33 +86,33 @@ impl Request {
 
     /// Waits for a notification. Only the thread that made the request may call this.
     pub(crate) fn wait<'q>(&self, queue: &'q Queue) -> Turn<'q> {
-        self.wait_by(queue, queue.patience_at(0))
+        self.wait_with(queue, queue.wait_by_at(0))
     }
 
-    /// Like [`Self::wait`], with `patience`.
-    pub(super) fn wait_by<'q>(&self, queue: &'q Queue, patience: Patience) -> Turn<'q> {
-        let is_told = || self.signal.load(Ordering::Acquire) == TOLD;
-        let is_told_soon = || match patience {
-            Patience::Spins => spin_until(is_told) || yield_until(is_told),
-            Patience::Yields => yield_until(is_told),
-            Patience::Sleeps => false,
+    /// Like [`Self::wait`], waiting as `wait_by` says.
+    pub(super) fn wait_with<'q>(&self, queue: &'q Queue, wait_by: WaitBy) -> Turn<'q> {
+        let is_notified = || self.signal.load(Ordering::Acquire) == NOTIFIED;
+        let is_notified_soon = || match wait_by {
+            WaitBy::Spins => spin_until(is_notified) || yield_until(is_notified),
+            WaitBy::Yields => yield_until(is_notified),
+            WaitBy::Sleeps => false,
         };
         let falls_asleep = || {
             let (from, to) = (WAITING, ASLEEP);
             self.signal.compare_exchange(from, to, Ordering::Relaxed, Ordering::Acquire).is_ok()
         };
         loop {
-            let sleeps = !is_told_soon() && falls_asleep();
+            let sleeps = !is_notified_soon() && falls_asleep();
             if sleeps {
-                sleep_until(is_told);
+                sleep_until(is_notified);
             }
-            processors::goes_on(sleeps);
+            processors::resumes(sleeps);
             // Reset before taking the notification: acting on it may trigger the next one.
             self.signal.store(WAITING, Ordering::Relaxed);
-            match lock(&self.told).take() {
-                Some(Told::Lead) => return Turn::Lead(Leadership { queue }),
-                Some(Told::Insert(insertion)) => return Turn::Insert(insertion),
-                Some(Told::Done(result)) => return Turn::Done(result),
+            match lock(&self.notification).take() {
+                Some(Notification::Lead) => return Turn::Lead(Leadership { queue }),
+                Some(Notification::Insert(insertion)) => return Turn::Insert(insertion),
+                Some(Notification::Done(result)) => return Turn::Done(result),
                 None => {}
             }
         }
@@ -120,26 +120,26 @@ impl Request {
 
     /// Has the writer insert its own batch, for which `inserting` waits.
     pub(crate) fn let_insert(&self, inserting: &Inserting) {
-        self.tell(Told::Insert(inserting.one_more()));
+        self.notify(Notification::Insert(inserting.one_more()));
     }
 
     /// Makes the writer the leader.
     pub(super) fn let_lead(&self) {
-        self.tell(Told::Lead);
+        self.notify(Notification::Lead);
     }
 
     /// Notifies the writer of the result.
     pub(super) fn finish(&self, result: Result<()>) {
-        self.tell(Told::Done(result));
+        self.notify(Notification::Done(result));
     }
 
-    fn tell(&self, told: Told) {
-        *lock(&self.told) = Some(told);
+    fn notify(&self, notification: Notification) {
+        *lock(&self.notification) = Some(notification);
         // Counted before the signal is set: the writer uncounts itself as soon as it sees the
         // signal.
-        processors::told();
-        if self.signal.swap(TOLD, Ordering::AcqRel) == ASLEEP {
-            processors::while_put_off(|| unpark(&self.writer));
+        processors::notifying();
+        if self.signal.swap(NOTIFIED, Ordering::AcqRel) == ASLEEP {
+            processors::while_waking(|| unpark(&self.writer));
         }
     }
 }
@@ -147,8 +147,8 @@ impl Request {
 impl Drop for Request {
     /// A writer that panicked while inserting never takes its last notification.
     fn drop(&mut self) {
-        if self.signal.load(Ordering::Relaxed) == TOLD {
-            processors::goes_on(false);
+        if self.signal.load(Ordering::Relaxed) == NOTIFIED {
+            processors::resumes(false);
         }
     }
 }

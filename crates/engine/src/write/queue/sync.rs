@@ -91,7 +91,7 @@ pub(super) fn spin_until(is_over: impl Fn() -> bool) -> bool {
             std::hint::spin_loop();
         }
         let spun = began.elapsed();
-        if spun > SPINNING || (spun > SPINNING_AMONG_OTHERS && processors::are_wanted()) {
+        if spun > SPINNING || (spun > SPINNING_AMONG_OTHERS && processors::are_writers_held_up()) {
             return false;
         }
     }

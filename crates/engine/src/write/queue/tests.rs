@@ -1,4 +1,4 @@
-//! Who leads, who joins a group, and what the others get when a writer gives up.
+//! Leadership, group membership, and the results of other writers when one gives up.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -19,10 +19,10 @@ const UNLOGGED: Durability = Durability::Unlogged;
 
 /// Makes a request, on the thread that waits for its turn.
 type MakeRequest = fn() -> Request;
-/// What a member does to insert its batch.
+/// The action by which a member inserts its batch.
 type Insert = fn() -> Result<()>;
 
-/// How a writer's wait ended.
+/// The end of a writer's wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Led,
@@ -310,20 +310,20 @@ impl Written {
     }
 
     fn lead(&self, queue: &Queue, leadership: Leadership<'_>, durability: Durability) {
-        let flies = durability == SYNCED && leadership.has_few_writers();
-        if !flies {
-            leadership.stand_still();
+        let is_pipelined = durability == SYNCED && leadership.has_few_writers();
+        if !is_pipelined {
+            leadership.quiesce();
         }
         let group = leadership.take_group(durability, 100);
         self.alone(&leadership, group.len() + 1);
-        if flies {
+        if is_pipelined {
             let operations = group.len() as u64 + 1;
-            let flight = leadership.take_off(&group);
-            flight.wait_for_turn();
+            let in_flight = leadership.begin_pipelined(&group);
+            in_flight.wait_for_turn();
             // A race would show in the sum.
             let inserted = self.inserted.load(Ordering::Relaxed);
             self.inserted.store(inserted + operations, Ordering::Relaxed);
-            return flight.finish(group, &Ok(()));
+            return in_flight.finish(group, &Ok(()));
         }
         let inserting = Inserting::new(queue);
         self.leaders.fetch_add(1, Ordering::Relaxed);
@@ -356,24 +356,24 @@ fn groups_in_flight_end_in_their_order() {
     let queue = &Queue::default();
     let ended = &tailwater_io::sync::Mutex::new(Vec::new());
     thread::scope(|scope| {
-        let flights: Vec<_> = (0..3)
+        let groups: Vec<_> = (0..3)
             .map(|_| {
                 let leadership = queue.try_lead().unwrap();
                 let group = leadership.take_group(SYNCED, usize::MAX);
-                (leadership.take_off(&group), group)
+                (leadership.begin_pipelined(&group), group)
             })
             .collect();
-        assert!(!queue.try_lead().unwrap().stands_still());
-        for (index, (flight, group)) in flights.into_iter().enumerate().rev() {
+        assert!(!queue.try_lead().unwrap().is_quiesced());
+        for (index, (in_flight, group)) in groups.into_iter().enumerate().rev() {
             scope.spawn(move || {
-                flight.wait_for_turn();
+                in_flight.wait_for_turn();
                 ended.lock().push(index);
-                flight.finish(group, &Ok(()));
+                in_flight.finish(group, &Ok(()));
             });
         }
     });
     assert_eq!(*ended.lock(), [0, 1, 2]);
-    assert!(queue.try_lead().unwrap().stands_still());
+    assert!(queue.try_lead().unwrap().is_quiesced());
 }
 
 #[test]
@@ -382,11 +382,11 @@ fn who_leads_alone_waits_for_what_is_in_flight_also_where_it_is_given_up() {
     thread::scope(|scope| {
         let leadership = queue.try_lead().unwrap();
         let group = leadership.take_group(SYNCED, usize::MAX);
-        let flight = leadership.take_off(&group);
-        let alone = scope.spawn(|| queue.lead().map(|leadership| leadership.stands_still()));
+        let in_flight = leadership.begin_pipelined(&group);
+        let alone = scope.spawn(|| queue.lead().map(|leadership| leadership.is_quiesced()));
         thread::sleep(Duration::from_millis(20));
         assert!(!alone.is_finished());
-        drop((group, flight));
+        drop((group, in_flight));
         assert!(alone.join().unwrap().unwrap());
     });
 }
@@ -402,9 +402,9 @@ fn many_writers_are_remembered_for_a_while() {
         let threads = enqueue(scope, queue, [synced; FEW_WRITERS - 1]);
         assert!(leadership.has_few_writers());
         let group = leadership.take_group(SYNCED, usize::MAX);
-        let flight = leadership.take_off(&group);
+        let in_flight = leadership.begin_pipelined(&group);
         assert!(!has_few(), "with those in flight there is one too many");
-        flight.finish(group, &Ok(()));
+        in_flight.finish(group, &Ok(()));
         assert_eq!(outcomes(threads), [Outcome::Written; FEW_WRITERS - 1]);
     });
     assert!(!has_few());

@@ -14,7 +14,7 @@ use crate::place::Place;
 use crate::shape::Shape;
 use crate::step::Step;
 
-/// What creates whatever is missing.
+/// Options that create everything that is missing.
 pub(crate) const CREATE: &str = "create_if_missing=true;create_missing_column_families=true";
 
 /// The real RocksDB, a directory for databases, and chance.
@@ -56,7 +56,7 @@ impl Laboratory {
         }
     }
 
-    /// What a killed process would leave of a database at this moment.
+    /// Returns a copy of a database as a killed process would leave it at this moment.
     pub(crate) fn copy(&mut self, place: &Place) -> Place {
         self.places += 1;
         place.copy_to(self.directory.path().join(self.places.to_string()))
@@ -154,7 +154,7 @@ pub(crate) fn ours_finds(options: &OpenOptions, place: &Place, model: &Model, co
     let db = Db::open_read_only(place.database(), options)
         .unwrap_or_else(|error| panic!("{context}: opening for reading: {error}"));
     check::holds(&db, &model.dump(), &format!("{context}, opened for reading"));
-    // What an older log left in a file may look like a record that was cut short.
+    // The remains of an older log in a file may look like an incomplete record.
     let recycles = options.database().recycle_log_file_num > 0;
     let is_bad =
         |severity| severity == Severity::Damage || (severity == Severity::TornTail && !recycles);

@@ -12,10 +12,10 @@ use crate::step::{Durability, Record, Step, Write};
 
 /// The longest value, in bytes.
 const LONGEST: usize = 400;
-/// How many column families there are at most.
+/// Maximum number of column families.
 const FAMILIES: usize = 6;
 
-/// What a database must hold.
+/// The expected contents of a database.
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     families: Vec<Family>,
@@ -26,7 +26,7 @@ pub(crate) struct Model {
     may_skip_log: bool,
 }
 
-/// What a column family must hold.
+/// The expected contents of a column family.
 #[derive(Debug, Clone)]
 struct Family {
     name: String,
@@ -80,7 +80,7 @@ impl Model {
         }
     }
 
-    /// What makes everything durable that is neither logged nor flushed.
+    /// Makes durable what is neither logged nor flushed.
     pub(crate) fn settle(&mut self) -> Vec<Step> {
         let at_risk = self.families.iter_mut().filter(|family| family.is_at_risk);
         at_risk
@@ -241,7 +241,7 @@ fn random_time_s(rng: &mut Rng) -> u64 {
 fn merge(operands: Operands, value: Option<&Vec<u8>>, operand: &[u8]) -> Vec<u8> {
     match (operands, value) {
         (Operands::Numbers, _) => {
-            // What has another length counts for nothing.
+            // Values of another length do not count.
             let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
             let sum = number(operand).wrapping_add(value.map_or(0, |value| number(value)));
             sum.to_le_bytes().to_vec()

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// What stands for the directory of a place in the texts of options.
+/// The placeholder for the directory of a place in option strings.
 const ROOT: &str = "$ROOT";
-/// How often a copy is tried while the files change.
+/// Number of times that a copy is tried while the files change.
 const ATTEMPTS: usize = 2000;
 
-/// A directory that has all of a database's files: the database in `db`, and beside it what its
+/// A directory with all files of a database: the database in `db`, and next to it what its
 /// options put elsewhere.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
@@ -39,11 +39,11 @@ impl Place {
         text.replace(ROOT, &self.root.display().to_string())
     }
 
-    /// Copies all files to a new place, as a process leaves them that is killed at one moment: a
-    /// copy during which something changed is made again.
+    /// Copies all files to a new place, as a process killed at one moment would leave them: the
+    /// copy is repeated if anything changed meanwhile.
     ///
     /// # Panics
-    /// If the files never stand still.
+    /// If the files keep changing.
     pub(crate) fn copy_to(&self, root: PathBuf) -> Self {
         let copy = Self::new(root);
         for _ in 0..ATTEMPTS {
@@ -54,7 +54,7 @@ impl Place {
             }
             std::thread::sleep(std::time::Duration::from_millis(5));
         }
-        panic!("the files of {} never stand still", self.root.display());
+        panic!("the files of {} keep changing", self.root.display());
     }
 
     /// Whether everything that was there to be copied was there when its turn came.

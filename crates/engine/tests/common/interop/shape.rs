@@ -11,7 +11,7 @@ use crate::model::Model;
 use crate::place::Place;
 use crate::step::family_options;
 
-/// What every column family has besides: memtables so small that they fill.
+/// Additional options of every column family: memtables so small that they fill.
 const SMALL: &str = "write_buffer_size=65536";
 /// The directories for tables where there are several, below the place's, and their sizes in bytes.
 const TABLE_DIRECTORIES: [(&str, u64); 2] = [("fast", 60_000), ("slow", 1 << 40)];
@@ -19,7 +19,7 @@ const TABLE_DIRECTORIES: [(&str, u64); 2] = [("fast", 60_000), ("slow", 1 << 40)
 /// A database's options.
 #[derive(Debug, Clone)]
 pub(crate) struct Shape {
-    /// Those of the database; `$ROOT` stands for the place's directory.
+    /// Options of the database; `$ROOT` denotes the place's directory.
     pub(crate) database: String,
     /// Further ones for RocksDB alone.
     pub(crate) theirs: String,
@@ -73,7 +73,7 @@ impl Shape {
         Model::new(&self.families, !recycles)
     }
 
-    /// What ours opens the database with, whose families the model has. `more` is set besides.
+    /// The options with which Tailwater opens the database of the model's families, and `more`.
     pub(crate) fn open_options(&self, place: &Place, model: &Model, more: &str) -> OpenOptions {
         let text = place.expand(&join(&[&self.database, &self.ours, more]));
         let mut database = DbOptions::default();
@@ -95,7 +95,7 @@ impl Shape {
         options
     }
 
-    /// What RocksDB is told of the database, whose families the model has. `more` is set besides.
+    /// The script lines that open the model's column families in RocksDB. `more` adds options.
     pub(crate) fn describe(&self, place: &Place, model: &Model, more: &str) -> Script {
         let text = place.expand(&join(&[&self.database, &self.theirs, more]));
         let mut script = Script::describe(&place.database(), &text, &model.families());
@@ -105,7 +105,7 @@ impl Shape {
         script
     }
 
-    /// Where tables are if they are in several directories, with the sizes of those in bytes.
+    /// The table directories with their target sizes in bytes, if there are several.
     pub(crate) fn table_directories(&self, place: &Place) -> Vec<(PathBuf, u64)> {
         let directory = |&(name, bytes): &(&str, u64)| {
             (PathBuf::from(place.expand(&format!("$ROOT/{name}"))), bytes)

@@ -24,7 +24,7 @@ pub(crate) struct Write {
     pub(crate) record: Record,
 }
 
-/// What is written.
+/// A write.
 #[derive(Debug, Clone)]
 pub(crate) enum Record {
     Put(Vec<u8>, Vec<u8>),
@@ -36,7 +36,7 @@ pub(crate) enum Record {
     TimedPut(Vec<u8>, Vec<u8>, u64),
 }
 
-/// What the log has to do with a write.
+/// The logging of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     Unlogged,

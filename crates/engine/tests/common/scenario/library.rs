@@ -14,7 +14,7 @@ use tailwater_testkit::scenario::{Answer, Contents, Job, Work};
 #[derive(Debug)]
 pub(crate) struct Library {
     pub(crate) storage: Arc<dyn Storage>,
-    /// What options begin with: the clock, and whether there are threads.
+    /// The options of all databases: the clock, and whether there are threads.
     pub(crate) begin: fn(&Arc<dyn Storage>) -> OpenOptions,
 }
 
@@ -81,7 +81,7 @@ impl Library {
         Ok(Contents::new())
     }
 
-    /// What a database is opened with.
+    /// The options with which a database is opened.
     fn options(&self, job: &Job<'_>, create: bool) -> Result<OpenOptions> {
         let path = Path::new(job.path);
         let mut options = (self.begin)(&self.storage);
@@ -115,12 +115,12 @@ fn put(db: &Db, entries: &[(String, String)]) -> Result<()> {
     db.write_opt(&mut batch, &WriteOptions::default())
 }
 
-/// What was found when a database was opened.
+/// The result of opening a database.
 fn warnings(db: &Db) -> String {
     db.warnings().join("\n")
 }
 
-/// What a database holds.
+/// The contents of a database.
 pub(crate) fn contents(db: &Db) -> Result<Contents> {
     let mut contents = Contents::new();
     for family in db.column_families() {

@@ -11,7 +11,7 @@ use tailwater_testkit::scenario::{Files, Node};
 #[derive(Debug)]
 pub(crate) struct SimFiles {
     pub(crate) disk: SimStorage,
-    /// Where symbolic links lead, by their paths: the disk does not say.
+    /// Targets of symbolic links, by path: the disk does not say.
     links: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -20,7 +20,7 @@ impl SimFiles {
         Self { disk, links: BTreeMap::new() }
     }
 
-    /// Whatever a test does around databases lasts.
+    /// All of a test's actions outside databases are durable.
     fn sync_parent(&self, path: &Path) {
         let parent = path.parent().expect("a path below the root");
         self.disk.sync_directory(parent).expect("a directory");

@@ -12,7 +12,7 @@ use super::topics::{Topic, topics};
 const HEAD: &str = "\
 # Options
 
-Every option that RocksDB 11.8 has, by its name, with its default and what comes of setting it here.
+Every option that RocksDB 11.8 has, by its name, with its default and the effect of setting it in Tailwater.
 Units are RocksDB's: bytes, unless a name says otherwise. An OPTIONS file may hold all of them; one
 that is written holds them in RocksDB's order.
 
@@ -27,7 +27,7 @@ What stands in the last column is one of three:
   of the values named, which switch it off: without it data would be lost, or RocksDB could not open
   what is written. Reading goes on.
 
-Objects that options name and nobody supplies in code are told in the same way. Without a comparator
+Objects that options name and nobody supplies in code are reported in the same way. Without a comparator
 a column family is not opened; without a merge operator merges are refused, and so are reads of keys
 that have merge operands, which stay as they are; the others are done without, as by RocksDB.
 
@@ -58,7 +58,7 @@ pub(super) fn page(rows: &[Row], shown: &[(&str, String, &str)]) -> String {
 
 fn chapter(page: &mut String, topic: &Topic, rows: &[Row], shown: &[(&str, String, &str)]) {
     let _ = write!(page, "\n## {}\n\n{}\n\n", topic.title, topic.about);
-    page.push_str("| option | default | changes | what it does | what comes of it |\n");
+    page.push_str("| option | default | changes | what it does | effect in Tailwater |\n");
     page.push_str("|---|---|---|---|---|\n");
     let mut rows: Vec<&Row> = rows.iter().filter(|row| topic.has(&row.name)).collect();
     rows.sort_by_key(|row| match row.verdict {
@@ -67,8 +67,8 @@ fn chapter(page: &mut String, topic: &Topic, rows: &[Row], shown: &[(&str, Strin
         Verdict::Refused(..) => 2,
     });
     for row in rows {
-        let changes = if row.life.is_mutable() { "while open" } else { "at open" };
-        let note = if row.life.is_written() { "" } else { "; not in the file" };
+        let changes = if row.mutability.is_mutable() { "while open" } else { "at open" };
+        let note = if row.mutability.is_written() { "" } else { "; not in the file" };
         let default = match row.default.as_str() {
             "" => "none".to_owned(),
             default if default.len() > 40 => "its parts'".to_owned(),
@@ -87,7 +87,7 @@ fn chapter(page: &mut String, topic: &Topic, rows: &[Row], shown: &[(&str, Strin
     }
 }
 
-/// What comes of an option.
+/// The effect of an option.
 fn outcome(row: &Row, shown: &[(&str, String, &str)]) -> String {
     match row.verdict {
         Verdict::NoEffect(why) => format!("no effect: {why}"),

@@ -16,7 +16,7 @@ const fn topic(title: &'static str, about: &'static str, parts: &'static [&'stat
 static RULES: &[Topic] = &[
     topic(
         "Universal and FIFO databases",
-        "These styles are compacted only when somebody asks for it, by `Db::compact_range` or \
+        "These styles are compacted manually only, by `Db::compact_range` or \
          `tailwater db compact`. Until then writes are stalled as those of leveled databases are: \
          by the number of sorted runs under universal compaction, by the bytes above \
          `max_table_files_size` under FIFO compaction, which count as bytes that wait to be \
@@ -77,7 +77,7 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "The information log and statistics",
-        "What is told, where, and how much of it is kept.",
+        "What is reported, where, and how much of it is kept.",
         &[
             "info_log",
             "log_file",

@@ -30,15 +30,15 @@ effects! {
     the_identity_is_written shows "write_identity_file", "write_dbid_to_manifest" {
         assert_eq!(open("").names("IDENTITY").len(), 1);
         assert_eq!(open("write_identity_file=false").names("IDENTITY").len(), 0);
-        let told = |text: &str| {
+        let reported = |text: &str| {
             let scene = open(text);
             let number = tailwater::inspect::manifest::current(&scene.disk, DB.as_ref());
             let number = number.expect("a MANIFEST");
             let state = tailwater::inspect::manifest::state(&scene.disk, DB.as_ref(), number);
             state.expect("a MANIFEST").database_id.is_some()
         };
-        assert!(told(""));
-        assert!(!told("write_dbid_to_manifest=false"));
+        assert!(reported(""));
+        assert!(!reported("write_dbid_to_manifest=false"));
     }
 
     the_machine_is_named shows "db_host_id" {
@@ -253,7 +253,7 @@ effects! {
     }
 }
 
-/// Puts of eight threads at once.
+/// Concurrent puts of eight threads.
 fn write_from_many_threads(scene: &Scene) {
     std::thread::scope(|scope| {
         for thread in 0..8 {

@@ -9,7 +9,7 @@ use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
 use super::support::{DB, Scene, options, try_open};
 
-/// What was done with a file.
+/// An operation on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Done {
     Read(Purpose),
@@ -18,7 +18,8 @@ enum Done {
 
 use Done::{Read, Written};
 
-/// What everything is opened with: outputs are read back, and users open their tables anew.
+/// The options with which everything is opened: outputs are read back, and users open their tables
+/// anew.
 const ALWAYS: &str = "paranoid_file_checks=true;max_open_files=20;disable_auto_compactions=true";
 
 /// Fills a database, compacts it, reads it, ingests a table, makes a checkpoint by copying.
@@ -76,12 +77,12 @@ fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     both.collect()
 }
 
-/// What was done in a mode.
+/// Operations in a mode.
 fn done_in(opened: &[(Done, Opening)], mode: IoMode) -> BTreeSet<Done> {
     opened.iter().filter(|(_, opening)| opening.mode == mode).map(|(done, _)| *done).collect()
 }
 
-/// What readers for everybody are opened for: gets, and tables as they come to be.
+/// The purposes for which shared readers are opened: gets, and tables as they come to be.
 const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::UserRead),
     Read(Purpose::FlushWrite),
@@ -89,7 +90,8 @@ const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::CompactionRead),
 ];
 
-/// What an option switches to direct I/O; every other file of a table is opened buffered.
+/// The operations that an option switches to direct I/O; every other file of a table is opened
+/// buffered.
 fn switches(text: &str, to_direct: &[Done]) {
     let opened = work(text);
     let direct = done_in(&opened, IoMode::Direct);
@@ -157,19 +159,19 @@ effects! {
         assert!(small.0 * 2 < large.0 && small.1 * 2 < large.1, "{small:?}, {large:?}");
     }
 
-    the_system_is_told_that_users_read_at_random shows "advise_random_on_open" {
-        for (text, is_told) in [("", true), ("advise_random_on_open=false", false)] {
+    random_access_is_advised_for_users_reads shows "advise_random_on_open" {
+        for (text, is_reported) in [("", true), ("advise_random_on_open=false", false)] {
             let disk = SimStorage::new(1);
             let scene = try_open(&disk, text).expect("a new database");
             scene.put("a", "1");
             scene.flush();
-            assert_eq!(disk.advised_random() > 0, is_told, "{text}");
+            assert_eq!(disk.advised_random() > 0, is_reported, "{text}");
         }
     }
 
     compactions_hand_over_what_users_read shows "warm_handover" {
         const MISS: &str = "rocksdb.block.cache.data.miss";
-        // How many blocks are not in the block cache that users read before a compaction and after
+        // Number of users' block reads that miss the block cache before a compaction and after
         // it, and how many were handed over.
         let misses = |text: &str| {
             let always = "use_direct_reads=true;disable_auto_compactions=true";
@@ -192,7 +194,7 @@ effects! {
         let (missed, none) = misses(&format!("{direct};warm_handover=false"));
         assert!(missed > 2 && none == 0, "{missed}, {none}");
         assert_eq!(misses(direct), (0, missed));
-        // Where compactions write through the page cache nothing is.
+        // If compactions write through the page cache, no option has an effect.
         assert_eq!(misses(""), (missed, 0));
     }
 
@@ -245,9 +247,9 @@ effects! {
         disk.create_directory(DB.as_ref()).expect("a directory");
         disk.refuse_direct(DB.as_ref());
         let error = try_open(&disk, "compaction_read_io_mode=direct").err().expect("a refusal");
-        let told = error.to_string();
+        let reported = error.to_string();
         for part in ["compaction_read_io_mode", DB, "simulated"] {
-            assert!(told.contains(part), "{told}");
+            assert!(reported.contains(part), "{reported}");
         }
         let scene = try_open(&disk, "compaction_read_io_mode=auto").expect("a new database");
         let modes = scene.property("tailwater.io-modes");
@@ -279,11 +281,11 @@ fn a_database_that_is_only_read_tells_what_modes_come_to() {
     assert!(line("compaction_write:").ends_with(unknown), "{modes}");
 }
 
-/// How often a compaction was held back beside users whose reads of the device take so long.
+/// Returns how often a compaction was delayed while users' reads of the device take this long.
 fn held_back(text: &str, duration_ns: u64) -> u64 {
     let disk = SimStorage::new(1);
     let mut options = options(&disk, &format!("{ALWAYS};direct_request_size=4096;{text}"));
-    // Who does the work himself has nothing on its way that could be held back.
+    // A caller that works inline has no requests in flight that could be limited.
     options.set_inline_background(false);
     let db = tailwater::Db::open(DB, &options).expect("a new database");
     let scene = Scene { disk: disk.clone(), db, statistics: Default::default() };
@@ -312,7 +314,7 @@ fn what_compactions_write_gives_way_to_users() {
 }
 
 #[test]
-fn options_that_do_nothing_or_harm_are_told_in_the_log() {
+fn options_that_do_nothing_or_harm_are_reported_in_the_log() {
     const IN_VAIN: &str = "use_direct_io_for_compaction_reads=true has no effect";
     const SLOW: &str = "compaction_readahead_size is 0";
     for (text, vain, slow) in [

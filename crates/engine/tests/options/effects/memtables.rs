@@ -7,7 +7,7 @@ use super::support::open;
 /// Compactions are paused, so that what waits for them stays.
 const PAUSED: &str = "level0_file_num_compaction_trigger=2;compression=kNoCompression";
 
-/// What comes of flushing a few tables while compactions are paused.
+/// The result of flushing a few tables while compactions are paused.
 fn stall_after(text: &str, tables: usize) -> StallState {
     let scene = open(&format!("{PAUSED};{text}"));
     scene.db.pause_compactions().expect("a pause");

@@ -21,7 +21,7 @@ fn table_of(keys: usize, family: &str, table: &str) -> Scene {
     scene.reopen(&text)
 }
 
-/// How many times the device is read by a scan over everything.
+/// Number of times that the device is read by a scan over everything.
 fn scan_reads(table: &str) -> usize {
     let scene = table_of(5000, "", table);
     let before = scene.calls(Operation::Read, Purpose::UserRead);
@@ -29,7 +29,7 @@ fn scan_reads(table: &str) -> usize {
     scene.calls(Operation::Read, Purpose::UserRead) - before
 }
 
-/// A database with an iterator's bloom filters of prefixes of three bytes.
+/// A database with prefix Bloom filters of three bytes.
 fn prefixed(text: &str) -> Scene {
     let scene = open(&format!(
         "prefix_extractor=fixed:3;disable_auto_compactions=true;{text};\
@@ -41,7 +41,7 @@ fn prefixed(text: &str) -> Scene {
     scene
 }
 
-/// What a cache has of indexes and filters after a table was opened and read.
+/// The index and filter blocks in the cache after a table was opened and read.
 fn cached(family: &str, table: &str) -> (u64, u64) {
     let scene = table_of(1000, family, table);
     scene.get("000007");
@@ -125,7 +125,7 @@ effects! {
             scene.flush();
             for round in 0..10 {
                 scene.get(&format!("{:06}", round * 100));
-                // What is read once between the uses of an index is more than there is room for.
+                // The blocks read between two uses of an index exceed the cache.
                 for key in (2000..6000).step_by(70) {
                     scene.get(&format!("{key:06}"));
                 }

@@ -12,7 +12,7 @@ use tailwater_format::table::Properties;
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{IoMode, Operation, Purpose, Storage};
 
-/// Where databases are.
+/// Directory of databases.
 pub(super) const DB: &str = "/db";
 
 /// A database on a simulated disk, and what is counted of it.
@@ -22,8 +22,8 @@ pub(super) struct Scene {
     pub(super) statistics: Arc<Statistics>,
 }
 
-/// Options for databases on `disk`, of which those that are missing are made. Work in the
-/// background is done by who asks for it.
+/// Options for databases on `disk`; missing ones are created. Background work runs in the calling
+/// thread.
 pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
@@ -42,7 +42,7 @@ fn without_gaps(text: &str) -> String {
     text.replace("block_based_table_factory={}", "").trim_matches(';').replace(";;", ";")
 }
 
-/// A new database, or why there is none.
+/// Opens a new database.
 pub(super) fn try_open(disk: &SimStorage, text: &str) -> Result<Scene> {
     let statistics = Arc::new(Statistics::new());
     let mut options = options(disk, text);
@@ -101,7 +101,7 @@ impl Scene {
         self.db.compact_range_cf_opt(&self.family(), None, None, &all).expect("a compaction");
     }
 
-    /// How many keys an iterator over everything shows.
+    /// Returns the number of keys that an iterator over everything yields.
     pub(super) fn scan(&self) -> usize {
         let mut iterator = self
             .db
@@ -116,7 +116,7 @@ impl Scene {
         keys
     }
 
-    /// How many tables each level has that has any.
+    /// Number of tables of each level that has any.
     pub(super) fn levels(&self) -> Vec<(usize, usize)> {
         let mut levels = std::collections::BTreeMap::new();
         for file in self.db.live_files() {
@@ -154,7 +154,7 @@ impl Scene {
         self.statistics.ticker(name).expect("a ticker")
     }
 
-    /// How many calls of a kind were made to the disk.
+    /// Returns the number of calls of a kind to the disk.
     pub(super) fn calls(&self, operation: Operation, purpose: Purpose) -> usize {
         let calls = self.disk.calls();
         let counted = calls

@@ -43,7 +43,7 @@ fn properties(table: &str) -> tailwater_format::table::Properties {
     flushed("compression=kNoCompression", table, value).properties()
 }
 
-/// The compression that the table of a compaction to the last level is said to have.
+/// The recorded compression of the table of a compaction to the last level.
 fn compacted(family: &str) -> String {
     let scene = flushed(family, "", value);
     scene.put("000007", "1");

@@ -68,8 +68,8 @@ effects! {
             let scene = open(text);
             scene.fill(0, 3, 10);
             scene.flush();
-            let told = scene.properties().sequence_to_time_mapping;
-            assert_eq!(!told.is_empty(), tells, "{text}");
+            let reported = scene.properties().sequence_to_time_mapping;
+            assert_eq!(!reported.is_empty(), tells, "{text}");
         }
     }
 
@@ -106,7 +106,7 @@ effects! {
         }
     }
 
-    a_filter_that_is_missing_is_told shows "compaction_filter" {
+    a_filter_that_is_missing_is_reported shows "compaction_filter" {
         let scene = open("compaction_filter=mine");
         assert_eq!(
             scene.db.warnings(),

@@ -5,7 +5,7 @@
 //!
 //! # Ownership
 //! From submission until its completion was reaped, a request's buffer belongs to the kernel: it is
-//! in `under_way`, where its bytes are not accessed. Dropping this waits for all requests, so
+//! in `pending`, where its bytes are not accessed. Dropping this waits for all requests, so
 //! buffers and files outlive the kernel's use of them; forgetting it leaks them.
 //!
 //! # Refusals
@@ -14,7 +14,7 @@
 //! the kernel has not taken are made by plain reads. Completions of the others still arrive through
 //! the memory shared with the kernel. A request whose completion does not arrive fails, and its
 //! buffer is leaked, because the kernel may write to it at any time.
-#![expect(unsafe_code, reason = "the kernel is told the addresses of buffers")]
+#![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -53,20 +53,20 @@ const SWITCH: &str = "TAILWATER_IO_URING";
 pub(super) struct RingRequests {
     ring: IoUring,
     /// By their numbers, which are assigned in the order of submission.
-    under_way: BTreeMap<u64, UnderWay>,
+    pending: BTreeMap<u64, PendingRequest>,
     next_number: u64,
     /// Completed requests that the caller has not taken yet.
-    done: VecDeque<(UnderWay, Result<usize, Errno>)>,
+    done: VecDeque<(PendingRequest, Result<usize, Errno>)>,
     /// Requests that the kernel has not taken and will not take.
-    left: VecDeque<UnderWay>,
+    left: VecDeque<PendingRequest>,
     /// Number of consecutive transient errors so far.
     refusals: u32,
     is_given_up: bool,
     /// Number of polls for completions that are left, once the ring is given up.
-    looks: u32,
+    polls_left: u32,
 }
 
-struct UnderWay {
+struct PendingRequest {
     index: u64,
     /// Keeps the file open.
     source: Arc<Source>,
@@ -119,13 +119,13 @@ impl RingRequests {
         }
         Some(Self {
             ring: build().ok()?,
-            under_way: BTreeMap::new(),
+            pending: BTreeMap::new(),
             next_number: 0,
             done: VecDeque::new(),
             left: VecDeque::new(),
             refusals: 0,
             is_given_up: false,
-            looks: LOOKS_MAX,
+            polls_left: LOOKS_MAX,
         })
     }
 
@@ -135,13 +135,13 @@ impl RingRequests {
         let length = (range.end - range.start) as usize;
         buffer.set_length(length);
         let (source, submitted_ns) = (Arc::clone(source), monotonic_ns());
-        let request = UnderWay { index, source, buffer, submitted_ns };
+        let request = PendingRequest { index, source, buffer, submitted_ns };
         if self.is_given_up {
             self.left.push_back(request);
             return;
         }
         let number = self.next_number;
-        let request = self.under_way.entry(number).or_insert(request);
+        let request = self.pending.entry(number).or_insert(request);
         // A missing descriptor fails like a closed one, and the request is then made by a plain
         // read.
         let descriptor = request.source.file.descriptor().map_or(-1, |file| file.as_raw_fd());
@@ -155,7 +155,7 @@ impl RingRequests {
             .rw_flags(flags as i32)
             .build()
             .user_data(number);
-        // SAFETY: the memory is `length` bytes that the buffer owns. It stays in `under_way`, and
+        // SAFETY: the memory is `length` bytes that the buffer owns. It stays in `pending`, and
         // nothing reads or writes its bytes there, until the end of this request was seen, or until
         // it is certain that the kernel does not take it any more; whoever drops or unwinds past
         // this waits for that.
@@ -172,7 +172,7 @@ impl RingRequests {
 
     /// Returns a request that has ended, if there is one.
     pub(super) fn ended(&mut self) -> Option<Chunk> {
-        if self.done.is_empty() && !self.under_way.is_empty() {
+        if self.done.is_empty() && !self.pending.is_empty() {
             // The kernel posts completions when this thread enters it.
             self.enter(0);
             self.reap();
@@ -189,7 +189,7 @@ impl RingRequests {
         }
     }
 
-    fn chunk(mut request: UnderWay, result: Result<usize, Errno>) -> Chunk {
+    fn chunk(mut request: PendingRequest, result: Result<usize, Errno>) -> Chunk {
         let (index, source, buffer) = (request.index, &request.source, &mut request.buffer);
         let begin = source.plan.range(index).start;
         let error = match result {
@@ -209,7 +209,7 @@ impl RingRequests {
 
     /// Waits for a completion and removes its request; `None` if none arrives. Requests that the
     /// kernel has not taken end as if it had returned them.
-    fn next_end(&mut self) -> Option<(UnderWay, Result<usize, Errno>)> {
+    fn next_end(&mut self) -> Option<(PendingRequest, Result<usize, Errno>)> {
         loop {
             self.reap();
             if let Some(end) = self.done.pop_front() {
@@ -220,8 +220,8 @@ impl RingRequests {
             }
             if !self.is_given_up {
                 self.enter(1);
-            } else if self.looks > 0 {
-                self.looks -= 1;
+            } else if self.polls_left > 0 {
+                self.polls_left -= 1;
                 std::thread::sleep(REST);
             } else {
                 return None;
@@ -232,7 +232,7 @@ impl RingRequests {
     /// Removes the requests whose completions have arrived.
     fn reap(&mut self) {
         for end in self.ring.completion() {
-            let Some(request) = self.under_way.remove(&end.user_data()) else {
+            let Some(request) = self.pending.remove(&end.user_data()) else {
                 unreachable!("the kernel ends each request once")
             };
             let result = usize::try_from(end.result());
@@ -269,13 +269,14 @@ impl RingRequests {
     fn give_up(&mut self) {
         self.is_given_up = true;
         let waiting = self.ring.submission().len() as u64;
-        let not_taken = self.under_way.split_off(&(self.next_number - waiting));
+        let not_taken = self.pending.split_off(&(self.next_number - waiting));
         self.left.extend(not_taken.into_values());
     }
 
     /// Fails a request whose completion does not arrive.
     fn lose(&mut self) -> Chunk {
-        let Some((_, UnderWay { index, source, buffer, .. })) = self.under_way.pop_first() else {
+        let Some((_, PendingRequest { index, source, buffer, .. })) = self.pending.pop_first()
+        else {
             unreachable!("whoever waits has sent a request")
         };
         let offset = source.plan.range(index).start;
@@ -305,10 +306,10 @@ fn was_given_back(error: Errno) -> bool {
 impl Drop for RingRequests {
     fn drop(&mut self) {
         self.left.clear();
-        while !self.under_way.is_empty() {
+        while !self.pending.is_empty() {
             if self.next_end().is_none() {
                 // The kernel may write to their buffers at any time.
-                std::mem::forget(std::mem::take(&mut self.under_way));
+                std::mem::forget(std::mem::take(&mut self.pending));
             }
         }
     }
@@ -316,8 +317,8 @@ impl Drop for RingRequests {
 
 impl fmt::Debug for RingRequests {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let indices: Vec<_> = self.under_way.values().map(|request| request.index).collect();
-        f.debug_struct("RingRequests").field("under_way", &indices).finish_non_exhaustive()
+        let indices: Vec<_> = self.pending.values().map(|request| request.index).collect();
+        f.debug_struct("RingRequests").field("pending", &indices).finish_non_exhaustive()
     }
 }
 

@@ -82,7 +82,7 @@ fn requests_that_the_kernel_took_end_though_the_ring_fails() {
     ring.submit(&source, 0, pool.try_acquire(REQUEST).unwrap());
     break_ring(&ring);
     ring.submit(&source, 1, pool.try_acquire(REQUEST).unwrap());
-    assert_eq!((ring.under_way.len(), ring.left.len()), (1, 1));
+    assert_eq!((ring.pending.len(), ring.left.len()), (1, 1));
     ring.left.clear();
     assert_eq!(rustix::io::write(&writing, &[7; REQUEST]).unwrap(), REQUEST);
     let chunk = ring.wait();
@@ -96,10 +96,10 @@ fn a_request_that_never_ends_fails_and_the_kernel_keeps_its_buffer() {
     for index in 0..2 {
         ring.submit(&source, index, pool.try_acquire(REQUEST).unwrap());
     }
-    let memory = ring.under_way[&0].buffer.as_ptr();
+    let memory = ring.pending[&0].buffer.as_ptr();
     break_ring(&ring);
     ring.enter(0);
-    ring.looks = 3;
+    ring.polls_left = 3;
     let chunk = ring.wait();
     assert!(chunk.error.is_some() && chunk.buffer.as_ptr() != memory);
     drop(chunk);

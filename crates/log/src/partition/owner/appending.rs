@@ -7,7 +7,7 @@ use tailwater_format::message::padding::{GAP_MIN, Trailer, gap_end};
 use tailwater_format::message::tail::ChunkHeader;
 use tailwater_io::buffer::AppendBuffer;
 
-use super::{Active, Filled, Owner, PendingBatch, SegmentPosition};
+use super::{Active, FullChunk, Owner, PendingBatch, SegmentPosition};
 use crate::env::Env;
 use crate::options::PartialBlocks;
 use crate::tail::{Chunk, ChunkPlace, MemoryKind, SegmentStart};
@@ -55,7 +55,7 @@ impl Owner {
     /// Appends a verified batch.
     ///
     /// # Errors
-    /// As [`Self::check`]; full, where there is no memory. Nothing was appended then.
+    /// The errors of [`Self::check`]; full, where there is no memory. Nothing was appended then.
     pub(in crate::partition) fn append(
         &mut self,
         env: &Env,
@@ -66,7 +66,7 @@ impl Owner {
         self.append_unchecked(env, batch, now_us)
     }
 
-    /// As [`Self::append`], whether appends are accepted or not.
+    /// Like [`Self::append`], whether appends are accepted or not.
     ///
     /// # Errors
     /// Full, where there is no memory. Nothing was appended then.
@@ -79,7 +79,7 @@ impl Owner {
         let length = batch.header().length;
         // Timestamps never go back, whatever the clock does: readers search by them.
         let timestamp_us = now_us.max(self.last_timestamp_us);
-        let has_new_chunk = self.make_room(env, length, timestamp_us)?;
+        let has_new_chunk = self.provide_chunk(env, length, timestamp_us)?;
         let Some(active) = &mut self.active else {
             return Err(Error::new(ErrorKind::Internal, "there is room and no chunk"));
         };
@@ -111,7 +111,12 @@ impl Owner {
 
     /// Provides a chunk with room for a batch and the gap after it. Returns whether the chunk is
     /// new.
-    pub(super) fn make_room(&mut self, env: &Env, length: u64, timestamp_us: u64) -> Result<bool> {
+    pub(super) fn provide_chunk(
+        &mut self,
+        env: &Env,
+        length: u64,
+        timestamp_us: u64,
+    ) -> Result<bool> {
         let is_full =
             self.place.position > 0 && self.place.position + length > self.options.segment_bytes;
         let reserve = match self.options.partial_blocks {
@@ -196,7 +201,7 @@ impl Owner {
         if end > active.persisted
             || self.pending.iter().any(|batch| batch.segment == self.place.segment)
         {
-            self.filled.push_back(Filled {
+            self.filled.push_back(FullChunk {
                 chunk: active.chunk,
                 bytes: active.bytes,
                 end,

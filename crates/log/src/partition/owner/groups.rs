@@ -3,7 +3,7 @@
 use tailwater_format::message::index::Entry;
 use tailwater_io::buffer::{AlignedBuffer, AppendedBytes, AppendedSlice};
 
-use super::{Completions, Filled, Health, Owner, PendingBatch, SegmentPosition};
+use super::{Completions, FullChunk, Health, Owner, PendingBatch, SegmentPosition};
 use crate::env::Env;
 use crate::options::PartialBlocks;
 use crate::tail::{Chunk, SegmentStart};
@@ -248,10 +248,10 @@ impl Owner {
         completions
     }
 
-    /// Returns whether there is a whole block to persist, besides a carried partial one.
+    /// Returns whether there is a whole block to persist, other than a carried partial one.
     pub(super) fn has_whole_block(&self, block: u64) -> bool {
         let segment = self.place.segment;
-        let is_left = |filled: &Filled| {
+        let is_left = |filled: &FullChunk| {
             filled.persisted < filled.end || filled.chunk.place().segment != segment
         };
         if self.options.partial_blocks == PartialBlocks::Pad || self.filled.iter().any(is_left) {

@@ -100,7 +100,7 @@ struct Active {
 
 /// A full chunk that is not persisted.
 #[derive(Debug)]
-struct Filled {
+struct FullChunk {
     chunk: Arc<Chunk>,
     bytes: AppendedBytes,
     /// Bytes that are written from this chunk: up to a block boundary, except in the last chunk of
@@ -161,7 +161,7 @@ pub(super) struct Owner {
     pub(super) awaits_survivors: bool,
     chunk_bytes: usize,
     active: Option<Active>,
-    filled: VecDeque<Filled>,
+    filled: VecDeque<FullChunk>,
     pending: VecDeque<PendingBatch>,
     /// Chunks for readers, the oldest first.
     pub(super) chunks: Vec<Arc<Chunk>>,

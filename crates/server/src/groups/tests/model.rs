@@ -26,7 +26,7 @@ struct OpenPoll {
     is_void: bool,
 }
 
-/// The group, and what the model knows about it without looking inside.
+/// The group, and the model's knowledge of it from the outside.
 struct Model {
     members: Members,
     now: Instant,

@@ -328,7 +328,7 @@ fn sessions_come_and_go_while_groups_do() {
     }
 }
 
-/// What one client does in one session.
+/// The commands of one client in one session.
 fn work(log: &Log, groups: &Groups, topic: TopicId, session: SessionId, rng: &mut fastrand::Rng) {
     for _ in 0..20 {
         let group = rng.choice(groups.list(topic)).map(|group| group.id);

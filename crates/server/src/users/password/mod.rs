@@ -56,7 +56,7 @@ impl PasswordHash {
     /// Hashes a password with a new salt.
     ///
     /// # Errors
-    /// Where the system has no random bytes.
+    /// The system has no random bytes.
     pub(super) fn new(password: &str, workspace: &mut Workspace) -> Result<Self, getrandom::Error> {
         Self::with_cost(MEMORY_KIB, PASSES, LANES, password, workspace)
     }
@@ -76,7 +76,7 @@ impl PasswordHash {
     /// Returns a hash that no password matches, but that costs as much to check as a new one.
     ///
     /// # Errors
-    /// Where the system has no random bytes.
+    /// The system has no random bytes.
     pub(super) fn of_nobody() -> Result<Self, getrandom::Error> {
         let mut salt = vec![0; SALT_BYTES];
         let mut hash = vec![0; HASH_BYTES];
@@ -126,7 +126,7 @@ pub(super) struct Fingerprints {
 
 impl Fingerprints {
     /// # Errors
-    /// Where the system has no random bytes.
+    /// The system has no random bytes.
     pub(super) fn new() -> Result<Self, getrandom::Error> {
         let mut key = [0; blake3::KEY_LEN];
         getrandom::fill(&mut key)?;
@@ -185,7 +185,7 @@ pub(crate) struct RandomPassword(String);
 
 impl RandomPassword {
     /// # Errors
-    /// Where the system has no random bytes.
+    /// The system has no random bytes.
     pub(super) fn new() -> Result<Self, getrandom::Error> {
         const ALPHABET: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
         let mut password = String::with_capacity(RANDOM_PASSWORD_CHARACTERS);

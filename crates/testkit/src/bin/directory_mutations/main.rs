@@ -12,7 +12,7 @@ use std::io;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use tailwater_testkit::mutation::{Workshop, reason};
+use tailwater_testkit::mutation::{MutatedTree, reason};
 
 mod list;
 
@@ -26,7 +26,7 @@ const SWITCH: &str = "TAILWATER_MUTATION";
 fn main() -> io::Result<ExitCode> {
     let wanted: Vec<String> = std::env::args().skip(1).collect();
     let mut problems = Vec::new();
-    let workshop = Workshop::prepare("directory_mutations", SWITCH, |path, text| {
+    let mutated_tree = MutatedTree::prepare("directory_mutations", SWITCH, |path, text| {
         let (changed, found) = mutated(path.strip_prefix("crates/engine/src/")?, text);
         problems.extend(found);
         Some(changed)
@@ -36,12 +36,12 @@ fn main() -> io::Result<ExitCode> {
         return Ok(ExitCode::FAILURE);
     }
     let arguments = ["-p", "tailwater", "--test", "directories"];
-    let built = workshop.test(None, &[&arguments[..], &["--no-run"]].concat())?;
+    let built = mutated_tree.test(None, &[&arguments[..], &["--no-run"]].concat())?;
     if !built.status.success() {
         eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
         return Ok(ExitCode::FAILURE);
     }
-    if let Some((test, message)) = first_failure(&workshop, None)? {
+    if let Some((test, message)) = first_failure(&mutated_tree, None)? {
         eprintln!("{test} fails without a mutation: {message}");
         return Ok(ExitCode::FAILURE);
     }
@@ -53,7 +53,7 @@ fn main() -> io::Result<ExitCode> {
         let began = Instant::now();
         let mut verdicts = Vec::new();
         for test in TESTS {
-            if let Some(message) = failure(&workshop, Some(index), test)? {
+            if let Some(message) = failure(&mutated_tree, Some(index), test)? {
                 verdicts.push(format!("{test} {message}"));
             }
         }
@@ -90,11 +90,11 @@ fn mutated(file: &str, text: &str) -> (String, Vec<String>) {
 
 /// Returns the first failing test, with its message.
 fn first_failure(
-    workshop: &Workshop,
+    mutated_tree: &MutatedTree,
     mutation: Option<usize>,
 ) -> io::Result<Option<(&'static str, String)>> {
     for test in TESTS {
-        if let Some(message) = failure(workshop, mutation, test)? {
+        if let Some(message) = failure(mutated_tree, mutation, test)? {
             return Ok(Some((test, message)));
         }
     }
@@ -102,9 +102,13 @@ fn first_failure(
 }
 
 /// Returns a test's message, if it fails.
-fn failure(workshop: &Workshop, mutation: Option<usize>, test: &str) -> io::Result<Option<String>> {
+fn failure(
+    mutated_tree: &MutatedTree,
+    mutation: Option<usize>,
+    test: &str,
+) -> io::Result<Option<String>> {
     let arguments = ["-p", "tailwater", "--test", "directories", "--", test];
-    let tested = workshop.test(mutation, &arguments)?;
+    let tested = mutated_tree.test(mutation, &arguments)?;
     Ok((!tested.status.success()).then(|| reason(&tested)))
 }
 

@@ -15,7 +15,7 @@ use crate::text;
 use crate::work::{EXTRA_FAMILY, EXTRA_KEYS};
 
 /// Maximum number of differences that are reported.
-const TOLD: usize = 10;
+const SHOWN_MAX: usize = 10;
 
 /// The contents of a database: by column family, its entries in the order of their keys.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -81,9 +81,9 @@ impl Contents {
         if differences.is_empty() {
             return Ok(());
         }
-        let (count, told) = (differences.len(), differences.iter().take(TOLD));
-        let told: Vec<_> = told.cloned().collect();
-        Err(format!("the contents changed in {count} places:\n    {}", told.join("\n    ")))
+        let (count, shown) = (differences.len(), differences.iter().take(SHOWN_MAX));
+        let shown: Vec<_> = shown.cloned().collect();
+        Err(format!("the contents changed in {count} places:\n    {}", shown.join("\n    ")))
     }
 
     /// Returns the entries of a column family.

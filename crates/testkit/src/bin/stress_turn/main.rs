@@ -160,7 +160,7 @@ fn text(doing: &str) -> impl Fn(tailwater::Error) -> String {
 }
 
 /// Returns a path next to the database's directory.
-fn beside(directory: &Path, what: &str) -> std::path::PathBuf {
+fn sibling_path(directory: &Path, what: &str) -> std::path::PathBuf {
     let mut name = directory.file_name().unwrap_or_default().to_owned();
     name.push(".");
     name.push(what);

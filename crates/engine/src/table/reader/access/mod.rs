@@ -233,7 +233,7 @@ impl TableReader {
         let verify = profile.verify_checksums;
         let bytes = self.file.read(handle, dictionary, verify, profile.purpose)?;
         if profile.purpose == Purpose::UserRead && profile.fill_cache && kind == BlockKind::Data {
-            self.touch(handle.offset);
+            self.record_read(handle.offset);
         }
         let block = self.keep(handle, kind, bytes, profile)?;
         if let (Some(statistics), Some(started)) = (statistics, started) {
@@ -289,7 +289,7 @@ impl TableReader {
     ) -> Result<Arc<Cached<Block>>> {
         let cache = self.context.block_cache.as_ref().filter(|_| profile.fill_cache);
         let bytes = match cache {
-            Some(cache) => cache.take_in(&bytes),
+            Some(cache) => cache.copy_in(&bytes),
             None => bytes.into(),
         };
         let block = Block::parse(bytes, kind)

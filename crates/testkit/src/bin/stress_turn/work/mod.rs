@@ -76,9 +76,9 @@ impl fmt::Display for Counts {
             (&self.read, "keys read"),
         ];
         let counted = all.map(|(count, what)| (count.load(Ordering::Relaxed), what));
-        let told = counted.iter().filter(|(count, _)| *count > 0);
-        let told: Vec<_> = told.map(|(count, what)| format!("{count} {what}")).collect();
-        f.write_str(&told.join(", "))
+        let shown = counted.iter().filter(|(count, _)| *count > 0);
+        let shown: Vec<_> = shown.map(|(count, what)| format!("{count} {what}")).collect();
+        f.write_str(&shown.join(", "))
     }
 }
 

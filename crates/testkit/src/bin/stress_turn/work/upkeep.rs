@@ -13,7 +13,7 @@ use tailwater::{
 use super::{EXTRA_FAMILY, Work, count};
 use crate::contents::Contents;
 use crate::unblocking::while_unblocked;
-use crate::{beside, settings, text};
+use crate::{settings, sibling_path, text};
 
 /// Maximum duration of a pause of compactions.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -91,7 +91,7 @@ impl Work<'_> {
 
     /// Creates a checkpoint, which must have the same contents and be writable.
     fn checkpoint(&self) -> Result<(), String> {
-        let directory = beside(&self.arguments.directory, "checkpoint");
+        let directory = sibling_path(&self.arguments.directory, "checkpoint");
         let options = self.options;
         Db::destroy(&directory, options).map_err(text("removing an old checkpoint"))?;
         self.db.checkpoint(&directory).map_err(text("making a checkpoint"))?;
@@ -143,7 +143,7 @@ impl Work<'_> {
             self.keys.may_overwrite(key) && self.keys.entity(value).is_none()
         });
         let doing = text("ingesting a table");
-        let path = beside(&self.arguments.directory, "sst");
+        let path = sibling_path(&self.arguments.directory, "sst");
         let mut writer = SstFileWriter::new(self.options, family.name()).map_err(&doing)?;
         let mut written = 0;
         for (key, value) in pairs {

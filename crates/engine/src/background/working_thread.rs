@@ -15,26 +15,26 @@ thread_local! {
 
 /// Marks its thread as working for a database while it lives.
 #[derive(Debug)]
-pub(crate) struct OwnWork {
+pub(crate) struct WorkingThread {
     /// The previous mark of the thread.
     before: Option<OpeningId>,
     not_send: PhantomData<*mut ()>,
 }
 
-impl OwnWork {
+impl WorkingThread {
     /// Marks the calling thread as working for this database.
     pub(crate) fn begin(opening: OpeningId) -> Self {
         Self { before: WORKS_FOR.replace(Some(opening)), not_send: PhantomData }
     }
 }
 
-impl Drop for OwnWork {
+impl Drop for WorkingThread {
     fn drop(&mut self) {
         WORKS_FOR.set(self.before);
     }
 }
 
 /// Whether the calling thread works for this database.
-pub(crate) fn is_at_work_for(opening: OpeningId) -> bool {
+pub(crate) fn is_working_for(opening: OpeningId) -> bool {
     WORKS_FOR.get() == Some(opening)
 }

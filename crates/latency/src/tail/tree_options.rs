@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How databases are created and opened in all configurations.
+/// The options with which databases are created and opened in all configurations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Shape {
+pub(super) struct TreeOptions {
     /// `write_buffer_size` and `target_file_size_base`.
     pub(super) table_bytes: u64,
     /// `max_bytes_for_level_base`.
@@ -17,7 +17,7 @@ pub(super) struct Shape {
     pub(super) open_files: u32,
 }
 
-impl Shape {
+impl TreeOptions {
     /// The published experiment's values, for a memory limit of 1 GiB.
     pub(super) const PUBLISHED: Self = Self {
         table_bytes: 16 << 20,

@@ -12,16 +12,16 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use super::blocks::Blocks;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The file handle and buffer that write one group in flight. A log has as many lanes as it has had
+/// The file handle and buffer that write one group in flight. A log has as many slots as it has had
 /// groups in flight at a time.
 #[derive(Debug)]
-pub(super) struct Lane {
+pub(super) struct WriteSlot {
     file: Box<dyn WriteFile>,
     blocks: Blocks,
 }
 
-impl Lane {
-    /// Creates a lane for the log at `path`.
+impl WriteSlot {
+    /// Creates a slot for the log at `path`.
     pub(super) fn new(storage: &dyn Storage, path: &Path) -> Result<Self> {
         let file = storage.create(path, Create::Existing, IoMode::Direct, Purpose::Wal)?;
         Ok(Self { file, blocks: Blocks::new() })
@@ -29,31 +29,31 @@ impl Lane {
 
     /// Prepares to write `bytes` and `zeros` zero bytes after them, which are whole blocks, at
     /// `offset`. They are made durable by `flushes`, if given, otherwise by a flag of the write.
-    pub(super) fn take_off(
+    pub(super) fn begin_pipelined(
         mut self,
         bytes: &[u8],
         zeros: usize,
         offset: u64,
         flushes: Option<&Arc<Flushes>>,
-    ) -> LogFlight {
+    ) -> PipelinedWrite {
         self.blocks.set(bytes, zeros);
-        LogFlight { lane: self, offset, flushes: flushes.cloned() }
+        PipelinedWrite { slot: self, offset, flushes: flushes.cloned() }
     }
 }
 
 /// Whole blocks of a log to be written over zeros.
 #[derive(Debug)]
-pub(crate) struct LogFlight {
-    pub(super) lane: Lane,
+pub(crate) struct PipelinedWrite {
+    pub(super) slot: WriteSlot,
     offset: u64,
     /// `None` for a durable write.
     flushes: Option<Arc<Flushes>>,
 }
 
-impl LogFlight {
+impl PipelinedWrite {
     /// Writes the blocks durably.
     pub(crate) fn write(&mut self) -> Result<()> {
-        let Self { lane: Lane { file, blocks }, offset, flushes } = self;
+        let Self { slot: WriteSlot { file, blocks }, offset, flushes } = self;
         match flushes {
             None => Ok(file.write_durably_at(blocks.as_slice(), *offset, Purpose::Wal)?),
             Some(flushes) => {
@@ -63,9 +63,9 @@ impl LogFlight {
         }
     }
 
-    /// End of the blocks in the log, in bytes.
+    /// Returns the end of the blocks in the log, in bytes.
     pub(super) fn end(&self) -> u64 {
-        self.offset + self.lane.blocks.as_slice().len() as u64
+        self.offset + self.slot.blocks.as_slice().len() as u64
     }
 }
 
@@ -209,10 +209,10 @@ mod tests {
     /// Flushes four groups, three of which arrive during the first flush; the flushes end with
     /// `ends`.
     fn flush_four(ends: [IoResult<()>; 2]) -> (Vec<bool>, usize) {
-        let (tell, told) = channel();
-        let (told, syncs) = (Mutex::new(told), Mutex::new(0));
+        let (sender, receiver) = channel();
+        let (receiver, syncs) = (Mutex::new(receiver), Mutex::new(0));
         let flushes = Flushes::default();
-        let flush = || flushes.flush(&mut Synced(&told, &syncs)).is_ok();
+        let flush = || flushes.flush(&mut Synced(&receiver, &syncs)).is_ok();
         let mut answers = Vec::new();
         thread::scope(|scope| {
             let first = scope.spawn(flush);
@@ -224,7 +224,7 @@ mod tests {
                 thread::yield_now();
             }
             for end in ends {
-                tell.send(end).unwrap();
+                sender.send(end).unwrap();
             }
             answers.push(first.join().unwrap());
             answers.extend(others.into_iter().map(|other| other.join().unwrap()));

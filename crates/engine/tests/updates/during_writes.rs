@@ -8,11 +8,11 @@ use tailwater_testkit::seed;
 
 use crate::support::{default_family, options};
 
-/// How many threads write.
+/// Number of writing threads.
 const WRITERS: u32 = 3;
-/// How many batches each writes.
+/// Number of batches of each writer.
 const BATCHES: u32 = 1500;
-/// How long nothing may come, where something must.
+/// Maximum time without a batch while some are missing.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {

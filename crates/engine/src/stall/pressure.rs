@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 /// The causes of compaction pressure. Any thread may set them, and compactions check them between
 /// records.
 #[derive(Debug, Default)]
-pub(crate) struct Urgency {
+pub(crate) struct CompactionPressure {
     /// Writes are about to be slowed down.
     near_stall: AtomicBool,
     /// Level 0 has enough tables to slow down reads.
@@ -19,9 +19,9 @@ pub(crate) struct Urgency {
 
 /// A caller waiting for a compaction to end, until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Waiting<'u>(&'u Urgency);
+pub(crate) struct Waiting<'u>(&'u CompactionPressure);
 
-impl Urgency {
+impl CompactionPressure {
     /// Whether compactions need normal priority.
     pub(crate) fn is_urgent(&self) -> bool {
         self.is_near_stall() || self.crowded.load(Relaxed) || self.waiting.load(Relaxed) > 0
@@ -67,20 +67,20 @@ impl Drop for Waiting<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::Urgency;
+    use super::CompactionPressure;
 
     #[test]
-    fn it_is_urgent_while_somebody_waits_or_a_stall_is_near() {
-        let urgency = Urgency::default();
-        assert!(!urgency.is_urgent());
-        let waiting = [urgency.wait(), urgency.wait()];
-        assert!(urgency.is_urgent());
+    fn it_is_urgent_while_a_caller_waits_or_a_stall_is_near() {
+        let pressure = CompactionPressure::default();
+        assert!(!pressure.is_urgent());
+        let waiting = [pressure.wait(), pressure.wait()];
+        assert!(pressure.is_urgent());
         drop(waiting);
-        assert!(!urgency.is_urgent());
-        urgency.set_near_stall(true);
-        assert!(urgency.is_urgent());
-        urgency.set_near_stall(false);
-        urgency.set_crowded(true);
-        assert!(urgency.is_urgent() && !urgency.is_near_stall());
+        assert!(!pressure.is_urgent());
+        pressure.set_near_stall(true);
+        assert!(pressure.is_urgent());
+        pressure.set_near_stall(false);
+        pressure.set_crowded(true);
+        assert!(pressure.is_urgent() && !pressure.is_near_stall());
     }
 }

@@ -5,45 +5,45 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::stall::Urgency;
+use crate::stall::CompactionPressure;
 
 /// The low priority of a job. Once it has ended it stays so, so that parts that have paused do not
 /// wait for others that continue at low priority.
 #[derive(Debug)]
-pub(crate) struct Quiet {
-    urgency: Arc<Urgency>,
+pub(crate) struct LowPriority {
+    pressure: Arc<CompactionPressure>,
     is_over: AtomicBool,
     /// Number of checks after which it ends.
     #[cfg(test)]
-    looks_left: AtomicUsize,
+    checks_left: AtomicUsize,
 }
 
-impl Quiet {
+impl LowPriority {
     /// Creates the state of a job that begins.
-    pub(crate) fn new(urgency: &Arc<Urgency>) -> Self {
+    pub(crate) fn new(pressure: &Arc<CompactionPressure>) -> Self {
         Self {
-            urgency: Arc::clone(urgency),
+            pressure: Arc::clone(pressure),
             is_over: AtomicBool::new(false),
             #[cfg(test)]
-            looks_left: AtomicUsize::new(usize::MAX),
+            checks_left: AtomicUsize::new(usize::MAX),
         }
     }
 
     /// Creates a state that ends after this many checks.
     #[cfg(test)]
     pub(crate) fn over_after(looks: usize) -> Self {
-        let quiet = Self::new(&Arc::default());
-        quiet.looks_left.store(looks, Relaxed);
-        quiet
+        let low_priority = Self::new(&Arc::default());
+        low_priority.checks_left.store(looks, Relaxed);
+        low_priority
     }
 
     /// Whether the job needs normal priority from now on.
     pub(crate) fn is_over(&self) -> bool {
         #[cfg(test)]
-        if self.looks_left.fetch_sub(1, Relaxed) == 0 {
+        if self.checks_left.fetch_sub(1, Relaxed) == 0 {
             self.is_over.store(true, Relaxed);
         }
-        let is_over = self.is_over.load(Relaxed) || self.urgency.is_urgent();
+        let is_over = self.is_over.load(Relaxed) || self.pressure.is_urgent();
         if is_over {
             self.is_over.store(true, Relaxed);
         }
@@ -55,17 +55,17 @@ impl Quiet {
 mod tests {
     use std::sync::Arc;
 
-    use super::Quiet;
-    use crate::stall::Urgency;
+    use super::LowPriority;
+    use crate::stall::CompactionPressure;
 
     #[test]
     fn what_was_urgent_once_is_quiet_no_more() {
-        let urgency = Arc::new(Urgency::default());
-        let quiet = Quiet::new(&urgency);
-        assert!(!quiet.is_over());
-        let waiting = urgency.wait();
-        assert!(quiet.is_over());
+        let pressure = Arc::new(CompactionPressure::default());
+        let low_priority = LowPriority::new(&pressure);
+        assert!(!low_priority.is_over());
+        let waiting = pressure.wait();
+        assert!(low_priority.is_over());
         drop(waiting);
-        assert!(quiet.is_over() && !Quiet::new(&urgency).is_over());
+        assert!(low_priority.is_over() && !LowPriority::new(&pressure).is_over());
     }
 }

@@ -7,9 +7,9 @@ use super::report::{ConfigurationReport, Report};
 use crate::numbers::micros;
 
 /// The medians of a report's reads before and after its compactions; empty if there are none.
-pub(super) struct AroundTable<'r>(pub(super) &'r Report);
+pub(super) struct BeforeAfterTable<'r>(pub(super) &'r Report);
 
-impl fmt::Display for AroundTable<'_> {
+impl fmt::Display for BeforeAfterTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let around = |report: &ConfigurationReport| {
             report.median.before_compaction.zip(report.median.after_compaction)

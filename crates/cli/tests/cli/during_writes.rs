@@ -30,7 +30,7 @@ fn options_that_another_process_sets_meanwhile_stay() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
     assert_eq!(db("put", &home, ["k", "1"]).code, 0);
-    // What is read after the OPTIONS file: the program waits there.
+    // A file that is read after the OPTIONS file: the program waits there.
     let (own_options, aside) = (home.join("TAILWATER-OPTIONS"), scratch.path().join("pipe"));
     make_pipe(&own_options);
     let mut child = program();
@@ -59,7 +59,7 @@ fn options_that_another_process_sets_meanwhile_stay() {
     assert_eq!(db("get", &home, ["k2"]).well().output, "2\n");
 }
 
-/// Of a process that may open no more files it was said that the database changes too fast.
+/// A process without free descriptors reported that the database changes too fast.
 #[test]
 fn too_few_descriptors_are_named() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -104,7 +104,7 @@ fn with_the_lock(home: &Path) -> (Child, impl Write) {
     (holder, input)
 }
 
-/// What another process was writing was called damaged.
+/// Files that another process was writing were reported as damaged.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "what another process has not finished yet")]
 fn what_is_being_written_is_not_called_damaged() {
@@ -137,7 +137,7 @@ fn what_is_being_written_is_not_called_damaged() {
     db("wal", &home, []).ended(3, "");
 }
 
-/// Verifying beside a writer found damage where there is none.
+/// Verification during writes reported damage that did not exist.
 #[test]
 fn verbs_that_look_beside_a_writer_find_no_damage() {
     let scratch = tempfile::tempdir().expect("a directory");

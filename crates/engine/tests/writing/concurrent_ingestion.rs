@@ -54,7 +54,7 @@ fn closing_waits_for_an_ingestion() {
         while put(&db, "key", "value").is_ok() {
             thread::yield_now();
         }
-        // Who would give up the lock without waiting has done so by the last of them.
+        // By the last pause, a call that gives up the lock without waiting has done so.
         let others: Vec<_> = (0..5)
             .map(|_| {
                 thread::sleep(Duration::from_millis(40));

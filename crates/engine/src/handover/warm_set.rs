@@ -119,7 +119,7 @@ impl Generations {
 
 /// The hot regions of a table.
 #[derive(Debug)]
-pub(crate) struct Heat {
+pub(crate) struct HotRegions {
     generations: Arc<Generations>,
     region: u32,
     regions: u64,
@@ -135,7 +135,7 @@ struct Maps {
     handed_over: Bits,
 }
 
-impl Heat {
+impl HotRegions {
     /// Creates the state of a table of `bytes`, without hot regions.
     pub(crate) fn new(generations: Arc<Generations>, bytes: u64) -> Self {
         let is_enough = |region: &u32| bytes >> *region <= REGIONS_WANTED;
@@ -145,7 +145,7 @@ impl Heat {
 
     /// Records that a user read the block at an offset. Returns whether this is the first read
     /// since its region was handed over.
-    pub(crate) fn touch(&self, offset: u64) -> bool {
+    pub(crate) fn record_read(&self, offset: u64) -> bool {
         let maps = self.maps();
         let region = offset >> self.region;
         if !maps.of(self.generations.current.load(Relaxed)).set(region) {
@@ -248,79 +248,81 @@ mod tests {
         WarmBlock { offset, is_paged_only: true }
     }
 
-    fn heat(limit: u64, bytes: u64) -> Heat {
-        Heat::new(Arc::new(Generations::new(limit)), bytes)
+    fn hot_regions(limit: u64, bytes: u64) -> HotRegions {
+        HotRegions::new(Arc::new(Generations::new(limit)), bytes)
     }
 
     #[test]
     fn what_was_read_is_hot_until_the_generation_after_the_next() {
-        let heat = heat(u64::MAX, 1 << 20);
-        heat.generations.pass(1);
-        assert!(!heat.is_hot(8192));
-        heat.touch(8200);
-        assert!(heat.is_hot(8192) && !heat.is_hot(4096) && !heat.is_hot(12_288));
-        heat.generations.pass(GENERATION_NS);
-        assert!(heat.is_hot(8192), "the generation goes on");
-        heat.generations.pass(GENERATION_NS + 1);
-        heat.touch(0);
-        assert!(heat.is_hot(8192) && heat.is_hot(0));
-        heat.generations.pass(2 * GENERATION_NS + 1);
-        assert!(!heat.is_hot(8192) && heat.is_hot(0));
+        let hot_regions = hot_regions(u64::MAX, 1 << 20);
+        hot_regions.generations.pass(1);
+        assert!(!hot_regions.is_hot(8192));
+        hot_regions.record_read(8200);
+        assert!(
+            hot_regions.is_hot(8192) && !hot_regions.is_hot(4096) && !hot_regions.is_hot(12_288)
+        );
+        hot_regions.generations.pass(GENERATION_NS);
+        assert!(hot_regions.is_hot(8192), "the generation goes on");
+        hot_regions.generations.pass(GENERATION_NS + 1);
+        hot_regions.record_read(0);
+        assert!(hot_regions.is_hot(8192) && hot_regions.is_hot(0));
+        hot_regions.generations.pass(2 * GENERATION_NS + 1);
+        assert!(!hot_regions.is_hot(8192) && hot_regions.is_hot(0));
         // Regions that are read repeatedly stay hot.
         for round in 3..10 {
-            heat.touch(0);
-            heat.generations.pass(round * GENERATION_NS + 1);
-            assert!(heat.is_hot(0));
+            hot_regions.record_read(0);
+            hot_regions.generations.pass(round * GENERATION_NS + 1);
+            assert!(hot_regions.is_hot(0));
         }
     }
 
     #[test]
     fn a_generation_ends_when_memory_is_full_of_it() {
-        let heat = heat(4 * 4096, 1 << 20);
-        (0..6).for_each(|region| assert!(!heat.touch(region * 4096)));
-        assert!((0..6).all(|region| heat.is_hot(region * 4096)));
+        let hot_regions = hot_regions(4 * 4096, 1 << 20);
+        (0..6).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
+        assert!((0..6).all(|region| hot_regions.is_hot(region * 4096)));
         // Another read finds no newly hot region.
-        (4..6).for_each(|region| assert!(!heat.touch(region * 4096)));
-        assert!(heat.is_hot(0));
-        (6..9).for_each(|region| assert!(!heat.touch(region * 4096)));
-        let hot: Vec<u64> = (0..9).filter(|region| heat.is_hot(region * 4096)).collect();
+        (4..6).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
+        assert!(hot_regions.is_hot(0));
+        (6..9).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
+        let hot: Vec<u64> = (0..9).filter(|region| hot_regions.is_hot(region * 4096)).collect();
         assert_eq!(hot, [4, 5, 6, 7, 8]);
     }
 
     #[test]
-    fn what_is_handed_over_is_hot_for_a_generation_and_told_when_it_is_read() {
-        let heat = heat(u64::MAX, 1 << 20);
-        heat.inherit(&[4096, 40_960].map(paged));
-        assert!(heat.is_hot(4096) && heat.is_hot(40_960) && !heat.is_hot(0));
-        assert!(heat.touch(4096), "handed over, and read");
-        assert!(!heat.touch(4096), "read again");
-        assert!(!heat.touch(0), "not handed over");
-        heat.generations.pass(1);
-        heat.generations.pass(GENERATION_NS + 1);
-        assert!(heat.is_hot(4096) && !heat.is_hot(40_960));
+    fn regions_handed_over_stay_hot_for_a_generation_and_their_first_read_is_reported() {
+        let hot_regions = hot_regions(u64::MAX, 1 << 20);
+        hot_regions.inherit(&[4096, 40_960].map(paged));
+        assert!(hot_regions.is_hot(4096) && hot_regions.is_hot(40_960) && !hot_regions.is_hot(0));
+        assert!(hot_regions.record_read(4096), "handed over, and read");
+        assert!(!hot_regions.record_read(4096), "read again");
+        assert!(!hot_regions.record_read(0), "not handed over");
+        hot_regions.generations.pass(1);
+        hot_regions.generations.pass(GENERATION_NS + 1);
+        assert!(hot_regions.is_hot(4096) && !hot_regions.is_hot(40_960));
     }
 
     #[test]
     fn handing_over_is_worth_it_until_little_is_read() {
-        let heat = heat(u64::MAX, 1 << 26);
-        let worth_it = || heat.generations.is_worth_it();
+        let hot_regions = hot_regions(u64::MAX, 1 << 26);
+        let worth_it = || hot_regions.generations.is_worth_it();
         let mut round = 0;
         let mut pass = || {
-            heat.generations.pass(round * GENERATION_NS + 1);
+            hot_regions.generations.pass(round * GENERATION_NS + 1);
             round += 1;
         };
         pass();
         let regions = (2 * ENOUGH_HANDED_OVER) >> SMALLEST_REGION;
         let blocks: Vec<u64> = (0..regions).map(|region| region << SMALLEST_REGION).collect();
         let handed: Vec<WarmBlock> = blocks.iter().copied().map(paged).collect();
-        heat.inherit(&handed);
+        hot_regions.inherit(&handed);
         assert!(worth_it(), "nobody had the time to read it");
         pass();
         assert!(!worth_it());
         let (first, second) = blocks.split_at(blocks.len() / 16);
-        first.iter().for_each(|&block| assert!(heat.touch(block)));
+        first.iter().for_each(|&block| assert!(hot_regions.record_read(block)));
         assert!(!worth_it(), "a sixteenth was read");
-        second[..first.len()].iter().for_each(|&block| assert!(heat.touch(block)));
+        second[..first.len()].iter().for_each(|&block| assert!(hot_regions.record_read(block)));
         assert!(worth_it());
         // Reads are remembered as long as handovers.
         pass();
@@ -332,22 +334,22 @@ mod tests {
 
     #[test]
     fn what_the_block_cache_has_is_not_judged_by_reads() {
-        let heat = heat(u64::MAX, 1 << 20);
-        heat.inherit(&[WarmBlock { offset: 4096, is_paged_only: false }]);
-        assert!(heat.is_hot(4096) && !heat.touch(4096));
-        assert_eq!(heat.generations.handed_over.now.load(Relaxed), 0);
+        let hot_regions = hot_regions(u64::MAX, 1 << 20);
+        hot_regions.inherit(&[WarmBlock { offset: 4096, is_paged_only: false }]);
+        assert!(hot_regions.is_hot(4096) && !hot_regions.record_read(4096));
+        assert_eq!(hot_regions.generations.handed_over.now.load(Relaxed), 0);
     }
 
     #[test]
     fn regions_of_large_tables_are_larger_and_no_offset_is_outside() {
         for (bytes, region) in [(0, 12), (1 << 27, 12), (1 << 28, 13), (1 << 31, 16), (1 << 40, 16)]
         {
-            let heat = heat(u64::MAX, bytes);
-            assert_eq!(heat.region, region, "{bytes}");
+            let hot_regions = hot_regions(u64::MAX, bytes);
+            assert_eq!(hot_regions.region, region, "{bytes}");
             if bytes <= 1 << 31 {
-                heat.touch(bytes);
-                assert!(heat.is_hot(bytes));
-                heat.touch(u64::MAX);
+                hot_regions.record_read(bytes);
+                assert!(hot_regions.is_hot(bytes));
+                hot_regions.record_read(u64::MAX);
             }
         }
     }

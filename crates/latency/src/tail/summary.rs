@@ -1,7 +1,7 @@
 //! A summary of the results, in two sentences.
 
+use super::aggregate::middle;
 use super::configuration::Configuration;
-use super::fold::middle;
 use super::report::{ConfigurationReport, Report};
 
 /// Maximum length of lines.
@@ -106,7 +106,7 @@ mod tests {
         ConfigurationReport::new(row, runs.collect()).unwrap()
     }
 
-    fn seen(direct: &[f64], buffered: &[f64], written: f64) -> String {
+    fn summary(direct: &[f64], buffered: &[f64], written: f64) -> String {
         let mut direct = row(Configuration::DirectCompactionReadWrite, direct, written);
         if written != 20.0 {
             direct.unequal_work = vec![Work::Written];
@@ -117,23 +117,23 @@ mod tests {
 
     #[test]
     fn what_was_seen_in_every_run_is_said() {
-        let text = seen(&[500.0, 600.0], &[1000.0, 1200.0], 20.0);
+        let text = summary(&[500.0, 600.0], &[1000.0, 1200.0], 20.0);
         assert!(text.contains("2.0 times lower") && text.contains("in every run"), "{text}");
         assert!(text.contains("the same work"), "{text}");
     }
 
     #[test]
     fn what_does_not_stand_out_is_no_effect() {
-        let text = seen(&[500.0, 1100.0], &[1000.0, 1200.0], 20.0);
+        let text = summary(&[500.0, 1100.0], &[1000.0, 1200.0], 20.0);
         assert!(text.starts_with("No effect"), "{text}");
     }
 
     #[test]
     fn harm_is_said_and_so_is_unequal_work() {
-        let text = seen(&[2000.0, 2200.0], &[1000.0, 1200.0], 10.0);
+        let text = summary(&[2000.0, 2200.0], &[1000.0, 1200.0], 10.0);
         assert!(text.contains("harm") && text.contains("1.9 times higher"), "{text}");
         assert!(text.contains("with care"), "{text}");
-        assert!(seen(&[500.0], &[1000.0], 30.0).contains("more work"));
+        assert!(summary(&[500.0], &[1000.0], 30.0).contains("more work"));
     }
 
     #[test]

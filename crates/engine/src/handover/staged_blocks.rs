@@ -12,14 +12,14 @@ const CHUNK: usize = (1 << 20) - 4096;
 /// The thread that writes the table stages them, without a lock; another thread inserts them into
 /// the cache. On the heap, their freed memory would stay with the first thread.
 #[derive(Debug, Default)]
-pub(super) struct Aside {
+pub(super) struct StagedBlocks {
     chunks: Vec<AlignedBuffer>,
-    blocks: Vec<Kept>,
+    blocks: Vec<StagedBlock>,
 }
 
 /// A staged block.
 #[derive(Debug)]
-struct Kept {
+struct StagedBlock {
     /// Its offset in the table.
     offset: u64,
     /// Whether its records come from blocks in use in the block cache.
@@ -30,21 +30,27 @@ struct Kept {
     length: usize,
 }
 
-impl Aside {
+impl StagedBlocks {
     /// Whether no blocks are staged.
     pub(super) fn is_empty(&self) -> bool {
         self.blocks.is_empty()
     }
 
     /// Stages the uncompressed bytes of the block at `offset`.
-    pub(super) fn keep(&mut self, offset: u64, block: &[u8], is_warm: bool) {
+    pub(super) fn stage(&mut self, offset: u64, block: &[u8], is_warm: bool) {
         if self.chunks.last().is_none_or(|chunk| chunk.remaining() < block.len()) {
             self.chunks.push(AlignedBuffer::with_capacity(block.len().max(CHUNK)));
         }
         let Some(chunk) = self.chunks.last_mut() else { return };
         let (start, length) = (chunk.len(), block.len());
         chunk.append(block);
-        self.blocks.push(Kept { offset, is_warm, chunk: self.chunks.len() - 1, start, length });
+        self.blocks.push(StagedBlock {
+            offset,
+            is_warm,
+            chunk: self.chunks.len() - 1,
+            start,
+            length,
+        });
     }
 
     /// Calls `take` with each block, in order: its offset, whether it is warm, and its bytes. Each
@@ -52,9 +58,9 @@ impl Aside {
     pub(super) fn for_each(self, mut take: impl FnMut(u64, bool, &[u8])) {
         let mut blocks = self.blocks.into_iter().peekable();
         for (index, chunk) in self.chunks.into_iter().enumerate() {
-            while let Some(kept) = blocks.next_if(|kept| kept.chunk == index) {
-                let bytes = &chunk[kept.start..kept.start + kept.length];
-                take(kept.offset, kept.is_warm, bytes);
+            while let Some(staged) = blocks.next_if(|staged| staged.chunk == index) {
+                let bytes = &chunk[staged.start..staged.start + staged.length];
+                take(staged.offset, staged.is_warm, bytes);
             }
         }
     }
@@ -66,13 +72,13 @@ mod tests {
 
     #[test]
     fn blocks_come_back_in_their_order_whole() {
-        let mut aside = Aside::default();
+        let mut staged = StagedBlocks::default();
         let block = |number: usize| vec![number as u8; [1, 4096, 300_000, CHUNK + 1][number % 4]];
         for number in 0..40 {
-            aside.keep(number as u64, &block(number), number % 3 == 0);
+            staged.stage(number as u64, &block(number), number % 3 == 0);
         }
         let mut seen = 0;
-        aside.for_each(|offset, is_warm, bytes| {
+        staged.for_each(|offset, is_warm, bytes| {
             assert!(bytes == block(seen), "block {seen}");
             assert_eq!((offset, is_warm), (seen as u64, seen % 3 == 0));
             seen += 1;

@@ -2,7 +2,7 @@
 
 /// What a waiting thread does before it sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Patience {
+pub(super) enum WaitBy {
     /// Spin for some microseconds, then yield for a while.
     Spins,
     /// Yield for a while.

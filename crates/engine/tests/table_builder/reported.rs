@@ -1,4 +1,4 @@
-//! The inputs and outputs of a builder besides the file itself.
+//! The inputs and outputs of a builder other than the file itself.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ fn blob(file_number: u64, expiration: Option<u64>) -> Vec<u8> {
 }
 
 #[test]
-fn the_oldest_blob_file_is_told() {
+fn the_oldest_blob_file_is_reported() {
     let storage = SimStorage::new(1);
     let mut builder = faults::builder(&storage, "");
     let records = [
@@ -223,7 +223,7 @@ fn records_of_every_kind_are_counted() {
         ValueType::Merge,
         ValueType::RangeDeletion,
     ];
-    // So many of each: 1 value, 2 deletions, and so on.
+    // The number of each: 1 value, 2 deletions, and so on.
     let mut records = Vec::new();
     for (kind, count) in kinds.into_iter().zip(1..) {
         for _ in 0..count {

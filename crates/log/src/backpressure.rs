@@ -1,13 +1,14 @@
-//! Waiting for room: until unpersisted bytes are persisted, memory is free, or a command is done.
+//! Backpressure: refused appends wait until bytes are persisted, memory is free, or a command is
+//! done.
 
 use std::fmt;
 
 use crate::sync::{Condvar, Mutex};
 
-/// Wakes all waiters whenever there may be room. A waiter passes the moment before its refused
-/// call, so that no wake-up in between is lost.
+/// Wakes all waiters whenever an append may be possible again. A waiter passes the moment before
+/// its refused call, so that no wake-up in between is lost.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct Backpressure {
     state: Mutex<State>,
     changed: Condvar,
 }
@@ -18,16 +19,16 @@ struct State {
     wakers: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// A moment, for [`Room::wait_after`].
+/// A moment, for [`Backpressure::wait_after`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 
-impl Room {
+impl Backpressure {
     pub(crate) fn now(&self) -> Moment {
         Moment(self.state.lock().changes)
     }
 
-    /// Waits until there may be more room than at a moment.
+    /// Waits for a change since a moment.
     pub(crate) fn wait_after(&self, moment: Moment) {
         let mut state = self.state.lock();
         while state.changes == moment.0 {
@@ -35,8 +36,7 @@ impl Room {
         }
     }
 
-    /// Calls `wake` when there may be more room than at a moment: at once if there was a change
-    /// since.
+    /// Calls `wake` at the next change after a moment: at once if there was one since.
     pub(crate) fn on_change_after(&self, moment: Moment, wake: Box<dyn FnOnce() + Send>) {
         let mut state = self.state.lock();
         if state.changes == moment.0 {
@@ -47,7 +47,7 @@ impl Room {
         wake();
     }
 
-    /// Wakes all waiters: there may be more room.
+    /// Wakes all waiters, because an append may be possible again.
     pub(crate) fn changed(&self) {
         let wakers = {
             let mut state = self.state.lock();
@@ -59,8 +59,8 @@ impl Room {
     }
 }
 
-impl fmt::Debug for Room {
+impl fmt::Debug for Backpressure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Room({} changes)", self.state.lock().changes)
+        write!(f, "Backpressure({} changes)", self.state.lock().changes)
     }
 }

@@ -8,7 +8,7 @@ use crate::numbers::median;
 
 /// Aggregates the numbers at the same place in each of `values`. Unknown numbers are ignored; if
 /// all are unknown, so is the result. A text is kept if it is the same everywhere.
-pub(super) fn fold(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
+pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
     if objects.is_empty() {
         if let Some(text) = values.iter().find(|value| value.is_string()) {
@@ -16,17 +16,17 @@ pub(super) fn fold(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Va
             return if is_same { text.clone() } else { Value::Null };
         }
         let numbers: Vec<f64> = values.iter().filter_map(Value::as_f64).collect();
-        let folded = if numbers.is_empty() { None } else { with(&numbers) };
-        return folded.map_or(Value::Null, Value::from);
+        let aggregated = if numbers.is_empty() { None } else { with(&numbers) };
+        return aggregated.map_or(Value::Null, Value::from);
     }
-    let mut folded = Map::new();
+    let mut aggregated = Map::new();
     for name in objects.iter().flat_map(|object| object.keys()) {
-        if !folded.contains_key(name) {
+        if !aggregated.contains_key(name) {
             let fields = objects.iter().filter_map(|object| object.get(name).cloned());
-            folded.insert(name.clone(), fold(&fields.collect::<Vec<_>>(), with));
+            aggregated.insert(name.clone(), aggregate(&fields.collect::<Vec<_>>(), with));
         }
     }
-    Value::Object(folded)
+    Value::Object(aggregated)
 }
 
 /// Returns the ratio of each number of `figures` to the one at the same place in `reference`;
@@ -85,15 +85,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_at_the_same_place_are_folded() {
+    fn numbers_at_the_same_path_are_aggregated() {
         let runs = [
             json!({"a": 1.0, "in": {"b": 5, "c": null}, "d": null}),
             json!({"a": 3.0, "in": {"b": 7, "c": 2.0}, "d": null}),
             json!({"a": 8.0, "in": {"b": 6}, "d": null}),
         ];
-        let median = fold(&runs, &middle);
+        let median = aggregate(&runs, &middle);
         assert_eq!(median, json!({"a": 3.0, "in": {"b": 6.0, "c": 2.0}, "d": null}));
-        assert_eq!(fold(&runs, &mean)["a"], 4.0);
+        assert_eq!(aggregate(&runs, &mean)["a"], 4.0);
         assert_eq!((minimum(&[3.0, 1.0]), maximum(&[3.0, 1.0])), (Some(1.0), Some(3.0)));
     }
 

@@ -94,7 +94,7 @@ fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
     if policy_of_this_thread() == "unknown" {
         return println!("skipped: the kernel does not tell how threads are scheduled");
     }
-    for (text, is_quiet) in [("quiet_background=true", true), ("", false)] {
+    for (text, is_low_priority) in [("low_priority_compactions=true", true), ("", false)] {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let scene = Scene::new(directory.path(), text);
         for round in 0..6 {
@@ -103,11 +103,15 @@ fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
         }
         let policies = scene.policies();
         assert!(!policies.is_empty());
-        assert_eq!(policies.iter().any(|policy| policy == IDLE), is_quiet, "{text}: {policies:?}");
+        assert_eq!(
+            policies.iter().any(|policy| policy == IDLE),
+            is_low_priority,
+            "{text}: {policies:?}"
+        );
     }
     // Tables pile up in level 0 while compactions are paused: there is no time to be quiet.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
-    let scene = Scene::new(directory.path(), "quiet_background=true");
+    let scene = Scene::new(directory.path(), "low_priority_compactions=true");
     scene.db.pause_compactions().expect("a pause");
     for round in 0..7 {
         (0..500).for_each(|key| scene.put(key, round));
@@ -122,9 +126,9 @@ fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
 #[test]
 #[cfg(debug_assertions)]
 fn threads_of_low_weight_take_no_lock_that_users_take() {
-    use tailwater_io::sync::{in_foreground, locks_shared_with_quiet_threads};
+    use tailwater_io::sync::{in_foreground, locks_shared_with_low_priority_threads};
 
-    let never_urgent = "quiet_background=true;max_open_files=4;\
+    let never_urgent = "low_priority_compactions=true;max_open_files=4;\
                         level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000";
     for text in ["", "use_direct_io_for_compaction_reads=true;compaction_write_io_mode=direct"] {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -157,7 +161,7 @@ fn threads_of_low_weight_take_no_lock_that_users_take() {
             ended.store(true, Ordering::Relaxed);
         });
         assert!(is_any_low());
-        let shared = locks_shared_with_quiet_threads();
+        let shared = locks_shared_with_low_priority_threads();
         assert!(shared.is_empty(), "{text}: {shared:#?}");
     }
 }

@@ -146,10 +146,7 @@ fn short_forms_use_the_default_column_family() {
     // table was moved to the last level with both; only rewriting it drops the range deletion.
     let estimated = || db.property_int_value("rocksdb.estimate-num-keys").expect("a property");
     assert_eq!(estimated(), Some(0));
-    let rewrite = CompactRangeOptions {
-        bottommost_level_compaction: BottommostRewrite::Force,
-        ..CompactRangeOptions::default()
-    };
+    let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     db.compact_range_opt(None, None, &rewrite).expect("a compaction");
     assert_eq!(estimated(), Some(1));
     let error = db.property_int_value("rocksdb.levelstats").expect_err("a text");

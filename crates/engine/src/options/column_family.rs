@@ -227,7 +227,8 @@ option_table! {
         /// Compaction style. Under universal and FIFO compaction only manual compactions run,
         /// nothing is dropped, and writes stall if there is too much data.
         compaction_style: CompactionStyle = CompactionStyle::Level, Fixed, Honoured;
-        /// Filter that drops or changes records in compactions; the user supplies it in code.
+        /// Filter that drops or changes records in compactions: the built-in
+        /// `RemoveEmptyValueCompactionFilter`, or one that the user supplies in code.
         compaction_filter: ObjectName = ObjectName::default(), Fixed, Honoured;
         /// Temperature assumed for tables whose temperature is unknown.
         default_temperature: Temperature = Temperature::UNKNOWN, Fixed, NoEffect(NO_TIERS);

@@ -160,7 +160,7 @@ impl WritePath {
                 Err(error.while_doing("writes are stopped until compaction goes on"))
             }
             (Some(_), _) if self.context.options.is_inline() => {
-                let message = "writes are stopped, and nobody else could change that";
+                let message = "writes are stopped and nothing can resume them";
                 Err(Error::new(ErrorKind::Busy, message))
             }
             _ => Ok(()),

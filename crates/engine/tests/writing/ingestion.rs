@@ -391,7 +391,7 @@ fn wrong_calls_are_refused() {
     assert_eq!(failure(ingest(&db, FILE, &all)).0, ErrorKind::Closed);
     drop(db);
     let db = Db::open_read_only(Path::new(PATH), &simulated(&disk, "")).expect("a database");
-    assert_eq!(failure(ingest(&db, FILE, &all)).0, ErrorKind::NotSupported);
+    assert_eq!(failure(ingest(&db, FILE, &all)).0, ErrorKind::ReadOnly);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn writes_that_no_log_has_are_a_gap() {
     let (kind, text) = failure(db.updates_since(2));
     assert_eq!(kind, ErrorKind::NotFound);
     assert!(text.contains("2 is in no log"), "{text}");
-    assert!(text.contains("the oldest batch behind it begins with 4"), "{text}");
+    assert!(text.contains("the oldest batch after it begins with 4"), "{text}");
     expect_keys(&mut db.updates_since(4).expect("b"), &["b"]);
 }
 

@@ -1,4 +1,4 @@
-//! Decompression restores what was compressed, with every codec, level and dictionary.
+//! Decompression restores the compressed bytes, with every codec, level and dictionary.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

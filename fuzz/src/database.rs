@@ -24,7 +24,7 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 /// bytes long, of which zstd may make 32 KiB each.
 pub const MEMORY_MAX: usize = 160 << 20;
 
-/// Size of the block cache, in bytes: too small for some of what is decompressed.
+/// Size of the block cache, in bytes: too small for some of the decompressed blocks.
 const BLOCK_CACHE: usize = 1 << 20;
 
 /// Directory of databases on the simulated disk.

@@ -45,7 +45,7 @@ struct Run {
     batches: u64,
     /// Number of bytes of padding of a value.
     padding: usize,
-    /// Number of batches of which one is synced; 0 for none.
+    /// One batch in this many is synced; 0 for none.
     sync_every: u64,
     options: &'static str,
 }

@@ -73,7 +73,7 @@ pub(super) enum Part {
 }
 
 impl Part {
-    /// Returns its name in reports, which is what is typed.
+    /// Returns the name that is typed, which reports also use.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Synced => "synced",

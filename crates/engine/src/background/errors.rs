@@ -15,8 +15,9 @@
 //! resumes by itself. A failure that leaves the state certain is not latched: if a new log or
 //! MANIFEST cannot be created, the old one is unchanged.
 //!
-//! Upkeep is work that nobody waits for: removing files, preallocating logs, writing statistics.
-//! Installation is the step between an edit of the MANIFEST and its becoming visible to readers.
+//! Upkeep is background work without waiters: removing files, preallocating logs, writing
+//! statistics. Installation is the step between an edit of the MANIFEST and its becoming visible to
+//! readers.
 //!
 //! A panic in background work is a failure of that work, with its own kind. It is reported like any
 //! other: in a flush, in a compaction, or wherever it was. A manual compaction reports it to its
@@ -36,7 +37,7 @@ use crate::error::{Error, Result};
 /// The part that failed. Later ones require more before writes can resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FailedPart {
-    /// Work that nobody waits for: removing files, preallocating logs, writing statistics.
+    /// Work without waiters: removing files, preallocating logs, writing statistics.
     Upkeep,
     Compaction,
     Flush,

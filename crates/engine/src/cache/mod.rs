@@ -104,7 +104,7 @@ pub(crate) struct Cache<V: Send + Sync + 'static> {
     ghosts: Option<Arc<Ghosts>>,
 }
 
-/// Rotates over the shards from which inserts evict. On a cache line of its own.
+/// Round-robin counter of the shards from which inserts evict; has its own cache line.
 #[repr(align(128))]
 #[derive(Default)]
 struct Turn(AtomicUsize);

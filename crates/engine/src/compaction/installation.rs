@@ -101,7 +101,8 @@ impl CompactionScheduler {
         ));
     }
 
-    /// Schedules the removal of tables that no version has, for when nobody reads them.
+    /// Schedules the removal of tables that no version has; they are removed once no reader uses
+    /// them.
     pub(crate) fn retire_files<'a>(
         &self,
         family: &ColumnFamily,

@@ -13,7 +13,7 @@ use crate::stall::CompactionPressure;
 pub(crate) struct LowPriority {
     pressure: Arc<CompactionPressure>,
     is_over: AtomicBool,
-    /// Number of checks after which it ends.
+    /// Number of checks after which the wait ends.
     #[cfg(test)]
     checks_left: AtomicUsize,
 }

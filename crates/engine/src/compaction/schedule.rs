@@ -80,7 +80,7 @@ impl CompactionScheduler {
         self.clean_here();
     }
 
-    /// Removes obsolete tables that nobody reads any more, in the calling thread.
+    /// Removes obsolete tables without readers, on the calling thread.
     fn clean_here(&self) {
         let clean = || {
             epoch::collect();

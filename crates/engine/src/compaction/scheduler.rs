@@ -8,7 +8,7 @@ use tailwater_io::stream::Workers;
 use crate::context::Context;
 use crate::version::Versions;
 
-/// Compacts what is due.
+/// Runs the compactions that are due.
 pub(crate) struct CompactionScheduler {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,

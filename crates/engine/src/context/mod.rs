@@ -36,7 +36,7 @@ use crate::version::{Installation, Written};
 
 /// What the components of a database that is open for writing share.
 pub(crate) struct Context {
-    /// What they share with reads.
+    /// The state shared with reads.
     pub(crate) shared: Arc<ReadState>,
     pub(crate) storage: Arc<dyn Storage>,
     /// The home of the database.

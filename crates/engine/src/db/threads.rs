@@ -114,7 +114,7 @@ impl Database {
         }
     }
 
-    /// Removes the tables that nobody reads any more, with a rest after each.
+    /// Removes the tables without readers, with a pause after each.
     fn clean(&self) {
         // Not in the flushing thread: the leader of the write queue may wait for that one.
         self.resume_after_shortage();

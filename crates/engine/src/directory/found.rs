@@ -190,7 +190,7 @@ impl OutsideDirectory {
 }
 
 impl Directories {
-    /// Finds the directories of the database in `home`: those that the options name, and those that
+    /// Finds the directories of the database in `home`: those named by the options, and those that
     /// it has claimed. `database_id` is its durable id, empty if it has none.
     ///
     /// [`Self::check`] refuses directories that belong to another database.

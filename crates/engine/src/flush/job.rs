@@ -77,7 +77,7 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Seals what is in memory and flushes all of it, after a failure of the log. `number` is the
+    /// Seals and flushes the memtables after a failure of the log. `number` is the
     /// new log; the logs before it are released.
     pub(crate) fn flush_into_new_log(&self, number: u64) -> Result<()> {
         let families = self.context.shared.family_set();

@@ -100,12 +100,12 @@ impl BlobFileReader {
         self.length
     }
 
-    /// Returns the header, or what is wrong with it.
+    /// Returns the header, or a description of its damage.
     pub fn header(&self) -> &Result<BlobFileHeader> {
         &self.header
     }
 
-    /// Returns the footer, or what is wrong with it; a file that was not closed has none.
+    /// Returns the footer, or a description of its damage; a file that was not closed has none.
     pub fn footer(&self) -> &Result<BlobFileFooter> {
         &self.footer
     }

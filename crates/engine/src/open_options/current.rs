@@ -1,4 +1,4 @@
-//! The options of an open database, some of which can change.
+//! The options of an open database: fixed and changeable ones.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -40,8 +40,8 @@ impl CurrentOptions {
         }
     }
 
-    /// Returns the initial options of the database, for those that cannot change while it is open.
-    /// Cheap enough for every write.
+    /// Returns the options with which the database was opened; valid for options that cannot
+    /// change. Cheap enough for every write.
     #[inline]
     pub(crate) fn fixed(&self) -> &DbOptions {
         &self.opened_with

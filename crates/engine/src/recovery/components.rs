@@ -144,7 +144,7 @@ impl LogsReplayed {
     }
 
     /// Keeps damaged logs in the folder `lost`, and with `avoid_flush_during_recovery` syncs the
-    /// logs. Returns whether what they hold need not be flushed.
+    /// logs. Returns whether their contents need not be flushed.
     fn settle_old_logs(&self, info_log: &InfoLog, is_new: bool) -> Result<bool> {
         let storage = &self.storage;
         let directory = &self.options.wal_directory(&self.home);

@@ -1,4 +1,4 @@
-//! A recovered database: its logs are flushed or kept, and what is left over is removed.
+//! A recovered database: its logs are flushed or kept, and leftover files are removed.
 
 use std::path::Path;
 use std::sync::Arc;

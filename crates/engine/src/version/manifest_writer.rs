@@ -47,7 +47,7 @@ pub(crate) struct ManifestFile {
     written: u64,
     /// Its initial length, in bytes.
     first_bytes: u64,
-    /// Minimum length at which it is rolled, in bytes.
+    /// Length from which the file is rolled, in bytes.
     rolled_from: u64,
 }
 

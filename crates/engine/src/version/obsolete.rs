@@ -1,4 +1,4 @@
-//! Removal of tables that no version has any more, once nobody reads them.
+//! Removal of tables that no version has any more, once no reader uses them.
 //!
 //! Removing a large file takes the filesystem milliseconds, during which others wait for its
 //! journal. So a dedicated thread removes one file at a time and rests in between, several times as
@@ -31,7 +31,7 @@ pub(crate) struct Obsolete {
     block_cache: Option<Arc<BlockCache>>,
 }
 
-/// Tables that no version has, to be removed when nobody reads them.
+/// Tables that no version has; they are removed once no reader uses them.
 pub(crate) struct ObsoleteTables {
     storage: Arc<dyn Storage>,
     info_log: Arc<InfoLog>,
@@ -60,7 +60,7 @@ impl ObsoleteTables {
         self.list().extend(retired);
     }
 
-    /// Removes the tables that nobody reads any more, and calls `rest` after each.
+    /// Removes the tables without readers, and calls `rest` after each.
     pub(crate) fn remove_unread(&self, clock: &dyn Clock, rest: impl Fn(Duration)) {
         while let Some(table) = self.next() {
             let start_ns = clock.monotonic_ns();
@@ -92,7 +92,7 @@ impl ObsoleteTables {
         self.tables.lock()
     }
 
-    /// Takes a table that nobody reads any more off the list.
+    /// Takes a table without readers off the list.
     fn next(&self) -> Option<Obsolete> {
         let mut obsolete = self.list();
         let at = obsolete.iter().position(|table| table.file.is_last())?;

@@ -40,7 +40,7 @@ pub(crate) struct WritePath {
     pub(super) numbered: AtomicU64,
     /// Whether there are writes that are in no log and no table.
     pub(super) has_unlogged: AtomicBool,
-    /// Logs up to this number are being released by flushing what they hold.
+    /// Logs up to this number are being released by flushing their contents.
     pub(super) flushing_logs_through: AtomicU64,
 }
 
@@ -71,7 +71,7 @@ impl WritePath {
         path
     }
 
-    /// Leads the write queue, so that nobody writes meanwhile.
+    /// Leads the write queue, so that no other thread writes in the meantime.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
         self.queue.lead()
     }

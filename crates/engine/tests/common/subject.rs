@@ -32,7 +32,7 @@ pub(crate) struct Effort {
 pub(crate) struct Subject<'a> {
     db: &'a Db,
     family: &'a ColumnFamily,
-    /// The snapshot at which it is read; the present if there is none.
+    /// The snapshot to read at; `None` for the latest state.
     snapshot: Option<&'a Snapshot>,
     model: Family,
     extractor: Option<PrefixExtractor>,

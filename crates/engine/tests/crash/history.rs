@@ -120,7 +120,7 @@ struct WriteClaim<'a> {
     batch: &'a Batch,
     /// Whether all of it must be there.
     must: bool,
-    /// The parts in which it must be found.
+    /// The parts that must contain the key.
     must_in: BTreeSet<&'a str>,
     /// Whether it may be gone, though it was acknowledged: by an error, or because it was neither
     /// logged nor flushed when the database was opened again.
@@ -129,7 +129,7 @@ struct WriteClaim<'a> {
     is_written: bool,
 }
 
-/// The writes of a run that may be found, and those that must be.
+/// The writes of a run that may survive, and those that must.
 #[derive(Debug)]
 pub(crate) struct Claims<'a> {
     history: &'a History,
@@ -164,7 +164,7 @@ impl History {
         }
     }
 
-    /// Returns the writes that may be found after this ending, and those that must be.
+    /// Returns the writes that may survive this ending, and those that must.
     pub(crate) fn claims(&self, ending: Ending) -> Claims<'_> {
         let mut claims = Claims {
             history: self,

@@ -21,11 +21,11 @@ use crate::tally::{Tally, is_sync};
 const RUNS: usize = 24;
 /// Number of steps that are done to each.
 const STEPS: usize = 40;
-/// Number of other calls of which one is a crash point.
+/// One other call in this many is a crash point.
 const OTHERS: usize = 12;
-/// Number of databases that survived a power cut of which one is used further, until another cut.
+/// One database in this many that survived a power cut is used further, until another cut.
 const SECOND_LIVES: u8 = 60;
-/// Number of power cuts of which one is followed by others during recovery.
+/// One power cut in this many is followed by others during recovery.
 const INTERRUPTED: u8 = 60;
 /// Number of the first write of second lives.
 const SECOND_LIFE: u64 = 1_000_000;

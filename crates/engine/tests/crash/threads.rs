@@ -24,7 +24,7 @@ const RUNS: usize = 5;
 const THREADS: u64 = 3;
 /// Number of batches of each writer.
 const BATCHES: usize = 60;
-/// Number of calls of which one is a crash point.
+/// One call in this many is a crash point.
 const PLACES: usize = 4;
 /// Minimum number of cases.
 const LEAST: usize = 100;

@@ -86,7 +86,7 @@ fn closed_and_read_only_handles_say_what_they_are() {
     assert_eq!(get(&open(&disk), "refused"), None);
 }
 
-/// The causes of a database's failure: what is done to it, and the call that fails.
+/// The causes of a database's failure: an injected fault, and the call that fails.
 type Place = (&'static str, fn(&Db) -> Result<()>, Operation, Purpose);
 
 const PLACES: [Place; 6] = [

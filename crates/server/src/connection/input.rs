@@ -64,7 +64,7 @@ impl Input {
         Ok(())
     }
 
-    /// Returns the first bytes, with zeros for those that have not been read.
+    /// Returns the first bytes; bytes not read yet are zeros.
     pub(super) fn start<const LENGTH: usize>(&self) -> [u8; LENGTH] {
         let mut start = [0; LENGTH];
         for (to, from) in start.iter_mut().zip(&self.buffer) {

@@ -40,7 +40,7 @@ pub(crate) struct Session {
     /// Time of the last request, in milliseconds since `since`.
     last_request_ms: AtomicU64,
     binding: Mutex<Option<Binding>>,
-    /// Requests that change messages and offsets, and those that change anything else.
+    /// Replies to requests that change messages and offsets, and replies to all other changes.
     replies: Mutex<[Replies; 2]>,
     evicted: Mutex<Option<EvictionReason>>,
     eviction: Notify,

@@ -80,7 +80,7 @@ impl Model {
         }
     }
 
-    /// Makes durable what is neither logged nor flushed.
+    /// Makes data durable that is neither logged nor flushed.
     pub(crate) fn settle(&mut self) -> Vec<Step> {
         let at_risk = self.families.iter_mut().filter(|family| family.is_at_risk);
         at_risk

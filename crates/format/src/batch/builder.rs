@@ -1,0 +1,352 @@
+//! Builds a batch.
+
+use crate::key::Sequence;
+use crate::timed_value;
+use crate::varint::{put_length_prefixed, put_varint32};
+use crate::{Error, Result};
+
+use super::reader::BatchReader;
+use super::record::{Layout, RecordKind};
+use super::{
+    AsColumnFamilyId, COUNT_OFFSET, DEFAULT_FAMILY, HEADER_LENGTH, KEY_LENGTH_MAX, VALUE_LENGTH_MAX,
+};
+
+/// A batch under construction, in the bytes that the log holds. Its sequence number is 0 until
+/// [`WriteBatch::set_sequence`].
+///
+/// A method that refuses its arguments leaves the batch as it was.
+///
+/// ```
+/// use tailwater_format::batch::{RecordKind, WriteBatch};
+///
+/// let mut batch = WriteBatch::new();
+/// batch.put("apple", "red")?;
+/// batch.delete("pear")?;
+/// batch.put_cf(7, "melon", "green")?; // a column family's handle, or its ID
+/// assert_eq!(batch.count(), 3);
+///
+/// let first = batch.reader()?.next().expect("a record")?;
+/// assert_eq!((first.kind, first.key), (RecordKind::Put, &b"apple"[..]));
+/// # Ok::<(), tailwater_format::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WriteBatch {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl Default for WriteBatch {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl WriteBatch {
+    /// Creates an empty batch.
+    pub fn new() -> Self {
+        Self::with_capacity(HEADER_LENGTH)
+    }
+
+    /// Creates an empty batch with room for `capacity` bytes, header included.
+    pub fn with_capacity(capacity: usize) -> Self {
+        let mut bytes = Vec::with_capacity(capacity.max(HEADER_LENGTH));
+        bytes.resize(HEADER_LENGTH, 0);
+        Self { bytes, count: 0 }
+    }
+
+    /// Takes over the bytes of a batch after validating them.
+    ///
+    /// # Errors
+    /// Corruption, for bytes that are no batch, and those of [`Record::check`].
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        let mut reader = BatchReader::new(&bytes)?;
+        reader.try_for_each(|record| record?.check())?;
+        let count = reader.record_count();
+        Ok(Self { bytes, count })
+    }
+
+    /// Removes every record and keeps the memory.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.resize(HEADER_LENGTH, 0);
+        self.count = 0;
+    }
+
+    /// Returns the number of records that change a key.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Returns whether there is no record of any kind.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.len() == HEADER_LENGTH
+    }
+
+    /// Returns the length of the batch in bytes, header included.
+    pub fn data_size(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns the batch in bytes, as the log holds it.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the records in order.
+    ///
+    /// # Errors
+    /// None that a batch built here can cause; see [`BatchReader::new`].
+    pub fn reader(&self) -> Result<BatchReader<'_>> {
+        BatchReader::new(&self.bytes)
+    }
+
+    /// Returns the number of the first record that changes a key.
+    pub fn sequence(&self) -> Sequence {
+        self.bytes.first_chunk::<8>().map_or(0, |bytes| Sequence::from_le_bytes(*bytes))
+    }
+
+    /// Numbers the records: the first that changes a key gets `sequence`.
+    pub fn set_sequence(&mut self, sequence: Sequence) {
+        if let Some(bytes) = self.bytes.first_chunk_mut::<8>() {
+            *bytes = sequence.to_le_bytes();
+        }
+    }
+
+    /// Sets the value of `key` in the column family `default`.
+    ///
+    /// # Errors
+    /// Unsupported, for a key longer than [`KEY_LENGTH_MAX`], a value longer than
+    /// [`VALUE_LENGTH_MAX`] or more than `u32::MAX` records; so with every method that adds a
+    /// record.
+    #[inline]
+    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_cf(DEFAULT_FAMILY, key, value)
+    }
+
+    /// Sets the value of `key`. The column family is a handle, or an ID.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn put_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add(RecordKind::Put, family.column_family_id(), key.as_ref(), value.as_ref())
+    }
+
+    /// Removes `key` from the column family `default`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_cf(DEFAULT_FAMILY, key)
+    }
+
+    /// Removes `key`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn delete_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add(RecordKind::Delete, family.column_family_id(), key.as_ref(), &[])
+    }
+
+    /// Removes `key` from the column family `default`, where it must have been written once since
+    /// it was last removed.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
+        self.single_delete_cf(DEFAULT_FAMILY, key)
+    }
+
+    /// Removes `key`, which must have been written once since it was last removed.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn single_delete_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add(RecordKind::SingleDelete, family.column_family_id(), key.as_ref(), &[])
+    }
+
+    /// Removes every key from `begin` up to, not including, `end` from the column family `default`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`]; `end` is a key too.
+    #[inline]
+    pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
+        self.delete_range_cf(DEFAULT_FAMILY, begin, end)
+    }
+
+    /// Removes every key from `begin` up to, not including, `end`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`]; `end` is a key too.
+    #[inline]
+    pub fn delete_range_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        begin: impl AsRef<[u8]>,
+        end: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        check_length("a key", end.as_ref().len(), KEY_LENGTH_MAX)?;
+        self.add(RecordKind::DeleteRange, family.column_family_id(), begin.as_ref(), end.as_ref())
+    }
+
+    /// Adds a merge operand to `key` in the column family `default`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_cf(DEFAULT_FAMILY, key, operand)
+    }
+
+    /// Adds a merge operand to `key`.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    #[inline]
+    pub fn merge_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.add(RecordKind::Merge, family.column_family_id(), key.as_ref(), operand.as_ref())
+    }
+
+    /// Sets the value of `key` to an entity of named columns, in serialized form.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    pub fn put_entity_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: &[u8],
+        entity: &[u8],
+    ) -> Result<()> {
+        self.add(RecordKind::Entity, family.column_family_id(), key, entity)
+    }
+
+    /// Sets the value of `key` to a value in a blob file, whose location `index` holds in
+    /// serialized form.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    pub fn put_blob_index_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: &[u8],
+        index: &[u8],
+    ) -> Result<()> {
+        self.add(RecordKind::BlobIndex, family.column_family_id(), key, index)
+    }
+
+    /// Sets the value of `key`, written at `write_time_s`, in seconds since 1970.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`]; the longest value is eight bytes shorter.
+    pub fn timed_put_cf(
+        &mut self,
+        family: impl AsColumnFamilyId,
+        key: &[u8],
+        value: &[u8],
+        write_time_s: u64,
+    ) -> Result<()> {
+        check_length("a value", value.len(), VALUE_LENGTH_MAX - timed_value::NUMBER_LENGTH)?;
+        self.begin(RecordKind::TimedPut, family.column_family_id(), key.len())?;
+        put_length_prefixed(&mut self.bytes, key);
+        put_varint32(&mut self.bytes, (value.len() + timed_value::NUMBER_LENGTH) as u32);
+        timed_value::put(&mut self.bytes, value, write_time_s);
+        Ok(())
+    }
+
+    /// Adds bytes for readers of the log. They change no key and are not counted.
+    ///
+    /// # Errors
+    /// See [`WriteBatch::put`].
+    pub fn put_log_data(&mut self, data: &[u8]) -> Result<()> {
+        self.add(RecordKind::LogData, 0, &[], data)
+    }
+
+    /// Adds the records of another batch after those of this one.
+    ///
+    /// # Errors
+    /// Unsupported, if the two count more than `u32::MAX` records.
+    pub fn append(&mut self, other: &WriteBatch) -> Result<()> {
+        self.add_to_count(other.count)?;
+        self.bytes.extend_from_slice(other.bytes.get(HEADER_LENGTH..).unwrap_or_default());
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        kind: RecordKind,
+        column_family: u32,
+        key: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        check_length("a value", value.len(), VALUE_LENGTH_MAX)?;
+        self.begin(kind, column_family, key.len())?;
+        match kind.layout() {
+            Layout::Key => put_length_prefixed(&mut self.bytes, key),
+            Layout::Value => put_length_prefixed(&mut self.bytes, value),
+            Layout::KeyAndValue => {
+                put_length_prefixed(&mut self.bytes, key);
+                put_length_prefixed(&mut self.bytes, value);
+            }
+            Layout::ValueAndKey => {
+                put_length_prefixed(&mut self.bytes, value);
+                put_length_prefixed(&mut self.bytes, key);
+            }
+            Layout::Nothing => {}
+        }
+        Ok(())
+    }
+
+    /// Counts a record and writes its tag and column family.
+    fn begin(&mut self, kind: RecordKind, column_family: u32, key_length: usize) -> Result<()> {
+        check_length("a key", key_length, KEY_LENGTH_MAX)?;
+        self.add_to_count(u32::from(kind.value_type().is_some()))?;
+        match kind.tags() {
+            (_, Some(tag)) if column_family != 0 => {
+                self.bytes.push(tag);
+                put_varint32(&mut self.bytes, column_family);
+            }
+            (tag, _) => self.bytes.push(tag),
+        }
+        Ok(())
+    }
+
+    fn add_to_count(&mut self, records: u32) -> Result<()> {
+        let count = self.count.checked_add(records);
+        self.count = count.ok_or_else(|| Error::unsupported("a batch of 4 Gi records"))?;
+        if let Some((_, rest)) = self.bytes.split_at_mut_checked(COUNT_OFFSET)
+            && let Some(bytes) = rest.first_chunk_mut::<4>()
+        {
+            *bytes = self.count.to_le_bytes();
+        }
+        Ok(())
+    }
+}
+
+fn check_length(what: &str, length: usize, length_max: usize) -> Result<()> {
+    if length <= length_max {
+        return Ok(());
+    }
+    Err(Error::unsupported(format!("{what} of {length} bytes, more than {length_max}")))
+}

@@ -1,0 +1,56 @@
+//! Write batches: the changes of one write, in the bytes that the write-ahead log holds.
+//!
+//! ```text
+//! batch  := sequence: fixed64, count: fixed32, record*
+//! record := tag: u8, [column family: varint32], [key: slice], [value: slice]
+//! slice  := length: varint32, bytes
+//! ```
+//!
+//! `sequence` is the sequence number of the first record that changes a key; each such record takes
+//! the next number, and `count` is the number of such records. Records that change no key (log
+//! data, markers of transactions) take no number and are not counted. The tag determines whether a
+//! column family's id follows it; without one the record is for the default column family, id 0.
+//! Source: `db/write_batch.cc`, `db/dbformat.h`.
+
+mod builder;
+mod reader;
+mod record;
+
+pub use builder::WriteBatch;
+pub use reader::BatchReader;
+pub use record::{Record, RecordKind};
+
+/// The length of a batch's header, in bytes.
+pub const HEADER_LENGTH: usize = 12;
+
+/// Offset of the count in the header, in bytes.
+const COUNT_OFFSET: usize = 8;
+
+/// The longest key, in bytes: with its trailer it must fit 32 bits.
+pub const KEY_LENGTH_MAX: usize = u32::MAX as usize - 8;
+
+/// The longest value, in bytes.
+pub const VALUE_LENGTH_MAX: usize = u32::MAX as usize;
+
+/// The ID of the column family `default`.
+pub const DEFAULT_FAMILY: u32 = 0;
+
+/// What names a column family in a batch: its ID, or a handle that knows it.
+pub trait AsColumnFamilyId {
+    /// Returns the ID of the column family.
+    fn column_family_id(&self) -> u32;
+}
+
+impl AsColumnFamilyId for u32 {
+    #[inline]
+    fn column_family_id(&self) -> u32 {
+        *self
+    }
+}
+
+impl<F: AsColumnFamilyId + ?Sized> AsColumnFamilyId for &F {
+    #[inline]
+    fn column_family_id(&self) -> u32 {
+        (**self).column_family_id()
+    }
+}

@@ -144,6 +144,12 @@ impl Error {
         Self::new(ErrorKind::Internal, message)
     }
 
+    /// Creates the error of a column family that has no version.
+    #[cold]
+    pub(crate) fn lost_version(family: &str) -> Self {
+        Self::internal(format!("column family '{family}' has no version"))
+    }
+
     /// Creates the error of a thread that the system failed to start.
     #[cold]
     pub(crate) fn no_thread(error: std::io::Error) -> Self {

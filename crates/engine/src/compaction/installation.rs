@@ -64,10 +64,7 @@ impl CompactionScheduler {
         if let (Some(state), Some(cursor)) = (installed.compactions(family.id()), &claim.cursor) {
             state.move_cursor(cursor);
         }
-        match installed.families().get(&family.id()) {
-            Some(known) => family.install(Arc::clone(&known.version), &[]),
-            None => return Err(Error::internal("a column family lost its version")),
-        }
+        family.install(self.context.installed_version(&installed, family)?, &[]);
         Ok(handed_over)
     }
 

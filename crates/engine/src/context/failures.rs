@@ -1,10 +1,14 @@
 //! Latching of failures, which stop writes, and rounds of background work, in the database's
 //! threads or a caller's.
 
+use std::sync::Arc;
+
 use super::Context;
 use crate::background::{FailedPart, WorkingThread};
+use crate::column_family::ColumnFamily;
 use crate::error::{Error, Result};
 use crate::panics;
+use crate::version::{Installed, Version};
 
 impl Context {
     /// Refuses writes after a failure of the log.
@@ -25,6 +29,22 @@ impl Context {
             // Writing to the LOG uses the clock and the storage, one of which may have panicked.
             let _ = panics::catch("the LOG", report);
         }
+    }
+
+    /// Returns the version of a column family after an installation. Without one, the MANIFEST and
+    /// memory disagree, which is latched as a failed installation: the files that the MANIFEST
+    /// names must stay.
+    pub(crate) fn installed_version(
+        &self,
+        installed: &Installed<'_>,
+        family: &ColumnFamily,
+    ) -> Result<Arc<Version>> {
+        let known = installed.families().get(&family.id());
+        known.map(|known| Arc::clone(&known.version)).ok_or_else(|| {
+            let error = Error::lost_version(family.name());
+            self.latch(FailedPart::Installation, &error);
+            error
+        })
     }
 
     /// Runs a round of work; `what` names it, such as "a flush". A panic in it is latched as a

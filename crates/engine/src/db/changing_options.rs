@@ -8,7 +8,7 @@
 //!
 //! Changes are serialized. Writes and reads continue meanwhile: they find the options with their
 //! other data, see [`crate::column_family::FamilySettings`] and
-//! [`crate::open_options::DatabaseOptions`]. A running flush or compaction keeps the options that
+//! [`crate::open_options::CurrentOptions`]. A running flush or compaction keeps the options that
 //! it began with.
 
 use std::sync::{Arc, MutexGuard};

@@ -8,7 +8,7 @@ use super::scheduler::FlushScheduler;
 use super::table::FlushedTable;
 use crate::column_family::{ColumnFamily, FamilySet, SealedMemTable};
 use crate::compaction::update_stalls;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::memtable::MemTable;
 use crate::stats::Work;
 use crate::table::{FileMetadata, WarmInstallation};
@@ -201,10 +201,7 @@ impl FlushScheduler {
         warm.install(&files, std::iter::empty()).forget(std::iter::empty());
         let installed = written.install();
         for Flushed { family, memtables, .. } in flushed {
-            match installed.families().get(&family.id()) {
-                Some(known) => family.install(Arc::clone(&known.version), memtables),
-                None => return Err(Error::internal("a column family lost its version")),
-            }
+            family.install(self.context.installed_version(&installed, family)?, memtables);
         }
         Ok(())
     }

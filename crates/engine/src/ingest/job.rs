@@ -241,7 +241,7 @@ impl Ingester {
                     (Arc::clone(&known.version), known.compactions.running().to_vec())
                 });
             let Some((version, running)) = known else {
-                return Err(lost_version());
+                return Err(Error::lost_version(job.family.name()));
             };
             let is_watched = is_watched && job.options.snapshot_consistency;
             self.find_places(job, &version, &running, is_watched)?;
@@ -267,10 +267,7 @@ impl Ingester {
             let written = self.context.write_edits_at(installation, edits, &added, last)?;
             let snapshots = snapshots.unwrap_or_else(|| self.context.shared.snapshots.hold_still());
             let installed = written.install();
-            let version = |job: &Job| {
-                let known = installed.families().get(&job.family.id());
-                known.map(|known| Arc::clone(&known.version)).ok_or_else(lost_version)
-            };
+            let version = |job: &Job| self.context.installed_version(&installed, &job.family);
             let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;
             // A read takes its version first and then the sequence number, so with a new version it
             // has a new number. A snapshot takes its number first, and would see the files appear.
@@ -288,7 +285,7 @@ impl Ingester {
         let column_family = job.family.id();
         let now_s = self.context.clock.wall_us() / 1_000_000;
         let next_epoch = versions.take_epochs(column_family, job.files.len());
-        let next_epoch = next_epoch.ok_or_else(lost_version)?;
+        let next_epoch = next_epoch.ok_or_else(|| Error::lost_version(job.family.name()))?;
         let files = job.files.iter().zip(&job.arrivals).zip(&job.places).zip(next_epoch..);
         let new_files = files.map(|(((file, arrival), place), epoch_number)| NewFile {
             epoch_number,
@@ -351,9 +348,4 @@ impl Ingester {
         }
         ingested
     }
-}
-
-#[cold]
-fn lost_version() -> Error {
-    Error::internal("a column family lost its version")
 }

@@ -81,23 +81,26 @@ impl LogsReplayed {
         info_log: Arc<InfoLog>,
         is_new: bool,
     ) -> Result<Recovered> {
-        self.check_blob_files()?;
-        let numbers = file_numbers(&self.manifest, &self.directories)?;
-        let in_manifest = self.manifest.database_id.clone();
-        let identity = identity(&*self.storage, &self.home, &self.options, in_manifest)?;
+        // On an error, locals are dropped before `locks`: the opened files go before the LOCKs.
+        let replayed = self;
+        replayed.check_blob_files()?;
+        let numbers = file_numbers(&replayed.manifest, &replayed.directories)?;
+        let in_manifest = replayed.manifest.database_id.clone();
+        let identity =
+            identity(&*replayed.storage, &replayed.home, &replayed.options, in_manifest)?;
         // Files in a directory that is claimed only now stay there until the next opening.
-        let log_directory = self.options.wal_directory(&self.home);
-        let owns_old_logs = self.directories.is_own(&*self.storage, &log_directory)?;
-        self.claim_directories(&mut locks, &identity, &info_log)?;
-        let versions = Arc::new(self.begin_versions(&numbers, &identity, &info_log));
+        let log_directory = replayed.options.wal_directory(&replayed.home);
+        let owns_old_logs = replayed.directories.is_own(&*replayed.storage, &log_directory)?;
+        replayed.claim_directories(&mut locks, &identity, &info_log)?;
+        let versions = Arc::new(replayed.begin_versions(&numbers, &identity, &info_log));
         versions.start_over()?;
-        let keeps_logs = self.settle_old_logs(&info_log, is_new)?;
+        let keeps_logs = replayed.settle_old_logs(&info_log, is_new)?;
         let number = numbers.take();
-        let logs = self.begin_logs(&numbers, number, owns_old_logs)?;
-        let oldest = self.logs.first().map_or(number, |log| log.as_predecessor.log_number);
+        let logs = replayed.begin_logs(&numbers, number, owns_old_logs)?;
+        let oldest = replayed.logs.first().map_or(number, |log| log.as_predecessor.log_number);
         let begun =
-            Begun { identity, numbers, info_log, versions, logs, locks, is_new, keeps_logs };
-        let (recovered, directories) = self.into_recovered(begun)?;
+            Begun { locks, identity, numbers, info_log, versions, logs, is_new, keeps_logs };
+        let (recovered, directories) = replayed.into_recovered(begun)?;
         recovered.flushes.record_logs()?;
         match keeps_logs {
             true => recovered.keep_logs(oldest)?,
@@ -201,7 +204,8 @@ impl LogsReplayed {
     /// Creates the components, each from those below it.
     fn into_recovered(self, begun: Begun) -> Result<(Recovered, Directories)> {
         let Self { home: directory, storage, options, factory, families, directories, .. } = self;
-        let Begun { identity, numbers, info_log, versions, logs, locks, is_new, keeps_logs } =
+        // `locks` comes first because it is dropped last on an error.
+        let Begun { locks, identity, numbers, info_log, versions, logs, is_new, keeps_logs } =
             begun;
         let workers = workers(&options)?;
         let options_files = OptionsFiles::new(

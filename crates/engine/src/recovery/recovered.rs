@@ -70,7 +70,7 @@ impl Recovered {
                 .families()
                 .get(&family.id())
                 .map(|known| Arc::clone(&known.version));
-            let version = version.ok_or_else(|| lost_version(family))?;
+            let version = version.ok_or_else(|| Error::lost_version(family.name()))?;
             family.begin_anew(version, number);
         }
         if tables > 0 {
@@ -93,7 +93,7 @@ impl Recovered {
         number: u64,
     ) -> Result<VersionEdit> {
         let epoch_number = self.versions.lock().take_epochs(family.id(), 1);
-        let epoch_number = epoch_number.ok_or_else(|| lost_version(family))?;
+        let epoch_number = epoch_number.ok_or_else(|| Error::lost_version(family.name()))?;
         Ok(VersionEdit {
             column_family: family.id(),
             log_number: Some(number),
@@ -148,10 +148,6 @@ impl Recovered {
                 && properties.db_id != self.context.identity.database_id.as_bytes()
         })
     }
-}
-
-fn lost_version(family: &ColumnFamily) -> Error {
-    Error::internal(format!("column family '{}' has no version", family.name()))
 }
 
 /// Returns the tables and blob files of column families.

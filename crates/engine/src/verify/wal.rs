@@ -21,7 +21,7 @@ use crate::wal::replay::list_logs;
 use crate::wal::{batch, unwritten};
 
 /// The state while logs are read in order.
-struct ReadState<'a> {
+struct LogProgress<'a> {
     numbers: &'a Numbers,
     /// The sequence number after the last batch; `None` before the first.
     next_sequence: Option<u64>,
@@ -104,7 +104,7 @@ impl Verification<'_> {
                 Err(error) => self.report.error(&path, &error.into()),
             }
         }
-        let mut state = ReadState {
+        let mut state = LogProgress {
             numbers,
             next_sequence: None,
             doubtful: Vec::new(),
@@ -144,7 +144,7 @@ impl Verification<'_> {
         }
     }
 
-    fn check_log(&mut self, path: &Path, number: u64, state: &mut ReadState<'_>) -> Result<()> {
+    fn check_log(&mut self, path: &Path, number: u64, state: &mut LogProgress<'_>) -> Result<()> {
         let file = self.storage.open(path, IoMode::Buffered, Purpose::Verification)?;
         let length = file.length()?;
         self.report.logs += 1;
@@ -195,7 +195,7 @@ impl Verification<'_> {
         &mut self,
         log: &mut Log<'_>,
         record: &Record<'_>,
-        state: &mut ReadState<'_>,
+        state: &mut LogProgress<'_>,
     ) -> Flow {
         if let Some(from) = log.unwritten_from.take()
             && sequence(record) != state.next_sequence
@@ -222,7 +222,7 @@ impl Verification<'_> {
         &mut self,
         log: &mut Log<'_>,
         event: &Event<'_>,
-        state: &mut ReadState<'_>,
+        state: &mut LogProgress<'_>,
     ) -> Result<Flow> {
         let (offset, message, kind) = match event {
             Event::Damage(damage) if may_be_earlier_use(damage) => {
@@ -284,7 +284,7 @@ impl Verification<'_> {
         &mut self,
         path: &Path,
         predecessor: &PredecessorWal,
-        state: &ReadState<'_>,
+        state: &LogProgress<'_>,
     ) {
         let PredecessorWal { log_number, size, .. } = *predecessor;
         if log_number < state.numbers.min_log_number {
@@ -308,7 +308,7 @@ impl Verification<'_> {
         path: &Path,
         record: &Record<'_>,
         before: &Ending,
-        state: &ReadState<'_>,
+        state: &LogProgress<'_>,
     ) {
         let Ending { path: ended, offset, message, kind, .. } = before;
         if sequence(record) != state.next_sequence {
@@ -321,7 +321,7 @@ impl Verification<'_> {
         }
     }
 
-    fn check_batch(&mut self, path: &Path, record: &Record<'_>, state: &mut ReadState<'_>) {
+    fn check_batch(&mut self, path: &Path, record: &Record<'_>, state: &mut LogProgress<'_>) {
         self.report.batches += 1;
         let checked = match batch::check(record.payload, state.next_sequence) {
             Ok(checked) => checked,

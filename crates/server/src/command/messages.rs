@@ -25,6 +25,7 @@ use xxhash_rust::xxh32::xxh32;
 
 use super::{Body, Content, Outcome, POLL_HEADER_BYTES, Request, complete, offsets, resolve};
 use crate::in_flight::Reservation;
+use crate::protocol::HEADER_BYTES;
 use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
@@ -37,6 +38,9 @@ const YIELD_AFTER: Duration = Duration::from_secs(2);
 /// Room that is reserved for a poll before it reads, in bytes: the most that the log returns,
 /// unless a batch is larger.
 const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
+/// Largest body of a poll that is extended, in bytes. It bounds the recent messages that a slow
+/// reader keeps in memory, and the copy that releases them.
+const EXTENDED_BYTES_MAX: usize = 8 << 20;
 /// The partition in a reply to a group's member that must synchronize before it polls again.
 const SYNCHRONIZE: u32 = u32::MAX;
 
@@ -290,12 +294,13 @@ async fn read(
 }
 
 /// Adds messages to a poll that ended at the log's bound on bytes, up to `count`. Programs take
-/// fewer messages than they asked for as the end of the partition. It stops at the largest frame,
-/// where half of the room for replies is taken, and at an error, which the next poll returns.
+/// fewer messages than they asked for as the end of the partition. It stops at [`EXTENDED_BYTES_MAX`]
+/// or the largest frame, where half of the room for replies is taken, and at an error, which the next poll returns.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, reservation: Some(reservation) } = read else { return };
     let limits = &state.config.limits;
-    let bytes_max = limits.frame_bytes_max.min(limits.connection_bytes_max);
+    let frame_body_max = limits.frame_bytes_max.saturating_sub(HEADER_BYTES);
+    let bytes_max = EXTENDED_BYTES_MAX.min(frame_body_max).min(limits.connection_bytes_max);
     while let Some(more) = read_more(partition, polled, reservation, count, bytes_max).await {
         polled.last_offset = more.last_offset;
         polled.count += more.count;

@@ -358,12 +358,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Remembers a reply, unless it reports that nothing was done and the request should be
-    /// repeated.
+    /// Remembers a reply; if it reports that nothing was done, that the request will be repeated.
     fn remember(&self, head: &Head, stamp: Stamp, done: &Result<Body, Status>) {
         match done {
             Ok(body) => self.session.remember_reply(head, stamp, 0, body.bytes()),
-            Err(Status::TRANSIENT_NOT_ACCEPTED) => {}
+            Err(Status::TRANSIENT_NOT_ACCEPTED) => self.session.expect_again(head),
             Err(status) => self.session.remember_reply(head, stamp, status.0, &[]),
         }
     }

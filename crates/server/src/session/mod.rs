@@ -98,6 +98,11 @@ impl Session {
         self.replies.lock()[sequence(head)].remember(head, stamp, status, body);
     }
 
+    /// Notes a request that was not executed and is to be repeated.
+    pub(crate) fn expect_again(&self, head: &Head) {
+        self.replies.lock()[sequence(head)].expect_again(head);
+    }
+
     /// Ends the session: its client is notified of the reason, and its connection closed.
     pub(crate) fn evict(&self, reason: EvictionReason) {
         self.evicted.lock().get_or_insert(reason);
@@ -242,33 +247,4 @@ impl Sessions {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::Ipv4Addr;
-
-    use super::*;
-
-    const ALICE: u32 = 1;
-    const BOB: u32 = 2;
-    const CLIENT: u128 = 7;
-
-    #[test]
-    fn a_clients_id_is_taken_over_by_its_own_user_only() {
-        let sessions = Sessions::new(1);
-        let [first, second, third] =
-            [1, 2, 3].map(|port| sessions.open(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
-        let bound = sessions.bind(&first, ALICE, CLIENT).expect("it is free");
-        let refused = sessions.bind(&second, BOB, CLIENT);
-        assert_eq!(refused, Err(EvictionReason::SessionError));
-        assert_eq!((first.binding(), second.binding()), (Some(bound), None));
-        assert_eq!(*first.evicted.lock(), None);
-
-        let taken = sessions.bind(&third, ALICE, CLIENT).expect("its own");
-        assert!(taken.session > bound.session);
-        assert_eq!(*first.evicted.lock(), Some(EvictionReason::NoSession));
-        // The first session no longer owns the binding.
-        sessions.close(&first);
-        assert_eq!(sessions.bind(&second, BOB, CLIENT), Err(EvictionReason::SessionError));
-        sessions.close(&third);
-        sessions.bind(&second, BOB, CLIENT).expect("it is free");
-    }
-}
+mod tests;

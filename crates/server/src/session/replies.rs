@@ -15,8 +15,10 @@ use crate::status::Status;
 
 /// Maximum number of replies that are remembered.
 const REPLIES_MAX: usize = 64;
+/// Maximum number of requests that were not accepted and are still expected to be repeated.
+const NOT_ACCEPTED_MAX: usize = 64;
 /// Maximum size of the bodies that are remembered in addition to the last one, in bytes.
-const BODY_BYTES_MAX: usize = 16 << 10;
+const BODY_BYTES_MAX: usize = 4 << 10;
 /// Number of bytes of a body that are digested: those of a batch contain its checksum.
 const DIGEST_BYTES: usize = 1 << 10;
 
@@ -58,7 +60,8 @@ struct Reply {
     code: u32,
     stamp: Stamp,
     status: u32,
-    body: Arc<[u8]>,
+    /// `None` if it was dropped because of its size.
+    body: Option<Arc<[u8]>>,
 }
 
 /// The requests of one sequence of numbers that were answered last.
@@ -66,12 +69,12 @@ struct Reply {
 pub(super) struct Replies {
     /// In the order of their execution, with at most one for each number.
     recent: VecDeque<Reply>,
-    /// Total size of their bodies, in bytes.
-    body_bytes: usize,
     /// Highest number that was answered.
     last: Option<u64>,
     /// Highest number that was forgotten.
     forgotten: Option<u64>,
+    /// Numbers that were not accepted, and so were never executed; their clients repeat them.
+    not_accepted: VecDeque<u64>,
 }
 
 impl Replies {
@@ -83,13 +86,17 @@ impl Replies {
         }
         let known = self.recent.iter().rev().find(|reply| reply.request == head.request);
         let Some(known) = known else {
-            return match number > self.forgotten {
+            let is_new = number > self.forgotten || self.not_accepted.contains(&head.request);
+            return match is_new {
                 true => Admission::Execute,
                 false => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
             };
         };
         if known.code == head.code && known.stamp == stamp {
-            return Admission::Repeat(known.status, Arc::clone(&known.body));
+            return match &known.body {
+                Some(body) => Admission::Repeat(known.status, Arc::clone(body)),
+                None => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
+            };
         }
         match (known.stamp, stamp) {
             // Only clients that send checksums number each request.
@@ -101,26 +108,41 @@ impl Replies {
 
     /// Remembers the reply of a request that was executed.
     pub(super) fn remember(&mut self, head: &Head, stamp: Stamp, status: u32, body: &[u8]) {
-        if let Some(same) = self.recent.iter().position(|other| other.request == head.request)
-            && let Some(replaced) = self.recent.remove(same)
-        {
-            self.body_bytes -= replaced.body.len();
-        }
+        self.recent.retain(|other| other.request != head.request);
+        self.not_accepted.retain(|number| *number != head.request);
         while self.recent.len() >= REPLIES_MAX
-            || self.body_bytes > BODY_BYTES_MAX && !self.recent.is_empty()
+            && let Some(oldest) = self.recent.pop_front()
         {
-            let Some(oldest) = self.recent.pop_front() else { break };
-            self.body_bytes -= oldest.body.len();
             self.forgotten = self.forgotten.max(Some(oldest.request));
         }
+        self.drop_bodies();
         self.last = self.last.max(Some(head.request));
-        self.body_bytes += body.len();
         self.recent.push_back(Reply {
             request: head.request,
             code: head.code,
             stamp,
             status,
-            body: Arc::from(body),
+            body: Some(Arc::from(body)),
         });
+    }
+
+    /// Notes a request that was not executed and is to be repeated.
+    pub(super) fn expect_again(&mut self, head: &Head) {
+        self.not_accepted.retain(|number| *number != head.request);
+        if self.not_accepted.len() >= NOT_ACCEPTED_MAX {
+            self.not_accepted.pop_front();
+        }
+        self.not_accepted.push_back(head.request);
+    }
+
+    /// Drops the bodies of the oldest replies until the others fit the bound.
+    fn drop_bodies(&mut self) {
+        let mut bytes = 0;
+        for reply in self.recent.iter_mut().rev() {
+            bytes += reply.body.as_ref().map_or(0, |body| body.len());
+            if bytes > BODY_BYTES_MAX {
+                reply.body = None;
+            }
+        }
     }
 }

@@ -1,0 +1,80 @@
+//! Who owns a client's id, and which requests are executed.
+
+use std::net::Ipv4Addr;
+
+use iggy_binary_protocol::Operation;
+
+use super::replies::Replies;
+use super::*;
+use crate::status::Status;
+
+const ALICE: u32 = 1;
+const BOB: u32 = 2;
+const CLIENT: u128 = 7;
+
+#[test]
+fn a_clients_id_is_taken_over_by_its_own_user_only() {
+    let sessions = Sessions::new(1);
+    let [first, second, third] =
+        [1, 2, 3].map(|port| sessions.open(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
+    let bound = sessions.bind(&first, ALICE, CLIENT).expect("it is free");
+    let refused = sessions.bind(&second, BOB, CLIENT);
+    assert_eq!(refused, Err(EvictionReason::SessionError));
+    assert_eq!((first.binding(), second.binding()), (Some(bound), None));
+    assert_eq!(*first.evicted.lock(), None);
+
+    let taken = sessions.bind(&third, ALICE, CLIENT).expect("its own");
+    assert!(taken.session > bound.session);
+    assert_eq!(*first.evicted.lock(), Some(EvictionReason::NoSession));
+    // The first session no longer owns the binding.
+    sessions.close(&first);
+    assert_eq!(sessions.bind(&second, BOB, CLIENT), Err(EvictionReason::SessionError));
+    sessions.close(&third);
+    sessions.bind(&second, BOB, CLIENT).expect("it is free");
+}
+
+fn send(request: u64) -> Head {
+    Head {
+        client: CLIENT,
+        request,
+        session: 1,
+        operation: Operation::SendMessages,
+        code: 0,
+        checksum: u128::from(request) + 1,
+    }
+}
+
+fn stamp(head: &Head) -> Stamp {
+    Stamp::of(head, &[])
+}
+
+#[test]
+fn a_request_that_was_not_accepted_is_new_however_many_were_answered_since() {
+    let mut replies = Replies::default();
+    replies.expect_again(&send(1));
+    for head in (2..200).map(send) {
+        assert_eq!(replies.admit(&head, stamp(&head)), Admission::Execute);
+        replies.remember(&head, stamp(&head), 0, &[]);
+    }
+    let first = send(1);
+    assert_eq!(replies.admit(&first, stamp(&first)), Admission::Execute);
+    replies.remember(&first, stamp(&first), 0, &[7]);
+    assert_eq!(replies.admit(&first, stamp(&first)), Admission::Repeat(0, Arc::from([7])));
+    let forgotten = send(2);
+    let refused = Admission::Refuse(Status::REQUEST_ALREADY_APPLIED);
+    assert_eq!(replies.admit(&forgotten, stamp(&forgotten)), refused);
+}
+
+#[test]
+fn large_replies_displace_bodies_and_not_numbers() {
+    let mut replies = Replies::default();
+    for head in (1..4).map(send) {
+        replies.remember(&head, stamp(&head), 0, &[0; 100_000]);
+    }
+    let (dropped, last, late) = (send(1), send(3), send(0));
+    let refused = Admission::Refuse(Status::REQUEST_ALREADY_APPLIED);
+    assert_eq!(replies.admit(&dropped, stamp(&dropped)), refused);
+    assert!(matches!(replies.admit(&last, stamp(&last)), Admission::Repeat(0, _)));
+    // None was forgotten, so a number that arrives late is new.
+    assert_eq!(replies.admit(&late, stamp(&late)), Admission::Execute);
+}

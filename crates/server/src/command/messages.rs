@@ -40,7 +40,7 @@ const YIELD_AFTER: Duration = Duration::from_secs(2);
 const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
 /// Largest body of a poll that is extended, in bytes. It bounds the recent messages that a slow
 /// reader keeps in memory, and the copy that releases them.
-const EXTENDED_BYTES_MAX: usize = 8 << 20;
+const EXTENDED_BYTES_MAX: usize = 16 << 20;
 /// The partition in a reply to a group's member that must synchronize before it polls again.
 const SYNCHRONIZE: u32 = u32::MAX;
 
@@ -294,8 +294,9 @@ async fn read(
 }
 
 /// Adds messages to a poll that ended at the log's bound on bytes, up to `count`. Programs take
-/// fewer messages than they asked for as the end of the partition. It stops at [`EXTENDED_BYTES_MAX`]
-/// or the largest frame, where half of the room for replies is taken, and at an error, which the next poll returns.
+/// fewer messages than they asked for as the end of the partition. It stops at
+/// [`EXTENDED_BYTES_MAX`] or the largest frame, where half of the room for replies is taken, and at
+/// an error, which the next poll returns.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, reservation: Some(reservation) } = read else { return };
     let limits = &state.config.limits;

@@ -74,7 +74,7 @@ impl Database {
             return self.lead(leadership, writer, by);
         }
         let mut batch = WriteBatch::new();
-        batch.delete(0, &[writer as u8]).expect("a small key");
+        batch.delete([writer as u8]).expect("a small key");
         let request = Arc::new(Request::new(batch, by.durability(), false));
         let mut turn = self.queue.join(&request);
         loop {
@@ -330,7 +330,7 @@ fn a_request_with_no_slowdown_is_refused_or_has_its_turn() {
     model(4, |database| {
         let impatient = start(database, |database| {
             let mut batch = WriteBatch::new();
-            batch.delete(0, b"a").unwrap();
+            batch.delete(b"a").unwrap();
             let request = Arc::new(Request::new(batch, Durability::Logged, true));
             match database.queue.join(&request) {
                 Turn::Lead(_) => {}

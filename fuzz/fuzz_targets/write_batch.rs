@@ -27,9 +27,6 @@ fn with_count(bytes: &[u8]) -> Vec<u8> {
 fn check(bytes: &[u8]) {
     let Ok(reader) = BatchReader::new(bytes) else { return };
     let count = reader.record_count();
-    let checked = |record: tailwater_format::Result<Record<'_>>| {
-        record.and_then(|record| record.check().map(|()| record))
-    };
     let records: Result<Vec<Record<'_>>, _> = reader.clone().map(checked).collect();
     let batch = WriteBatch::from_bytes(bytes.to_vec());
     assert_eq!(records.as_ref().err(), batch.as_ref().err());
@@ -37,6 +34,10 @@ fn check(bytes: &[u8]) {
     assert_eq!((batch.as_bytes(), batch.count()), (bytes, count));
     assert!(records.windows(2).all(|pair| pair[0].offset < pair[1].offset));
     check_rebuilt(reader.sequence(), &records);
+}
+
+fn checked(record: tailwater_format::Result<Record<'_>>) -> tailwater_format::Result<Record<'_>> {
+    record.and_then(|record| record.check().map(|()| record))
 }
 
 fn check_rebuilt(sequence: u64, records: &[Record<'_>]) {

@@ -2,7 +2,7 @@
 # The gate: format, lints, documentation, tests, and a short interoperation run with the real RocksDB.
 #
 #   ci/gate.sh         all of it, as CI runs it (under 35 minutes on 2 cores from a cold cache)
-#   ci/gate.sh fast    the checks of a commit: format, lints, quick tests (a few minutes, warm)
+#   ci/gate.sh fast    the checks of a commit: format, lints, documentation, quick tests (a few minutes, warm)
 #
 # Needs Rust and a C compiler. With Java and Maven it also tests against the real RocksDB; without, it reports that it
 # skips this.
@@ -34,6 +34,9 @@ cargo test --quiet --locked -p tailwater-tidy
 step "lints"
 cargo clippy --all-targets --locked -- -D warnings
 
+step "documentation"
+RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
+
 if [ "$mode" = fast ]; then
     step "tests of the libraries"
     cargo test --locked --lib --bins
@@ -49,9 +52,6 @@ if ! "$python" -c "import apache_iggy" 2>/dev/null; then
     { python3 -m venv target/python && "$python" -m pip install --quiet apache-iggy==0.9.0; } ||
         echo "not installed: there is no Python 3 with venv, or no wheel for it"
 fi
-
-step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --locked
 
 step "tests"
 cargo test --locked

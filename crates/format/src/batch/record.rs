@@ -182,7 +182,7 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Checks what a [`BatchReader`] does not: that reads, flushes and compactions can decode the
+    /// Checks what a [`BatchReader`](super::BatchReader) does not: that reads, flushes and compactions can decode the
     /// value, and that keys are not too long.
     ///
     /// # Errors

@@ -182,8 +182,8 @@ pub struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Checks what a [`BatchReader`](super::BatchReader) does not: that reads, flushes and compactions can decode the
-    /// value, and that keys are not too long.
+    /// Checks what a [`BatchReader`](super::BatchReader) does not: that reads, flushes and
+    /// compactions can decode the value, and that keys are not too long.
     ///
     /// # Errors
     /// Corruption at the offset of the record, for a timed put without room for its time, an entity

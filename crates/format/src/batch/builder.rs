@@ -57,7 +57,8 @@ impl WriteBatch {
     /// Takes over the bytes of a batch after validating them.
     ///
     /// # Errors
-    /// Corruption, for bytes that are no batch, and those of [`Record::check`](super::Record::check).
+    /// Corruption, for bytes that are no batch, and the errors of
+    /// [`Record::check`](super::Record::check).
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let mut reader = BatchReader::new(&bytes)?;
         reader.try_for_each(|record| record?.check())?;

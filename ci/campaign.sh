@@ -5,7 +5,8 @@
 # usage: ci/campaign.sh [MINUTES]     default 30
 #
 # Ends at the first failure, which prints the seed that repeats it, and prints the number of rounds. Runs
-# AddressSanitizer and memcheck (ci/sanitize.sh) first, unless TAILWATER_SANITIZE=off.
+# AddressSanitizer and memcheck (ci/sanitize.sh) first, unless TAILWATER_SANITIZE=off, and Apache Iggy's command line
+# (ci/cli.sh), which it installs once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,6 +18,7 @@ cargo test --quiet --locked -p tailwater -p tailwater-log -p tailwater-server --
 if [ "${TAILWATER_SANITIZE:-on}" != off ]; then
     ci/sanitize.sh address memcheck
 fi
+ci/cli.sh
 
 began=$SECONDS
 for ((round = 1; SECONDS - began < minutes * 60; round++)); do

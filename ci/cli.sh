@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Runs Apache Iggy's command line, unmodified, against the server: its commands, each with a pattern for its output
 # (without the line that repeats the arguments), and polls with their exact payloads. `message flush`, `login`,
-# `session`
-# and `context` are left out.
+# `session` and `context` are left out.
 #
 # usage: ci/cli.sh [ADDRESS]
 #

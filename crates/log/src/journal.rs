@@ -15,7 +15,7 @@
 //!
 //! # Crash while appending
 //! The end of the file may be torn: it is cut off when the journal is opened. Damage followed by a
-//! whole record is not the result of a crash, and an error.
+//! whole record is not the result of a crash; it is an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) struct Journal {
     length: u64,
     next_record: u64,
     snapshot_length: u64,
-    /// The error after which the next record begins a new file.
+    /// The error because of which the next record begins a new file.
     failed: Option<Error>,
 }
 
@@ -66,10 +66,10 @@ impl Contents {
     }
 }
 
-/// Reads a journal without opening it for writing; `None` where there is none.
+/// Reads a journal without opening it for writing; `None` if there is none.
 ///
 /// # Errors
-/// Corruption, for damage other than a torn end; those of the system.
+/// Corruption, for damage other than a torn end; errors of the system.
 pub(crate) fn read(
     storage: &dyn Storage,
     directory: &Path,
@@ -210,8 +210,8 @@ impl Journal {
     /// `snapshot` returns the first record of a new file, if one is begun; it includes `record`.
     ///
     /// # Errors
-    /// Errors of the system; then the file may contain the record or not. The next call begins a
-    /// new file, which decides that.
+    /// Errors of the system; then the file may or may not contain the record. The next call begins
+    /// a new file, which settles that.
     pub(crate) fn append(
         &mut self,
         record: &[u8],
@@ -253,7 +253,8 @@ impl Journal {
         })
     }
 
-    /// Begins a new file with a snapshot, durably: what the old one contains does not matter then.
+    /// Begins a new file with a snapshot, durably; the contents of the old one then no longer
+    /// matter.
     ///
     /// # Errors
     /// Errors of the system.
@@ -269,8 +270,8 @@ impl Journal {
         let old = match next {
             Ok(next) => std::mem::replace(self, next),
             Err(error) => {
-                // The new file may exist or not: only a file with a higher number surely supersedes
-                // it.
+                // The new file may or may not exist: only a file with a higher number is certain to
+                // supersede it.
                 self.number += 1;
                 self.failed = Some(error.clone());
                 return Err(error);

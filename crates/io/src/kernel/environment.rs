@@ -47,7 +47,7 @@ pub struct Filesystem {
     /// Its mount options.
     pub options: String,
     /// How its metadata is kept consistent across a crash: `none`, ext4's `ordered`, `writeback`
-    /// and `journal`, `metadata log`, `copy on write`. `None` where it is not known.
+    /// and `journal`, `metadata log`, `copy on write`. `None` if it is not known.
     pub journal: Option<String>,
 }
 
@@ -133,7 +133,7 @@ fn preemption(system: &System, release: &str) -> Option<String> {
         .or_else(|| Some(built_preemption(&configuration(system, release)?)?.to_owned()))
 }
 
-/// Returns the kernel's build configuration, where it or its package provides it.
+/// Returns the kernel's build configuration, if the kernel or its package provides it.
 fn configuration(system: &System, release: &str) -> Option<String> {
     if let Some(text) = system.read(format!("/boot/config-{release}")) {
         return Some(text);

@@ -114,7 +114,7 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Returns the record with which a journal begins.
+    /// Returns the first record of a journal.
     pub(super) fn to_snapshot(&self) -> Vec<u8> {
         serde_json::to_vec(self).unwrap_or_default()
     }
@@ -128,7 +128,7 @@ impl State {
         path: &Path,
     ) -> Result<Self> {
         let damaged = |error: serde_json::Error| {
-            Error::corruption(path, 0, format!("a record of the catalog: {error}"))
+            Error::corruption(path, 0, format!("an invalid record of the catalog: {error}"))
         };
         let snapshot = records.next().unwrap_or_default();
         let mut state: Self = serde_json::from_slice(snapshot).map_err(damaged)?;

@@ -7,7 +7,7 @@ use tailwater_log::Durability;
 
 use crate::process::{self, Promised, TOPICS};
 
-/// Kills of one log. Its topics grow, so a new one begins now and then.
+/// Number of kills of one log. Its topics grow, so a new log is begun regularly.
 const LIVES: usize = 6;
 
 fn kill_repeatedly(logs: usize, has_shared: bool) {
@@ -40,7 +40,8 @@ fn acknowledged_messages_survive_the_process_without_shared_memory() {
     kill_repeatedly(tailwater_testkit::seed::rounds(), false);
 }
 
-/// Batches in shared memory would be missing, and later be taken for those that follow others.
+/// A log must not be opened without the shared memory in which a dead process left batches: they
+/// would be missing, and later be mistaken for new ones.
 #[test]
 fn a_log_does_not_open_without_the_batches_that_a_process_left() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -53,7 +54,7 @@ fn a_log_does_not_open_without_the_batches_that_a_process_left() {
     }
     let error = process::find(&directory, false).expect_err("it refuses");
     assert!(error.contains("left acknowledged batches in /dev/shm/"), "{error}");
-    // A copy has no part in it.
+    // A copy is not affected.
     let copy = scratch.path().join("copy");
     let copied = std::process::Command::new("cp").arg("-r").args([&directory, &copy]).status();
     assert!(copied.expect("cp").success());

@@ -8,7 +8,7 @@
 //!   than without background work.
 //! - When reads are slowed down, the limit for all streams together is divided by 2 to 8, depending
 //!   on how much; once they are not, it grows by one request at a time.
-//! - A stream that somebody waits for may always have one request, so none stops.
+//! - A stream that a caller waits for may always have one request, so none stops.
 //! - The limit is lifted at once when no user has read for a second.
 //!
 //! # What is slow
@@ -105,7 +105,7 @@ impl Foreground {
     }
 
     /// Returns the number of requests that a stream may have in flight, if it wants `full` and has
-    /// `own`. A stream that somebody waits for (`needed`) may always have one.
+    /// `own`. A stream that a caller waits for (`needed`) may always have one.
     pub fn depth(&self, full: usize, own: usize, needed: bool) -> usize {
         let mut control = self.control.lock();
         let now_ns = self.clock.monotonic_ns();
@@ -361,7 +361,7 @@ mod tests {
         while played.window(300_000) > 1 {}
         for _ in 0..9 {
             played.now_ns += 100 * MS;
-            assert_eq!(played.ask(), 1, "somebody may still wait");
+            assert_eq!(played.ask(), 1, "a caller may still wait");
         }
         played.now_ns += 100 * MS;
         assert_eq!(played.ask(), 8);

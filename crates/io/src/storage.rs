@@ -200,7 +200,7 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// until the guard is dropped. It never waits: if the lock is held by another process or
     /// elsewhere in this one, the error is of kind `WouldBlock`. Others may open the file. The
     /// locked file has this name when the lock is taken; a lock on a file that loses its name
-    /// excludes nobody.
+    /// excludes no one.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
 
     /// Returns the statistics of everything opened, read, written and synced through this storage.

@@ -38,7 +38,7 @@ impl<T: ?Sized> Mutex<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the value without locking: `&mut self` proves that nobody else holds the lock.
+    /// Returns the value without locking: `&mut self` proves that nothing else holds the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
     }

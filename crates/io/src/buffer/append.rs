@@ -301,7 +301,7 @@ mod tests {
         buffer.reader().clear_header();
         drop(buffer);
         let pages = kept.0.lock().pop().unwrap();
-        // SAFETY: nobody else has these pages.
+        // SAFETY: nothing else accesses these pages.
         let bytes = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), 4101) };
         assert_eq!(&bytes[..17], b"\0\0\0\0\0\0\0\0 and more");
         assert_eq!(&bytes[4096..], b"bytes");

@@ -6,7 +6,7 @@
 //! This one also excludes other users in the process, survives their reading the file, and is
 //! inherited by child processes.
 //!
-//! A lock on a file that has lost its name, because the database was destroyed, excludes nobody:
+//! A lock on a file that has lost its name, because the database was destroyed, excludes no one:
 //! later openers create a new file. So a lock counts only if the path still leads to the locked
 //! file after it was taken.
 

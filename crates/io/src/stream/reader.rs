@@ -320,7 +320,7 @@ impl SequentialReader {
         foreground.filter(|_| self.requests.path() != RequestPath::Caller)
     }
 
-    /// Hands out requests as long as there are buffers and the limiter allows. One that somebody
+    /// Hands out requests as long as there are buffers and the limiter allows. One that the caller
     /// waits for (`needed`) is always handed out.
     fn request_ahead(&mut self, needed: bool) {
         self.collect_ended();

@@ -149,7 +149,7 @@ impl Partition {
         self.remove_unused(files)
     }
 
-    /// Removes the files that are no longer used, durably.
+    /// Removes unused files, durably.
     pub(super) fn remove_unused(&self, files: &mut Files) -> Result<()> {
         while let Some(path) = files.unused.last() {
             match self.env.storage.remove(path) {

@@ -1,4 +1,4 @@
-//! Tests of rings that the kernel stops serving. They are skipped where there is no io_uring.
+//! Tests of rings that the kernel stops serving. They are skipped without io_uring.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};

@@ -4,6 +4,7 @@ use super::job::Flushed;
 use super::scheduler::FlushScheduler;
 use crate::column_family::ColumnFamily;
 use crate::error::Result;
+use crate::wal::LogSet;
 
 impl FlushScheduler {
     /// Returns the number of the oldest log that is needed once `dropped` is dropped.
@@ -67,7 +68,7 @@ impl FlushScheduler {
         if self.context.shared.family_set().iter().nth(1).is_none() {
             return Ok(());
         }
-        let synced = self.logs.lock().sync_closed();
+        let synced = LogSet::sync_closed_beside_writes(&self.logs);
         synced.inspect_err(|error| self.context.latch_log(error))
     }
 }

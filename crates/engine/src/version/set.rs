@@ -197,7 +197,14 @@ impl VersionSet {
         let mut builders: BTreeMap<u32, VersionBuilder> = BTreeMap::new();
         let wrong = |what: String| Error::new(ErrorKind::Corruption, format!("an edit {what}"));
         for edit in edits {
-            let Some(family) = self.families.get(&edit.column_family) else { continue };
+            let id = edit.column_family;
+            if edit.column_family_add.is_some() {
+                continue;
+            }
+            let Some(family) = self.families.get(&id) else {
+                let message = format!("an edit is about column family {id}, which does not exist");
+                return Err(Error::new(ErrorKind::Internal, message));
+            };
             let builder = builders
                 .entry(edit.column_family)
                 .or_insert_with(|| VersionBuilder::from_version(&family.version, new_tables));

@@ -28,6 +28,7 @@ use tailwater_format::batch::WriteBatch;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::log::PredecessorWal;
+use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Storage};
 
 use super::durability::LogDurability;
@@ -89,6 +90,25 @@ impl LiveLog {
     }
 }
 
+/// A complete log that is not known to be on the device.
+#[derive(Clone)]
+struct ClosedLog {
+    number: u64,
+    /// Locked for the duration of a sync: whoever needs the log on the device waits for that sync.
+    file: Arc<Mutex<LogFile>>,
+}
+
+impl ClosedLog {
+    fn new(file: LogFile) -> Self {
+        Self { number: file.number, file: Arc::new(Mutex::new(file)) }
+    }
+
+    /// Syncs the log, unless that was done meanwhile.
+    fn sync(&self, storage: &dyn Storage, full: bool) -> Result<()> {
+        self.file.lock().sync(storage, full)
+    }
+}
+
 /// The logs with data that is not in tables.
 pub(crate) struct LogSet {
     storage: Arc<dyn Storage>,
@@ -98,7 +118,7 @@ pub(crate) struct LogSet {
     preallocator: Option<Preallocator>,
     suited: SuitedMode,
     /// Complete logs that are not known to be on the device, oldest first.
-    closed: VecDeque<LogFile>,
+    closed: VecDeque<ClosedLog>,
     /// All logs that may be needed, oldest first, the current one last.
     live: VecDeque<LiveLog>,
     /// Total length of the complete live logs, in bytes.
@@ -290,14 +310,36 @@ impl LogSet {
     }
 
     /// Syncs the complete logs, the oldest first.
-    pub(crate) fn sync_closed(&mut self) -> Result<()> {
+    fn sync_closed(&mut self) -> Result<()> {
         self.check()?;
-        while let Some(log) = self.closed.front_mut() {
+        while let Some(log) = self.closed.front() {
             let synced = log.sync(&*self.storage, self.options.full_sync);
             self.latch(synced)?;
             self.closed.pop_front();
         }
         Ok(())
+    }
+
+    /// Syncs the logs that are complete now, the oldest first. Writes to the current log continue
+    /// meanwhile.
+    pub(crate) fn sync_closed_beside_writes(logs: &Mutex<Self>) -> Result<()> {
+        let last = logs.lock().closed.back().map(|log| log.number);
+        loop {
+            let (log, storage, is_full) = {
+                let set = logs.lock();
+                set.check()?;
+                let oldest = set.closed.front().filter(|log| Some(log.number) <= last);
+                let Some(log) = oldest.cloned() else { return Ok(()) };
+                (log, Arc::clone(&set.storage), set.options.full_sync)
+            };
+            let synced = log.sync(&*storage, is_full);
+            let mut set = logs.lock();
+            // Another thread may have synced it, or the logs may have been abandoned.
+            if set.closed.front().is_some_and(|oldest| oldest.number == log.number) {
+                set.latch(synced)?;
+                set.closed.pop_front();
+            }
+        }
     }
 
     /// Closes the current log and begins another.
@@ -321,7 +363,7 @@ impl LogSet {
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
         let is_any_direct = closed.is_direct() || self.current.is_direct();
         if closed.is_dirty() {
-            self.closed.push_back(closed);
+            self.closed.push_back(ClosedLog::new(closed));
         }
         self.latch(given_back)?;
         // Direct writes may reach the device at once; all that older logs hold must be there

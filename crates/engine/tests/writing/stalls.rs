@@ -81,14 +81,14 @@ fn universal_databases_stall_until_somebody_compacts_them() {
     db.compact_range_cf_opt(&default_family(&db), None, None, &Default::default())
         .expect("by hand");
     assert_eq!(db.stall_state(), StallState::Normal);
-    // The run that came of it counts, too.
+    // The sorted run that the compaction wrote counts, too.
     flush_rounds(&db, 2);
     assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
     let reported = log(&disk, "/db");
     for line in [
         format!("WARN {warning}"),
         "WARN writes are stopped: 5 sorted runs of 'default'".to_owned(),
-        "INFO writes go on".to_owned(),
+        "INFO writes are no longer stalled".to_owned(),
     ] {
         assert!(reported.contains(&line), "{line} is not in {reported}");
     }

@@ -54,9 +54,7 @@ pub(crate) fn update_stalls(context: &Context, changed: &[&ColumnFamily]) {
     }
     if let Some(state) = changed {
         match state {
-            StallState::Normal => {
-                context.info_log.info(format_args!("writes are no longer stalled"))
-            }
+            StallState::Normal => context.info_log.info(format_args!("the write stall ended")),
             StallState::Delayed { bytes_per_second, reason, .. } => context.info_log.warn(
                 format_args!("writes are slowed down to {bytes_per_second} bytes/s: {reason}"),
             ),

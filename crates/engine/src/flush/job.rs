@@ -135,9 +135,7 @@ impl FlushScheduler {
             let Some(file) = file.or_else(written) else { continue };
             if let Err(error) = self.versions.obsolete().remove_new(&family.readers().tables, &file)
             {
-                self.context
-                    .info_log
-                    .warn(format_args!("cannot remove an unused table: {error}"));
+                self.context.info_log.warn(format_args!("cannot remove an unused table: {error}"));
             }
         }
     }

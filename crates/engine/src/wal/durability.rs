@@ -79,8 +79,8 @@ impl fmt::Display for LogDurability {
         let (durable_us, flushed_us) = (tried.durable_ns / 1000, tried.flushed_ns / 1000);
         write!(
             f,
-            "synced by {quicker} rather than {other}: a durable write took {durable_us} us, a write \
-             and a flush {flushed_us} us"
+            "synced by {quicker} rather than {other}: a durable write took {durable_us} us, a \
+             write and a flush {flushed_us} us"
         )
     }
 }

@@ -111,17 +111,17 @@ impl Journal {
     /// Opens a journal, or begins it with a snapshot. Returns its contents.
     ///
     /// # Errors
-    /// The errors of [`read`].
+    /// The errors of [`read`], and of `first_snapshot`.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         directory: &Path,
         name: &'static str,
-        first_snapshot: impl FnOnce() -> Vec<u8>,
+        first_snapshot: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<(Self, Option<Contents>)> {
         let contents = match read(&**storage, directory, name)? {
             Some(contents) => contents,
             None => {
-                let journal = Self::begin(storage, directory, name, 1, 0, &first_snapshot())?;
+                let journal = Self::begin(storage, directory, name, 1, 0, &first_snapshot()?)?;
                 return Ok((journal, None));
             }
         };
@@ -211,16 +211,16 @@ impl Journal {
     ///
     /// # Errors
     /// Errors of the system; then the file may or may not contain the record. The next call begins
-    /// a new file, which settles that.
+    /// a new file, which settles that. Errors of `snapshot`; then nothing was written.
     pub(crate) fn append(
         &mut self,
         record: &[u8],
         is_durable: bool,
-        snapshot: impl FnOnce() -> Vec<u8>,
+        snapshot: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<()> {
         let is_outgrown = self.length > REWRITE_MIN.max(GROWTH * self.snapshot_length);
         if self.failed.is_some() || is_outgrown {
-            return self.rewrite(&snapshot());
+            return self.rewrite(&snapshot()?);
         }
         let mut bytes = Vec::new();
         put(&mut bytes, self.next_record, record)?;

@@ -87,6 +87,15 @@ impl PosixSharedMemory {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error)),
         }
+        Self::open_existing(directory)
+    }
+
+    /// Opens the directory, which must exist.
+    ///
+    /// # Errors
+    /// As for [`PosixSharedMemory::open`], and of kind `NotFound`.
+    pub fn open_existing(directory: &Path) -> Result<Self> {
+        let failed = |error: Errno| Error::new(Operation::Open, directory, error);
         let refused = |kind: io::ErrorKind, text: &str| {
             Error::new(Operation::Open, directory, io::Error::new(kind, text))
         };

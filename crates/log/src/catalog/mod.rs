@@ -335,7 +335,9 @@ impl Catalog {
         let record = Change::encode(&changes)?;
         let appended = inner.journal.append(&record, true, || next.to_snapshot());
         if appended.is_err() {
-            inner.is_unsettled = inner.journal.rewrite(&inner.state.to_snapshot()).is_err();
+            let before = inner.state.to_snapshot();
+            let rewritten = before.and_then(|before| inner.journal.rewrite(&before));
+            inner.is_unsettled = rewritten.is_err();
             return appended;
         }
         inner.is_unsettled = false;

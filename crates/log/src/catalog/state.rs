@@ -99,8 +99,12 @@ pub(super) enum Change {
 
 impl Change {
     pub(super) fn encode(changes: &[Self]) -> Result<Vec<u8>> {
-        serde_json::to_vec(changes).map_err(|error| Error::invalid(error.to_string()))
+        encode(changes)
     }
+}
+
+fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::invalid(error.to_string()))
 }
 
 /// The state of a catalog.
@@ -115,8 +119,11 @@ pub(super) struct State {
 
 impl State {
     /// Returns the first record of a journal.
-    pub(super) fn to_snapshot(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
+    ///
+    /// # Errors
+    /// Invalid argument, for a state that cannot be encoded.
+    pub(super) fn to_snapshot(&self) -> Result<Vec<u8>> {
+        encode(self)
     }
 
     /// Rebuilds the state from the records of a journal.

@@ -493,6 +493,8 @@ impl Log {
                 return Ok(());
             }
         }
+        // A topic that is created from now on fails, since the catalog is closed then.
+        let _changing = self.changing.lock();
         let partitions = std::mem::take(&mut *self.partitions.lock());
         let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();
         let mut outcome = Ok(());

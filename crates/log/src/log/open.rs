@@ -130,8 +130,18 @@ pub(super) fn open_env(
 /// Fails if acknowledged batches were left elsewhere: later they would be mistaken for new ones.
 fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
     let Some(path) = left else { return Ok(()) };
-    // A directory that cannot be opened no longer exists, for example after a container restart.
-    let Ok(left) = PosixSharedMemory::open(path) else { return Ok(()) };
+    let left = match PosixSharedMemory::open_existing(path) {
+        Ok(left) => left,
+        // For example after a container restart.
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => {
+            return Err(Error::from(error).while_doing(format_args!(
+                "looking for acknowledged batches that the process that last had the log in {} \
+                 open may have left",
+                directory.display()
+            )));
+        }
+    };
     if Survivors::read(&left, log)?.has_batches() {
         return Err(Error::invalid(format!(
             "the process that last had the log in {} open left acknowledged batches in {}: open it \

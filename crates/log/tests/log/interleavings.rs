@@ -184,6 +184,40 @@ fn a_close_persists_what_was_taken() {
 }
 
 #[test]
+fn a_close_persists_what_a_topic_that_is_just_created_acknowledged() {
+    explore(|| {
+        let served = Served::new(Durability::Process, PartialBlocks::Pad);
+        let creating = {
+            let log = Arc::clone(&served.log);
+            thread::spawn(move || {
+                let options = topic(Durability::Process, PartialBlocks::Pad);
+                let created = match log.create_topic(0, None, "late", &options, 1) {
+                    Ok(topic) => log.partition(topic.partition(0)),
+                    Err(error) => Err(error),
+                };
+                match created {
+                    Ok(partition) => append_all(&partition, 0..1),
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+                        Vec::new()
+                    }
+                }
+            })
+        };
+        served.log.close().expect("it closes");
+        let acknowledged = creating.join().expect("it does not panic");
+        let (log, id) = served.reopen();
+        if !acknowledged.is_empty() {
+            let late = PartitionId { topic: 1, ..id };
+            let found = read_all(&log.partition(late).expect("it is there"));
+            let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
+            assert_eq!(numbers, acknowledged);
+        }
+        log.close().expect("it closes");
+    });
+}
+
+#[test]
 fn a_poll_of_the_tail_never_waits_and_never_misses() {
     explore(|| {
         let served = Served::new(Durability::Memory, PartialBlocks::Pad);

@@ -22,7 +22,7 @@ use crate::identity::LastOpening;
 use crate::offsets::{self, Consumer};
 use crate::partition::recovery;
 use crate::scheduler::Scheduler;
-use crate::segment::{Cursors, Segment, dense};
+use crate::segment::{Cursors, Segment, SegmentFiles, dense};
 use crate::tail::{ChunkPool, SegmentStart};
 use crate::{Error, ErrorKind, Result, identity, layout};
 
@@ -112,20 +112,22 @@ impl LogDirectory {
         let offsets = offsets::read(&*storage, directory)?;
         let backpressure = Arc::new(Backpressure::default());
         let env = Env {
-            storage,
+            segment_files: SegmentFiles {
+                storage,
+                append_mode: IoMode::Buffered,
+                syncs_appends: false,
+                read_mode: IoMode::Buffered,
+                read_buffers: BufferPool::new(READ_AHEAD_BYTES),
+            },
             clock: Arc::new(SystemClock),
             directory: directory.to_owned(),
             log,
-            append_mode: IoMode::Buffered,
-            syncs_appends: false,
             opening: LastOpening::default(),
             is_same_boot: false,
-            read_mode: IoMode::Buffered,
             block: ALIGNMENT as u64,
             memory: ChunkPool::new(None, 0, Arc::clone(&backpressure))?,
             backpressure,
             scheduler: Arc::new(Scheduler::default()),
-            read_buffers: BufferPool::new(READ_AHEAD_BYTES),
             cursors: Cursors::new(0),
             partition_unpersisted_bytes_max: 0,
             batch_bytes_max: 0,
@@ -173,7 +175,7 @@ impl LogDirectory {
         let found = self.partitions().find(|(of, _)| *of == id);
         let (_, incarnation) = found.ok_or_else(|| Error::not_found(format!("no {id}")))?;
         let directory = layout::incarnation_directory(&self.env.directory, id, incarnation);
-        let listing = recovery::list(&*self.env.storage, &directory)?;
+        let listing = recovery::list(&*self.env.segment_files.storage, &directory)?;
         let segments = listing.segments.into_iter().map(|(name, bytes)| {
             let start = SegmentStart {
                 base_offset: name.base_offset,
@@ -255,7 +257,7 @@ impl PartitionFiles<'_> {
         let first = self.segments.partition_point(|segment| segment.base_offset() <= from);
         for (index, segment) in self.segments.iter().enumerate().skip(first.saturating_sub(1)) {
             let is_last = index + 1 == self.segments.len();
-            let mut scanner = segment.scan_for_offset(env, from)?;
+            let mut scanner = segment.scan_for_offset(&env.segment_files, from)?;
             loop {
                 let scanned = match scanner.read_verified() {
                     Ok(Some(scanned)) => scanned,
@@ -296,7 +298,7 @@ impl PartitionFiles<'_> {
     ) {
         report.segments += 1;
         let mut note = |severity, error| report.findings.push(Finding { severity, error });
-        let mut index = match segment.read_index(&self.log.env) {
+        let mut index = match segment.read_index(&self.log.env.segment_files) {
             Ok(entries) => entries.into_iter().peekable(),
             Err(error) => {
                 note(Severity::Note, error);
@@ -304,7 +306,7 @@ impl PartitionFiles<'_> {
             }
         };
         let mut wrong = None;
-        let mut scanner = match segment.scan(&self.log.env, 0) {
+        let mut scanner = match segment.scan(&self.log.env.segment_files, 0) {
             Ok(scanner) => scanner,
             Err(error) => return note(Severity::Damage, error),
         };
@@ -400,9 +402,9 @@ pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactRep
             if segment.generation() > 0 || !has_gaps(&log.env, &segment)? {
                 continue;
             }
-            let rewritten = dense::rewrite(&log.env, &Arc::new(segment))?;
-            rewritten.install(&log.env)?;
-            rewritten.remove_old(&log.env);
+            let rewritten = dense::rewrite(&log.env.segment_files, &Arc::new(segment))?;
+            rewritten.install(&log.env.segment_files)?;
+            rewritten.remove_old(&log.env.segment_files);
             report.segments += 1;
             report.bytes[0] += rewritten.old.length();
             report.bytes[1] += rewritten.new.length();
@@ -412,7 +414,7 @@ pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactRep
 }
 
 fn has_gaps(env: &Env, segment: &Segment) -> Result<bool> {
-    let mut scanner = segment.scan(env, 0)?;
+    let mut scanner = segment.scan(&env.segment_files, 0)?;
     let mut end = 0;
     while let Some((position, header)) = scanner.peek()? {
         if position != end {

@@ -15,8 +15,16 @@ use std::time::Duration;
 
 use tailwater_io::Clock;
 
-use crate::partition::Partition;
 use crate::sync::{Condvar, Mutex};
+
+/// What threads work for: a partition.
+pub(crate) trait Scheduled: Send + Sync {
+    /// Takes one step, and queues itself again if more work is left.
+    fn run_step(&self);
+
+    /// Queues itself if work is due.
+    fn wake(&self);
+}
 
 /// Queues partitions for the threads.
 #[derive(Default)]
@@ -27,14 +35,14 @@ pub(crate) struct Scheduler {
 
 #[derive(Default)]
 struct State {
-    ready: VecDeque<Arc<Partition>>,
+    ready: VecDeque<Arc<dyn Scheduled>>,
     deadlines: BinaryHeap<Reverse<Deadline>>,
     is_closed: bool,
 }
 
 struct Deadline {
     at_ns: u64,
-    partition: Weak<Partition>,
+    partition: Weak<dyn Scheduled>,
 }
 
 impl PartialEq for Deadline {
@@ -59,21 +67,21 @@ impl Ord for Deadline {
 
 /// The next action of a thread.
 enum Next {
-    Work(Arc<Partition>),
-    Due(Arc<Partition>),
+    Work(Arc<dyn Scheduled>),
+    Due(Arc<dyn Scheduled>),
     Wait(Option<u64>),
 }
 
 impl Scheduler {
     /// Queues a partition that is neither queued nor being worked for.
-    pub(crate) fn push(&self, partition: Arc<Partition>) {
+    pub(crate) fn push(&self, partition: Arc<dyn Scheduled>) {
         self.state.lock().ready.push_back(partition);
         self.changed.notify_one();
     }
 
     /// Wakes a partition at a time on the monotonic clock.
-    pub(crate) fn wake_at(&self, at_ns: u64, partition: &Arc<Partition>) {
-        let deadline = Deadline { at_ns, partition: Arc::downgrade(partition) };
+    pub(crate) fn wake_at(&self, at_ns: u64, partition: Weak<dyn Scheduled>) {
+        let deadline = Deadline { at_ns, partition };
         let mut state = self.state.lock();
         let is_first = state.deadlines.peek().is_none_or(|first| at_ns < first.0.at_ns);
         state.deadlines.push(Reverse(deadline));

@@ -19,6 +19,7 @@ use crate::env::Env;
 use crate::offsets::{Consumer, Offsets};
 use crate::options::{Durability, LogOptions, TopicOptions};
 use crate::partition::Partition;
+use crate::scheduler::Scheduled;
 use crate::sync::Mutex;
 use crate::tail::sizing::Tuner;
 use crate::ticket::Ticket;
@@ -148,7 +149,7 @@ impl Log {
 
     /// Returns the storage, whose statistics count reads and writes by purpose.
     pub fn storage(&self) -> &Arc<dyn Storage> {
-        &self.env.storage
+        &self.env.segment_files.storage
     }
 
     /// Returns the memory of all tails and its hard limit, in bytes.
@@ -302,7 +303,7 @@ impl Log {
             let partition = id.partition(*partition);
             let directory =
                 layout::incarnation_directory(&self.env.directory, partition, *incarnation);
-            self.env.storage.create_directory(&directory)?;
+            self.env.segment_files.storage.create_directory(&directory)?;
         }
         if created.is_empty() {
             return Ok(created);
@@ -311,7 +312,7 @@ impl Log {
         let parent = layout::partitions_directory(&self.env.directory, id.stream, id.topic);
         let mut above = Some(parent.as_path());
         while let Some(directory) = above.filter(|above| above.starts_with(&self.env.directory)) {
-            self.env.storage.sync_directory(directory)?;
+            self.env.segment_files.storage.sync_directory(directory)?;
             above = directory.parent();
         }
         Ok(created)

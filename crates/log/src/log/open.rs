@@ -18,7 +18,7 @@ use crate::options::{IoModeChoice, LogOptions, TailMemory};
 use crate::partition::Partition;
 use crate::partition::recovery::{self, Recovered};
 use crate::scheduler::Scheduler;
-use crate::segment::Cursors;
+use crate::segment::{Cursors, SegmentFiles};
 use crate::tail::ChunkPool;
 use crate::tail::sizing::automatic_limit;
 use crate::tail::survivors::Survivors;
@@ -107,20 +107,22 @@ pub(super) fn open_env(
     };
     let memory = ChunkPool::new(shared, limit, Arc::clone(&backpressure))?;
     Ok(Env {
-        storage: Arc::clone(storage),
+        segment_files: SegmentFiles {
+            storage: Arc::clone(storage),
+            append_mode,
+            syncs_appends: options.syncs_appends,
+            read_mode,
+            read_buffers: BufferPool::new(options.read_ahead_bytes_max),
+        },
         clock: Arc::clone(&options.clock),
         directory,
         log: id,
-        append_mode,
-        syncs_appends: options.syncs_appends,
         opening,
         is_same_boot,
-        read_mode,
         block,
         memory,
         backpressure,
         scheduler: Arc::new(Scheduler::default()),
-        read_buffers: BufferPool::new(options.read_ahead_bytes_max),
         cursors: Cursors::new(options.read_ahead_bytes_max),
         partition_unpersisted_bytes_max: options.partition_unpersisted_bytes_max,
         batch_bytes_max: options.batch_bytes_max,

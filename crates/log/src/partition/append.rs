@@ -74,8 +74,9 @@ impl Partition {
         }
         // Other partitions may hold batches whose persist is not due for a long time.
         self.env.scheduler.wake_all();
-        if let (true, Some(me)) = (self.env.memory.is_refused(), self.me.upgrade()) {
-            self.env.scheduler.wake_at(self.env.clock.monotonic_ns() + REFUSED_RETRY_NS, &me);
+        if self.env.memory.is_refused() {
+            let at_ns = self.env.clock.monotonic_ns() + REFUSED_RETRY_NS;
+            self.env.scheduler.wake_at(at_ns, self.me.clone());
         }
     }
 

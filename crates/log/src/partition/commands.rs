@@ -110,7 +110,7 @@ impl Owner {
         let refused = commands.into_iter().map(|command| {
             self.barriers -= usize::from(command.is_barrier());
             if let Effect::Install(rewritten) = command.effect {
-                rewritten.discard(env);
+                rewritten.discard(&env.segment_files);
             }
             (command.signal, Err(Error::closed(self.id)))
         });
@@ -268,9 +268,9 @@ impl Partition {
         let incarnation = self.catalog.reserve_incarnations(1);
         let old_incarnation = self.owner.lock().incarnation;
         let directory = self.directory(incarnation);
-        self.env.storage.create_directory(&directory)?;
+        self.env.segment_files.storage.create_directory(&directory)?;
         if let Some(parent) = directory.parent() {
-            self.env.storage.sync_directory(parent)?;
+            self.env.segment_files.storage.sync_directory(parent)?;
         }
         // A crash here is safe: the catalog does not name the directory, and it is removed.
         if let Err(error) = self.catalog.purge(self.id, old_incarnation, incarnation) {
@@ -307,7 +307,7 @@ impl Partition {
     /// Removes an incarnation's files. Files that cannot be removed are removed when the log is
     /// next opened.
     fn remove_directory(&self, incarnation: u64) {
-        layout::remove_incarnation(&*self.env.storage, &self.directory(incarnation));
+        layout::remove_incarnation(&*self.env.segment_files.storage, &self.directory(incarnation));
     }
 
     /// Removes the messages from an offset on. Everything is persisted, and appends are refused.
@@ -338,7 +338,7 @@ impl Partition {
         // The last segment is sealed first: it is removed as a whole, or cut.
         if let Some(writer) = &mut files.writer {
             let data_end = self.owner.lock().persisted_end.position;
-            writer.seal(&self.env, data_end)?;
+            writer.seal(&self.env.segment_files, data_end)?;
             files.writer = None;
         }
         self.forget_from(&snapshot, stay, offset);
@@ -354,10 +354,10 @@ impl Partition {
         };
         // A truncation may have removed or cut the segment since.
         if !is_there(&self.snapshot()) || !rewritten.is_current() {
-            rewritten.discard(&self.env);
+            rewritten.discard(&self.env.segment_files);
             return Ok(());
         }
-        if let Err(error) = rewritten.install(&self.env) {
+        if let Err(error) = rewritten.install(&self.env.segment_files) {
             // Both generations may exist: neither may outlive the segment.
             files.unused.push(rewritten.new.path(Kind::Log));
             let _ = self.remove_unused(files);
@@ -390,14 +390,14 @@ impl Partition {
         };
         self.env.cursors.forget(self.id);
         if let Some(rewriting) = files.rewriting.take() {
-            rewriting.abandon(&self.env);
+            rewriting.abandon(&self.env.segment_files);
         }
         if let Some(mut writer) = files.writer.take()
             && failure.is_none()
         {
             let segment = writer.segment().start();
             let end = if data_end.segment == segment { data_end.position } else { 0 };
-            writer.seal(&self.env, end)?;
+            writer.seal(&self.env.segment_files, end)?;
         }
         match failure {
             Some(error) if unpersisted => Err(error.while_doing("not everything is persisted")),

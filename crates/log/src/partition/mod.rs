@@ -77,6 +77,7 @@ use owner::{Completions, Group, Health, Owner};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
 use crate::options::{Durability, TopicOptions};
+use crate::scheduler::Scheduled;
 use crate::segment::dense::Advanced;
 use crate::segment::{Segment, SegmentWriter, dense};
 use crate::sync::atomic::{AtomicU64, Ordering};
@@ -302,46 +303,8 @@ impl Partition {
         let wake_ns = owner.next_wake(now_ns);
         drop(owner);
         if let Some(wake_ns) = wake_ns {
-            self.env.scheduler.wake_at(wake_ns, &me);
+            self.env.scheduler.wake_at(wake_ns, self.me.clone());
         }
-    }
-
-    /// Queues the partition if work is due.
-    pub(crate) fn wake(&self) {
-        if self.env.memory.is_refused() {
-            // The system may have free memory again, of which there is no notification.
-            self.env.backpressure.changed();
-        }
-        let mut owner = self.owner.lock();
-        owner.woken();
-        self.schedule(owner);
-    }
-
-    /// Takes one step, and queues the partition again if more work is left.
-    pub(crate) fn run_step(&self) {
-        let step = {
-            let mut owner = self.owner.lock();
-            owner.next_step(&self.env)
-        };
-        match step {
-            Step::Persist(group) => {
-                let mut files = self.files.lock();
-                // The outcome is in the owner's health.
-                let _ = self.persist(&mut files, &group);
-            }
-            Step::Recover => self.retry_survivors(),
-            Step::Command(command) => self.execute(command),
-            Step::Space => self.prepare_space(),
-            Step::Rewrite => self.rewrite_padded(),
-            Step::Release => {
-                let mut files = self.files.lock();
-                self.release(&mut files);
-            }
-            Step::Idle => {}
-        }
-        let mut owner = self.owner.lock();
-        owner.is_scheduled = false;
-        self.schedule(owner);
     }
 
     /// Persists a group, and records the outcome.
@@ -398,14 +361,14 @@ impl Partition {
         if let Some(writer) = &mut files.writer {
             let segment = Arc::clone(writer.segment());
             let end = if data_end.segment == segment.start() { data_end.position } else { 0 };
-            writer.seal(&self.env, end)?;
+            writer.seal(&self.env.segment_files, end)?;
             if writer.is_padded() {
                 files.padded.push(segment);
             }
             files.writer = None;
         }
         let writer = SegmentWriter::create(
-            &self.env,
+            &self.env.segment_files,
             &directory,
             start,
             incarnation,
@@ -466,10 +429,10 @@ impl Partition {
         let mut files = self.files.lock();
         let rewriting = files.rewriting.take().or_else(|| {
             let segment = files.padded.pop()?;
-            dense::Rewriting::begin(&self.env, &segment).ok()
+            dense::Rewriting::begin(&self.env.segment_files, &segment).ok()
         });
         let mut rewritten = None;
-        match rewriting.map(|rewriting| rewriting.advance(&self.env)) {
+        match rewriting.map(|rewriting| rewriting.advance(&self.env.segment_files)) {
             Some(Ok(Advanced::Part(rest))) => files.rewriting = Some(rest),
             Some(Ok(Advanced::Whole(whole))) => rewritten = Some(whole),
             Some(Err(_)) | None => {}
@@ -480,6 +443,44 @@ impl Partition {
         if let Some(rewritten) = rewritten {
             owner.commands.push_back(Command::unattended(Effect::Install(rewritten)));
         }
+    }
+}
+
+impl Scheduled for Partition {
+    fn wake(&self) {
+        if self.env.memory.is_refused() {
+            // The system may have free memory again, of which there is no notification.
+            self.env.backpressure.changed();
+        }
+        let mut owner = self.owner.lock();
+        owner.woken();
+        self.schedule(owner);
+    }
+
+    fn run_step(&self) {
+        let step = {
+            let mut owner = self.owner.lock();
+            owner.next_step(&self.env)
+        };
+        match step {
+            Step::Persist(group) => {
+                let mut files = self.files.lock();
+                // The outcome is in the owner's health.
+                let _ = self.persist(&mut files, &group);
+            }
+            Step::Recover => self.retry_survivors(),
+            Step::Command(command) => self.execute(command),
+            Step::Space => self.prepare_space(),
+            Step::Rewrite => self.rewrite_padded(),
+            Step::Release => {
+                let mut files = self.files.lock();
+                self.release(&mut files);
+            }
+            Step::Idle => {}
+        }
+        let mut owner = self.owner.lock();
+        owner.is_scheduled = false;
+        self.schedule(owner);
     }
 }
 

@@ -212,7 +212,7 @@ impl Partition {
             Some(cursor) => cursor,
             None => Cursor {
                 segment: Arc::clone(segment),
-                scanner: segment.scan_for_offset(&self.env, offset)?,
+                scanner: segment.scan_for_offset(&self.env.segment_files, offset)?,
             },
         };
         let mut bytes = Vec::new();
@@ -240,7 +240,7 @@ impl Partition {
             let Some((position, header)) = scanner.peek()? else {
                 // The last segment may have grown since the cursor was created.
                 if wanted.polled.count == 0 && scanner.position() < segment.length() {
-                    *scanner = segment.scan(&self.env, scanner.position())?;
+                    *scanner = segment.scan(&self.env.segment_files, scanner.position())?;
                     continue;
                 }
                 if wanted.polled.count == 0 {
@@ -277,7 +277,7 @@ impl Partition {
             wanted.took(first, taken, HEADER_BYTES + messages.len());
             if wanted.offset < batch_end {
                 // The next poll begins inside this batch, which the cursor has passed.
-                *scanner = segment.scan(&self.env, position)?;
+                *scanner = segment.scan(&self.env.segment_files, position)?;
             }
         }
         Ok(())
@@ -328,7 +328,7 @@ impl Partition {
             return Ok(Some(snapshot.start_offset));
         };
         let next = snapshot.segments.get(index).map(|next| next.base_offset());
-        let mut scanner = segment.scan_for_timestamp(&self.env, timestamp_us)?;
+        let mut scanner = segment.scan_for_timestamp(&self.env.segment_files, timestamp_us)?;
         while let Some((_, header)) = scanner.peek()? {
             if header.base_timestamp_us >= timestamp_us {
                 return Ok(Some(header.base_offset));

@@ -186,11 +186,11 @@ fn recover(
     recovered: &mut Recovered,
 ) -> Result<(Owner, Files, Vec<Arc<Segment>>)> {
     let directory = crate::layout::incarnation_directory(&env.directory, id, incarnation);
-    let listing = list(&*env.storage, &directory)?;
+    let listing = list(&*env.segment_files.storage, &directory)?;
     let mut files = Files::default();
     for name in &listing.left_over {
         let path = directory.join(name);
-        if env.storage.remove(&path).is_err_and(|error| !error.is_not_found()) {
+        if env.segment_files.storage.remove(&path).is_err_and(|error| !error.is_not_found()) {
             // It may be a generation of a segment, and must not outlive the segment.
             files.unused.push(path);
         }
@@ -247,16 +247,16 @@ fn recover(
 /// Returns the end of the last segment's batches. The scan begins at the last entry of the index,
 /// if the batch there is the one that the entry describes.
 pub(crate) fn find_end(env: &Env, segment: &Segment) -> Result<End> {
-    let entries = segment.read_index(env)?;
+    let entries = segment.read_index(&env.segment_files)?;
     if let Some(last) = entries.last().copied() {
-        let mut scanner = segment.scan(env, last.position)?;
+        let mut scanner = segment.scan(&env.segment_files, last.position)?;
         if scanner.is_at(&last) {
             segment.set_entries(entries);
             return scan_to_end(scanner, segment, last.position, last.offset);
         }
     }
     segment.set_entries(Vec::new());
-    scan_to_end(segment.scan(env, 0)?, segment, 0, segment.base_offset())
+    scan_to_end(segment.scan(&env.segment_files, 0)?, segment, 0, segment.base_offset())
 }
 
 fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u64) -> Result<End> {
@@ -298,7 +298,7 @@ fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u
 /// Searches beyond the end for a trailer that counts bytes beyond the end as durable. Returns the
 /// number of durable bytes.
 pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Option<u64>> {
-    let file = segment.file(env)?;
+    let file = segment.file(&env.segment_files)?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
     let mut position = end.position / BLOCK * BLOCK;
     while position < segment.length() {
@@ -324,9 +324,10 @@ fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<std::path::Pa
     let mut path = segment.path(Kind::Log).into_os_string();
     path.push(format!(".cut-{position}"));
     let path = std::path::PathBuf::from(path);
-    let from = segment.file(env)?;
+    let from = segment.file(&env.segment_files)?;
     let mode = IoMode::Buffered;
-    let mut to = env.storage.create(&path, Create::Truncate, mode, Purpose::LogAppend)?;
+    let mut to =
+        env.segment_files.storage.create(&path, Create::Truncate, mode, Purpose::LogAppend)?;
     let mut buffer = AlignedBuffer::with_capacity(SEARCH_BYTES);
     let mut at = position;
     while at < segment.length() {
@@ -338,7 +339,7 @@ fn keep_cut(env: &Env, segment: &Segment, position: u64) -> Result<std::path::Pa
         at += bytes.len() as u64;
     }
     to.sync_all(Purpose::LogAppend)?;
-    env.storage.sync_directory(segment.directory())?;
+    env.segment_files.storage.sync_directory(segment.directory())?;
     Ok(path)
 }
 
@@ -362,7 +363,7 @@ fn resume(
     end: &End,
 ) -> Result<Owner> {
     let (durability, most) = (options.durability, options.segment_bytes);
-    let writer = SegmentWriter::resume(env, last, end.position, durability, most)?;
+    let writer = SegmentWriter::resume(&env.segment_files, last, end.position, durability, most)?;
     let place = SegmentPosition { segment: last.start(), position: end.position };
     let partial = options.partial_blocks;
     let (offset, timestamp_us) = (end.next_offset, end.last_timestamp_us);
@@ -374,7 +375,7 @@ fn resume(
         }
         PartialBlocks::Carry if !is_dense => {
             let block = end.position / env.block * env.block;
-            let file = last.file(env)?;
+            let file = last.file(&env.segment_files)?;
             let mut buffer = AlignedBuffer::with_capacity(env.block as usize);
             let length = (end.position - block) as usize;
             let carried = file.read_span(&mut buffer, block, length, Purpose::LogRead)?.to_vec();

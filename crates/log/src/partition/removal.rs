@@ -46,7 +46,8 @@ impl Partition {
 
     /// Returns the end of a segment's batches below an offset.
     pub(super) fn position_of(&self, segment: &Segment, offset: u64) -> Result<u64> {
-        let mut scanner = segment.scan_for_offset(&self.env, offset.saturating_sub(1))?;
+        let mut scanner =
+            segment.scan_for_offset(&self.env.segment_files, offset.saturating_sub(1))?;
         let mut position = 0;
         while let Some((start, header)) = scanner.peek()? {
             let end = header.base_offset + u64::from(header.count);
@@ -87,13 +88,17 @@ impl Partition {
         use tailwater_io::{Create, IoMode, Purpose};
         let path = segment.path(Kind::Log);
         let mode = IoMode::Buffered;
-        let mut file =
-            self.env.storage.create(&path, Create::Existing, mode, Purpose::LogAppend)?;
+        let mut file = self.env.segment_files.storage.create(
+            &path,
+            Create::Existing,
+            mode,
+            Purpose::LogAppend,
+        )?;
         file.truncate(position)?;
         file.sync_all(Purpose::LogAppend)?;
         segment.set_length(position);
         segment.forget_entries_from(position);
-        let _ = segment.write_index(&self.env);
+        let _ = segment.write_index(&self.env.segment_files);
         Ok(())
     }
 
@@ -152,7 +157,7 @@ impl Partition {
     /// Removes unused files, durably.
     pub(super) fn remove_unused(&self, files: &mut Files) -> Result<()> {
         while let Some(path) = files.unused.last() {
-            match self.env.storage.remove(path) {
+            match self.env.segment_files.storage.remove(path) {
                 Err(error) if error.is_not_found() => {}
                 removed => removed?,
             }
@@ -162,7 +167,7 @@ impl Partition {
             files.unused.pop();
         }
         if let Some(directory) = &files.unsynced {
-            self.env.storage.sync_directory(directory)?;
+            self.env.segment_files.storage.sync_directory(directory)?;
             files.unsynced = None;
         }
         Ok(())

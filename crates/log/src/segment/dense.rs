@@ -21,10 +21,10 @@ use tailwater_format::message::name::{Kind, TEMPORARY};
 use tailwater_io::stream::{SequentialWriter, WriterOptions};
 use tailwater_io::{Create, Purpose};
 
+use super::files::SegmentFiles;
 use super::index::INTERVAL;
 use super::{Scanner, Segment};
 use crate::Result;
-use crate::env::Env;
 
 /// Number of bytes of batches that one step copies, so that other partitions are persisted in
 /// between.
@@ -66,10 +66,10 @@ pub(crate) enum Advanced {
 ///
 /// # Errors
 /// The errors of [`Rewriting::advance`].
-pub(crate) fn rewrite(env: &Env, old: &Arc<Segment>) -> Result<Rewritten> {
-    let mut rewriting = Rewriting::begin(env, old)?;
+pub(crate) fn rewrite(files: &SegmentFiles, old: &Arc<Segment>) -> Result<Rewritten> {
+    let mut rewriting = Rewriting::begin(files, old)?;
     loop {
-        match rewriting.advance(env)? {
+        match rewriting.advance(files)? {
             Advanced::Part(rest) => rewriting = rest,
             Advanced::Whole(rewritten) => return Ok(rewritten),
         }
@@ -81,7 +81,7 @@ impl Rewriting {
     ///
     /// # Errors
     /// Errors of the system.
-    pub(crate) fn begin(env: &Env, old: &Arc<Segment>) -> Result<Box<Self>> {
+    pub(crate) fn begin(files: &SegmentFiles, old: &Arc<Segment>) -> Result<Box<Self>> {
         let new =
             Segment::new(old.directory(), old.start(), old.generation() + 1, old.incarnation(), 0);
         let mut temporary = new.path(Kind::Log).into_os_string();
@@ -89,9 +89,9 @@ impl Rewriting {
         let (old, new) = (Arc::clone(old), Arc::new(new));
         let (old_length, temporary) = (old.length(), PathBuf::from(temporary));
         let rewritten = Rewritten { old, new, old_length, temporary };
-        let begun = rewritten.open(env);
+        let begun = rewritten.open(files);
         if begun.is_err() {
-            rewritten.discard(env);
+            rewritten.discard(files);
         }
         let (scanner, writer) = begun?;
         let entries = Vec::new();
@@ -102,19 +102,19 @@ impl Rewriting {
     ///
     /// # Errors
     /// Corruption, if the segment is damaged: it stays as it is; errors of the system.
-    pub(crate) fn advance(mut self: Box<Self>, env: &Env) -> Result<Advanced> {
+    pub(crate) fn advance(mut self: Box<Self>, files: &SegmentFiles) -> Result<Advanced> {
         match self.copy() {
             Ok(true) => return Ok(Advanced::Part(self)),
             Ok(false) => {}
             Err(error) => {
-                self.abandon(env);
+                self.abandon(files);
                 return Err(error);
             }
         }
         let Self { rewritten, mut writer, entries, position, .. } = *self;
         let finished = writer.sync().and_then(|()| writer.close());
         if finished.is_err() {
-            rewritten.discard(env);
+            rewritten.discard(files);
         }
         finished?;
         rewritten.new.set_length(position);
@@ -143,20 +143,20 @@ impl Rewriting {
     }
 
     /// Abandons the rewrite, and removes the copy.
-    pub(crate) fn abandon(self: Box<Self>, env: &Env) {
+    pub(crate) fn abandon(self: Box<Self>, files: &SegmentFiles) {
         let Self { rewritten, writer, .. } = *self;
         drop(writer);
-        rewritten.discard(env);
+        rewritten.discard(files);
     }
 }
 
 impl Rewritten {
-    fn open(&self, env: &Env) -> Result<(Scanner, SequentialWriter)> {
-        let (mode, purpose) = (env.append_mode, Purpose::LogAppend);
-        let file = env.storage.create(&self.temporary, Create::Truncate, mode, purpose)?;
+    fn open(&self, files: &SegmentFiles) -> Result<(Scanner, SequentialWriter)> {
+        let (mode, purpose) = (files.append_mode, Purpose::LogAppend);
+        let file = files.storage.create(&self.temporary, Create::Truncate, mode, purpose)?;
         let options = WriterOptions::new(purpose);
-        let writer = SequentialWriter::new(file, options, &env.read_buffers, None)?;
-        Ok((self.old.scan(env, 0)?, writer))
+        let writer = SequentialWriter::new(file, options, &files.read_buffers, None)?;
+        Ok((self.old.scan(files, 0)?, writer))
     }
 
     /// Returns whether the old segment is unchanged since it was copied.
@@ -169,22 +169,22 @@ impl Rewritten {
     /// # Errors
     /// Errors of the system. After a crash, either segment may then be found; both contain the same
     /// batches.
-    pub(crate) fn install(&self, env: &Env) -> Result<()> {
-        env.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
-        env.storage.sync_directory(self.new.directory())?;
-        let _ = self.new.write_index(env);
+    pub(crate) fn install(&self, files: &SegmentFiles) -> Result<()> {
+        files.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
+        files.storage.sync_directory(self.new.directory())?;
+        let _ = self.new.write_index(files);
         Ok(())
     }
 
     /// Removes the new segment.
-    pub(crate) fn discard(&self, env: &Env) {
-        let _ = env.storage.remove(&self.temporary);
+    pub(crate) fn discard(&self, files: &SegmentFiles) {
+        let _ = files.storage.remove(&self.temporary);
     }
 
     /// Removes the replaced segment (step 4). Otherwise recovery removes it.
-    pub(crate) fn remove_old(&self, env: &Env) {
+    pub(crate) fn remove_old(&self, files: &SegmentFiles) {
         for kind in [Kind::Index, Kind::Log] {
-            let _ = env.storage.remove(&self.old.path(kind));
+            let _ = files.storage.remove(&self.old.path(kind));
         }
     }
 }

@@ -7,21 +7,21 @@ use tailwater_format::message::name::Kind;
 use tailwater_io::{Create, IoMode, Purpose};
 
 use super::Segment;
+use super::files::SegmentFiles;
 use crate::Result;
-use crate::env::Env;
 
 /// Smallest distance between two entries of an index, in bytes of the segment.
 pub(super) const INTERVAL: u64 = 64 << 10;
 
 impl Segment {
     /// Returns its index, after reading or rebuilding it if necessary.
-    pub(super) fn entries(&self, env: &Env) -> Result<Arc<Vec<Entry>>> {
+    pub(super) fn entries(&self, files: &SegmentFiles) -> Result<Arc<Vec<Entry>>> {
         if let Some(entries) = &*self.index.lock() {
             return Ok(Arc::clone(entries));
         }
-        let entries = self.read_index(env)?;
+        let entries = self.read_index(files)?;
         if entries.is_empty() && self.length() > INTERVAL {
-            return self.rebuild_index(env);
+            return self.rebuild_index(files);
         }
         let entries = Arc::new(entries);
         *self.index.lock() = Some(Arc::clone(&entries));
@@ -29,9 +29,9 @@ impl Segment {
     }
 
     /// Reads the index's file; empty if there is none.
-    pub(crate) fn read_index(&self, env: &Env) -> Result<Vec<Entry>> {
+    pub(crate) fn read_index(&self, files: &SegmentFiles) -> Result<Vec<Entry>> {
         let path = self.path(Kind::Index);
-        let file = match env.storage.open(&path, IoMode::Buffered, Purpose::LogIndex) {
+        let file = match files.storage.open(&path, IoMode::Buffered, Purpose::LogIndex) {
             Ok(file) => file,
             Err(error) if error.is_not_found() => return Ok(Vec::new()),
             Err(error) => return Err(error.into()),
@@ -72,9 +72,9 @@ impl Segment {
 
     /// Rebuilds the index from the segment, and tries to write its file, without which the next
     /// process rebuilds it again.
-    pub(super) fn rebuild_index(&self, env: &Env) -> Result<Arc<Vec<Entry>>> {
+    pub(super) fn rebuild_index(&self, files: &SegmentFiles) -> Result<Arc<Vec<Entry>>> {
         let mut entries: Vec<Entry> = Vec::new();
-        let mut scanner = self.scan(env, 0)?;
+        let mut scanner = self.scan(files, 0)?;
         while let Some((position, header)) = scanner.peek()? {
             if entries.last().is_none_or(|last| position >= last.position + INTERVAL) {
                 entries.push(Entry {
@@ -88,7 +88,7 @@ impl Segment {
         let entries = Arc::new(entries);
         *self.index.lock() = Some(Arc::clone(&entries));
         // Without its file the index is rebuilt again.
-        let _ = self.write_index(env);
+        let _ = self.write_index(files);
         Ok(entries)
     }
 
@@ -96,13 +96,13 @@ impl Segment {
     ///
     /// # Errors
     /// Errors of the system.
-    pub(crate) fn write_index(&self, env: &Env) -> Result<()> {
+    pub(crate) fn write_index(&self, files: &SegmentFiles) -> Result<()> {
         let entries = self.index.lock().clone().unwrap_or_default();
         let seed = self.seed();
         let bytes: Vec<u8> = entries.iter().flat_map(|entry| entry.encode(seed)).collect();
         let path = self.path(Kind::Index);
         let mode = IoMode::Buffered;
-        let mut file = env.storage.create(&path, Create::Truncate, mode, Purpose::LogIndex)?;
+        let mut file = files.storage.create(&path, Create::Truncate, mode, Purpose::LogIndex)?;
         file.write_all_at(&bytes, 0, Purpose::LogIndex)?;
         Ok(())
     }

@@ -6,6 +6,7 @@
 
 mod cursor;
 pub(crate) mod dense;
+mod files;
 mod index;
 mod scan;
 mod writer;
@@ -18,11 +19,11 @@ use tailwater_format::message::name::{Kind, SegmentName};
 use tailwater_io::{Purpose, ReadFile};
 
 pub(crate) use cursor::{Cursor, Cursors};
+pub(crate) use files::SegmentFiles;
 pub(crate) use scan::Scanner;
 pub(crate) use writer::SegmentWriter;
 
 use crate::Result;
-use crate::env::Env;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::tail::SegmentStart;
@@ -114,11 +115,11 @@ impl Segment {
     ///
     /// # Errors
     /// Errors of the system.
-    pub(crate) fn file(&self, env: &Env) -> Result<Arc<dyn ReadFile>> {
+    pub(crate) fn file(&self, files: &SegmentFiles) -> Result<Arc<dyn ReadFile>> {
         if let Some(file) = self.file.get() {
             return Ok(Arc::clone(file));
         }
-        let file = env.storage.open(&self.path(Kind::Log), env.read_mode, Purpose::LogRead)?;
+        let file = files.storage.open(&self.path(Kind::Log), files.read_mode, Purpose::LogRead)?;
         Ok(Arc::clone(self.file.get_or_init(|| file)))
     }
 
@@ -126,41 +127,49 @@ impl Segment {
     ///
     /// # Errors
     /// Errors of the system.
-    pub(crate) fn scan(&self, env: &Env, position: u64) -> Result<Scanner> {
-        Scanner::new(env, self.file(env)?, position..self.length())
+    pub(crate) fn scan(&self, files: &SegmentFiles, position: u64) -> Result<Scanner> {
+        Scanner::new(files, self.file(files)?, position..self.length())
     }
 
     /// Returns a scanner that starts at the indexed batch at or before an offset.
     ///
     /// # Errors
     /// Errors of the system; corruption, if the segment must be scanned to rebuild the index.
-    pub(crate) fn scan_for_offset(&self, env: &Env, offset: u64) -> Result<Scanner> {
-        self.scan_from(env, |entry| entry.offset <= offset)
+    pub(crate) fn scan_for_offset(&self, files: &SegmentFiles, offset: u64) -> Result<Scanner> {
+        self.scan_from(files, |entry| entry.offset <= offset)
     }
 
     /// Returns a scanner that starts at the last indexed batch that is older than a timestamp.
     ///
     /// # Errors
     /// The errors of [`Self::scan_for_offset`].
-    pub(crate) fn scan_for_timestamp(&self, env: &Env, timestamp_us: u64) -> Result<Scanner> {
-        self.scan_from(env, |entry| entry.timestamp_us < timestamp_us)
+    pub(crate) fn scan_for_timestamp(
+        &self,
+        files: &SegmentFiles,
+        timestamp_us: u64,
+    ) -> Result<Scanner> {
+        self.scan_from(files, |entry| entry.timestamp_us < timestamp_us)
     }
 
-    fn scan_from(&self, env: &Env, is_before: impl Fn(&Entry) -> bool) -> Result<Scanner> {
+    fn scan_from(
+        &self,
+        files: &SegmentFiles,
+        is_before: impl Fn(&Entry) -> bool,
+    ) -> Result<Scanner> {
         for attempt in 0..2 {
-            let entries = self.entries(env)?;
+            let entries = self.entries(files)?;
             let end = entries.partition_point(&is_before);
             let Some(entry) = end.checked_sub(1).and_then(|last| entries.get(last)) else {
                 break;
             };
-            let mut scanner = self.scan(env, entry.position)?;
+            let mut scanner = self.scan(files, entry.position)?;
             if scanner.is_at(entry) {
                 return Ok(scanner);
             }
             if attempt == 0 {
-                self.rebuild_index(env)?;
+                self.rebuild_index(files)?;
             }
         }
-        self.scan(env, 0)
+        self.scan(files, 0)
     }
 }

@@ -10,7 +10,7 @@ use tailwater_format::message::padding::{BLOCK, Next, batch_at, gap_end};
 use tailwater_io::stream::{ReaderOptions, SequentialReader};
 use tailwater_io::{Purpose, ReadFile};
 
-use crate::env::Env;
+use super::files::SegmentFiles;
 use crate::{Error, Result};
 
 /// Size of a request, in bytes.
@@ -45,7 +45,11 @@ impl Scanner {
     ///
     /// # Errors
     /// Errors of the system.
-    pub(crate) fn new(env: &Env, file: Arc<dyn ReadFile>, span: Range<u64>) -> Result<Self> {
+    pub(crate) fn new(
+        files: &SegmentFiles,
+        file: Arc<dyn ReadFile>,
+        span: Range<u64>,
+    ) -> Result<Self> {
         let options = ReaderOptions {
             request_bytes: REQUEST_BYTES,
             depth: DEPTH,
@@ -54,7 +58,7 @@ impl Scanner {
         };
         let path = file.path().to_owned();
         let (position, end) = (span.start, span.end.min(file.length()?));
-        let reader = SequentialReader::new(file, span, options, &env.read_buffers, None)?;
+        let reader = SequentialReader::new(file, span, options, &files.read_buffers, None)?;
         Ok(Self { reader, path, position, end, next: None })
     }
 

@@ -21,7 +21,7 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::{Create, Purpose, WriteFile};
 
 use super::Segment;
-use crate::env::Env;
+use super::files::SegmentFiles;
 use crate::options::Durability;
 use crate::tail::SegmentStart;
 use crate::{Error, Result};
@@ -70,7 +70,7 @@ impl SegmentWriter {
     /// # Errors
     /// Errors of the system. The file may exist then; the next attempt truncates it.
     pub(crate) fn create(
-        env: &Env,
+        files: &SegmentFiles,
         directory: &Path,
         start: SegmentStart,
         incarnation: u64,
@@ -81,12 +81,12 @@ impl SegmentWriter {
         segment.set_entries(Vec::new());
         let path = segment.path(Kind::Log);
         let file =
-            env.storage.create(&path, Create::Truncate, env.append_mode, Purpose::LogAppend)?;
-        env.storage.sync_directory(directory)?;
+            files.storage.create(&path, Create::Truncate, files.append_mode, Purpose::LogAppend)?;
+        files.storage.sync_directory(directory)?;
         Ok(Self {
             segment,
             file,
-            is_durable: env.syncs_appends || durability == Durability::Disk,
+            is_durable: files.syncs_appends || durability == Durability::Disk,
             written: 0,
             prepared: 0,
             ahead: AHEAD_MIN,
@@ -104,15 +104,15 @@ impl SegmentWriter {
     /// # Errors
     /// Errors of the system.
     pub(crate) fn resume(
-        env: &Env,
+        files: &SegmentFiles,
         segment: &Arc<Segment>,
         length: u64,
         durability: Durability,
         length_max: u64,
     ) -> Result<Self> {
         let path = segment.path(Kind::Log);
-        let mode = env.append_mode;
-        let mut file = env.storage.create(&path, Create::Existing, mode, Purpose::LogAppend)?;
+        let mode = files.append_mode;
+        let mut file = files.storage.create(&path, Create::Existing, mode, Purpose::LogAppend)?;
         if file.length()? != length {
             file.truncate(length)?;
         }
@@ -120,12 +120,12 @@ impl SegmentWriter {
         // neither lose them nor bring back the bytes that were cut off.
         file.sync_all(Purpose::LogAppend)?;
         // The process that created the segment may have died before it synced the name.
-        env.storage.sync_directory(segment.directory())?;
+        files.storage.sync_directory(segment.directory())?;
         segment.set_length(length);
         Ok(Self {
             segment: Arc::clone(segment),
             file,
-            is_durable: env.syncs_appends || durability == Durability::Disk,
+            is_durable: files.syncs_appends || durability == Durability::Disk,
             written: length,
             prepared: length,
             ahead: AHEAD_MIN,
@@ -258,10 +258,10 @@ impl SegmentWriter {
     ///
     /// # Errors
     /// Errors of the system.
-    pub(crate) fn seal(&mut self, env: &Env, data_end: u64) -> Result<()> {
+    pub(crate) fn seal(&mut self, files: &SegmentFiles, data_end: u64) -> Result<()> {
         self.cut(data_end)?;
         // A crash here is safe: a missing index is rebuilt.
-        let _ = self.segment.write_index(env);
+        let _ = self.segment.write_index(files);
         Ok(())
     }
 

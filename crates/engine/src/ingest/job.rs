@@ -42,7 +42,8 @@ impl Ingester {
     /// Ingests all files or none. Returns the result for each, in their order.
     pub(crate) fn ingest(&self, requests: &[ExternalFiles<'_>]) -> Result<Vec<Vec<IngestedFile>>> {
         self.context.errors.check()?;
-        // Keeps others from opening the database until the last file is installed or removed.
+        // Keeps other processes from opening the database until the last file is installed or
+        // removed.
         let _working = self.context.background.begin_work()?;
         self.check_requests(requests)?;
         let statistics = self.context.shared.statistics.as_deref();
@@ -169,7 +170,7 @@ impl Ingester {
             });
             match in_the_way {
                 Some(file) if !job.options.allow_blocking_flush => {
-                    let message = "the file needs a flush of what is in memory, which \
+                    let message = "the file needs a flush of memtables, which \
                          allow_blocking_flush forbids";
                     return Err(Error::invalid_argument(message).in_file(&file.path));
                 }
@@ -226,7 +227,8 @@ impl Ingester {
     /// Steps 6 and 7. The caller must lead the write queue.
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut installation = self.versions.begin_installation();
-        // Where files go depends on what runs, and must be so still when they are there.
+        // The placement depends on the running compactions, which must not change before the files
+        // are installed.
         installation.hold_claims();
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
         let snapshots = self.context.shared.snapshots.hold_still();
@@ -257,8 +259,8 @@ impl Ingester {
         for (job, edit) in jobs.iter().zip(&edits) {
             let new = |file: &NewFile| Arc::new(FileMetadata::new(file.clone()));
             let files: Vec<_> = edit.new_files.iter().map(new).collect();
-            // Opened during the turn, because the level of a table decides how it is opened. Writes
-            // are blocked in any case.
+            // Opened during the turn to install, because the level of a table decides how it is
+            // opened. Writes are blocked in any case.
             self.context.open_new_tables(&job.family, &files)?;
             added.extend(files);
         }
@@ -269,7 +271,7 @@ impl Ingester {
             let installed = written.install();
             let version = |job: &Job| self.context.installed_version(&installed, &job.family);
             let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;
-            // A read takes its version first and then the sequence number, so with a new version it
+            // A read loads its version first and then the sequence number, so with a new version it
             // has a new number. A snapshot takes its number first, and would see the files appear.
             self.context.shared.published.store(last, Ordering::Release);
             for (job, version) in jobs.iter().zip(versions) {

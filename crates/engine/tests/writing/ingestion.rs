@@ -339,7 +339,7 @@ fn files_that_are_not_for_this_are_refused_by_name() {
     write(b"no table");
     refused(ErrorKind::Corruption, "footer");
     make(&simulated(&disk, "comparator=rocksdb.ReverseBytewiseComparator"), FILE, &["b"], "value");
-    refused(ErrorKind::InvalidArgument, "in order of 'rocksdb.ReverseBytewiseComparator'");
+    refused(ErrorKind::InvalidArgument, "comparator is 'rocksdb.ReverseBytewiseComparator'");
     let mut writer = SstFileWriter::new(&mine, "default").expect("a writer");
     writer = writer.for_column_family(&other);
     writer.open(Path::new(FILE)).expect("a file");

@@ -119,7 +119,7 @@ fn replay_does_not_go_on_behind_a_gap_between_logs() {
     missing.remove(&Path::new(PATH).join(first)).expect("removing a log");
     // The flush needed it synced; the bytes removed here represent a disk that lost them.
     let error = Db::open(PATH, &simulated(&missing, "")).expect_err("a log is missing");
-    assert!(error.to_string().contains("is missing, and may hold writes"), "{error}");
+    assert!(error.to_string().contains("is missing; it may have held writes"), "{error}");
     let skipping = simulated(&missing, "wal_recovery_mode=kSkipAnyCorruptedRecords");
     let reader = Db::open_read_only(PATH, &skipping).expect("a reader");
     let left_out = &reader.left_out()[0];

@@ -191,7 +191,7 @@ impl DbIterator {
             Direction::Forward => "after",
             Direction::Backward => "before",
         };
-        self.damaged(format!("records are out of order: '{found}' comes {direction} '{last}'"))
+        self.damaged(format!("records are not in order: '{found}' comes {direction} '{last}'"))
     }
 
     /// Returns an error about damage in the file of the current record.

@@ -40,7 +40,7 @@ This list is written by a test, from the tables in `crates/engine/src/options/`:
 `TAILWATER_REWRITE=1 cargo test -p tailwater --test options`.
 ";
 
-/// The whole document.
+/// Returns the whole document.
 pub(super) fn page(rows: &[Row], shown: &[(&str, String, &str)]) -> String {
     let mut page = HEAD.to_owned();
     page.push('\n');
@@ -87,7 +87,7 @@ fn chapter(page: &mut String, topic: &Topic, rows: &[Row], shown: &[(&str, Strin
     }
 }
 
-/// The effect of an option.
+/// Returns the effect of an option.
 fn outcome(row: &Row, shown: &[(&str, String, &str)]) -> String {
     match row.verdict {
         Verdict::NoEffect(why) => format!("no effect: {why}"),
@@ -111,7 +111,7 @@ fn value_text(value: &str) -> String {
     if value.is_empty() { "nothing".to_owned() } else { format!("`{value}`") }
 }
 
-/// A documentation comment as one line.
+/// Returns a documentation comment as one line.
 fn sentence(about: &str) -> String {
     about.split_whitespace().collect::<Vec<_>>().join(" ").replace('|', "\\|")
 }

@@ -1,7 +1,7 @@
-//! The chapter of the list that each option is in.
+//! The chapter of the document for each option.
 
-/// A chapter: its title, what it is about, and what the names of its options contain. An option
-/// stands in the first chapter that has it.
+/// A chapter: its title, its introduction, and parts of the names of its options. An option is in
+/// the first chapter that matches.
 pub(super) struct Topic {
     pub(super) title: &'static str,
     pub(super) about: &'static str,
@@ -12,7 +12,7 @@ const fn topic(title: &'static str, about: &'static str, parts: &'static [&'stat
     Topic { title, about, parts }
 }
 
-/// The chapters, those first that take options away from others.
+/// The chapters; those that take options from others come first.
 static RULES: &[Topic] = &[
     topic(
         "Universal and FIFO databases",
@@ -222,13 +222,13 @@ static RULES: &[Topic] = &[
 /// The chapters in the order in which they are printed.
 const ORDER: &[usize] = &[9, 4, 5, 10, 1, 11, 12, 3, 7, 8, 13, 6, 2, 0];
 
-/// The chapters, in the order in which they are read.
+/// Returns the chapters in the order of the document.
 pub(super) fn topics() -> impl Iterator<Item = &'static Topic> {
     ORDER.iter().map(|&at| &RULES[at])
 }
 
 impl Topic {
-    /// Whether an option stands here.
+    /// Whether this chapter matches an option.
     pub(super) fn has(&self, name: &str) -> bool {
         let first = RULES.iter().find(|topic| {
             topic.parts.iter().any(|part| match part.strip_prefix('=') {

@@ -33,7 +33,7 @@ const WRITES: usize = 9;
 const AROUND_HEADER: u64 = 12;
 /// Length of a log up to which all its bits are flipped, in bytes.
 const SMALL: u64 = 600;
-/// Number of evenly spread offsets whose bits are flipped in a longer log, besides those of headers.
+/// Number of evenly spread offsets whose bits are also flipped in a longer log.
 const SPREAD: u64 = 60;
 
 /// Size of a sector, which a device writes atomically, in bytes.

@@ -32,8 +32,8 @@ struct Row {
 const GROUPS: [&str; 4] =
     ["table_factory", "compression_opts", "metadata_cache_options", "compaction_options_universal"];
 
-/// Tests elsewhere that fail if an option is ignored: option, file, test. In a file of cases, the
-/// option's name stands for the test.
+/// Tests elsewhere that fail if an option is ignored: option, file, test. A file of cases has the
+/// option's name in place of a test.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "low_priority_compactions",

@@ -10,8 +10,8 @@ pub(crate) const SLOTS: usize = 40;
 /// Maximum length of a value, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// Number of puts per synced put: 1 if all are synced, and up to so many that whole logs are
-/// complete before one is synced.
+/// Number of puts per synced put: with 1 all are synced; with the largest, whole logs are complete
+/// before a put is synced.
 const SYNCED: [u64; 4] = [1, 2, 8, 32];
 
 /// The writes of a run.

@@ -5,7 +5,6 @@
 //! them. If an option requests a mode by name and the filesystem refuses it, that is an error. If a
 //! mode was requested with `auto`, or is accepted but not performed, that is a warning, and the I/O
 //! is buffered.
-//! buffered.
 //!
 //! A mode has several types: [`IoModeChoice`] is the value of an option, including unset and
 //! `auto`; [`AskedIoMode`] adds the option to name in messages; [`IoMode`] is the mode in which a

@@ -2,14 +2,15 @@
 //!
 //! # Order
 //!
-//! Writes wait while everything in memory is flushed. The tables then hold everything, so the
-//! checkpoint needs no log.
-//! Tables and blob files are linked into a staging directory that contains a mark file, or copied
-//! if they cannot be linked. The mark is locked, so that nobody else builds a checkpoint there.
+//! 1. Writes wait while everything in memory is flushed. The tables then hold everything, so the
+//!    checkpoint needs no log.
+//! 2. Tables and blob files are linked into a staging directory that contains a mark file, or
+//!    copied if they cannot be linked. The mark is locked, so that nobody else builds a checkpoint
+//!    there.
 //! 3. MANIFEST, both options files, IDENTITY and CURRENT are written there and synced. The options
 //!    name no directories: all files are in the checkpoint's own.
-//! The directory is renamed to its final name, unless that exists by now, and then the mark is
-//! removed. If either cannot be made durable, both are undone before anything is removed.
+//! 4. The directory is renamed to its final name, unless that exists by now, and then the mark is
+//!    removed. If either cannot be made durable, both are undone before anything is removed.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
 //! checkpoint of that name replaces. A directory without the mark was not made by a checkpoint and

@@ -1,12 +1,12 @@
 //! Closing a database that was open for writing.
 //!
-//! Writes end: writers that wait in a stall give up, closing becomes leader of the write queue, and
-//! later writes are refused.
+//! 1. Writes end: writers that wait in a stall give up, closing becomes leader of the write queue,
+//!    and later writes are refused.
 //! 2. Unlogged writes are flushed, unless `avoid_flush_during_shutdown` is set.
-//! The background threads end; compactions are aborted, and so are ingestions that are still
-//! copying files. Closing waits for ingestions and checkpoints begun by user threads: the next
-//! opener assigns the same file numbers.
-//! The log is written out and truncated to its length. Followers of the logs end.
+//! 3. The background threads end; compactions are aborted, and so are ingestions that are still
+//!    copying files. Closing waits for ingestions and checkpoints begun by user threads: the next
+//!    opener assigns the same file numbers.
+//! 4. The log is written out and truncated to its length. Followers of the logs end.
 //! 5. The locks are released.
 //!
 //! A crash at any step is like one before closing: acknowledged synced writes are on the device.

@@ -105,6 +105,7 @@ impl Db {
     /// The write-ahead logs are replayed into memory according to the recovery mode;
     /// [`Db::left_out`] reports what was left out.
     ///
+    /// # Errors
     /// Not found, if there is no database; corruption, for damage to its MANIFEST, for a table,
     /// blob file or log that the MANIFEST names and that is missing or too short, and for damage to
     /// logs that the recovery mode does not accept; invalid argument, for a comparator other than

@@ -4,9 +4,9 @@
 //!
 //! 1. Writes wait: resuming leads the write queue.
 //! 2. After a failure of the MANIFEST, a new one is written from memory.
-//! After a shortage in the log, a new log is begun; nothing more is written to the old ones.
-//! The memtables of all column families are flushed, since the failed log may hold less than they
-//! do.
+//! 3. After a shortage in the log, a new log is begun; nothing more is written to the old ones.
+//! 4. The memtables of all column families are flushed, since the failed log may hold less than
+//!    they do.
 //! 5. One group of edits adds the tables and states that no column family needs a log before the
 //!    new one, so that a refused write in the failed log never counts.
 //! 6. Writes resume.

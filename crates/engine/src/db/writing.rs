@@ -114,6 +114,7 @@ impl Db {
     /// Removes `key`, which must have been put exactly once since it was last removed by this
     /// method, or at all. The tombstone is dropped as soon as it meets that put, while that of
     /// [`Db::delete`] stays until no deeper level can have the key.
+    ///
     /// The contract is RocksDB's. After a key was put twice, or merged, an older value may show
     /// again, as in RocksDB. The same may happen to a key removed by both methods, once flushes or
     /// compactions have dropped what the other method wrote: where they find a deletion together
@@ -224,6 +225,7 @@ impl Db {
     /// of a flush if memtables hold keys in the files' range. When it returns, everything is on the
     /// device.
     ///
+    /// # Errors
     /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for one
     /// that was not made for ingestion, or that needs what the options forbid; each names the file.
     /// Not supported, for options that are refused; busy, if `fail_if_not_bottommost_level` is set

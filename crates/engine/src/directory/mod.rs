@@ -7,6 +7,7 @@
 //! belongs to the database whose claim it contains ([`claim`]).
 //!
 //! # Invariants
+//!
 //! - A directory is identified by device and inode, never by the text of its path.
 //! - While a database is open for writing, a directory that took the name of one of its directories
 //!   is never mistaken for it ([`GuardedStorage`]).

@@ -198,9 +198,9 @@ pub fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
 /// Returns the state that results from the edits of `MANIFEST-<number>`, by the rules for opening a
 /// database.
 ///
+/// # Errors
 /// Corruption, with file, record and offset, if a database with it could not be opened; not found,
 /// if it does not exist.
-/// does not exist.
 pub fn state(storage: &dyn Storage, directory: &Path, number: u64) -> Result<ManifestState> {
     let path = directory.join(FileKind::Manifest(number).to_string());
     storage.metadata(&path)?;

@@ -40,7 +40,6 @@ impl Options {
     ///
     /// # Errors
     /// Unknown names, malformed values, and unsupported table formats; all with their line.
-    /// with their line.
     pub fn from_document(document: &Document, unknown: UnknownOptions) -> Result<Self> {
         let is_newer = document.rocksdb_version > ROCKSDB_VERSION;
         let ignore_unknown = is_newer && unknown == UnknownOptions::IgnoreFromNewer;

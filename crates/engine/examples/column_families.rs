@@ -1,5 +1,5 @@
 //! Two column families in one database: counters with a merge operator, and sessions with a
-//! compaction filter that removes those that have expired.
+//! compaction filter that removes expired ones.
 //!
 //! ```sh
 //! cargo run -p tailwater --example column_families
@@ -27,7 +27,7 @@ impl CustomMergeOperator for Largest {
 
     fn full_merge(&self, _: &[u8], existing: Option<&[u8]>, operands: &[&[u8]]) -> Option<Vec<u8>> {
         let all = existing.iter().chain(operands).map(|bytes| number(bytes));
-        // A value that is no number fails the read instead of being lost.
+        // A value that is not a number makes the read fail instead of being lost.
         let largest = all.collect::<Option<Vec<u64>>>()?.into_iter().max()?;
         Some(largest.to_be_bytes().to_vec())
     }
@@ -37,7 +37,7 @@ impl CustomMergeOperator for Largest {
     }
 }
 
-/// Removes sessions whose value, the time of their end, is past.
+/// Removes sessions whose value, the time at which they end, has passed.
 struct Expired {
     now_s: AtomicU64,
 }

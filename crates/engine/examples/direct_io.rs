@@ -1,8 +1,8 @@
 //! Direct I/O by purpose: compactions bypass the page cache, users' reads and flushes do not.
 //!
-//! The property `tailwater.io-modes` reports, for every purpose, the mode that is in effect and the
-//! option that asked for it. Opening probes the directory, and fails if its filesystem refuses a
-//! mode that an option demands.
+//! For every purpose, the property `tailwater.io-modes` reports the mode in effect and the option
+//! that requested it. Opening probes the directory, and fails if the filesystem refuses a mode that
+//! an option requires.
 //!
 //! ```sh
 //! cargo run -p tailwater --example direct_io -- DIRECTORY

@@ -1,4 +1,4 @@
-//! Measures what opening a database of very many tables takes.
+//! Measures the time and memory to open a database of very many tables.
 //!
 //! ```sh
 //! cargo run --release -p tailwater --example many_tables -- make DIR 123000
@@ -8,7 +8,7 @@
 //!
 //! `make` creates a database in which each table holds one entry. `read` and `write` open it for
 //! reading and for writing with `max_open_files=1000`, or the number that follows DIR, and print
-//! how long that took and the most memory that was resident.
+//! the time taken and the peak resident memory.
 
 use std::error::Error;
 use std::path::Path;

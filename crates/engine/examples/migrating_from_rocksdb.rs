@@ -1,5 +1,5 @@
-//! A program for crate `rocksdb`, call by call, and what it becomes. `docs/migrating.md` has the
-//! whole list, and what differs.
+//! A program for crate `rocksdb`, call by call, and its translation. `docs/migrating.md` has the
+//! whole list, and the differences.
 //!
 //! ```sh
 //! cargo run -p tailwater --example migrating_from_rocksdb

@@ -1,4 +1,4 @@
-//! Steps over a snapshot again and again, so that a profiler can count the instructions per step.
+//! Steps repeatedly over a snapshot, so that a profiler can count the instructions per step.
 //!
 //! ```sh
 //! cargo build --release -p tailwater --example scan_steps
@@ -8,9 +8,9 @@
 //! done; done
 //! ```
 //!
-//! The arguments are `auto_refresh_iterator_with_snapshot` and how many scans are made of the
-//! database's 100,000 entries. The difference of two runs of different lengths leaves out what
-//! filling the database takes. Nothing runs in the background and no version changes.
+//! The arguments are `auto_refresh_iterator_with_snapshot` and the number of scans of the
+//! database's 100,000 entries. The difference of two runs of different lengths excludes the cost of
+//! filling the database. Nothing runs in the background and no version changes.
 
 use std::error::Error;
 use std::path::Path;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tailwater::{Db, OpenOptions, ReadOptions, WriteOptions};
 use tailwater_io::sim::SimStorage;
 
-/// How many entries the database has.
+/// Number of entries in the database.
 const ENTRIES: u64 = 100_000;
 
 fn main() -> Result<(), Box<dyn Error>> {

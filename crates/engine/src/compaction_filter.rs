@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use tailwater_format::user_code;
 
-/// The kind of record that a compaction filter is called with.
+/// The kind of record for which a compaction filter is called.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FilteredValue {
-    /// A value; one in a blob file has been read.
+    /// A value; if it is stored in a blob file, it has been read.
     Plain,
     /// A merge operand.
     MergeOperand,
@@ -25,9 +25,9 @@ pub enum FilterDecision {
     Keep,
     /// Removes the record, with all older versions of its key that no snapshot sees.
     Remove,
-    /// Keeps the record, with this value or operand.
+    /// Keeps the record, but with this value or operand.
     ChangeValue(Vec<u8>),
-    /// Removes the record and everything that this compaction reads of keys up to this one,
+    /// Removes the record, and all records that this compaction reads of keys up to this one,
     /// exclusive. Older versions of those keys in deeper levels become visible again. If this key
     /// is not above the record's, the record is kept.
     RemoveAndSkipUntil(Vec<u8>),
@@ -37,8 +37,8 @@ pub enum FilterDecision {
 ///
 /// It is called for the newest version of each key that a compaction reads, if that is a value or
 /// an entity, whether or not snapshots see it, and for each merge operand that no snapshot sees.
-/// Snapshots therefore do not protect values from it, as in RocksDB since version 6. Flushes do not
-/// call it.
+/// So, as in RocksDB since version 6, snapshots do not protect values from it. Flushes do not call
+/// it.
 ///
 /// Several threads may call it concurrently. It may drop the last handle to the database, but not
 /// close it. A panic fails the compaction, and writes are refused until `resume`. Source:
@@ -86,10 +86,10 @@ pub enum FilterDecision {
 /// # }
 /// ```
 pub trait CustomCompactionFilter: Send + Sync {
-    /// The name written to OPTIONS files.
+    /// Returns the name written to OPTIONS files.
     fn name(&self) -> &str;
 
-    /// Returns what to do with a record of `key`. `level` is the first input level of the
+    /// Returns the decision about a record of `key`. `level` is the first input level of the
     /// compaction.
     fn filter(&self, level: usize, key: &[u8], kind: FilteredValue, value: &[u8])
     -> FilterDecision;
@@ -129,7 +129,7 @@ impl CompactionFilter {
         (name == Self::RemoveEmptyValues.name()).then_some(Self::RemoveEmptyValues)
     }
 
-    /// The name written to OPTIONS files.
+    /// Returns the name written to OPTIONS files.
     pub fn name(&self) -> &str {
         match self {
             Self::RemoveEmptyValues => "RemoveEmptyValueCompactionFilter",
@@ -137,7 +137,7 @@ impl CompactionFilter {
         }
     }
 
-    /// Returns what to do with a record of `key`; see [`CustomCompactionFilter::filter`].
+    /// Returns the decision about a record of `key`; see [`CustomCompactionFilter::filter`].
     pub fn filter(
         &self,
         level: usize,

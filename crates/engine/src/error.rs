@@ -51,20 +51,20 @@ pub enum ErrorKind {
     UserCode,
     /// The work was cancelled on request: nothing is wrong.
     Cancelled,
-    /// Code panicked, the user's or the database's own. The message names a user's object whose
-    /// code it was: fix that code, then resume or reopen as the message says. A panic that names
-    /// none is a bug: report it.
+    /// Code panicked: the user's or the database's own. If the message names a user's object, fix
+    /// its code, then resume or reopen as the message says. A panic that names none is a bug:
+    /// report it.
     Panicked,
     /// The database was closed or is being closed: open it again.
     Closed,
     /// The handle is read-only: open the database for writing.
     ReadOnly,
-    /// The engine found itself in a state that its own rules exclude: a bug. Nothing was changed;
-    /// report it.
+    /// The engine found a state that its own invariants exclude: a bug. Nothing was changed; report
+    /// it.
     Internal,
 }
 
-/// A failed operation: its kind, what happened, and the file and offset where that is known.
+/// A failed operation: its kind, a message, and the file and offset if known.
 ///
 /// It is one pointer wide, so that results stay small.
 ///
@@ -100,69 +100,69 @@ struct Inner {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
-    /// Creates an error of the given kind that concerns no file.
+    /// Creates an error of the given kind that is not about a file.
     #[cold]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         let message = message.into();
         Self(Box::new(Inner { kind, message, path: None, offset: None, source: None }))
     }
 
-    /// Creates the error of a wrong call or option.
+    /// Creates the error for a wrong call or option.
     #[cold]
     pub fn invalid_argument(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// Creates the error of a request for an unsupported feature.
+    /// Creates the error for a request for an unsupported feature.
     #[cold]
     pub fn not_supported(feature: impl fmt::Display) -> Self {
         Self::new(ErrorKind::NotSupported, format!("not supported: {feature}"))
     }
 
-    /// Creates the error of a call on a closed database.
+    /// Creates the error for a call on a closed database.
     #[cold]
     pub(crate) fn closed() -> Self {
         Self::new(ErrorKind::Closed, "the database was closed")
     }
 
-    /// Creates the error of a write on a read-only handle.
+    /// Creates the error for a write on a read-only handle.
     #[cold]
     pub(crate) fn read_only() -> Self {
         Self::new(ErrorKind::ReadOnly, "the database was opened for reading only")
     }
 
-    /// Creates the error of a write for which no sequence number is left.
+    /// Creates the error for a write for which no sequence number is left.
     #[cold]
     pub(crate) fn no_sequence_left() -> Self {
         let message = "every sequence number has been used: copy the data into a new database";
         Self::new(ErrorKind::LimitReached, message)
     }
 
-    /// Creates the error of a violated invariant of the engine.
+    /// Creates the error for a violated invariant of the engine.
     #[cold]
     pub(crate) fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, message)
     }
 
-    /// Creates the error of a column family that has no version.
+    /// Creates the error for a column family that has no version.
     #[cold]
     pub(crate) fn lost_version(family: &str) -> Self {
         Self::internal(format!("column family '{family}' has no version"))
     }
 
-    /// Creates the error of a thread that the system failed to start.
+    /// Creates the error for a thread that the system failed to start.
     #[cold]
     pub(crate) fn no_thread(error: std::io::Error) -> Self {
         Self::new(ErrorKind::Io, error.to_string()).caused_by(error)
     }
 
-    /// Creates the error of damage that concerns a file as a whole.
+    /// Creates the error for damage to a file as a whole.
     #[cold]
     pub fn corruption(path: &Path, message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Corruption, message).in_file(path)
     }
 
-    /// Creates the error of damage at an offset of a file, in bytes.
+    /// Creates the error for damage at an offset of a file, in bytes.
     #[cold]
     pub fn corruption_at(path: &Path, offset: u64, message: impl Into<String>) -> Self {
         let mut error = Self::corruption(path, message);
@@ -192,7 +192,7 @@ impl Error {
         self
     }
 
-    /// Prefixes the message with what was being done.
+    /// Prefixes the message with the operation that failed.
     #[must_use]
     pub fn while_doing(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
@@ -222,22 +222,22 @@ impl Error {
         self.0.kind
     }
 
-    /// What happened, without the file.
+    /// Returns the message, without the file.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Returns the file, where there is one.
+    /// Returns the file, if there is one.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
 
-    /// Returns the offset in the file, in bytes, where it is known.
+    /// Returns the offset in the file, in bytes, if known.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }
 
-    /// Returns the system's error that caused this one, if a call to the system failed.
+    /// Returns the system's error that caused this one, if a system call failed.
     pub fn io_error(&self) -> Option<&std::io::Error> {
         let source = self.0.source.as_deref()?;
         match source.downcast_ref::<io::Error>() {
@@ -246,8 +246,8 @@ impl Error {
         }
     }
 
-    /// Returns the number of the system's error (`errno`) that caused this one, if a call to the
-    /// system failed.
+    /// Returns the number of the system's error (`errno`) that caused this one, if a system call
+    /// failed.
     pub fn raw_os_error(&self) -> Option<i32> {
         self.io_error()?.raw_os_error()
     }
@@ -268,13 +268,13 @@ impl Error {
         self.kind() == ErrorKind::NoSpace || self.is_out_of_descriptors()
     }
 
-    /// Returns the resource that [`Error::is_shortage`] found lacking, for messages.
+    /// Returns the resource that was lacking, for messages, if [`Error::is_shortage`].
     pub(crate) fn lacking(&self) -> &'static str {
         if self.is_out_of_descriptors() { "descriptor for another file" } else { "space" }
     }
 
     /// Whether the process or the system is at its limit of open files. Nothing is damaged: retry
-    /// the call once files were closed or the limit was raised.
+    /// the call once files are closed or the limit is raised.
     pub fn is_out_of_descriptors(&self) -> bool {
         let source = self.0.source.as_deref();
         source
@@ -325,9 +325,9 @@ impl std::error::Error for Error {
 }
 
 impl From<format::Error> for Error {
-    /// Converts an error of a [`WriteBatch`](crate::WriteBatch): a record that it refuses is an
-    /// invalid argument. Errors of decoding a file are converted by [`Error::decoding`], which
-    /// names the file.
+    /// Converts an error of a [`WriteBatch`](crate::WriteBatch): a refused record is an invalid
+    /// argument. Errors of decoding a file are converted by [`Error::decoding`], which names the
+    /// file.
     fn from(error: format::Error) -> Self {
         let kind = match &error {
             format::Error::Corruption { .. } => ErrorKind::Corruption,
@@ -338,8 +338,8 @@ impl From<format::Error> for Error {
 }
 
 impl From<options::Error> for Error {
-    /// Converts an error about an option: one that needs a feature that this version lacks is not
-    /// supported, any other is an invalid argument.
+    /// Converts an error about an option: an option that needs a missing feature is not supported,
+    /// any other is an invalid argument.
     fn from(error: options::Error) -> Self {
         let kind = match &error.problem {
             options::Problem::Refused { .. } => ErrorKind::NotSupported,

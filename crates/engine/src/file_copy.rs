@@ -1,4 +1,4 @@
-//! Copying of files, or hard links where the filesystem allows them.
+//! Copying of files, or hard links if the filesystem supports them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(crate) struct CopyModes {
     pub(crate) target: IoMode,
 }
 
-/// Hard-links a file, or copies it in the given modes where the filesystem cannot link it. The
+/// Hard-links a file, or copies it in the given modes if the filesystem cannot link it. The
 /// directory is not synced.
 pub(crate) fn link_or_copy(
     storage: &dyn Storage,
@@ -45,7 +45,7 @@ fn copy(storage: &dyn Storage, from: &Path, to: &Path, modes: CopyModes) -> Resu
     copy_into(source, length, writer, purpose, || Ok(()))
 }
 
-/// Appends the first `length` bytes of a file to a new one, and syncs it. `check` runs before each
+/// Copies the first `length` bytes of a file to a new one, and syncs it. `check` runs before each
 /// MiB; its error stops the copy.
 ///
 /// # Errors

@@ -3,26 +3,26 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Largest number that a file of a database can have. The counter never comes near it; a name with
-/// a larger number was not given by a database.
+/// Largest number that a file of a database can have. The counter never gets near it, so no
+/// database created a file whose name has a larger number.
 pub(crate) const FILE_NUMBER_MAX: u64 = 1 << 62;
 
-/// One counter numbers every file of a database.
+/// The counter that numbers all files of a database.
 #[derive(Debug, Clone)]
 pub(crate) struct FileNumbers(Arc<AtomicU64>);
 
 impl FileNumbers {
-    /// Begins with `next`.
+    /// Creates a counter that starts at `next`.
     pub(crate) fn starting_at(next: u64) -> Self {
         Self(Arc::new(AtomicU64::new(next)))
     }
 
-    /// A number that no file has.
+    /// Returns a number that no file has, and advances the counter.
     pub(crate) fn take(&self) -> u64 {
         self.0.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The number that the next file gets.
+    /// Returns the number that the next file will get.
     pub(crate) fn next(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,16 +1,16 @@
 //! I/O modes by purpose and directory: those that the options request, and those in effect.
 //!
-//! A filesystem may refuse direct I/O, or accept it and still use the page cache. So every
-//! directory that such a purpose can touch is tried when the database is opened, before a
-//! compaction finds out. A mode that an option requests by name and the filesystem refuses is an
-//! error. A mode requested with `auto`, or accepted but not performed, is a warning, and the I/O is
-//! buffered.
+//! A filesystem may refuse direct I/O, or accept it and still use the page cache. So the modes are
+//! tried in every directory concerned when the database is opened, before a compaction depends on
+//! them. If an option requests a mode by name and the filesystem refuses it, that is an error. If a
+//! mode was requested with `auto`, or is accepted but not performed, that is a warning, and the I/O
+//! is buffered.
 //!
-//! A mode has a type for each thing that can be said of it: [`IoModeChoice`] is what an option may
-//! request, also nothing or `auto`; [`AskedIoMode`] is that with the option to name in messages;
-//! [`IoMode`] is how a file is opened; `LogMode` is one of two modes for all logs, or the choice
-//! between them for each. The message log has a choice of its own, because neither crate depends on
-//! the other and it offers fewer modes.
+//! A mode has several types: [`IoModeChoice`] is the value of an option, including unset and
+//! `auto`; [`AskedIoMode`] adds the option to name in messages; [`IoMode`] is the mode in which a
+//! file is opened; `LogMode` is one of two modes for all logs, or the choice between them for each
+//! log. The message log has its own type, because it offers fewer modes and neither crate depends
+//! on the other.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -41,12 +41,12 @@ pub(crate) const OF_TABLES: [Purpose; 9] = [
     Purpose::Checkpoint,
 ];
 
-/// The use that a trial of a mode covers.
+/// The use for which a mode is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Use {
     Reading,
     Writing,
-    /// Writing logs, which are padded to blocks of [`ALIGNMENT`].
+    /// Writing logs, whose writes are padded to blocks of [`ALIGNMENT`].
     Logging,
 }
 
@@ -55,8 +55,8 @@ enum Use {
 pub(crate) struct IoModes {
     asked: [AskedIoMode; Purpose::COUNT],
     tried: Mutex<Vec<Trial>>,
-    /// Largest request that a directory's device does not split, in bytes, as the device reports
-    /// it.
+    /// Largest request that a directory's device does not split, in bytes, as reported by the
+    /// device.
     request_bytes_max: Mutex<HashMap<PathBuf, Option<usize>>>,
     /// The way in which direct logs become durable, which the logs detect.
     log_durability: Arc<LogDurability>,
@@ -73,7 +73,7 @@ struct Trial {
 }
 
 impl IoModes {
-    /// Takes the modes that the options request, without trying them.
+    /// Creates the modes that the options request, without trying them.
     pub(crate) fn new(options: &DbOptions) -> Self {
         let asked = Purpose::ALL.map(|purpose| options.io_mode(purpose));
         Self {
@@ -109,7 +109,7 @@ impl IoModes {
         self.mode(one, directory) != self.mode(other, directory)
     }
 
-    /// Tries the modes that the options request for some purposes, by writing a file in a
+    /// Tries the modes that the options request for these purposes, by writing a file in a
     /// directory. Returns the warnings.
     ///
     /// # Errors
@@ -135,14 +135,14 @@ impl IoModes {
         })
     }
 
-    /// Tries the modes of reads in a database that is opened read-only, on files that exist. Modes
+    /// Tries the modes of reads on existing files, for a database that is opened read-only. Modes
     /// of compaction reads are tried only so that [`IoModes::text`] can report them.
     pub(crate) fn try_reading(&self, storage: &dyn Storage, directory: &Path) -> Result<()> {
         let attempt = |directory: &Path, mode, _| read_some_file(storage, directory, mode);
         self.try_with(directory, &[Purpose::UserRead, Purpose::UserBlobRead], attempt)?;
         for purpose in [Purpose::CompactionRead, Purpose::CompactionBlobRead, Purpose::Verification]
         {
-            // The outcome is recorded; an error does not concern a database that is only read.
+            // The outcome is recorded. A read-only database ignores the error.
             let _ = self.try_with(directory, &[purpose], attempt);
         }
         Ok(())
@@ -155,7 +155,7 @@ impl IoModes {
         attempt: impl Fn(&Path, IoMode, Use) -> Result<Option<(String, Answer)>>,
     ) -> Result<Vec<String>> {
         let directory = named(directory);
-        // Each warning, with the purposes that it concerns.
+        // The warnings, each with the purposes that it concerns.
         let mut warnings: Vec<(String, Vec<&str>)> = Vec::new();
         for &purpose in purposes {
             let AskedIoMode { choice, option } = self.asked(purpose);
@@ -163,7 +163,7 @@ impl IoModes {
             if !needs_trial(mode) {
                 continue;
             }
-            // The trial runs without the lock, so that opening a file does not wait for it.
+            // The lock is not held during the trial, so that opening a file does not wait for it.
             if self.tried_there(directory, mode, used_for).is_none()
                 && let Some((filesystem, answer)) = attempt(directory, mode, used_for)?
             {
@@ -217,7 +217,7 @@ impl IoModes {
         &self.log_durability
     }
 
-    /// Returns a line for each purpose: the mode requested, the option that requests it, and the
+    /// Returns a line for each purpose: the requested mode, the option that requests it, and the
     /// mode in effect. If logs may be direct, a further line says how they become durable.
     pub(crate) fn text(&self) -> String {
         let mut text = self.text_of_purposes();
@@ -286,7 +286,7 @@ impl Trial {
     }
 }
 
-/// Names the current directory ".", where a relative path has an empty parent.
+/// Returns "." for the current directory, which is the empty parent of a relative path.
 fn named(directory: &Path) -> &Path {
     if directory.as_os_str().is_empty() { Path::new(".") } else { directory }
 }
@@ -307,7 +307,7 @@ fn name(choice: IoModeChoice) -> &'static str {
     }
 }
 
-/// Whether a filesystem may refuse the mode or not perform it.
+/// Whether a filesystem may refuse the mode or fail to perform it.
 fn needs_trial(mode: IoMode) -> bool {
     matches!(mode, IoMode::Direct | IoMode::Uncached)
 }

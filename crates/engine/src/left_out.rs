@@ -1,4 +1,4 @@
-//! Parts of a database's files that opening it leaves out.
+//! Parts of a database's files that opening the database leaves out.
 
 use std::path::PathBuf;
 
@@ -10,11 +10,11 @@ pub struct LeftOut {
     pub path: PathBuf,
     /// Start of the part, in bytes from the start of the file.
     pub offset: u64,
-    /// Length of the part in bytes, up to the end of the log or the next record that was taken.
+    /// Length of the part in bytes, up to the end of the log or the next record that was used.
     pub bytes: u64,
     /// The reason.
     pub reason: String,
     /// Whether it is only a record, or a group of MANIFEST edits, cut short by the end of the last
-    /// file, as a crash leaves it.
+    /// file, as after a crash.
     pub torn_tail: bool,
 }

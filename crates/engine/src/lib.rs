@@ -118,7 +118,7 @@ pub use tailwater_io::{Clock, IoMode, Purpose, Storage};
 pub use wal::Updates;
 pub use write::WriteOptions;
 
-/// The crate of the file formats, whose types [`inspect`] and [`verify`] show.
+/// The crate of file formats, whose types [`inspect`] and [`verify`] show.
 pub use tailwater_format as format;
-/// The crate of storage, whose types an implementation of [`Storage`] needs.
+/// The crate of storage, whose types implementations of [`Storage`] need.
 pub use tailwater_io as io;

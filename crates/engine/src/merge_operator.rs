@@ -52,8 +52,8 @@ pub trait CustomMergeOperator: Send + Sync {
     /// Returns the name written to OPTIONS files and table properties.
     fn name(&self) -> &str;
 
-    /// Returns the value of `key` whose base value is `existing` and whose operands, oldest first,
-    /// are `operands`; `None` fails the read or compaction that called it.
+    /// Returns the value of `key` that results from the base value `existing` and the operands,
+    /// oldest first; `None` fails the read or compaction that called it.
     fn full_merge(
         &self,
         key: &[u8],
@@ -61,14 +61,14 @@ pub trait CustomMergeOperator: Send + Sync {
         operands: &[&[u8]],
     ) -> Option<Vec<u8>>;
 
-    /// Returns one operand equivalent to `operands`, oldest first, over any base value; `None` if
-    /// there is no such operand.
+    /// Returns one operand that has the same effect as `operands`, oldest first, over any base
+    /// value; `None` if there is no such operand.
     fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let _ = (key, operands);
         None
     }
 
-    /// Returns whether merging over a wide-column entity keeps its other columns: the result of
+    /// Whether merging over a wide-column entity keeps its other columns: the result of
     /// `full_merge` over the default column then replaces only that column. If false, the result is
     /// a plain value that replaces the whole entity. The default is true, as in RocksDB, where
     /// `FullMergeV3` decides this. It must return the same value every time.
@@ -116,7 +116,7 @@ pub enum MergeOperator {
     Custom(Arc<dyn CustomMergeOperator>),
 }
 
-/// The merge operator known for a column family.
+/// The merge operator of a column family, as far as it is known.
 #[derive(Debug, Clone)]
 pub(crate) enum FamilyMergeOperator {
     /// The options name no operator.
@@ -168,8 +168,8 @@ impl MergeOperator {
         }
     }
 
-    /// Returns the value of `key` whose base value is `existing` and whose operands, oldest first,
-    /// are `operands`; `None` if the operator fails.
+    /// Returns the value of `key` that results from the base value `existing` and the operands,
+    /// oldest first; `None` if the operator fails.
     pub fn full_merge(
         &self,
         key: &[u8],
@@ -180,14 +180,14 @@ impl MergeOperator {
         self.full_merge_into(key, existing, operands.iter().copied(), &mut out).then_some(out)
     }
 
-    /// Returns one operand equivalent to `operands`, oldest first; `None` if there is no such
-    /// operand.
+    /// Returns one operand that has the same effect as `operands`, oldest first; `None` if there is
+    /// no such operand.
     pub fn partial_merge(&self, key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         self.partial_merge_into(key, operands.iter().copied(), &mut out).then_some(out)
     }
 
-    /// Returns whether merging over an entity keeps its columns other than the default one.
+    /// Whether merging over an entity keeps its columns other than the default one.
     pub(crate) fn keeps_entity_columns(&self) -> bool {
         match self {
             Self::Custom(custom) => called(custom, || custom.keeps_entity_columns()),
@@ -195,8 +195,8 @@ impl MergeOperator {
         }
     }
 
-    /// Does what [`MergeOperator::full_merge`] does, replacing the contents of `out`. Returns
-    /// whether the operator succeeded. The built-in operators allocate only to grow `out`.
+    /// Like [`MergeOperator::full_merge`], but replaces the contents of `out`. Returns whether the
+    /// operator succeeded. The built-in operators allocate only to grow `out`.
     pub(crate) fn full_merge_into<'a>(
         &self,
         key: &[u8],
@@ -216,8 +216,8 @@ impl MergeOperator {
         }
     }
 
-    /// Does what [`MergeOperator::partial_merge`] does, replacing the contents of `out`. Returns
-    /// whether there is such an operand.
+    /// Like [`MergeOperator::partial_merge`], but replaces the contents of `out`. Returns whether
+    /// there is such an operand.
     pub(crate) fn partial_merge_into<'a>(
         &self,
         key: &[u8],
@@ -229,7 +229,7 @@ impl MergeOperator {
                 let operands: Vec<&[u8]> = operands.collect();
                 put(called(custom, || custom.partial_merge(key, &operands)), out)
             }
-            // RocksDB's testing variant leaves operands as they are.
+            // RocksDB's testing variant leaves operands unmerged.
             Self::StringAppend { test_variant: true, .. } => false,
             _ => {
                 self.fold_into(operands, out);

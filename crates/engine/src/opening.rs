@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One opening of one database in this process, for writing or for reading. Handles to column
-/// families carry it, so that other databases recognize them as foreign.
+/// families hold it, so that other databases recognize them as foreign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct OpeningId(u64);
 

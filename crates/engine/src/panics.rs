@@ -2,7 +2,7 @@
 //!
 //! User code that the database calls may panic, in the database's threads and in those of callers.
 //! In the database's own threads, the panic becomes an error that names the code that panicked. In
-//! a caller's thread, the panic unwinds through the call; others who wait for that call get the
+//! a caller's thread, the panic unwinds through the call; threads that wait for that call get the
 //! error of [`unwinding`].
 
 use std::any::Any;
@@ -30,7 +30,7 @@ pub(crate) fn catch<R>(what: impl Display, work: impl FnOnce() -> Result<R>) -> 
     })
 }
 
-/// Returns the error for threads that wait for work that a panic of this thread has ended.
+/// Returns the error for threads that wait for work that a panic of this thread ended.
 #[cold]
 pub(crate) fn unwinding(what: impl Display) -> Error {
     panicked(what)

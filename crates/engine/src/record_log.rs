@@ -1,4 +1,4 @@
-//! Record logs in files: the input of the reader of a write-ahead log or MANIFEST.
+//! Record logs in files: the input for reading a write-ahead log or MANIFEST.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub(crate) struct FileSource {
 }
 
 impl FileSource {
-    /// Reads the bytes that the file has in the given span.
+    /// Creates a source of the file's bytes in the given span.
     pub(crate) fn new(file: Arc<dyn ReadFile>, purpose: Purpose, span: Range<u64>) -> Self {
         Self { file, purpose, span }
     }

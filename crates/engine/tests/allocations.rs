@@ -1,8 +1,7 @@
 //! Reads of data in memory allocate nothing.
 //!
-//! An allocator that counts per thread shows the number of allocations of a get into a caller's
-//! buffer, an iterator's step and an iterator's seek, once everything is cached. The figures are
-//! printed.
+//! An allocator that counts per thread shows how often a get into a caller's buffer, a step and a
+//! seek of an iterator allocate once everything is cached. The figures are printed.
 
 #[path = "common/counting.rs"]
 mod counting;
@@ -14,7 +13,7 @@ use tailwater::{ColumnFamily, Db, DbIterator, OpenOptions, ReadOptions, Statisti
 use tailwater_testkit::dump::Entry;
 use tailwater_testkit::golden;
 
-/// A database with everything that it reads in memory.
+/// A database that is entirely in memory.
 struct Warm {
     _directory: tempfile::TempDir,
     db: Db,
@@ -22,7 +21,7 @@ struct Warm {
     name: &'static str,
 }
 
-/// The databases whose values are plain: what is merged or in blob files is made anew for each
+/// The databases with plain values: merged values and those in blob files are created anew for each
 /// read.
 const PLAIN: [&str; 6] = ["basic", "fifo", "formats", "packages", "universal", "wal"];
 
@@ -31,7 +30,7 @@ impl Warm {
         Self::with(name, |_| ())
     }
 
-    /// With additional options that `change` sets.
+    /// Opens the database with additional options that `change` sets.
     fn with(name: &'static str, change: impl FnOnce(&mut OpenOptions)) -> Self {
         let directory = golden::unpack(name);
         let mut options = OpenOptions::load(directory.path()).expect("an OPTIONS file");
@@ -52,8 +51,7 @@ impl Warm {
         self.db.raw_iterator_cf_opt(family, &options).expect("an iterator")
     }
 
-    /// Gets every key and a missing neighbour. Returns the number of gets and how often they
-    /// allocated.
+    /// Gets every key and a missing neighbour. Returns the number of gets and of their allocations.
     fn get_all(&self) -> (u64, u64) {
         let options = ReadOptions::default();
         let mut value = Vec::with_capacity(1 << 20);
@@ -77,8 +75,8 @@ impl Warm {
     }
 }
 
-/// Goes over all entries, one way or the other, and answers how many steps that were and how often
-/// they allocated.
+/// Iterates over all entries in one direction. Returns the number of steps and of their
+/// allocations.
 fn pass(iterator: &mut DbIterator, forward: bool) -> (u64, u64) {
     let placed = if forward { iterator.seek_to_first() } else { iterator.seek_to_last() };
     placed.expect("a seek");
@@ -121,7 +119,7 @@ fn a_step_in_cached_data_allocates_nothing() {
         let warm = Warm::new(name);
         for family in &warm.db.column_families() {
             let mut iterator = warm.iterator(family);
-            // The first pass of an iterator gives its buffers their sizes.
+            // The first pass of an iterator grows its buffers.
             pass(&mut iterator, true);
             pass(&mut iterator, false);
             for forward in [true, false] {
@@ -144,7 +142,7 @@ fn a_seek_in_cached_data_allocates_nothing() {
         for family in &warm.db.column_families() {
             let mut iterator = warm.iterator(family);
             let keys = warm.dump.iter().filter(|entry| entry.family == family.name());
-            // Not in order, so that tables and blocks change with every seek.
+            // Out of order, so that tables and blocks change with every seek.
             let keys: Vec<&[u8]> = keys.map(|entry| entry.key.as_slice()).collect();
             let order: Vec<usize> = (0..keys.len()).map(|at| at * 7919 % keys.len()).collect();
             let mut seek_all = || {
@@ -164,8 +162,8 @@ fn a_seek_in_cached_data_allocates_nothing() {
     }
 }
 
-/// The checks cannot be seen to fail: memory would have to be damaged. They can be seen to be made:
-/// each takes memory for what it makes again, far more than anything else may take or not.
+/// A failing check cannot be shown without damaging memory. But each check can be shown to be made:
+/// it allocates memory for what it rebuilds, far more than other allocations vary.
 #[test]
 fn what_is_written_is_checked_where_that_is_asked_for() {
     const KEYS: u32 = 20_000;
@@ -186,7 +184,7 @@ fn what_is_written_is_checked_where_that_is_asked_for() {
         allocations(|| db.flush_cf(&family).expect("a flush")).1
     };
     let without = flush("");
-    // A filter takes 100 bits a key, and the blocks hold five digits ten times a key.
+    // A filter takes 100 bits per key, and the blocks hold ten times five digits per key.
     for (option, bytes) in [
         ("verify_compression", u64::from(KEYS) * 40),
         ("detect_filter_construct_corruption", u64::from(KEYS) * 100 / 8),

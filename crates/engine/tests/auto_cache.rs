@@ -1,5 +1,5 @@
-//! The thread of a block cache that sizes itself: it exists while a database uses the cache, and
-//! ends with the last one, however its opening or its work ended.
+//! The thread of a self-sizing block cache: it exists while a database uses the cache, and ends
+//! with the last such database, however its opening or its work ended.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -21,26 +21,26 @@ const PATH: &str = "/db";
 const CREATE: &str = "create_if_missing=true";
 const AUTO: &str = "block_based_table_factory={block_cache=auto}";
 
-/// Held by each test, since the threads of all of them are one process's.
+/// Held by each test, since all tests' threads belong to one process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The names of this process's threads that belong to databases and caches.
+/// Returns the names of this process's threads that belong to databases and caches.
 #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
 fn threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("the threads of this process");
     let names = tasks.filter_map(|task| {
-        // It may end at any time.
+        // A thread may end at any time.
         std::fs::read_to_string(task.ok()?.path().join("comm")).ok()
     });
     let names = names.map(|name| name.trim_end().to_owned());
     names.filter(|name| name == SIZES || name.starts_with(WORKS)).collect()
 }
 
-/// Waits until this number of threads size a cache. One begins without its name, and the
-/// kernel shows one for a moment after it was joined.
+/// Waits until this number of threads size caches. A thread starts without its name, and the kernel
+/// may still show it for a moment after it was joined.
 #[track_caller]
 fn expect_sizing(count: usize) {
     let context = format!("{count} caches are to have a thread");
@@ -61,12 +61,12 @@ fn until(context: &str, is_so: impl Fn(&[String]) -> bool) {
         if is_so(&threads) {
             return;
         }
-        assert!(begun.elapsed() < PATIENCE, "{context}: these threads are there: {threads:?}");
+        assert!(begun.elapsed() < PATIENCE, "{context}: these threads exist: {threads:?}");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Options for a database on a simulated disk, with threads in the background.
+/// Returns options for a database on a simulated disk, with background threads.
 fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
@@ -78,7 +78,7 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(PATH, &options(disk, text)).expect("a database")
 }
 
-/// Puts a key; `flushed` into a table.
+/// Puts a key, into a table if `flushed`.
 fn put(db: &Db, key: &str, flushed: bool) {
     let family = db.cf_handle("default").expect("the default column family");
     db.put_cf_opt(&family, key.as_bytes(), b"value", &WriteOptions::default()).expect("a put");
@@ -87,7 +87,7 @@ fn put(db: &Db, key: &str, flushed: bool) {
     }
 }
 
-/// A disk with a database that was not closed: one key is in a table, another in the log.
+/// Returns a disk with a database that was not closed: one key is in a table, another in the log.
 fn left_by_a_crash() -> SimStorage {
     let disk = SimStorage::new(1);
     let db = open(&disk, CREATE);
@@ -96,7 +96,7 @@ fn left_by_a_crash() -> SimStorage {
     disk.process_crash_image(1)
 }
 
-/// The thread, and with it the cache, stayed after a database with tables that wrote.
+/// The thread, and with it the cache, outlived a database that wrote tables.
 #[test]
 fn the_thread_is_there_while_the_database_is() {
     let _alone = alone();
@@ -115,7 +115,7 @@ fn the_thread_is_there_while_the_database_is() {
         let db = Db::open(PATH, &options).expect("a database");
         expect_sizing(1);
         put(&db, "a", round % 2 == 0);
-        // One closes, another only drops.
+        // Some rounds close the database, the others only drop it.
         if round < 3 {
             db.close().expect("closing");
         }
@@ -124,7 +124,7 @@ fn the_thread_is_there_while_the_database_is() {
     }
 }
 
-/// Both stayed after an iterator that outlived its database.
+/// Both outlived an iterator that outlived its database.
 #[test]
 fn whoever_still_reads_keeps_the_thread() {
     let _alone = alone();

@@ -1,5 +1,5 @@
 //! Many threads write, read, flush and change column families concurrently, and every state that is
-//! read is one that existed.
+//! read must have existed.
 //!
 //! A failure names the seed; `TAILWATER_SEED` repeats its choices, though not the order in which
 //! threads run, and `TAILWATER_ROUNDS` makes the runs longer.
@@ -33,11 +33,11 @@ use scene::{Place, Scene, after_process_crash, check_at_rest, check_sequences};
 use tailwater::{Db, WriteOptions};
 use tailwater_testkit::seed;
 
-/// For runs that do not sync everything: a crash of the machine may take a log away whole and leave
-/// the next one, and replay sees that only where each log says what was before it.
+/// For runs that do not sync everything: a crash of the machine may lose a whole log and keep the
+/// next one, and replay detects that only if each log describes its predecessor.
 const TRACKING: &str = "track_and_verify_wals=true";
 
-/// Writers of one database.
+/// The parameters of the writers of one database.
 #[derive(Debug, Clone, Copy)]
 struct Run {
     /// Number of slots of each writer.
@@ -56,7 +56,8 @@ impl Run {
         WriteOptions { sync, ..WriteOptions::default() }
     }
 
-    /// Writes and reads in both kinds of place, and looks again after a crash and after closing.
+    /// Writes and reads in both kinds of place, and checks the contents after a crash and after
+    /// closing.
     fn play(self) {
         let mut seed = seed::rng();
         println!("seed {}", seed.value());
@@ -83,7 +84,7 @@ impl Run {
             let db = place.open(options);
             check_at_rest(&db, &ledger).expect("what was written before closing");
             assert_eq!(db.latest_sequence_number(), latest);
-            // And on it goes.
+            // Continues after reopening.
             self.fill(&place, &db, &ledger, options, &mut seed.rng);
             check_at_rest(&db, &ledger).expect("what was written after reopening");
         }

@@ -1,15 +1,16 @@
 //! A database keeps its guarantees, however it ends and whatever fails.
 //!
 //! Random work, over column families, snapshots, flushes, ingestion and checkpoints, runs on
-//! databases in the simulator, with random options. Then every state that may be left of them is
-//! opened again and compared with a model:
+//! databases in the simulator, with random options. Then every state that may remain is opened and
+//! compared with a model:
 //!
 //! - `power`: the power is cut, or the process ends, before and after every sync and at calls of
 //!   every kind; also during the recovery from that, and in the second life after it.
-//! - `faults`: each call of a run fails, once or from then on, or moves fewer bytes than requested.
+//! - `faults`: each call of a run fails, once or from then on, or transfers fewer bytes than
+//!   requested.
 //! - `threads`: the same with several writers and the flushing thread.
 //!
-//! `history` defines what may and must be left. Each test prints its cases and the call sites at
+//! `history` defines what may and must survive. Each test prints its cases and the call sites at
 //! which faults were injected. A failure names the seed; `TAILWATER_SEED` repeats it, and
 //! `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
 
@@ -49,5 +50,5 @@ mod threads;
 #[path = "crash/workload.rs"]
 mod workload;
 
-/// An answer, or what is wrong with the database, as opposed to what faults brought about.
+/// A result, or what is wrong with the database; consequences of injected faults are not errors.
 type Checked<T> = Result<T, String>;

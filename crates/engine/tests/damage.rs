@@ -11,8 +11,8 @@
 //!
 //! Every bit of small logs is also flipped, in every recovery mode (`damage/bits.rs`).
 //!
-//! The outcomes are counted and printed by kind of file, with the places at which a change is not
-//! noticed: those without a checksum. Their location is also asserted.
+//! The outcomes are counted and printed by kind of file, with the offsets at which a change goes
+//! undetected: those without a checksum. These are also asserted.
 
 #[path = "damage/bits.rs"]
 mod bits;
@@ -30,11 +30,11 @@ use database::{Damaged, Small};
 use tailwater_testkit::{golden, seed};
 use tally::{Outcome, Tally};
 
-/// Position of the zeros between handles and version in the footer of a table up to format_version
+/// Offsets of the zeros between handles and version in the footer of a table up to format_version
 /// 5, in bytes from the end of the file. No checksum covers them.
 const LEGACY_FOOTER_PADDING: RangeInclusive<usize> = 13..=46;
 
-/// The change of a damaged byte, which depends on its offset and on the round.
+/// Returns the change of a damaged byte, which depends on its offset and on the round.
 fn mask(offset: usize, round: usize) -> u8 {
     match round {
         0 => 1 << (offset % 8),
@@ -43,7 +43,7 @@ fn mask(offset: usize, round: usize) -> u8 {
     }
 }
 
-/// Tries a kind of damage on one file and notes what came of it.
+/// Tries a kind of damage on one file, and counts the outcome.
 fn try_damage(small: &Small, tally: &mut Tally, file: &str, offset: usize, contents: Vec<u8>) {
     let damaged = Damaged { small, file, contents };
     let outcome = panic::catch_unwind(AssertUnwindSafe(|| damaged.outcome()));
@@ -70,7 +70,7 @@ fn flip_every_byte(small: &Small) {
         let is_padding = small.has_legacy_footers()
             && file.ends_with(".sst")
             && LEGACY_FOOTER_PADDING.contains(&from_end);
-        assert!(is_padding, "{}: nobody notices byte {offset} of {file}", small.name);
+        assert!(is_padding, "{}: byte {offset} of {file} is not checked", small.name);
     }
 }
 
@@ -83,10 +83,9 @@ fn cut_at_every_length(small: &Small) {
     }
     tally.print(small);
     for (file, length) in tally.unnoticed() {
-        // A file cut at the end of a record looks complete, and the missing record need not be
-        // noticed.
+        // A file cut at the end of a record looks complete, so the loss need not be detected.
         let grows = file.ends_with(".log") || file.starts_with("MANIFEST");
-        assert!(grows, "{}: nobody notices {file} cut at {length}", small.name);
+        assert!(grows, "{}: {file} cut at {length} goes unnoticed", small.name);
     }
 }
 

@@ -1,6 +1,6 @@
 //! The limit on open files of the process (`RLIMIT_NOFILE`).
 //!
-//! The limit applies to the whole process, so the tests run one after the other.
+//! The limit applies to the whole process, so the tests run one after another.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,14 +19,14 @@ use tailwater_testkit::golden;
 
 /// Number of files that the process may have open.
 const LIMIT: u64 = 200;
-/// Number of outputs of a compaction: more than may be open.
+/// Number of output tables of a compaction: more than may be open.
 const TABLES: usize = 300;
 
-/// One entry a table, and no compactions but those that are asked for.
+/// Options for one entry per table, and no compactions other than requested ones.
 const OPTIONS: &str = "create_if_missing=true;disable_auto_compactions=true;\
      target_file_size_base=1;target_file_size_is_upper_bound=true;max_compaction_bytes=1G;compression=kNoCompression";
 
-/// A lower limit on open files, until it is dropped.
+/// A lower limit on open files, while it lives.
 struct Limit {
     before: Rlimit,
     _turn: MutexGuard<'static, ()>,
@@ -48,7 +48,7 @@ impl Drop for Limit {
     }
 }
 
-/// Takes every descriptor that is left.
+/// Takes every remaining descriptor.
 fn take_all_descriptors() -> Vec<std::os::fd::OwnedFd> {
     let open = || rustix::fs::open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty());
     std::iter::from_fn(|| open().ok()).collect()
@@ -65,7 +65,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
-/// Makes a database of many tables in one level and returns it.
+/// Returns a database of many tables in one level.
 fn many_tables(directory: &Path, more: &str) -> Db {
     let db = Db::open(directory, &options(more)).expect("a database");
     let family = db.cf_handle("default").expect("a column family");
@@ -77,7 +77,7 @@ fn many_tables(directory: &Path, more: &str) -> Db {
     db
 }
 
-/// Rewrites every table: one that is alone would only be moved.
+/// Rewrites every table: a single table would only be moved.
 fn compact(db: &Db) -> tailwater::Result<()> {
     let family = db.cf_handle("default")?;
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
@@ -101,8 +101,8 @@ fn assert_whole(db: &Db) {
     assert_eq!(count, TABLES);
 }
 
-/// With a limit on open files below the number of tables a compaction failed whose output was
-/// installed, and the database did not open any more.
+/// If the limit on open files was below the number of tables, a compaction failed after its output
+/// was installed, and the database no longer opened.
 #[test]
 fn there_may_be_more_tables_than_the_process_may_have_open() {
     for more in ["max_open_files=-1", "max_open_files=100000"] {
@@ -120,7 +120,7 @@ fn there_may_be_more_tables_than_the_process_may_have_open() {
         drop(for_reading);
         let again = Db::open(directory.path(), &options(more)).expect("writing");
         assert_whole(&again);
-        // Both are open for all that the process may have open.
+        // Each handle is opened as if it could use all descriptors of the process.
         let for_reading = Db::open_read_only(directory.path(), &options(more)).expect("reading");
         assert_whole(&for_reading);
         assert_whole(&again);
@@ -146,7 +146,7 @@ fn verifying_starts_no_threads_for_each_table() {
     assert_eq!(report.tables, TABLES as u64);
 }
 
-/// A bound that was raised while the database was open let it take more descriptors than there are.
+/// Raising a bound while the database was open let it use more descriptors than exist.
 #[test]
 fn a_bound_that_is_changed_keeps_to_the_limit() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -162,8 +162,8 @@ fn a_bound_that_is_changed_keeps_to_the_limit() {
     assert!(open_files_in(directory.path()) > 60);
 }
 
-/// When something else in the process had taken the descriptors that were left, reads failed
-/// though tables were open that nobody read.
+/// If other code in the process had taken the remaining descriptors, reads failed although tables
+/// were open that nobody read.
 #[test]
 fn tables_are_closed_for_what_else_needs_a_descriptor() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -172,7 +172,7 @@ fn tables_are_closed_for_what_else_needs_a_descriptor() {
     let family = db.cf_handle("default").expect("a column family");
     let taken = take_all_descriptors();
     assert_whole(&db);
-    // A flush creates a table, and a compaction reads and writes some.
+    // A flush creates a table, and a compaction reads and writes several.
     db.put_cf_opt(&family, key(0), b"value", &WriteOptions::default()).expect("a put");
     db.flush_cf(&family).expect("a flush");
     compact(&db).expect("a compaction");
@@ -181,8 +181,8 @@ fn tables_are_closed_for_what_else_needs_a_descriptor() {
     db.close().expect("closing");
 }
 
-/// A flush, a new log or a new MANIFEST that found no descriptor left had writes refused until the
-/// database was opened again.
+/// When a flush, a new log or a new MANIFEST found no descriptor, writes were refused until the
+/// database was reopened.
 #[test]
 fn running_out_of_descriptors_refuses_nothing_for_good() {
     for more in ["", "max_manifest_file_size=1;max_manifest_space_amp_pct=0"] {
@@ -193,7 +193,7 @@ fn running_out_of_descriptors_refuses_nothing_for_good() {
         let family = db.cf_handle("default").expect("a column family");
         let put = |number| db.put_cf_opt(&family, key(number), b"value", &WriteOptions::default());
         put(0).expect("a put");
-        // No table is open that could be closed.
+        // No open table could be closed.
         let taken = take_all_descriptors();
         put(1).expect("a put needs no other file");
         let error = db.flush_cf(&family).expect_err("no descriptor is left for a log");
@@ -204,7 +204,7 @@ fn running_out_of_descriptors_refuses_nothing_for_good() {
         drop(taken);
         db.flush_cf(&family).expect("a flush");
         assert!(db.background_error().is_none());
-        // The log is begun, and the table is not.
+        // The log has begun, but the table has not.
         for number in 3..TABLES {
             put(number).expect("a put");
         }
@@ -216,7 +216,7 @@ fn running_out_of_descriptors_refuses_nothing_for_good() {
     }
 }
 
-/// A compaction for which no descriptor was left had writes refused until somebody resumed.
+/// When a compaction found no descriptor, writes were refused until `resume` was called.
 #[test]
 fn background_work_is_tried_again_until_there_are_descriptors() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -227,8 +227,8 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
     let family = db.cf_handle("default").expect("a column family");
     let value = [b'v'; 1000];
     let mut refused = 0;
-    // A flush may come to nothing before the log does: then who waits for it waits for this thread
-    // to give descriptors back.
+    // A flush may fail before the log does: its caller then waits for this thread to release
+    // descriptors.
     let impatient = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
     for round in 0..40 {
         let taken = if round % 2 == 0 { take_all_descriptors() } else { Vec::new() };
@@ -245,7 +245,7 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
                 }
             }
         }
-        // Threads that flush and compact come to need files meanwhile.
+        // Flushing and compacting threads need files meanwhile.
         std::thread::sleep(Duration::from_millis(5));
         drop(taken);
     }
@@ -266,7 +266,7 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
     db.close().expect("closing");
 }
 
-/// Waits until something works, which it has to within a minute.
+/// Waits until something works, for at most a minute.
 fn wait_until(mut works: impl FnMut() -> bool) {
     let worked = (0..600).any(|_| {
         std::thread::sleep(Duration::from_millis(100));
@@ -275,8 +275,8 @@ fn wait_until(mut works: impl FnMut() -> bool) {
     assert!(worked, "it never worked");
 }
 
-/// A database for which no descriptor was left said that it changes too fast, or that it cannot be
-/// listed, without the cause.
+/// Opening a database without a descriptor left failed with an error that it changes too fast, or
+/// cannot be listed, without the cause.
 #[test]
 fn opening_without_a_descriptor_names_the_limit() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -312,11 +312,11 @@ fn opening_without_a_descriptor_names_the_limit() {
     assert_whole(&db);
 }
 
-/// Blob files stayed open when there was no descriptor left, and each column family could have as
-/// many as all of them should.
+/// Blob files stayed open when no descriptor was left, and each column family could keep open as
+/// many as all of them together should.
 #[test]
 fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
-    // Before anything is opened: another test takes all descriptors.
+    // Before anything is opened, since another test takes all descriptors.
     let _limit = Limit::new(LIMIT);
     let copy = golden::unpack("blobs");
     let dump = golden::dump("blobs");
@@ -331,7 +331,7 @@ fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
     };
     read_all();
     let open = open_blob_files(copy.path());
-    // The fixture has thirteen.
+    // The fixture has thirteen blob files.
     assert_eq!(open, LIMIT as usize / 2 / 8);
     let taken = take_all_descriptors();
     let family = db.cf_handle("default").expect("a column family");
@@ -342,7 +342,7 @@ fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
     drop(taken);
 }
 
-/// Number of LOG lines about tables that were closed because of the limit.
+/// Returns the number of LOG lines about tables that were closed because of the limit.
 #[expect(clippy::disallowed_methods, reason = "reads the LOG as users do")]
 fn reports(directory: &Path) -> usize {
     let log = std::fs::read_to_string(directory.join("LOG")).expect("a LOG");
@@ -360,7 +360,7 @@ fn open_blob_files(directory: &Path) -> usize {
     open_files().filter(|path| path.starts_with(directory) && is_blob(path)).count()
 }
 
-/// The files that this process has open.
+/// Returns the files that this process has open.
 #[expect(clippy::disallowed_methods, reason = "asks the system what is open")]
 fn open_files() -> impl Iterator<Item = PathBuf> {
     let descriptors = std::fs::read_dir("/proc/self/fd").expect("the list of descriptors");

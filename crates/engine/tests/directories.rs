@@ -1,7 +1,7 @@
 //! Directories of databases that are moved, copied, shared, added and removed.
 //!
 //! - `scenarios`: those of `docs/directories.md`, on a simulated disk.
-//! - `claims`: claims that name another home or device, and those that cannot be read.
+//! - `claims`: claims that name another home or device, or are unreadable.
 //! - `in_use`: directories of a database that is open.
 //! - `random`: several databases on one disk, whose options name the right directories or wrong
 //!   ones, and which are copied, moved, adopted, destroyed and interrupted by crashes. A model
@@ -33,5 +33,5 @@ mod steps;
 #[path = "directories/world.rs"]
 mod world;
 
-/// An answer, or what is wrong with a database.
+/// A result, or what is wrong with a database.
 type Checked<T> = Result<T, String>;

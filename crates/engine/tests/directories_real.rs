@@ -1,8 +1,8 @@
-//! The scenarios of `docs/directories.md` on a real filesystem: with the library, and, in the
-//! column of RocksDB, with RocksDB.
+//! The scenarios of `docs/directories.md` on a real filesystem: with the library and, for the
+//! column about RocksDB, with RocksDB.
 //!
-//! The library resolves relative paths by the working directory of the process, which all threads
-//! share: only one test here may use it.
+//! The library resolves relative paths against the working directory of the process, which all
+//! threads share: only one test here may change it.
 
 #[path = "common/scenario/library.rs"]
 mod library;

@@ -1,5 +1,5 @@
-//! Dropping an iterator, a snapshot or the handle of a column family neither removes files nor
-//! frees memtables in the calling thread, however much the last one of them pinned.
+//! Dropping an iterator, a snapshot or a handle to a column family neither removes files nor frees
+//! memtables in the calling thread, however much the last one of them pinned.
 //!
 //! `TAILWATER_LARGE=1` overwrites and compacts 10 GB instead of 64 MB.
 #![cfg(all(not(loom), debug_assertions))]
@@ -18,7 +18,7 @@ use tailwater_io::{Result, Storage};
 
 const VALUE_BYTES: usize = 4 << 10;
 
-/// Files of which it is known which thread removed each.
+/// Storage that records which thread removed each file.
 #[derive(Debug)]
 struct Watched {
     files: PosixStorage,
@@ -113,7 +113,7 @@ fn what_is_dropped_is_cleared_away_by_another_thread() {
     assert_eq!(files.removals_by(this), here, "tables were removed in the thread that dropped");
     assert_eq!(pages_given_back(), freed, "memtables were freed in the thread that dropped");
     assert!(files.removals() >= removals + kept as usize);
-    // The last handle of a column family that was dropped keeps its memtable and tables.
+    // The last handle of a dropped column family keeps its memtable and tables.
     let options = family.options();
     db.create_cf("other", &options).expect("a column family");
     let other = db.cf_handle("other").expect("a column family");

@@ -22,7 +22,8 @@ fn keys(entries: impl Iterator<Item = tailwater::Result<(Box<[u8]>, Box<[u8]>)>>
     entries.map(|entry| entry.expect("an entry").0.into_vec()).collect()
 }
 
-/// Takes entries from both ends in the order of `fronts`, and returns the keys as they were taken.
+/// Takes entries from the front or back, as `fronts` returns, and returns the keys in the order
+/// taken.
 fn taken(mut entries: Entries, mut fronts: impl FnMut() -> bool) -> Vec<Vec<u8>> {
     let mut taken = Vec::new();
     while let Some(entry) = if fronts() { entries.next() } else { entries.next_back() } {
@@ -142,7 +143,7 @@ fn short_forms_use_the_default_column_family() {
     db.flush().expect("a flush");
     db.compact_range(None, None).expect("a compaction");
     assert_eq!(keys(db.range(..)), [b"synced"]);
-    // A range deletion counts as a deletion, which cancels the key that is left, as in RocksDB. The
+    // A range deletion counts as a deletion, which cancels the remaining key, as in RocksDB. The
     // table was moved to the last level with both; only rewriting it drops the range deletion.
     let estimated = || db.property_int_value("rocksdb.estimate-num-keys").expect("a property");
     assert_eq!(estimated(), Some(0));

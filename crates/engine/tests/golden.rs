@@ -16,8 +16,8 @@ const RECOVERY_MODES: [&str; 4] = [
     "kSkipAnyCorruptedRecords",
 ];
 
-/// Opens a copy of a golden database and compares it with its dump, and verifies it; checks that
-/// not a byte of the directory was written.
+/// Opens a copy of a golden database, compares it with its dump, and verifies it. Checks that no
+/// byte of the directory was written.
 fn check_database(name: &str) {
     let copy = golden::unpack(name);
     let before = directory::snapshot(copy.path());
@@ -33,7 +33,7 @@ fn check_database(name: &str) {
     }
     let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
     let report = verify::verify(copy.path(), &options, &mut |_| {});
-    // A log that waits to be recycled is worth a note.
+    // A log that is kept for recycling is reported as a note.
     assert!(report.worst() <= Some(Severity::Note), "{name}: {:#?}", report.findings);
     assert!(report.tables > 0 && report.entries > 0, "{name}: nothing was verified");
     directory::assert_unchanged(copy.path(), &before);
@@ -61,7 +61,7 @@ fn two_handles_read_one_directory_at_once() {
     }
 }
 
-/// With `allow_unprepared_value`, only the values that are asked for are read from blob files.
+/// With `allow_unprepared_value`, only requested values are read from blob files.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "damages files behind the database's back")]
 fn blobs_are_read_when_they_are_asked_for() {
@@ -105,8 +105,7 @@ fn blobs_are_read_when_they_are_asked_for() {
     }
 }
 
-/// Iterators that put off reading blobs go over to newer versions, also those that a compaction
-/// has made.
+/// Iterators that defer reading blobs move to newer versions, also those made by a compaction.
 #[test]
 fn blobs_are_read_after_a_refresh() {
     let copy = golden::unpack("blobs");
@@ -150,7 +149,7 @@ fn blobs_are_read_after_a_refresh() {
             }
             assert!(!iterator.valid());
             drop(iterator);
-            // As it was, for the next one.
+            // Restores the original contents for the next iterator.
             for entry in &entries {
                 let again = WriteOptions::default();
                 db.put_cf_opt(&family, &entry.key, &entry.value, &again).expect("a put");

@@ -10,12 +10,12 @@ use tailwater_io::posix::PosixStorage;
 use tailwater_io::{IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
 
-/// Users read through the page cache, past which compactions go.
+/// Options with which users read through the page cache, and compactions bypass it.
 const OPTIONS: &str = "create_if_missing=true;compression=kNoCompression;\
     disable_auto_compactions=true;compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
     block_based_table_factory={block_cache=64k}";
 const KEYS: u64 = 8000;
-/// Number of keys that are read, from the first on.
+/// Number of hot keys: those that are read, from the first on.
 const HOT: u64 = 2000;
 const VALUE: usize = 1000;
 const PAGE: u64 = 4096;
@@ -37,7 +37,7 @@ impl Scene {
         Self { db, family, statistics }
     }
 
-    /// Puts keys and has them in the last level.
+    /// Puts keys and compacts them into the last level.
     fn put(&self, keys: impl Iterator<Item = u64>) {
         self.put_in_level_0(keys);
         let all = CompactRangeOptions::default();
@@ -81,8 +81,8 @@ impl Scene {
     }
 }
 
-/// Reads what is hot, has it replaced by compactions, and looks what of it is in memory then.
-/// Answers how many pages, with handing over and without.
+/// Reads the hot keys, has compactions replace their blocks, and checks which are then in memory.
+/// Returns the numbers of pages with warm handover and without.
 fn pages_after_a_compaction(directory: &Path, text: &str) -> Option<[u64; 2]> {
     let mut pages = [0; 2];
     for (pages, is_on) in pages.iter_mut().zip([true, false]) {
@@ -90,14 +90,14 @@ fn pages_after_a_compaction(directory: &Path, text: &str) -> Option<[u64; 2]> {
         let scene = Scene::new(&place, &format!("warm_handover={is_on};{text}"));
         scene.put(0..KEYS);
         scene.read(0..HOT);
-        // Each block of the last level is written anew.
+        // Makes compactions rewrite every block of the last level.
         scene.put((0..KEYS).filter(|key| *key >= HOT && key % 7 == 0));
         *pages = scene.resident()?;
         let handed_over = scene.ticker("tailwater.handover.blocks");
         assert_eq!(handed_over > 0, is_on, "{handed_over}");
         scene.read(0..HOT);
         let read = scene.ticker("tailwater.handover.blocks.read");
-        // All but those at the edges, which begin in one region.
+        // All pages except those at the edges, which may begin in one region.
         assert!(read <= handed_over && read >= handed_over / 2, "{read} of {handed_over}");
     }
     Some(pages)
@@ -115,7 +115,7 @@ fn what_users_read_is_in_the_page_cache_after_a_compaction() {
     places.extend(disks.iter().map(|(kind, disk)| (*kind, disk.path())));
     for (place, directory) in places {
         let Some([with, without]) = pages_after_a_compaction(&directory, "") else {
-            say("LEFT OUT: warm handover: the kernel does not tell what is in the page cache");
+            say("LEFT OUT: warm handover: the kernel does not report what is in the page cache");
             return;
         };
         let hot = HOT * VALUE as u64 / PAGE;
@@ -132,7 +132,7 @@ fn tables_that_users_read_are_open_when_others_take_their_place() {
     let few = KEYS - 200..KEYS;
     scene.put(0..KEYS);
     scene.read(few.clone());
-    // Each table is written anew: far more than may be open.
+    // Rewrites every table: far more than may be open.
     scene.put((0..KEYS).filter(|key| key % 7 == 0));
     let tables = scene.db.live_files().len();
     assert!(tables > 60, "{tables} tables");

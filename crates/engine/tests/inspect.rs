@@ -1,4 +1,4 @@
-//! Inspecting files record by record: their contents, and what is wrong with them.
+//! Inspecting files record by record: their contents and their damage.
 //!
 //! Intact files of RocksDB are the golden databases; features that those lack are written here.
 
@@ -31,7 +31,7 @@ fn batch(sequence: u64, value_length: usize) -> Vec<u8> {
     batch.as_bytes().to_vec()
 }
 
-/// The contents of a log, in words.
+/// Returns the contents of a log as text.
 fn walk(path: &Path) -> Vec<String> {
     let mut reader = LogReader::open(&PosixStorage::new(), path).expect("a log");
     let mut found = Vec::new();
@@ -128,7 +128,7 @@ fn a_log_goes_on_behind_damage() {
         writer.add_record(&batch(sequence, 20_000), &mut bytes).unwrap();
         ends.push(bytes.len());
     }
-    // In the first record: the rest of its block is dropped, and the part of the second in there.
+    // In the first record: the rest of its block is dropped, including the beginning of the second.
     bytes[100] ^= 1;
     bytes.truncate(ends[3] - 1);
     let (_directory, path) = log(&bytes);
@@ -242,7 +242,7 @@ fn a_state_is_shown_whose_order_of_keys_nobody_knows() {
         level: 1,
         number,
         size: 100,
-        // In the order of bytes they overlap.
+        // In bytewise order they overlap.
         smallest: [smallest, &[1, 0, 0, 0, 0, 0, 0, 0]].concat(),
         largest: b"m\x01\0\0\0\0\0\0\0".to_vec(),
         epoch_number: 1,

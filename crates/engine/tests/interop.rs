@@ -1,7 +1,7 @@
-//! Databases that RocksDB writes during the test, with options that no golden database has, read
-//! the same in both engines.
+//! Databases that RocksDB writes during the test, with options that no golden database has: both
+//! engines must read the same.
 //!
-//! Each database is written by the real RocksDB, which then reports its contents; Tailwater must
+//! Each database is written by the real RocksDB, which then reports its contents. Tailwater must
 //! find the same forward, backward, key by key and under random moves, and its verification must
 //! find nothing. A failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS`
 //! multiplies the number of runs, with different choices.
@@ -42,7 +42,7 @@ use tempfile::TempDir;
 /// Number of reads of each column family.
 const EFFORT: Effort = Effort { gets: 300, multi_gets: 5, walks: 12, between: |_, _, _| {} };
 
-/// The real RocksDB, a directory for its databases, and chance.
+/// The real RocksDB, a directory for its databases, and a random number generator.
 struct Laboratory {
     oracle: Oracle,
     directory: TempDir,
@@ -52,7 +52,7 @@ struct Laboratory {
     databases: usize,
 }
 
-/// Calls `test` as often as the environment asks for; not at all where there is no oracle.
+/// Calls `test` as often as the environment requests; not at all without the oracle.
 fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
     let Some(oracle) = Oracle::start(part) else { return };
     let seed = seed::rng();
@@ -66,15 +66,15 @@ fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
 }
 
 impl Laboratory {
-    /// A directory for the next database.
+    /// Returns a directory for the next database.
     fn next_directory(&mut self) -> std::path::PathBuf {
         self.databases += 1;
         self.directory.path().join(self.databases.to_string())
     }
 
-    /// Has the script carried out, and compares what it leaves. `adjust` completes the options that
-    /// our side opens the database with, for what no OPTIONS file says. Answers how many tables are
-    /// in the directory.
+    /// Runs the script, and compares the resulting database. `adjust` completes the options with
+    /// which Tailwater opens it, for those that no OPTIONS file records. Returns the number of
+    /// tables in the directory.
     fn compare(
         &mut self,
         path: &Path,

@@ -1,5 +1,5 @@
-//! RocksDB reads and continues databases that Tailwater compacted; and both compact one database in
-//! turns.
+//! RocksDB reads and continues databases that Tailwater compacted; and both take turns compacting
+//! one database.
 //!
 //! Databases written by RocksDB are compacted to the bottom and must keep their contents, in
 //! Tailwater and in RocksDB, before and after RocksDB compacts them again. Then random writes and

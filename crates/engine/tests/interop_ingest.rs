@@ -1,9 +1,9 @@
-//! Tables that one engine builds outside a database, ingested by the other.
+//! Tables that one engine builds outside a database and the other ingests.
 //!
-//! Both engines build external tables of random records, of every kind, and both ingest them into
-//! databases of random contents, one table or several that overlap, with and without snapshots. A
-//! model has the expected contents, for both, also after the other has compacted everything; and
-//! both must choose the same levels and sequence numbers. A failure names the seed;
+//! Both engines build external tables of random records of every kind, and both ingest them into
+//! databases of random contents, one table or several overlapping ones, with and without snapshots.
+//! A model has the expected contents, for both, also after the other engine has compacted
+//! everything; and both must choose the same levels and sequence numbers. A failure names the seed;
 //! `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the number of runs.
 
 #[path = "common/check.rs"]

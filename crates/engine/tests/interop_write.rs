@@ -1,8 +1,8 @@
 //! RocksDB reads what Tailwater writes; and both take turns on one database.
 //!
-//! Random writes of every kind go through a Tailwater database, with options that are drawn so that
-//! every two values meet. A model has the expected contents; RocksDB must find exactly these, after
-//! a clean close and after a kill, also once it has compacted everything, and Tailwater must find
+//! Random writes of every kind go to a Tailwater database, with options such that every two values
+//! occur together. A model has the expected contents. RocksDB must find exactly these, after a
+//! clean close and after a kill, also once it has compacted everything, and Tailwater must find
 //! what RocksDB then writes. A failure names the seed and the options; `TAILWATER_SEED` repeats it,
 //! and `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
 

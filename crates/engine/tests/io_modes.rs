@@ -1,4 +1,4 @@
-//! The files that are open for direct I/O while a database works, according to the kernel: the
+//! The files that are open for direct I/O while a database works, as reported by the kernel in the
 //! flags in `/proc/self/fdinfo`.
 #![cfg(all(target_os = "linux", not(loom)))]
 #![expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
@@ -19,14 +19,14 @@ use tailwater_testkit::filesystem::{Mounted, say};
 use tailwater_testkit::golden;
 use tempfile::TempDir;
 
-/// Linux's flag of a file that is open past the page cache.
+/// Linux's flag of a file that is open for direct I/O.
 #[cfg(any(target_arch = "aarch64", target_arch = "arm"))]
 const O_DIRECT: u32 = 0o200_000;
 #[cfg(not(any(target_arch = "aarch64", target_arch = "arm")))]
 const O_DIRECT: u32 = 0o40_000;
 
-/// The files of a directory that are open in this process, and how many of their descriptors are
-/// direct, and are not.
+/// The files of a directory that are open in this process, with the numbers of their direct and of
+/// their other descriptors.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct OpenFiles(BTreeMap<String, (usize, usize)>);
 
@@ -34,14 +34,14 @@ impl OpenFiles {
     fn of(directory: &Path) -> Self {
         let mut files = Self::default();
         for entry in fs::read_dir("/proc/self/fd").expect("descriptors").flatten() {
-            // One that is closed meanwhile is not open.
+            // The file was closed meanwhile.
             let Ok(path) = fs::read_link(entry.path()) else { continue };
             let Some(name) = path.strip_prefix(directory).ok().and_then(Path::to_str) else {
                 continue;
             };
             let info = Path::new("/proc/self/fdinfo").join(entry.file_name());
             let Ok(info) = fs::read_to_string(info) else { continue };
-            // Meanwhile another test's file may have got the number.
+            // Another test's file may have got the descriptor's number meanwhile.
             if fs::read_link(entry.path()).ok().as_ref() != Some(&path) {
                 continue;
             }
@@ -58,7 +58,7 @@ impl OpenFiles {
         files
     }
 
-    /// Those that are open past the page cache.
+    /// Returns the files with this extension that are open for direct I/O.
     fn direct(&self, extension: &str) -> BTreeSet<&str> {
         let direct = self.0.iter().filter(|(_, counts)| counts.0 > 0);
         direct.map(|(name, _)| name.as_str()).filter(|name| name.ends_with(extension)).collect()
@@ -70,11 +70,11 @@ impl OpenFiles {
     }
 }
 
-/// Looks at the open files from inside compactions, and keeps everything.
+/// Records the open files from inside compactions, and keeps all records.
 struct Watch {
     directory: PathBuf,
     calls: AtomicU64,
-    /// By the level that the compaction takes tables from.
+    /// The open files, by the first input level of the compaction.
     seen: Mutex<BTreeMap<usize, Vec<OpenFiles>>>,
 }
 
@@ -114,7 +114,7 @@ impl CustomCompactionFilter for Watch {
     }
 }
 
-/// Small tables, so that there are many, and several levels.
+/// Options for many small tables and several levels.
 const SHAPE: &str = "create_if_missing=true;compaction_filter=Watch;write_buffer_size=64k;\
                      target_file_size_base=32k;max_bytes_for_level_base=128k;\
                      max_bytes_for_level_multiplier=4;compression=kNoCompression;\
@@ -149,7 +149,7 @@ impl Scene {
         OpenFiles::of(&self.watch.directory)
     }
 
-    /// The open files when nothing is being compacted.
+    /// Returns the open files when nothing is being compacted.
     fn files_at_rest(&self, db: &Db) -> OpenFiles {
         db.pause_compactions().expect("a pause");
         let files = self.files();
@@ -164,7 +164,7 @@ fn family(db: &Db) -> ColumnFamily {
 
 fn put(db: &Db, keys: std::ops::Range<u64>, round: u64) {
     for key in keys {
-        // All over the key space, so that tables overlap.
+        // Keys are spread over the key space, so that tables overlap.
         let key = format!("{:08}", key.wrapping_mul(7919) % 10_000);
         let value = format!("{round:08}").repeat(12);
         let options = WriteOptions::default();
@@ -191,8 +191,8 @@ fn scan(db: &Db) -> usize {
     count
 }
 
-/// Compactions of every kind: level 0 to 1, 1 to 2, levels of many tables, in parts, several at
-/// once, by hand, with an old snapshot and an iterator over obsolete files.
+/// Runs compactions of every kind: level 0 to 1, 1 to 2, levels of many tables, subcompactions,
+/// concurrent ones, manual ones, with an old snapshot and an iterator over obsolete files.
 fn compactions_of_every_kind(db: &Db) {
     put(db, 0..10_000, 1);
     settle(db);
@@ -231,7 +231,7 @@ fn compactions_open_their_inputs_past_the_page_cache_where_asked_to_and_users_ne
                 by_level.get(&level).unwrap_or_else(|| panic!("level {level}: {by_level:?}"));
             for files in seen {
                 assert_eq!(!files.direct(".sst").is_empty(), is_direct, "{text}: {files:?}");
-                // Users' own readers are there all the time.
+                // Users' own readers are always open.
                 assert!(!files.buffered(".sst").is_empty(), "{text}: {files:?}");
             }
         }
@@ -249,7 +249,7 @@ fn compactions_share_users_readers_where_both_read_alike() {
         let db = scene.open(text);
         put(&db, 0..10_000, 1);
         settle(&db);
-        // All tables are open for users, so that compactions have none to open.
+        // All tables are open for users, so that compactions need not open any.
         let reads = db.storage().statistics().snapshot(Purpose::CompactionRead);
         assert!(reads.reads.count > 0, "{text}");
         assert_eq!(reads.opens, 0, "{text}");
@@ -284,7 +284,8 @@ fn changes_while_the_database_is_open_leave_users_their_readers() {
 
 #[test]
 fn more_tables_of_level_0_than_files_that_may_be_open_are_compacted_in_parts() {
-    // A part of the process's files is left for compactions. It is enough for other tests, too.
+    // A part of the process's files is reserved for compactions. The limit suffices for other
+    // tests, too.
     let before = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(400), ..before }).expect("a limit");
     let scene = Scene::new();
@@ -338,14 +339,14 @@ fn blob_files_are_read_in_the_mode_of_whoever_reads_them() {
     }
 }
 
-/// Everything direct, by options of our own.
+/// Direct I/O for everything, by Tailwater's own options.
 const ALL_DIRECT: &str = "user_read_io_mode=direct;user_blob_read_io_mode=direct;\
     compaction_read_io_mode=direct;compaction_write_io_mode=direct;flush_write_io_mode=direct;\
     verification_io_mode=direct;ingestion_io_mode=direct;checkpoint_io_mode=direct;\
     paranoid_file_checks=true";
 
-/// A database in a directory with these options: written, compacted, read, and opened again by the
-/// options that it was left with. Answers its modes.
+/// Creates a database in a directory with these options, writes, compacts and reads it, and reopens
+/// it with the options recorded in its files. Returns its I/O modes.
 fn live_in(directory: &Path, text: &str) -> String {
     let directory = directory.join("database");
     let watch = Watch::new(&directory);
@@ -372,7 +373,7 @@ fn live_in(directory: &Path, text: &str) -> String {
     unreachable!("the directory itself is among the places")
 }
 
-/// The outcome for a purpose.
+/// Returns the mode in effect for a purpose.
 fn effective<'a>(modes: &'a str, purpose: &str) -> &'a str {
     let line = modes.lines().find_map(|line| line.strip_prefix(&format!("{purpose}: ")));
     line.and_then(|line| line.split_once("effective ")).expect("a line for each purpose").1
@@ -412,7 +413,7 @@ fn btrfs_says_what_it_makes_of_direct_writes() {
     let Some(disk) = Mounted::new("btrfs", 512 << 20, "I/O modes on btrfs") else { return };
     let modes = live_in(&disk.path(), ALL_DIRECT);
     assert_eq!(effective(&modes, "compaction_read"), "direct");
-    // Linux 6.14 and later write files that have checksums through the page cache.
+    // Linux 6.14 and later write files with checksums through the page cache.
     let writes = effective(&modes, "compaction_write");
     assert!(["direct", "buffered"].contains(&writes), "{modes}");
 }
@@ -443,7 +444,7 @@ fn the_file_of_own_options_is_read_and_refused_by_name_and_line() {
     assert!(text.contains("compaction_read_io_mode=direct\n"), "{text}");
     let loaded = OpenOptions::load(scene.directory.path()).expect("options");
     assert_eq!(loaded.database().tailwater.to_text().as_deref(), Some(text.as_str()));
-    // RocksDB's file has nothing of it.
+    // RocksDB's OPTIONS file contains none of these options.
     for entry in fs::read_dir(scene.directory.path()).expect("a directory").flatten() {
         if entry.file_name().to_string_lossy().starts_with("OPTIONS-") {
             let text = fs::read_to_string(entry.path()).expect("a file");
@@ -455,7 +456,7 @@ fn the_file_of_own_options_is_read_and_refused_by_name_and_line() {
     for part in ["TAILWATER-OPTIONS", "line 2", "wal_io_modus", "wal_io_mode"] {
         assert!(error.contains(part), "{part}: {error}");
     }
-    // A database opened without options of our own has no such file.
+    // A database opened without any of Tailwater's own options has no such file.
     drop(scene.open(""));
     assert!(!path.exists());
 }

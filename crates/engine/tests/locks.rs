@@ -1,6 +1,6 @@
 //! A get of data in memory takes no lock: neither the engine's nor the I/O layer's.
 //!
-//! The locks of both record, in builds with debug assertions, where they are taken.
+//! In builds with debug assertions, both record the locks that they take.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +15,8 @@ fn key(number: u32) -> String {
     format!("key{number:06}")
 }
 
-/// A database with keys in tables of several levels, in memtables and under range tombstones, and
-/// every block that a get may need in the cache.
+/// Returns a database with keys in tables of several levels, in memtables and under range
+/// tombstones, and with every block that a get may need in the cache.
 fn warm(more: &str, statistics: bool) -> (Db, ColumnFamily) {
     let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
     let text = "create_if_missing=true;write_buffer_size=32K;target_file_size_base=16K;\
@@ -68,7 +68,7 @@ fn a_cached_get_takes_no_lock() {
                 assert!(taken.is_empty(), "{key}, '{more}': {taken:?}");
             }
         }
-        // The record would be empty, too, if nothing were recorded.
+        // Shows that locks are recorded: otherwise the record would always be empty.
         let taken = tailwater_io::sync::locks_taken(|| {
             db.put_cf_opt(&family, b"key", b"value", &WriteOptions::default()).expect("a put");
         });

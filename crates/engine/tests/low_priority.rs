@@ -10,15 +10,15 @@ use tailwater::{
     OpenOptions, ReadOptions, WriteOptions,
 };
 
-/// Small tables, so that there are many compactions, and parts of them.
+/// Options for small tables, so that there are many compactions and subcompactions.
 const OPTIONS: &str = "create_if_missing=true;compaction_filter=Watch;write_buffer_size=64k;\
     target_file_size_base=64k;max_bytes_for_level_base=256k;compression=kNoCompression;\
     max_background_jobs=4;max_subcompactions=2;level0_slowdown_writes_trigger=8;\
     block_based_table_factory={block_cache=256k}";
-/// `SCHED_IDLE`.
+/// Number of the scheduling policy `SCHED_IDLE`.
 const IDLE: &str = "5";
 
-/// Looks from inside compactions at how their threads are scheduled.
+/// Records from inside compactions how their threads are scheduled.
 #[derive(Default)]
 struct Watch(Mutex<Vec<String>>);
 
@@ -37,10 +37,10 @@ impl CustomCompactionFilter for Watch {
     }
 }
 
-/// The number of the scheduler's policy, as the kernel tells it.
+/// Returns the number of the scheduling policy, as reported by the kernel.
 #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
 fn policy_of_this_thread() -> String {
-    // Behind the name in parentheses the fields begin with the third; this is the 41st.
+    // The fields after the name in parentheses begin with the third; this is the 41st.
     let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();
     let fields = text.rsplit(')').next().unwrap_or_default();
     fields.split_whitespace().nth(38).unwrap_or("unknown").to_owned()
@@ -92,7 +92,7 @@ impl Scene {
 #[test]
 fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
     if policy_of_this_thread() == "unknown" {
-        return println!("skipped: the kernel does not tell how threads are scheduled");
+        return println!("skipped: the kernel does not report how threads are scheduled");
     }
     for (text, is_low_priority) in [("low_priority_compactions=true", true), ("", false)] {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
@@ -109,7 +109,7 @@ fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
             "{text}: {policies:?}"
         );
     }
-    // Tables pile up in level 0 while compactions are paused: there is no time to be quiet.
+    // Tables accumulate in level 0 while compactions are paused, so compactions then have to hurry.
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let scene = Scene::new(directory.path(), "low_priority_compactions=true");
     scene.db.pause_compactions().expect("a pause");
@@ -150,7 +150,8 @@ fn threads_of_low_weight_take_no_lock_that_users_take() {
                 (0..1000).for_each(|key| in_foreground(|| scene.put(key, round)));
             }
             scene.settle();
-            // On a machine that others keep busy, compactions may have been behind all the time.
+            // On a machine that is kept busy by others, compactions may have been behind all the
+            // time.
             for round in 20..100 {
                 if is_any_low() {
                     break;

@@ -1,4 +1,4 @@
-//! Direct compactions of more inputs than their buffers were divided among.
+//! Direct compactions with more inputs than a fixed number of buffers could be divided among.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tailwater::{ColumnFamily, CompactRangeOptions, Db, OpenOptions, WriteOptions};
 
-/// The common options: tables of level 0 as many as there are flushes.
+/// The common options: every flush adds a table to level 0.
 const ALWAYS: &str = "create_if_missing=true;compression=kNoCompression;\
                       level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
                       use_direct_io_for_compaction_reads=true";
@@ -19,7 +19,7 @@ fn open(directory: &Path, more: &str) -> (Db, ColumnFamily) {
     (db, family)
 }
 
-/// Makes tables of level 0.
+/// Creates tables in level 0.
 fn fill(db: &Db, family: &ColumnFamily, tables: usize) {
     for table in 0..tables {
         for key in 0..20 {
@@ -41,7 +41,7 @@ fn compact(tables: usize, more: &str) {
     db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
 }
 
-/// With a limit of 4000 open files: with fewer, fewer tables are taken at once.
+/// Runs with a limit of 4000 open files: with a lower one, fewer tables are merged at once.
 #[test]
 fn two_hundred_tables_of_level_0_are_merged() {
     compact(200, "");
@@ -52,7 +52,7 @@ fn forty_tables_are_merged_in_requests_of_1_mib() {
     compact(40, "direct_request_size=1048576");
 }
 
-/// The same automatically: a failure is latched, and writes are refused.
+/// The same with automatic compactions: a failure is latched, and writes are refused.
 #[test]
 fn forty_tables_are_merged_by_themselves() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

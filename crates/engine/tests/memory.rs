@@ -13,14 +13,14 @@ use tailwater_testkit::oracle::{Oracle, Script};
 
 /// Default size of the database, in MiB.
 const DEFAULT_MIB: u64 = 200;
-/// The length of a value in bytes. Few enough entries, so that writing is quick.
+/// Length of a value, in bytes: long, so that few entries need to be written.
 const VALUE_LENGTH: u64 = 2000;
-/// The block cache, in MiB.
+/// Capacity of the block cache, in MiB.
 const CACHE_MIB: u64 = 32;
 /// Maximum memory outside the cache, in MiB.
 const SHARE_MIB: u64 = 128;
 
-/// Names the work of a process that was started for its memory, and the database.
+/// Environment variable with the work of a child process and the database.
 const WORK: &str = "TAILWATER_MEMORY_WORK";
 const DATABASE: &str = "TAILWATER_MEMORY_DATABASE";
 
@@ -59,7 +59,7 @@ fn reading_everything_takes_little_memory() {
     }
 }
 
-/// Does the work in a process of its own and answers the most memory that was resident, in MiB.
+/// Runs the work in a child process. Returns its peak resident memory, in MiB.
 fn peak_of(work: &str, database: &Path) -> u64 {
     let output = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "reading_everything_takes_little_memory", "--nocapture"])
@@ -90,7 +90,7 @@ impl Work {
     }
 }
 
-/// Reads every entry, as a dump does: in total order, ahead, and past the cache.
+/// Reads every entry as a dump does: in total order, with readahead, and without filling the cache.
 fn dump(database: &Path, options: &OpenOptions) {
     let db = Db::open_read_only(database, options).expect("the database");
     let read_options = ReadOptions {
@@ -111,7 +111,7 @@ fn dump(database: &Path, options: &OpenOptions) {
     assert!(bytes > 0, "nothing was read");
 }
 
-/// The most memory of this process that was ever resident, in KiB.
+/// Returns the peak resident memory of this process, in KiB.
 #[expect(clippy::disallowed_methods, reason = "asks the system about this process")]
 fn peak_resident_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("this process's status");

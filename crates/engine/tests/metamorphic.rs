@@ -1,21 +1,21 @@
 //! The same operations give the same results under different options.
 //!
-//! A random history of writes of every kind, over two column families, with snapshots and iterators
-//! that are held, ingestion, flushes, manual compactions, pauses, option changes, passing time,
-//! closing and opening, is run several times. Each run chooses its own sizes, levels, styles and
-//! priorities of compaction, codecs, filters, caches, threads and I/O modes, again at each opening,
-//! and which of the flushes, compactions and option changes it executes. Whatever it chooses, gets,
-//! multi-gets and iterators in both directions must agree with the model, at present and at every
+//! A random history is run several times: writes of every kind, over two column families, with held
+//! snapshots and iterators, ingestion, flushes, manual compactions, pauses, option changes, passing
+//! time, closing and opening. Each run chooses its own sizes, levels, styles and priorities of
+//! compaction, codecs, filters, caches, threads and I/O modes, again at each opening, and which of
+//! the flushes, compactions and option changes it executes. Whatever it chooses, gets, multi-gets
+//! and iterators in both directions must agree with the model, for the latest state and at every
 //! snapshot.
 //!
 //! - `history`: the operations.
 //! - `setup`: the options.
-//! - `held`: iterators that are held and moved meanwhile.
+//! - `held`: iterators that are held and moved during the history.
 //! - `run`: executes a history, and reads.
-//! - `smaller`: removes steps from a failing history as long as it fails.
+//! - `smaller`: removes steps from a failing history as long as it still fails.
 //!
-//! A failure prints the seed of its history, which `TAILWATER_SEED` makes the first, the options
-//! and the shortest steps that fail. `TAILWATER_ROUNDS` multiplies the number of histories.
+//! A failure prints the seed of its history, which `TAILWATER_SEED` runs first, the options, and
+//! the shortest failing steps. `TAILWATER_ROUNDS` multiplies the number of histories.
 #![cfg(not(loom))]
 
 #[path = "common/change.rs"]
@@ -50,15 +50,15 @@ use history::History;
 use run::{Run, Tally};
 use tailwater_testkit::seed;
 
-/// Number of histories, and how many runs of each.
+/// Number of histories, and number of runs of each.
 const HISTORIES: u64 = 260;
 const RUNS: u64 = 8;
-/// The least number of runs that count as a test.
+/// Minimum number of runs.
 const RUNS_MIN: u64 = 2000;
 /// Number of concurrent histories.
 const THREADS: usize = 2;
 
-/// Runs the history of that seed under several options.
+/// Runs the history with this seed under several options.
 fn check_history(seed: u64) -> Tally {
     let mut rng = Rng::with_seed(seed);
     let history = History::random(&mut rng);
@@ -102,7 +102,7 @@ fn other_options_give_the_same_answers() {
         }
     });
     let text = format!("metamorphic: {histories} histories, seed {seed}\n{tally}");
-    // Not by a macro: what those print is only shown for tests that fail.
+    // Not by a macro, whose output is shown only for failing tests.
     let _ = std::io::stderr().write_all(text.as_bytes());
     assert!(tally.runs >= RUNS_MIN, "only {} runs", tally.runs);
     assert!(tally.deep_files * 20 > tally.ingestions, "files hardly ever go below level 0");

@@ -11,8 +11,8 @@ use subject::Effort;
 use tailwater::{Db, OpenOptions};
 use tailwater_testkit::{golden, seed};
 
-/// The options with which databases are opened: everything cached, nearly nothing, nothing; index
-/// and filter blocks in the cache; and hardly any table open.
+/// The options with which databases are opened: with everything cached, nearly nothing, nothing;
+/// with index and filter blocks in the cache; and with hardly any table open.
 const OPTIONS: [&str; 6] = [
     "",
     "block_based_table_factory={block_cache=20000}",

@@ -47,7 +47,7 @@ fn no_more_files_are_open_than_needed() {
 }
 
 /// Tables of a database that was open for writing, and those of an iterator that outlived its
-/// database, stayed open until another one was closed.
+/// database, stayed open until another database was closed.
 fn close_one_that_writes(directory: &Path, options: &OpenOptions) {
     for with_iterator in [false, true] {
         let db = Db::open(directory, options).expect("the database");

@@ -1,12 +1,12 @@
 //! Extreme values of every option.
 //!
-//! Each option in the tables is set to the ends of its type and beyond, to nothing, and to values
-//! that would require more memory, threads or levels than exist; then several options at once,
-//! drawn at random. A value is either rejected when it is set or when the database is opened, by an
-//! error that names the option, or the database accepts writes, flushes, compacts, and opens again
+//! Each option in the tables is set to the limits of its type and beyond, to nothing, and to values
+//! that would require more memory, threads or levels than exist; then random sets of several
+//! options are tried. A value is either rejected when it is set or when the database is opened, by
+//! an error that names the option, or the database accepts writes, flushes, compacts, and reopens
 //! with everything that was written. The same holds for values that are set while it is open. The
 //! address space of the process is limited, so that allocations proportional to an option are
-//! detected. `TAILWATER_SEED` repeats the random draws.
+//! detected. `TAILWATER_SEED` repeats the random sets.
 
 #[path = "option_extremes/candidates.rs"]
 mod candidates;
@@ -27,7 +27,7 @@ const ADDRESS_SPACE: u64 = 6 << 30;
 /// Number of random option sets in a run.
 const DRAWS: usize = 60;
 
-/// One in this many candidates is tried past the page cache.
+/// One in this many candidates is tried with direct I/O.
 const PART: usize = 4;
 
 /// Maximum number of options of a random set.
@@ -40,7 +40,7 @@ const PAST_THE_PAGE_CACHE: &str = "\
     target_file_size_base=20k;max_bytes_for_level_base=50k;max_subcompactions=3;\
     block_based_table_factory={filter_policy=bloomfilter:10;cache_index_and_filter_blocks=true}";
 
-/// Bounds the memory that the process may address.
+/// Limits the address space of the process.
 fn bound_memory() {
     static BOUNDED: Once = Once::new();
     BOUNDED.call_once(|| {
@@ -50,7 +50,7 @@ fn bound_memory() {
 }
 
 /// An option was accepted that made a later flush, compaction or opening fail, or was refused by an
-/// error that names another.
+/// error that names another option.
 #[test]
 fn each_option_at_its_ends_is_refused_or_works() {
     let candidates = candidates::all();
@@ -60,7 +60,7 @@ fn each_option_at_its_ends_is_refused_or_works() {
     assert!(refused.is_empty(), "no value is accepted of {refused:?}");
 }
 
-/// The seed selects a part of these, which keeps the gate short.
+/// The seed selects some of these, which keeps the gate short.
 #[test]
 fn each_option_at_its_ends_is_refused_or_works_past_the_page_cache() {
     let mut seed = seed::rng();
@@ -69,7 +69,7 @@ fn each_option_at_its_ends_is_refused_or_works_past_the_page_cache() {
     try_each(PAST_THE_PAGE_CACHE, &candidates);
 }
 
-/// Tries each candidate alone over a base. Returns the options of which a value is accepted.
+/// Tries each candidate alone on top of a base. Returns the options that have an accepted value.
 fn try_each(base: &str, candidates: &[Candidate]) -> BTreeSet<String> {
     bound_memory();
     let mut failures = Vec::new();
@@ -102,7 +102,7 @@ fn options_that_change_to_their_ends_are_refused_or_work() {
     assert!(changed > 500, "only {changed} changes");
 }
 
-/// As many threads were started as an option said, and where there was no room for them the
+/// As many threads were started as an option requested, and if they could not all be started the
 /// database was not opened.
 #[test]
 fn there_are_threads_enough_for_any_number_of_jobs() {
@@ -132,14 +132,14 @@ fn options_at_their_ends_are_refused_or_work_together() {
         let mut drawn: Vec<Candidate> = Vec::new();
         while drawn.len() < count {
             let candidate = &candidates[seed.rng.usize(..candidates.len())];
-            // Options that are refused by themselves would hide the rest.
+            // Options that are refused on their own would hide the others.
             if drawn.iter().all(|it| it.option != candidate.option)
                 && trial::is_accepted(std::slice::from_ref(candidate))
             {
                 drawn.push(candidate.clone());
             }
         }
-        // In styles in which nothing is compacted yet, level 0 fills up.
+        // In compaction styles that are not implemented, level 0 fills up.
         let may_fill_up = drawn.iter().any(|it| {
             it.text.contains("compaction_style=") && !it.text.contains("kCompactionStyleLevel")
         });

@@ -3,14 +3,14 @@
 //!
 //! Each filesystem is on a disk that this process serves, and that loses unflushed writes (see
 //! `tailwater_testkit::volatile_disk`). Another process writes there until a request to the disk
-//! fails; then the remaining state is mounted again, opened and read, and the next life begins. So
-//! a cut may occur while a database is created, while it recovers, and while it writes, flushes and
+//! fails. Then the remaining state is mounted, opened and read, and the next life begins. So a cut
+//! may occur while a database is created, while it recovers, and while it writes, flushes and
 //! compacts.
 //!
 //! A failure names the seed of its disk: `TAILWATER_SEED` starts with that disk, and repeats its
-//! choices though not the order in which threads run. `TAILWATER_ROUNDS` is the number of disks for
-//! each filesystem and row of options; each is cut [`LIVES`] times. Without root, FUSE, a loop
-//! device or the tools of a filesystem it reports what it skips, and why.
+//! choices, though not the order in which threads run. `TAILWATER_ROUNDS` is the number of disks
+//! for each filesystem and set of options; the power of each is cut [`LIVES`] times. Without root,
+//! FUSE, a loop device or the tools of a filesystem the test reports what it skips, and why.
 #![cfg(all(target_os = "linux", not(loom)))]
 
 #[path = "power_cuts/ledger.rs"]
@@ -28,7 +28,7 @@ use tailwater_testkit::filesystem::say;
 use tailwater_testkit::oracle::Oracle;
 use tailwater_testkit::seed;
 
-/// A filesystem, and what the disk below it is like.
+/// A filesystem, and the properties of its disk.
 #[derive(Debug, Clone, Copy)]
 struct Filesystem {
     kind: &'static str,
@@ -38,21 +38,21 @@ struct Filesystem {
 
 const EXT4: Filesystem = Filesystem { kind: "ext4", sector: 512 };
 const XFS: Filesystem = Filesystem { kind: "xfs", sector: 512 };
-/// It writes its superblock of 4 KiB in place and takes for granted that it is not torn.
+/// btrfs, which writes its superblock of 4 KiB in place and assumes that it is not torn.
 const BTRFS: Filesystem = Filesystem { kind: "btrfs", sector: 4096 };
 
 /// The options to try. All have small memtables, so that memtables and logs are switched, flushed
-/// and let go of all the time.
+/// and released continuously.
 const OPTIONS: [&str; 3] = [
     "write_buffer_size=65536",
     "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=65536",
     "write_buffer_size=65536;wal_io_mode=direct;wal_preallocation_block_size=0",
 ];
 
-/// Number of times that each disk is cut.
+/// Number of power cuts of each disk.
 const LIVES: usize = 3;
 
-/// Number of databases with which data loss is provoked, as a check of the test.
+/// Number of databases with which data loss is provoked, to check the test itself.
 const LOSERS: u64 = 4;
 
 fn cut(filesystem: Filesystem) {
@@ -96,7 +96,7 @@ fn what_was_synced_survives_power_cuts_on_btrfs() {
 
 #[test]
 fn what_was_not_synced_is_lost() {
-    // Without this the others would prove nothing.
+    // Without this check the other tests would prove nothing.
     let first = seed::rng().value();
     let mut lost = 0;
     for number in 0..LOSERS {

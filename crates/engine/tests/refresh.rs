@@ -14,12 +14,11 @@ use tailwater_io::{Operation, Purpose, Storage};
 
 /// Number of keys.
 const KEYS: usize = 2000;
-/// Number of times that all of them are overwritten during a scan.
+/// Number of times that all keys are overwritten during a scan.
 const ROUNDS: usize = 5;
 /// Maximum number of checks for the removal of obsolete files.
 const LOOKS: usize = 600;
-/// Number of times that a table is read when it is opened and sought in, at most: its end, its
-/// index, a block.
+/// Maximum number of reads to open a table and seek in it: its end, its index, a block.
 const OPENING_READS: usize = 3;
 
 struct Scene {
@@ -49,7 +48,7 @@ impl Scene {
         }
     }
 
-    /// Writes all keys over, and leaves nothing of what was there but what readers need.
+    /// Overwrites all keys, and waits until only objects that readers need remain of the old state.
     fn replace(&self, round: usize) {
         self.write(round);
         self.db.flush_cf(&self.family).expect("a flush");
@@ -62,13 +61,13 @@ impl Scene {
         value.expect("a value").parse().expect("a number")
     }
 
-    /// The files of tables that are there.
+    /// Returns the number of table files.
     fn tables(&self) -> usize {
         let entries = self.storage.list(Path::new("/db")).expect("the directory");
         entries.iter().filter(|entry| entry.name.ends_with(".sst")).count()
     }
 
-    /// The memtables and tables that are kept beyond the current version.
+    /// Returns the numbers of memtables and tables kept beyond the current version.
     fn kept(&self) -> (u64, u64) {
         (
             self.number("tailwater.num-pinned-mem-tables"),
@@ -76,7 +75,7 @@ impl Scene {
         )
     }
 
-    /// Waits until nothing is kept beyond the current version, and returns whether that came.
+    /// Waits until nothing is kept beyond the current version. Returns whether that happened.
     fn keeps_nothing(&self) -> bool {
         (0..LOOKS).any(|_| {
             let live = self.db.live_files().len();
@@ -113,7 +112,7 @@ fn refreshing(db: &Db, refreshes: bool) -> ReadOptions {
     }
 }
 
-/// Steps over a part of the keys, which must have the first values.
+/// Steps over some of the keys, which must have their first values.
 fn step(iterator: &mut DbIterator, from: usize, to: usize) {
     for number in from..to {
         assert_eq!(iterator.entry(), Some((&key(number)[..], &value(0)[..])));
@@ -121,7 +120,7 @@ fn step(iterator: &mut DbIterator, from: usize, to: usize) {
     }
 }
 
-/// A scan kept every memtable and table that became obsolete before it ended.
+/// A scan kept every memtable and table that became obsolete before the scan ended.
 #[test]
 fn a_scan_that_refreshes_itself_keeps_nothing_that_is_obsolete() {
     for refreshes in [true, false] {
@@ -152,7 +151,7 @@ fn a_scan_that_refreshes_itself_keeps_nothing_that_is_obsolete() {
     }
 }
 
-/// The same going backward, and with tables as the first source.
+/// The same moving backward, and with tables as the first source.
 #[test]
 fn a_backward_scan_that_refreshes_itself_keeps_nothing_either() {
     for refreshes in [true, false] {
@@ -209,7 +208,7 @@ fn a_refresh_shows_what_there_is_now_or_what_a_snapshot_sees() {
     assert!(!iterator.valid());
     iterator.seek(key(7)).expect("a seek");
     assert_eq!(iterator.entry(), Some((&key(7)[..], &value(1)[..])));
-    // It has no snapshot any more, and no longer refreshes itself.
+    // It no longer has a snapshot, and so no longer refreshes itself.
     scene.replace(2);
     iterator.next().expect("a step");
     assert_eq!(iterator.entry(), Some((&key(8)[..], &value(1)[..])));
@@ -260,10 +259,10 @@ fn an_iterator_goes_on_when_its_column_family_is_dropped() {
     assert!(scene.keeps_nothing(), "{:?}", scene.kept());
 }
 
-/// A refresh that could not open a table left the iterator without some of its sources.
+/// A refresh that failed to open a table left the iterator without some of its sources.
 #[test]
 fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
-    // Nearly all tables are closed, and opened when they are read.
+    // Nearly all tables are closed, and are opened by reads.
     let scene = Scene::with("max_open_files=1");
     scene.write(0);
     let mut iterator = scene
@@ -282,7 +281,7 @@ fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
         for name in tables(from) {
             let (from, to) = (Path::new(from).join(&name), Path::new(to).join(&name));
             match scene.storage.rename(&from, &to) {
-                // An obsolete table is removed meanwhile.
+                // An obsolete table was removed meanwhile.
                 Err(error) if error.is_not_found() => {}
                 renamed => renamed.expect("another name"),
             }
@@ -327,7 +326,7 @@ fn an_iterator_tells_of_itself() {
     assert_eq!(text(&iterator, "super-version-number"), number);
     iterator.next().expect("a step");
     assert_ne!(text(&iterator, "super-version-number"), number);
-    // The key before is where it was, and this one is behind it.
+    // The previous key is at its address, and this one follows it.
     assert_eq!(iterator.key().as_ptr(), address.wrapping_add(first.len()));
     let plain = scene.db.raw_iterator_cf_opt(&scene.family, &ReadOptions::default());
     let mut plain = plain.expect("an iterator");
@@ -337,8 +336,7 @@ fn an_iterator_tells_of_itself() {
     assert_eq!(plain.property("is-key-pinned"), None);
 }
 
-/// An iterator that goes over to the table that replaced its own goes on reading as far ahead as it
-/// had come to.
+/// An iterator that moves to the table that replaced its own continues with the same readahead.
 #[test]
 fn reading_ahead_goes_on_in_the_table_that_replaced_another() {
     let scene =
@@ -355,14 +353,14 @@ fn reading_ahead_goes_on_in_the_table_that_replaced_another() {
     let reads = calls.iter().filter(|call| {
         call.operation == Operation::Read && call.purpose == Some(Purpose::UserRead)
     });
-    // The blocks of the new table, which has two records for each key: its footer, index and
-    // properties, and then a quarter of a MiB at a time.
+    // The new table has two records for each key. Reads of its footer, index and properties, and
+    // then of a quarter of a MiB at a time.
     let (reads, most) = (reads.count(), KEYS * 1000 / 2 / (256 << 10) + 1 + OPENING_READS);
     assert!(reads <= most, "{reads} reads");
     assert!(!iterator.valid());
 }
 
-/// A manual refresh that failed was made good by the next seek at a moment that nobody had kept.
+/// A failed manual refresh was repeated by the next seek, for a moment that nothing had kept.
 #[test]
 fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
     for with_snapshot in [true, false] {
@@ -373,7 +371,7 @@ fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
             .db
             .raw_iterator_cf_opt(&scene.family, &ReadOptions::default())
             .expect("an iterator");
-        // No fewer than twenty tables stay open.
+        // At least twenty tables stay open.
         for _ in 0..25 {
             scene.write(1);
             scene.db.flush_cf(&scene.family).expect("a flush");
@@ -399,7 +397,8 @@ fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
     }
 }
 
-/// Iterators kept the prefixes of the tables that they kept, and filters by them hid keys.
+/// Iterators kept the prefix extractors of the tables that they kept, so that their filters hid
+/// keys.
 #[test]
 fn prefixes_that_change_hide_nothing() {
     let text = "prefix_extractor=fixed:4;\
@@ -457,7 +456,7 @@ fn prefixes_that_change_hide_nothing() {
     assert_eq!(iterator.key(), b"aaab");
 }
 
-/// A refresh that fails at any of the tables that it opens, going forward and backward.
+/// A refresh fails at any of the tables that it opens, moving forward and backward.
 #[test]
 fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
     for goes_forward in [true, false] {
@@ -469,7 +468,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
         for index in 0..8 {
             let middle = KEYS / 2;
             iterator.seek(key(middle)).expect("a seek");
-            // No fewer than twenty tables stay open.
+            // At least twenty tables stay open.
             for _ in 0..25 {
                 let options = WriteOptions::default();
                 scene.db.put_cf_opt(&scene.family, key(middle), value(1), &options).expect("a put");
@@ -500,7 +499,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
     }
 }
 
-/// An iterator that outlived the handles of its column family kept what it did not show.
+/// An iterator that outlived the handles of its column family kept objects that it did not show.
 #[test]
 fn an_iterator_keeps_only_what_it_shows() {
     let scene = Scene::new();
@@ -524,7 +523,7 @@ fn an_iterator_keeps_only_what_it_shows() {
     assert_eq!(iterator.value(), b"first");
     let error = iterator.refresh().expect_err("nothing to go over to");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
-    // That changed nothing.
+    // The failed refresh changed nothing.
     assert_eq!(iterator.value(), b"first");
     drop(scene.family);
     drop(scene.db);

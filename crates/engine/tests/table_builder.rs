@@ -1,9 +1,9 @@
-//! Tables written by the table builder, read by Tailwater and by the real RocksDB; and tables
-//! written by RocksDB, rebuilt.
+//! Tables written by the table builder are read by Tailwater and by the real RocksDB; and tables
+//! written by RocksDB are rebuilt.
 //!
-//! Databases are made of random records with options in which every two values meet. A failure
-//! names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the number of
-//! runs, with different choices.
+//! Databases consist of random records, with options in which every two values occur together. A
+//! failure names the seed; `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the
+//! number of runs, with different choices.
 
 #[path = "common/check.rs"]
 mod check;
@@ -39,12 +39,12 @@ use tempfile::TempDir;
 
 /// Number of column families of a database.
 const FAMILIES: usize = 16;
-/// Number of tables of each.
+/// Number of tables of each column family.
 const TABLES: usize = 3;
 /// Maximum number of records of a table.
 const RECORDS: usize = 400;
 
-/// A database with a column family for each of these options.
+/// Returns a database with a column family for each of these options.
 fn database(directory: &TempDir, number: usize, shapes: &[String], rng: &mut Rng) -> Database {
     let path = directory.path().join(number.to_string());
     let mut database = Database::new(path, rng.u64(..));
@@ -62,7 +62,7 @@ fn database(directory: &TempDir, number: usize, shapes: &[String], rng: &mut Rng
     database
 }
 
-/// Calls `test` with databases of every shape, as often as the environment asks for.
+/// Calls `test` with databases of every shape, as often as the environment requests.
 fn with_databases(part: &str, mut test: impl FnMut(&Database, &str)) {
     let mut seed = seed::rng();
     let context = format!("{part}, seed {}", seed.value());
@@ -132,11 +132,11 @@ fn golden_tables_are_built_again() {
                 options.enable_blob_files = false;
                 let policy = &mut options.table_factory.filter_policy;
                 if matches!(policy, FilterPolicy::ReadOnly(_)) {
-                    // The OPTIONS file leaves out how many bits: ten.
+                    // The OPTIONS file omits the number of bits: ten.
                     *policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
                 }
                 let context = format!("{name}/{file}, family '{family}'");
-                // The RocksDB that wrote them had an older zstd.
+                // The RocksDB that wrote these tables used an older zstd.
                 let codecs = [Compression::Zstd];
                 rebuilt::check(bytes, &known[&number], &options, &codecs, &mut compared, &context);
             }
@@ -154,7 +154,7 @@ fn tables_that_rocksdb_flushes_are_built_again() {
     let mut compared = Compared::default();
     for round in 0..seed::rounds() {
         let mut shapes = shape::all(&mut seed.rng);
-        // A filter that is fitted to RocksDB's allocator is not to be had again.
+        // A filter that was fitted to RocksDB's allocator cannot be reproduced.
         let plain = "optimize_filters_for_memory=false;block_cache=";
         shapes.iter_mut().for_each(|shape| *shape = shape.replace("block_cache=", plain));
         for (number, group) in shapes.chunks(FAMILIES).enumerate() {
@@ -166,7 +166,7 @@ fn tables_that_rocksdb_flushes_are_built_again() {
                 let at = family["shape".len()..].parse::<usize>().expect("a number");
                 let context = format!("{context}, {file}, {}", group[at]);
                 let options = database::family_options(&group[at]);
-                // Ours are written in Rust.
+                // Tailwater's codecs for these are written in Rust.
                 let codecs = [Compression::Snappy, Compression::Zlib];
                 rebuilt::check(bytes, &known[&number], &options, &codecs, &mut compared, &context);
             }
@@ -176,7 +176,7 @@ fn tables_that_rocksdb_flushes_are_built_again() {
     assert!(compared.same > compared.compressed_otherwise, "{context}: {compared:?}");
 }
 
-/// Has RocksDB write a database with a column family of each of these shapes, and flush them.
+/// Writes a database with RocksDB, with a column family of each of these shapes, and flushes them.
 fn flush(oracle: &mut Oracle, path: &Path, shapes: &[String], rng: &mut Rng) {
     let names: Vec<String> = (0..shapes.len()).map(|at| format!("shape{at}")).collect();
     let families: Vec<(&str, &str)> =
@@ -202,7 +202,7 @@ fn flush(oracle: &mut Oracle, path: &Path, shapes: &[String], rng: &mut Rng) {
     oracle.run(&script).unwrap_or_else(|error| panic!("{error}"));
 }
 
-/// The names and bytes of the tables in a directory.
+/// Returns the names and bytes of the tables in a directory.
 fn tables(path: &Path) -> Vec<(String, Vec<u8>)> {
     directory::snapshot(path)
         .into_iter()

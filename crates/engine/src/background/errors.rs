@@ -3,25 +3,24 @@
 //! | where | a shortage | another failure | how it ends |
 //! |---|---|---|---|
 //! | log | latched | latched | a shortage: `resume` flushes and begins a new log; else reopening |
-//! | flush | tried again, with growing pauses | latched | `resume` |
-//! | compaction | tried again later | tried once more, then latched | `resume` |
-//! | damage in a compaction's inputs | - | the column family is not compacted any more | `resume` |
+//! | flush | retried with growing pauses | latched | `resume` |
+//! | compaction | retried later | retried once, then latched | `resume` |
+//! | damage in a compaction's inputs | - | the column family is no longer compacted | `resume` |
 //! | MANIFEST | latched | latched | `resume` writes a new one |
 //! | memtable | - | latched | reopening |
 //! | upkeep | - | a panic: latched | `resume` |
 //! | installation | - | a panic: latched | reopening |
 //!
 //! A shortage is one of space or of descriptors. After a shortage of descriptors the database
-//! resumes by itself. A failure that leaves the state certain is not latched: if a new log or
+//! resumes on its own. A failure that leaves the state certain is not latched: if a new log or
 //! MANIFEST cannot be created, the old one is unchanged.
 //!
-//! Upkeep is background work without waiters: removing files, preallocating logs, writing
+//! Upkeep is background work that nobody waits for: removing files, preallocating logs, writing
 //! statistics. Installation is the step between an edit of the MANIFEST and its becoming visible to
 //! readers.
 //!
-//! A panic in background work is a failure of that work, with its own kind. It is reported like any
-//! other: in a flush, in a compaction, or wherever it was. A manual compaction reports it to its
-//! caller only.
+//! A panic in background work is a failure of that work, with its own error kind. It is reported
+//! like any other failure. A manual compaction reports it to its caller only.
 //!
 //! While a failure is latched nothing more is acknowledged; reads continue. Refused callers get the
 //! original error, with its kind, file and source. `docs/errors.md` is the users' version.
@@ -37,13 +36,14 @@ use crate::error::{Error, Result};
 /// The part that failed. Later ones require more before writes can resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FailedPart {
-    /// Work without waiters: removing files, preallocating logs, writing statistics.
+    /// Work that nobody waits for: removing files, preallocating logs, writing statistics.
     Upkeep,
     Compaction,
     Flush,
     Manifest,
     Log,
-    /// A change of the database's files that the MANIFEST may have, and memory has not.
+    /// Installing a change of the database's files that the MANIFEST may record and memory does
+    /// not.
     Installation,
     MemTable,
 }
@@ -92,8 +92,8 @@ impl ErrorState {
         if self.refuses.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
     }
 
-    /// Like [`Self::check`], and also returns an error if the database is being closed: for a
-    /// waiting writer.
+    /// Like [`Self::check`], for a waiting writer: returns an error also while the database is
+    /// being closed.
     pub(crate) fn check_waiting(&self) -> Result<()> {
         if self.is_closing.load(Ordering::Acquire) {
             return Err(Error::closed());
@@ -127,8 +127,8 @@ impl ErrorState {
         }
     }
 
-    /// Refuses writes from now on. Of several failures, the one that requires most to resume is
-    /// kept, and of equal ones the first. Returns whether it is this one.
+    /// Refuses writes from now on. Of several failures, keeps the one that requires the most to
+    /// resume, and of equal ones the first. Returns whether `error` is the one kept.
     pub(crate) fn latch(&self, part: FailedPart, error: Error) -> bool {
         let mut latched = self.lock();
         let stays = latched.failure.as_ref().is_none_or(|(first, _)| *first < part);
@@ -162,8 +162,8 @@ impl ErrorState {
         latched.failure.clone().map(|(part, error)| (part, error, latched.number))
     }
 
-    /// Whether the database should try to resume by itself: after a shortage of descriptors, and at
-    /// most `most` times.
+    /// Whether the database should try to resume on its own: after a shortage of descriptors, and
+    /// at most `most` times.
     pub(crate) fn takes_try(&self, most: i32) -> bool {
         let mut latched = self.lock();
         let is_due = latched.tries < most
@@ -191,7 +191,7 @@ impl ErrorState {
         }
     }
 
-    /// Clears the failure of that number, unless another that requires more has replaced it.
+    /// Clears the failure with this number, unless a failure that requires more has replaced it.
     /// Returns whether it was cleared.
     pub(crate) fn clear(&self, number: u64) -> bool {
         let mut latched = self.lock();

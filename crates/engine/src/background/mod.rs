@@ -1,12 +1,12 @@
 //! The background threads of a database.
 //!
-//! One thread flushes, some compact, and one cleans up. The first is woken when a memtable is
-//! sealed, the second when tables were added or released, the third when there are files to remove.
-//! They end when the database is closed: a running flush is completed; a running compaction is
-//! cancelled, and its outputs remain as obsolete files.
+//! One thread flushes, some compact, and one cleans up. The flushing thread is woken when a
+//! memtable is sealed, a compacting thread when tables were added or released, the cleaning thread
+//! when there are files to remove. They end when the database is closed: a running flush is
+//! completed; a running compaction is cancelled, and its outputs remain as obsolete files.
 //!
-//! No thread ends otherwise. A panic in a thread, perhaps in user code, is an error of its round,
-//! which refuses later writes and is reported to waiting callers.
+//! Threads end for no other reason. A panic in one, perhaps in user code, fails its current round:
+//! later writes are refused, and waiting callers get the error.
 
 mod backoff;
 mod errors;
@@ -51,7 +51,7 @@ struct State {
     /// Whether the last handle was dropped by a thread that cannot close the database, so that the
     /// cleaning thread must.
     abandoned: bool,
-    /// Numbers of requests to retry work that found no space.
+    /// Counts of requests to retry work that found no space.
     asked: RetryRequests,
     /// Whether compactions rest because one found no space.
     compactions_rest: bool,
@@ -72,17 +72,17 @@ struct State {
     failure: Option<Error>,
 }
 
-/// Numbers of requests to retry work that found no space; each makes it retry at once.
+/// Counts of requests to retry work that found no space. Each makes it retry at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RetryRequests {
-    /// Requests because space may be available. They restart the backoff.
+    /// Requests made because space may be available. They restart the backoff.
     resumes: u64,
-    /// Requests for a flush.
+    /// Requests for a flush, such as a call of `Db::flush`.
     flushes: u64,
 }
 
 impl RetryRequests {
-    /// Whether a request because space may be available was made since `before`.
+    /// Whether a request was made since `before` because space may be available.
     pub(crate) fn was_resumed_since(&self, before: Self) -> bool {
         self.resumes != before.resumes
     }
@@ -159,13 +159,13 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Returns the numbers of retry requests. An attempt that starts afterwards covers all of them.
+    /// Returns the counts of retry requests. An attempt that starts afterwards covers all of them.
     pub(crate) fn asked(&self) -> RetryRequests {
         self.lock().asked
     }
 
-    /// Makes the cleaning thread close the database. Its last handle was dropped by a thread for
-    /// which closing waits.
+    /// Makes the cleaning thread close the database: closing waits for the thread that dropped its
+    /// last handle.
     pub(crate) fn abandon(&self) {
         self.lock().abandoned = true;
         self.wanted.notify_all();
@@ -356,8 +356,8 @@ impl Background {
         let _ = self.wanted.wait_timeout_while(self.lock(), pause, goes_on);
     }
 
-    /// Prevents background compactions from starting for `pause` after one found no space, or until
-    /// shutdown or until space may be available, as requested since `before`.
+    /// Prevents background compactions from starting after one found no space, for `pause`, until
+    /// shutdown, or until a request since `before` because space may be available.
     pub(crate) fn rest_compactions(&self, pause: Duration, before: RetryRequests) {
         let mut state = self.lock();
         state.compactions_rest = true;
@@ -395,8 +395,8 @@ impl Background {
         self.lock().rounds
     }
 
-    /// Waits until `outcome` returns one; it is called after each round. The effects of a round
-    /// precede its end.
+    /// Waits until `outcome` returns a result. `outcome` is called after each round; the effects of
+    /// a round precede its end.
     ///
     /// # Errors
     /// The error of the outcome, or of a round that failed after round `seen`. A caller that reads
@@ -492,7 +492,7 @@ mod tests {
         let before = background.asked();
         background.flush_soon();
         background.pause_flushes(Duration::from_millis(1), before);
-        assert_eq!(background.asked(), before, "what is sealed does not ask");
+        assert_eq!(background.asked(), before, "a sealed memtable requests no retry");
         background.flush_now();
         background.pause_flushes(forever, before);
         let then = background.asked();

@@ -1,7 +1,7 @@
 //! Marks threads that work for a database: its own threads, and callers that flush or compact.
 //!
-//! User code called in such a thread is part of that work. It must not wait for the work to end, as
-//! closing would.
+//! User code called in such a thread is part of that work. It must not do anything that waits for
+//! the work to end, such as closing the database.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use crate::opening::OpeningId;
 
 thread_local! {
-    /// Without a destructor, so that it can be read while the thread ends.
+    /// Has no destructor, so that it can be read while the thread ends.
     static WORKS_FOR: Cell<Option<OpeningId>> = const { Cell::new(None) };
 }
 

@@ -28,7 +28,7 @@ pub(crate) struct BlobCache {
     open: Arc<OpenBlobFiles>,
 }
 
-/// The open blob files of all column families of a database, or of one column family for a
+/// The open blob files of all column families of a database, or of one column family during a
 /// compaction.
 #[derive(Debug)]
 pub(crate) struct OpenBlobFiles {
@@ -141,7 +141,7 @@ impl BlobCache {
         if open.readers.insert(number, (Arc::clone(&reader), permit)).is_none() {
             open.order.push_back(number);
         }
-        // Reads in progress keep a file that is closed here.
+        // Reads in progress keep a file open that is closed here.
         let capacity = self.open.capacity();
         let has_room = || self.budget.as_ref().is_none_or(|budget| budget.has_room());
         open.close_down_to(|files| files <= capacity && (files <= 1 || has_room()));

@@ -36,7 +36,7 @@ impl BlobReader {
         }
         // The header has no checksum.
         if header.expiration_range != (0, 0) {
-            let message = "the header has times of expiration, but nothing in the file expires";
+            let message = "the header has an expiration range, but nothing in the file expires";
             return Err(Error::corruption_at(file.path(), 0, message));
         }
         Ok(Self { file, length, header })
@@ -52,7 +52,7 @@ impl BlobReader {
         self.length
     }
 
-    /// Reads the value to which the blob index of `user_key` refers.
+    /// Reads the value to which a blob index of `user_key` refers.
     ///
     /// # Errors
     /// Corruption, if the record belongs to another key or a checksum does not match.

@@ -19,7 +19,7 @@ pub(crate) struct Block {
     prefixes: Option<Box<RestartPrefixes>>,
 }
 
-/// With its reference counts it takes two cache lines; a third would add to every block's charge.
+/// With its reference counts it takes two cache lines; a third would increase every block's charge.
 const _: () = assert!(size_of::<Block>() == 64);
 
 /// A block's uncompressed bytes.
@@ -155,14 +155,14 @@ impl Block {
 /// A block that stays in memory as long as this lives: its reader is pinned in the epoch, or this
 /// holds a reference.
 pub(crate) enum BlockRef<'g> {
-    /// In the cache or in the table's reader, whose owner outlives `'g`.
+    /// A block in the cache or in the table's reader, whose owner outlives `'g`.
     Borrowed(&'g Arc<Cached<Block>>),
-    /// A reference of its own.
+    /// A counted reference.
     Owned(Arc<Cached<Block>>),
 }
 
 impl BlockRef<'_> {
-    /// A reference that outlives the reader's epoch.
+    /// Returns a reference that outlives the reader's epoch.
     pub(crate) fn to_arc(&self) -> Arc<Cached<Block>> {
         match self {
             Self::Borrowed(block) => Arc::clone(block),

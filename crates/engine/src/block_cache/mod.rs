@@ -127,8 +127,8 @@ impl BlockCache {
         self.slabs.copy(bytes).map_or_else(|| bytes.to_vec().into(), BlockBytes::Slab)
     }
 
-    /// Updates the limit of staged blocks from the available memory, less what the cache may still
-    /// grow by.
+    /// Updates the limit of staged blocks from the available memory, less the amount by which the
+    /// cache may still grow.
     pub(crate) fn update_staging_limit(&self) {
         let may_grow_by = self.capacity().saturating_sub(self.usage()) as i64;
         let available = self.memory.left().map_or(0, |left| left.available);

@@ -1,4 +1,4 @@
-//! The thread that sizes a cache by the memory that is left, see [`tailwater_io::sizing`].
+//! The thread that sizes a cache to the available memory, see [`tailwater_io::sizing`].
 
 use std::sync::{Arc, Weak};
 use std::time::Instant;

@@ -14,8 +14,8 @@ const SAMPLED: u64 = 32;
 /// Number of places for sampled keys, and so roughly of evictions remembered.
 const PLACES: usize = 1 << 14;
 /// Minimum distance, in KiB evicted since, up to which a key counts as near, however small the
-/// cache is: while the cache holds little of what is read, a quarter more avoids few misses, and
-/// much more may avoid all.
+/// cache is. While the cache holds little of what is read, a quarter more would avoid few misses,
+/// but much more may avoid all.
 const NEAR_MIN_KIB: u64 = 64 << 10;
 /// Number of bits of a place that hold the hash; the others hold the eviction count.
 const HASH_BITS: u32 = 32;
@@ -89,8 +89,8 @@ impl Ghosts {
 mod tests {
     use super::*;
 
-    /// Cycles over `keys` entries of 4 KiB, of which a cache of `capacity` bytes has always just
-    /// evicted the next. Returns the share of inserts that count as near.
+    /// Inserts `keys` entries of 4 KiB cyclically, so that a cache of `capacity` bytes has always
+    /// just evicted the next one. Returns the share of inserts that count as near.
     fn share_near(keys: u64, capacity: usize) -> f64 {
         let ghosts = Ghosts::new();
         let hash = |key: u64| (key + 1).wrapping_mul(0xd6e8_feb8_6659_fd93);
@@ -113,7 +113,7 @@ mod tests {
         assert!(share_near(held * 9 / 8, capacity) > 0.8);
         assert!(share_near(held * 2, capacity) < 0.01);
         assert!(share_near(held * 20, capacity) < 0.01);
-        // A small cache would have to be several times as large, which still counts as near.
+        // A small cache would have to be several times as large; that still counts as near.
         assert!(share_near(1 << 14, 8 << 20) > 0.8);
         assert!(share_near(1 << 15, 8 << 20) < 0.01);
     }

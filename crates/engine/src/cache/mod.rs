@@ -9,7 +9,7 @@
 //!   or that a reader may still see, each with its overhead. A value that does not fit at once is
 //!   returned to its caller uncached. Only after the capacity was lowered can usage exceed it,
 //!   until evicted values are dropped.
-//! - The first value of a key stays until it is evicted or erased; blocks are immutable.
+//! - The first value inserted for a key stays until it is evicted or erased; blocks are immutable.
 //! - An evicted value is dropped when no reader's guard can see it and nothing references it.
 //!
 //! # Eviction policy
@@ -147,7 +147,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Self::build(capacity, shards, None)
     }
 
-    /// Does what [`Cache::with_shards`] does, and tracks evicted keys for [`Cache::ghosts`].
+    /// Like [`Cache::with_shards`], and tracks evicted keys for [`Cache::ghosts`].
     pub(crate) fn with_ghosts(capacity: usize, shards: usize) -> Self {
         Self::build(capacity, shards, Some(Arc::new(Ghosts::new())))
     }
@@ -190,8 +190,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Some(&node.value)
     }
 
-    /// Does what [`Cache::lookup`] does without recording a hit: for compaction and other
-    /// background reads.
+    /// Like [`Cache::lookup`], but records no hit: for compactions and other background reads.
     #[inline]
     pub(crate) fn peek<'g>(&self, key: Key, guard: &'g Guard) -> Option<&'g Arc<Cached<V>>> {
         Some(&self.find(key, guard)?.value)
@@ -264,8 +263,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
         self.shrink_for(self.budget.headroom());
     }
 
-    /// Lowers the capacity, as [`Cache::set_capacity`] does, such that memory can be released to
-    /// the system. The system takes whole pages, of which scattered evictions would leave parts in
+    /// Lowers the capacity like [`Cache::set_capacity`], but such that memory can be released to
+    /// the system. The system takes whole pages, which scattered evictions would leave partly in
     /// use. So whole regions of slabs are evicted: first those whose entries were hit least
     /// recently, with more weight for high priority, and last those with pinned entries. `address`
     /// returns the address of a value's memory.

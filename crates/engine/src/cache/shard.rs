@@ -251,8 +251,7 @@ impl<V: Send + Sync + 'static> Shard<V> {
         self.discard(due);
     }
 
-    /// Evicts to make room for `bytes`, twice that much at most. Returns the number of entries
-    /// evicted.
+    /// Evicts entries to make room for `bytes`, at most twice that much.
     pub(super) fn make_room(&self, bytes: usize) {
         let wanted = self.budget.excess(bytes).min(bytes.saturating_mul(2));
         let mut state = self.lock();

@@ -1,4 +1,5 @@
-//! Open column families: their memtables, versions and settings, and what reads of them use.
+//! Open column families: their memtables, versions and settings, and the resources for reading
+//! them.
 
 mod readers;
 mod set;
@@ -84,24 +85,24 @@ struct Inner {
 #[derive(Debug)]
 struct Memory {
     active: Arc<MemTable>,
-    /// Memtables that get no more entries, the oldest first.
+    /// Sealed memtables, the oldest first.
     sealed: Vec<SealedMemTable>,
     version: Arc<Version>,
     settings: Arc<FamilySettings>,
-    /// The versions that may still be read, and some that are not.
+    /// The versions that may still be in use, and some that no longer are.
     versions: Vec<Weak<Version>>,
-    /// The flushed memtables that may still be read, and some that are not.
+    /// The flushed memtables that may still be in use, and some that no longer are.
     flushed: Vec<Weak<MemTable>>,
     /// Number of super versions so far.
     super_versions: u64,
 }
 
-/// A memtable that gets no more entries.
+/// A memtable that accepts no more entries.
 #[derive(Debug, Clone)]
 pub(crate) struct SealedMemTable {
     pub(crate) memtable: Arc<MemTable>,
-    /// The log with the first entries of the next memtable: once this memtable is flushed, it does
-    /// not need logs below that.
+    /// Number of the log that holds the first entries of the next memtable. Once this memtable is
+    /// flushed, the column family no longer needs the logs below that.
     pub(crate) next_log_number: u64,
 }
 
@@ -199,12 +200,12 @@ impl ColumnFamily {
         &self.inner.statistics
     }
 
-    /// Returns the versions that may still be read.
+    /// Returns the versions that may still be in use.
     pub(crate) fn live_versions(&self) -> Vec<Arc<Version>> {
         self.memory().versions.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Returns a reference to its newer super versions that pins none of them.
+    /// Returns a handle to its current and future super versions that pins none of them.
     pub(crate) fn follow(&self) -> Followed {
         Followed {
             number: Arc::clone(&self.inner.current_number),
@@ -228,13 +229,12 @@ impl ColumnFamily {
         self.inner.current.load_arc()
     }
 
-    /// Returns what its reads share.
+    /// Returns the resources that its reads share.
     pub(crate) fn readers(&self) -> Arc<FamilyReaders> {
         Arc::clone(&self.settings().readers)
     }
 
-    /// Returns the path of a new table of level 0. Its own readers know that even if it was dropped
-    /// meanwhile.
+    /// Returns the path of a new table of level 0, even if the column family was dropped meanwhile.
     pub(crate) fn new_table_path(&self, number: u64) -> PathBuf {
         self.readers().tables.directory(0).join(FileKind::Table(number).to_string())
     }
@@ -283,7 +283,7 @@ impl ColumnFamily {
         Arc::ptr_eq(&self.inner, &other.inner)
     }
 
-    /// Notes that it was dropped.
+    /// Marks it as dropped.
     pub(crate) fn set_dropped(&self) {
         self.inner.dropped.store(true, Ordering::Release);
     }
@@ -401,7 +401,7 @@ impl Memory {
         Self { active, sealed, version, settings, versions, flushed, super_versions: 1 }
     }
 
-    /// Notes that a memtable is no longer part of the column family.
+    /// Records that a memtable is no longer part of the column family.
     fn let_go(&mut self, memtable: &Arc<MemTable>) {
         self.flushed.retain(|memtable| memtable.strong_count() > 0);
         self.flushed.push(Arc::downgrade(memtable));

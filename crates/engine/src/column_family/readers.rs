@@ -1,4 +1,4 @@
-//! What reads of column families use: open tables, blob files, merge operators.
+//! The resources for reading column families: open tables, blob files, merge operators.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -20,7 +20,7 @@ use crate::stall::CompactionPressure;
 use crate::stats::{InfoLog, ReaderMemory};
 use crate::table::{OpenBudget, OpenShares, OpenTables, TableCache, TableContext, relieve};
 
-/// What all reads of a column family share, whatever its memtables and version.
+/// The resources that all reads of a column family share, whatever its memtables and version.
 #[derive(Debug)]
 pub(crate) struct FamilyReaders {
     pub(crate) tables: Arc<TableCache>,
@@ -195,8 +195,8 @@ impl ReaderFactory {
         Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
 
-    /// Returns the warm handover between tables in these directories, if any. Users' reads are only
-    /// handed over if compactions write past the page cache.
+    /// Returns the warm handover between tables in these directories, if any. What users read is
+    /// kept only if compactions bypass the page cache.
     fn handover(
         &self,
         options: &OpenOptions,

@@ -1,4 +1,4 @@
-//! The settings of an open column family: its options, and what is made from them.
+//! The settings of an open column family: its options, and the objects made from them.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ pub(crate) struct FamilySettings {
     pub(crate) options: Arc<ColumnFamilyOptions>,
     /// The format of new tables.
     pub(crate) table_format: Arc<Format>,
-    /// What reads use. Open tables keep what they were opened with.
+    /// The resources for reads. Open tables keep those with which they were opened.
     pub(crate) readers: Arc<FamilyReaders>,
     #[expect(
         dead_code,
-        reason = "dropped last by an iterator that outlives its database, of which it has tables"
+        reason = "an iterator may outlive its database, and then closes its tables by dropping this"
     )]
     closing: Closing,
 }

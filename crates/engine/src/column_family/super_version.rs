@@ -1,4 +1,4 @@
-//! What a read of a column family uses: its memtables and its version at one moment.
+//! Super versions: what a read of a column family uses.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::version::Version;
 pub(crate) struct SuperVersion {
     /// Its number among the super versions of the column family, from 1.
     number: u64,
-    /// Newest first.
+    /// The memtables, newest first.
     memtables: Vec<Arc<MemTable>>,
     version: Arc<Version>,
-    /// After the version in drop order: its tables close when both are dropped.
+    /// Dropped after the version, so that the version's tables can be closed.
     settings: Arc<FamilySettings>,
 }
 

@@ -31,9 +31,9 @@ impl Context {
         }
     }
 
-    /// Returns the version of a column family after an installation. Without one, the MANIFEST and
-    /// memory disagree, which is latched as a failed installation: the files that the MANIFEST
-    /// names must stay.
+    /// Returns the version of a column family after an installation. If there is none, the MANIFEST
+    /// and memory disagree: that is latched as a failed installation, so that the files that the
+    /// MANIFEST names stay.
     pub(crate) fn installed_version(
         &self,
         installed: &Installed<'_>,

@@ -1,4 +1,4 @@
-//! What the components of an open database share: its files, its column families, its options, the
+//! The state that the components of an open database share: its files, column families and options,
 //! requests to its background threads, and the failures that stop its writes.
 //!
 //! Each component that writes is handed a context and the components below it when it is created:
@@ -8,7 +8,7 @@
 //! write::WritePath                  queue, logs, memtables
 //! flush::FlushScheduler             from memtables to tables
 //! compaction::CompactionScheduler   from tables to tables
-//! version::Versions                 which tables there are; the MANIFEST
+//! version::Versions                 the current tables; the MANIFEST
 //! ```
 
 mod failures;
@@ -34,7 +34,7 @@ use crate::stats::InfoLog;
 use crate::table::FileMetadata;
 use crate::version::{Installation, Written};
 
-/// What the components of a database that is open for writing share.
+/// The state that the components of a database that is open for writing share.
 pub(crate) struct Context {
     /// The state shared with reads.
     pub(crate) shared: Arc<ReadState>,

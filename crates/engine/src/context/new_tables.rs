@@ -1,4 +1,4 @@
-//! What flushes, compactions and ingestions have in common when they add tables.
+//! Steps common to flushes, compactions and ingestions when they add tables.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::table::FileMetadata;
 use crate::table::builder::Origin;
 
 impl Context {
-    /// Returns what all tables that are written for a column family record of their origin.
+    /// Returns the origin that every table written for a column family records.
     pub(crate) fn origin(&self, family: &ColumnFamily) -> Origin {
         Origin {
             db_id: self.identity.database_id.clone(),
@@ -24,13 +24,13 @@ impl Context {
         }
     }
 
-    /// Opens tables that a version is about to have, so that no read has to: the first of them, if
-    /// there are more than can be kept open. A table that cannot be opened is reported by the read
-    /// that needs it. To be called without the version lock and, where possible, before the turn to
-    /// change the versions.
+    /// Opens tables that are about to be added to a version, so that no read has to: only the first
+    /// ones, if not all can be kept open. A table that cannot be opened is reported by the read
+    /// that needs it. The caller must not hold the version lock and, where possible, not yet the
+    /// turn to change the versions.
     ///
     /// # Errors
-    /// Panicked, for user code that panics: then no version may get the tables.
+    /// Panicked, for user code that panics: then the tables must not be added to a version.
     pub(crate) fn open_new_tables(
         &self,
         family: &ColumnFamily,

@@ -1,9 +1,9 @@
 //! Approximate sizes of key ranges: RocksDB's `GetApproximateSizes` and
 //! `GetApproximateMemTableStats`.
 //!
-//! For a table that a range covers in part, the index tells where the data blocks of the range's
-//! bounds begin, and that share of the whole file is counted; no data block is read. Tables inside
-//! the range are counted whole.
+//! If a range covers part of a table, the index shows where the data blocks of the range's bounds
+//! begin, and the corresponding share of the whole file is counted; no data block is read. Tables
+//! inside the range are counted whole.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::memtable::{Cursor, MemTable};
 use crate::table::{FileMetadata, ReadProfile, TableIterator};
 use crate::version::Level;
 
-/// Read profile of the indexes.
+/// Parameters of reads of indexes.
 const PROFILE: ReadProfile =
     ReadProfile { purpose: Purpose::UserRead, verify_checksums: true, fill_cache: true };
 
@@ -32,11 +32,11 @@ pub struct SizeOptions {
     pub include_files: bool,
     /// Count memtables. Default: false.
     pub include_memtables: bool,
-    /// Count blob files, by the range's share of the tables. Default: false.
+    /// Count blob files, in proportion to the range's share of the tables. Default: false.
     pub include_blob_files: bool,
-    /// If the tables that a range covers in part have less than this share of the size of those it
-    /// covers whole, half of their size is counted and their indexes are not read. Default: 0,
-    /// which always reads them.
+    /// Error margin: if the tables that a range covers in part have less than this share of the
+    /// size of the tables that it covers whole, half of their size is counted and their indexes are
+    /// not read. Default: 0, which always reads them.
     pub files_size_error_margin: f64,
 }
 
@@ -127,7 +127,7 @@ fn blob_bytes_per_table_byte(source: &SuperVersion) -> f64 {
     if tables == 0 { 0.0 } else { blobs.fold(0, u64::saturating_add) as f64 / tables as f64 }
 }
 
-/// A range of keys, as the internal keys that precede every record of its bounds.
+/// A range of keys. Each bound is an internal key before all records of its user key.
 struct Range {
     begin: Vec<u8>,
     end: Vec<u8>,
@@ -169,8 +169,8 @@ impl Range {
         Ok(whole)
     }
 
-    /// In a level whose tables do not overlap, finds the two tables that the bounds lead to, adds
-    /// these to `partial`, and returns the bytes of the tables between them.
+    /// In a level whose tables do not overlap, finds the two tables at the range's bounds, adds
+    /// them to `partial`, and returns the bytes of the tables between them.
     fn whole_bytes<'a>(
         &self,
         source: &SuperVersion,

@@ -6,10 +6,10 @@
 //! 3. The options take effect in column families and the database, and what is derived from them is
 //!    recomputed. This cannot fail.
 //!
-//! Changes are serialized. Writes and reads continue meanwhile: they find the options with their
+//! Changes are serialized. Writes and reads continue meanwhile, and find the options next to their
 //! other data, see [`crate::column_family::FamilySettings`] and
-//! [`crate::open_options::CurrentOptions`]. A running flush or compaction keeps the options that
-//! it began with.
+//! [`crate::open_options::CurrentOptions`]. A running flush or compaction keeps the options that it
+//! began with.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -95,8 +95,8 @@ impl Database {
         if rate != before.rate_limiter_bytes_per_sec
             && self.context.options.open().has_own_rate_limiter()
         {
-            let message = "option rate_limiter_bytes_per_sec: the database keeps to a rate limiter \
-                           that it was given, which says its rate itself";
+            let message = "option rate_limiter_bytes_per_sec: the database uses a rate limiter \
+                           that it was given; set the rate there";
             return Err(Error::invalid_argument(message));
         }
         let mut all = self.all_options();

@@ -2,18 +2,19 @@
 //!
 //! # Order
 //!
-//! 1. Writes wait while everything in memory is flushed, so tables hold everything, and the
+//! 1. Writes wait while everything in memory is flushed. The tables then hold everything, so the
 //!    checkpoint needs no log.
-//! 2. In a staging directory, which has a mark, tables and blob files are linked, or copied where
-//!    they cannot be linked. The mark is locked, so that nobody else builds a checkpoint there.
+//! 2. Tables and blob files are linked into a staging directory that contains a mark file, or
+//!    copied if they cannot be linked. The mark is locked, so that nobody else builds a checkpoint
+//!    there.
 //! 3. MANIFEST, both options files, IDENTITY and CURRENT are written there and synced. The options
 //!    name no directories: all files are in the checkpoint's own.
 //! 4. The directory is renamed to its final name, unless that exists by now, and then the mark is
 //!    removed. If either cannot be made durable, both are undone before anything is removed.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
-//! checkpoint of that name replaces. A directory without the mark is not a checkpoint's and stays.
-//! A crash in step 4 leaves a checkpoint with the mark, which its first opening for writing
+//! checkpoint of that name replaces. A directory without the mark was not made by a checkpoint and
+//! stays. A crash in step 4 leaves a checkpoint with the mark, which its first opening for writing
 //! removes. The removal of the mark is durable before the checkpoint is reported: the checkpoint's
 //! own name may end in `.tmp`.
 
@@ -32,7 +33,7 @@ use crate::file_copy::{CopyModes, link_or_copy};
 use crate::options::Options;
 use crate::version::{set_current, write_manifest, write_whole};
 
-/// The number of a checkpoint's MANIFEST: no table has it.
+/// Number of a checkpoint's MANIFEST, which no table has.
 const MANIFEST: u64 = 1;
 
 /// The contents of a checkpoint.
@@ -74,12 +75,12 @@ impl Database {
         if let Err(error) = self.end_staging(directory) {
             return match self.unname_checkpoint(&staging, directory) {
                 Ok(()) => self.give_up_staging(&staging, error),
-                // The checkpoint that stays is complete, under either name, with or without the
+                // The remaining checkpoint is complete, under either name, with or without the
                 // mark.
                 Err(stays) => {
                     self.context
                         .info_log
-                        .warn(format_args!("a failed checkpoint remains: {stays}"));
+                        .warn(format_args!("a failed checkpoint was not removed: {stays}"));
                     Err(error)
                 }
             };
@@ -101,8 +102,8 @@ impl Database {
         Ok(())
     }
 
-    /// Undoes step 4, so that nothing is removed from what a crash would show under the
-    /// checkpoint's name.
+    /// Undoes step 4, so that a crash during the removal leaves no incomplete checkpoint under the
+    /// final name.
     fn unname_checkpoint(&self, staging: &Path, directory: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         let [mark, aside] = marks(directory);
@@ -226,13 +227,13 @@ impl Database {
             Err(error) => return Err(error.into()),
         };
         if is_somebodys {
-            let message = "this is where a checkpoint is assembled, and there is something else; \
+            let message = "the checkpoint is staged in this directory, which has other contents; \
                            remove it, or choose another path for the checkpoint";
             return Err(Error::invalid_argument(message).in_file(staging));
         }
         create_directory(storage, staging)?;
         let lock = storage.lock(&staging.join(&mark)).map_err(|error| {
-            Error::from(error).while_doing("a checkpoint is being made in the same place")
+            Error::from(error).while_doing("another checkpoint is being staged there")
         })?;
         for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
             storage.remove(&staging.join(&entry.name))?;

@@ -1,17 +1,17 @@
 //! Closing a database that was open for writing.
 //!
-//! 1. Writes end: writers that wait in a stall give up, closing leads the write queue, and later
-//!    writes are refused.
+//! 1. Writes end: writers that wait in a stall give up, closing becomes leader of the write queue,
+//!    and later writes are refused.
 //! 2. Unlogged writes are flushed, unless `avoid_flush_during_shutdown` is set.
-//! 3. The background threads end; compactions are aborted, and so are ingestions that still copy
-//!    files. Closing waits for ingestions and checkpoints begun by user threads: the next opener
-//!    gives its files the same numbers.
-//! 4. The log is written out and truncated to its length. Following of the logs ends.
+//! 3. The background threads end; compactions are aborted, and so are ingestions that are still
+//!    copying files. Closing waits for ingestions and checkpoints begun by user threads: the next
+//!    opener assigns the same file numbers.
+//! 4. The log is written out and truncated to its length. Followers of the logs end.
 //! 5. The locks are released.
 //!
 //! A crash at any step is like one before closing: acknowledged synced writes are on the device.
 //!
-//! A user callback cannot close the database, since closing waits for callbacks. It can drop the
+//! A user callback cannot close the database, since closing waits for callbacks. It may drop the
 //! last handle: then the cleaning thread closes the database.
 
 use std::sync::Arc;
@@ -28,7 +28,8 @@ use crate::error::{Error, Result};
 use crate::panics;
 use crate::wal::{LogDurability, PreallocationListener};
 
-/// Longest wait of closing for obsolete tables to be released, and the interval between checks.
+/// Maximum time for which closing waits for obsolete tables to be released, and the interval
+/// between checks.
 const LAST_WAIT: Duration = Duration::from_millis(100);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(1);
 
@@ -51,7 +52,7 @@ impl Writing {
         Ok(writing)
     }
 
-    /// Starts the thread that makes space for logs, if they need any.
+    /// Starts the thread that preallocates logs, if the logs use preallocated files.
     fn start_preallocating(&self) -> Result<()> {
         let info_log = Arc::clone(&self.database.context.info_log);
         let chosen = move |durability: &LogDurability| {
@@ -89,7 +90,7 @@ impl Writing {
     /// Invalid argument, in a thread that is working for the database; those of closing.
     pub(super) fn close(&self) -> Result<()> {
         if is_working_for(self.database.context.shared.opening) {
-            let message = "a callback cannot close the database, which waits for callbacks";
+            let message = "a callback cannot close the database: closing waits for callbacks";
             return Err(Error::invalid_argument(message));
         }
         self.database.close(&self.threads)
@@ -170,7 +171,7 @@ impl Database {
         let began = Instant::now();
         loop {
             while epoch::collect() > 0 {}
-            // Another database's thread may be about to drop tables retired here.
+            // Another database's thread may be about to drop the tables retired here.
             let some_may_go = epoch::waiting() > 0;
             self.versions.obsolete().remove_unread_at_once();
             let may_go = some_may_go && !self.versions.obsolete().list().is_empty();

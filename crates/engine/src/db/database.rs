@@ -34,7 +34,7 @@ pub(super) struct Database {
     pub(super) abandoned: Mutex<Option<Threads>>,
     /// Held until the database is closed.
     pub(super) locks: Mutex<Option<Locks>>,
-    #[expect(dead_code, reason = "dropped after the others, among which the versions have tables")]
+    #[expect(dead_code, reason = "dropped last, to close the tables of the versions")]
     pub(super) closing: Closing,
 }
 
@@ -59,7 +59,8 @@ impl Database {
         let compact = || self.compactions.compact_range(family, begin, end, options);
         panics::catch(format!("a compaction of '{}'", family.name()), || {
             if self.context.stall.state().stopped_by().is_some() {
-                // Stopped writers delay the flush, and may be waiting for this compaction.
+                // The flush waits if writes are stopped, and the stopped writers may be waiting for
+                // this compaction.
                 compact()?;
             }
             self.writes.flush(&[family])?;
@@ -81,7 +82,7 @@ impl Database {
         }
     }
 
-    /// Writes the current options after a change of the database. A failure is only logged.
+    /// Writes the current options after the database has changed. A failure is only logged.
     pub(super) fn update_options_file(&self) {
         if let Err(error) = self.options_files.write(&self.all_options()) {
             self.context.info_log.warn(format_args!("the OPTIONS file was not written: {error}"));

@@ -2,15 +2,15 @@
 //!
 //! # Order
 //!
-//! 1. The locks are taken, including those of outside directories, and files whose owner is unknown
-//!    are searched for. If there are any, nothing is removed.
-//! 2. CURRENT is removed first, so that what a crash leaves is no database.
+//! 1. The locks are taken, including those of outside directories, and every directory is searched
+//!    for files whose owner is unknown. If there are any, nothing is removed.
+//! 2. CURRENT is removed first, so that the remains after a crash are not a database.
 //! 3. The files in the outside directories claimed by the database are removed, then the claims.
-//! 4. The files in the home are removed; those that identify the database and its claimed
-//!    directories last, then the LOCK, while it is held: a process that waits for the removed file
-//!    does not thereby get the directory.
+//! 4. The files in the home are removed, last those that identify the database and its claimed
+//!    directories, then the LOCK, while it is held: a process that waits for the removed LOCK file
+//!    does not get the directory.
 //!
-//! A crash in between is safe: destroying the database again continues.
+//! A crash in between is safe: destroying the database again completes the removal.
 
 use std::path::Path;
 
@@ -86,7 +86,7 @@ fn remove_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Returns the ID that identifies the database's claims, even if other files are damaged or
+/// Returns the ID by which the database's claims are recognized, even if other files are damaged or
 /// missing.
 fn database_id(storage: &dyn Storage, home: &Path) -> Result<String> {
     let number = match manifest::current(storage, home) {
@@ -108,8 +108,8 @@ fn newest_manifest(storage: &dyn Storage, home: &Path) -> Result<Option<u64>> {
     Ok(numbers.max())
 }
 
-/// Refuses a directory that is not a database's home: nothing in it has a database ID, and it has
-/// files that a database may need.
+/// Refuses a directory that is not a database's home: one with files that a database may need, but
+/// with nothing that has a database ID.
 fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
     let (files, home) = (found.home_files(), &found.home().path);
     let is_readable = |kind| match kind {
@@ -136,7 +136,8 @@ fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
 /// # Errors
 /// Invalid argument, for a directory with files whose owner is unknown.
 fn doomed<'a>(found: &'a Directories, options: &OpenOptions) -> Result<Vec<&'a OutsideDirectory>> {
-    // Without CURRENT, an earlier attempt may have released a directory in which other files stay.
+    // Without CURRENT, an earlier attempt may have released a directory in which other files
+    // remain.
     let is_begun = !found.home_files().has(FileKind::Current);
     let is_nearly_over = found.home_files().iter().all(goes_last);
     let mut doomed = Vec::new();
@@ -189,7 +190,7 @@ fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
         Err(error) => return Err(error.into()),
     }
     remove_files(storage, directory, |kind| matches!(kind, FileKind::Wal(_)))?;
-    // One that holds something else stays.
+    // A directory with other contents stays.
     let _ = storage.remove_directory(directory);
     Ok(())
 }

@@ -74,10 +74,10 @@ impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
 
 /// An iterator over the entries of a range of keys, in the comparator's order, from either end.
 ///
-/// Each item is a copy of a key and its value, or the error that ended the iterator. All items are
-/// of one moment: that of the snapshot in the options, or of the iterator's creation. Until it is
-/// dropped it keeps the memtables and tables of that moment. [`DbIterator`] does not copy, and can
-/// seek.
+/// Each item is a copy of a key and its value, or the error that ended the iterator. All items
+/// belong to one moment: that of the snapshot in the options, or of the iterator's creation. Until
+/// the iterator is dropped it keeps the memtables and tables of that moment. [`DbIterator`] does
+/// not copy, and can seek.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -106,13 +106,13 @@ pub struct Entries {
 struct Range {
     source: Arc<SuperVersion>,
     sequence: Sequence,
-    /// With a bound of the range wherever these can express it.
+    /// Includes the bounds of the range as far as the options can express them.
     options: ReadOptions,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
-    /// On the last entry yielded from the front, once there was one.
+    /// Positioned on the last entry yielded from the front, once there was one.
     front: Option<DbIterator>,
-    /// The same of the back.
+    /// The same for the back.
     back: Option<DbIterator>,
 }
 

@@ -29,8 +29,8 @@ impl Database {
         let mut options = options.clone();
         sanitize_column_family(&mut options, &database, false);
         check_column_family(&options, &database)?;
-        // Nobody writes meanwhile, so the log number below is that of the first log that can hold
-        // writes to the new family.
+        // No writes happen meanwhile, so the log number below is that of the first log that can
+        // hold writes to the new family.
         let _leadership = self.writes.lead()?;
         self.context.errors.check()?;
         if self.context.shared.family_set().by_name(name).is_some() {
@@ -43,7 +43,7 @@ impl Database {
         let readers = Arc::new(self.context.readers.readers(&all_options, name, &comparator));
         self.prepare_directories(&all_options, name)?;
         let make = || self.add_family(name, options, comparator, readers);
-        let family = self.context.halfway("making a column family", make)?;
+        let family = self.context.halfway("creating a column family", make)?;
         *self.context.options.open() = all_options;
         self.writes.update_log_bound();
         self.writes.update_write_times();
@@ -53,7 +53,9 @@ impl Database {
             self.context.info_log.warn(format_args!("{warning}"));
         }
         self.options_files.write(&self.all_options()).map_err(|error| {
-            error.while_doing(format_args!("column family '{name}' was made without its options"))
+            error.while_doing(format_args!(
+                "column family '{name}' was created, but its options were not written"
+            ))
         })?;
         Ok(family)
     }

@@ -515,15 +515,16 @@ impl Db {
         self.property_int_value_cf(self.default_cf(), name)
     }
 
-    /// Returns a property of a column family that is a number; see [`Db::property_value_cf`].
+    /// Returns a property of a column family as a number; see [`Db::property_value_cf`].
     ///
     /// # Errors
-    /// The errors of [`Db::property_value_cf`]; invalid argument, for a property that is no number.
+    /// The errors of [`Db::property_value_cf`]; invalid argument, for a property that is not a
+    /// number.
     pub fn property_int_value_cf(&self, family: &ColumnFamily, name: &str) -> Result<Option<u64>> {
         let Some(text) = self.property_value_cf(family, name)? else { return Ok(None) };
         let number = text
             .parse()
-            .map_err(|_| Error::invalid_argument(format!("the property '{name}' is no number")))?;
+            .map_err(|_| Error::invalid_argument(format!("property '{name}' is not a number")))?;
         Ok(Some(number))
     }
 }

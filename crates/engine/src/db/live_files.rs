@@ -24,7 +24,7 @@ pub struct LiveFile {
     pub size: u64,
     /// Its smallest user key.
     pub smallest_key: Vec<u8>,
-    /// Its largest user key; at the end of a range tombstone, the first key after it.
+    /// Its largest user key; if a range tombstone ends the table, the tombstone's exclusive end.
     pub largest_key: Vec<u8>,
     /// The lowest sequence number in it.
     pub smallest_sequence: Sequence,
@@ -42,13 +42,13 @@ pub struct LiveFile {
     pub oldest_ancestor_time_s: u64,
     /// When the file was created.
     pub creation_time_s: u64,
-    /// The lowest number of the blob files that it refers to.
+    /// The lowest number among the blob files that it refers to.
     pub oldest_blob_file_number: Option<u64>,
 }
 
 impl Db {
-    /// Returns the current tables of all column families, by column family and level. They may be
-    /// removed before this returns; a checkpoint keeps them.
+    /// Returns the current tables of all column families, by column family and level. Compactions
+    /// may remove them at any time; a checkpoint keeps them.
     pub fn live_files(&self) -> Vec<LiveFile> {
         self.column_families().iter().flat_map(live_files_of).collect()
     }

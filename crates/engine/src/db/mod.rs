@@ -111,9 +111,9 @@ impl Db {
     /// logs that the recovery mode does not accept; invalid argument, for a comparator other than
     /// the one it was written with, for tables in levels past `num_levels`, and for a directory in
     /// `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not supported, for
-    /// features that are not implemented; busy, if the database is written elsewhere and its
-    /// MANIFEST changed during every attempt to read it; I/O, for errors of the system such as too
-    /// many open files. Damage to tables shows when they are read.
+    /// features that are not implemented; busy, if the database is open for writing elsewhere and
+    /// its MANIFEST changed during every attempt to read it; I/O, for errors of the system such as
+    /// too many open files. Damage inside tables is found when they are read.
     pub fn open_read_only(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();
         recovery::recover_read_only(directory, options)
@@ -178,10 +178,10 @@ impl Db {
         &self.inner.left_out
     }
 
-    /// Returns the warnings of the opening, as sentences for people. If it is open for writing,
-    /// they include what was requested and is not done: options that have no effect, objects that
-    /// options name and nobody supplied, and compaction styles that are not implemented. Its LOG
-    /// has the same sentences.
+    /// Returns the warnings of the opening, as human-readable sentences. If the database is open
+    /// for writing, they include unmet requests: options that have no effect, objects that options
+    /// name and that were not supplied, and compaction styles that are not implemented. Its LOG has
+    /// the same sentences.
     pub fn warnings(&self) -> &[String] {
         &self.inner.warnings
     }

@@ -1,4 +1,4 @@
-//! Opening a database for writing: recovery, and then the components of an open database.
+//! Opening a database for writing: recovery, then the components of an open database.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -4,16 +4,17 @@
 //!
 //! 1. Writes wait: resuming leads the write queue.
 //! 2. After a failure of the MANIFEST, a new one is written from memory.
-//! 3. After a shortage in the log, a new log is begun; the old ones are not written again.
-//! 4. The memtables of all column families are flushed. The failed log may hold less than they do.
+//! 3. After a shortage in the log, a new log is begun; nothing more is written to the old ones.
+//! 4. The memtables of all column families are flushed, since the failed log may hold less than
+//!    they do.
 //! 5. One group of edits adds the tables and states that no column family needs a log before the
 //!    new one, so that a refused write in the failed log never counts.
 //! 6. Writes resume.
 //!
 //! A crash before the end of step 5 is like one before resuming: the old logs exist, and the new
 //! one is empty. If the column families were updated one after the other, a crash in between would
-//! leave tables that are ahead of the other families' logs, and apply a refused batch to those
-//! families alone. If a step fails, writes stay refused and resuming can be tried again.
+//! leave tables that are ahead of the other families' logs, so that a refused batch would apply to
+//! some families only. If a step fails, writes stay refused and resuming can be tried again.
 
 use crate::background::{ErrorState, FailedPart};
 use crate::column_family::ColumnFamily;
@@ -24,13 +25,14 @@ use crate::error::{Error, Result};
 impl Database {
     /// Resumes writes after an error, if that is possible.
     pub(super) fn resume(&self) -> Result<()> {
-        // A flush that waits for space, and stopped writes that wait for it, may need only this.
+        // This may be all that is needed by a flush that waits for space, and by stopped writes
+        // that wait for the flush.
         self.context.background.try_again();
         self.context.round(FailedPart::Upkeep, "resuming", || self.go_on())?
     }
 
     /// Resumes writes if they are refused for a shortage of descriptors that has ended. Otherwise
-    /// nothing changes, and it is tried again, up to `max_bgerror_resume_count` times.
+    /// nothing changes; up to `max_bgerror_resume_count` attempts are made.
     pub(super) fn resume_after_shortage(&self) {
         if self.context.errors.takes_try(self.context.options.fixed().max_bgerror_resume_count) {
             // Refused callers get the latched failure.
@@ -46,7 +48,7 @@ impl Database {
         self.compactions.resume();
         let Some((part, error, failure)) = self.context.errors.numbered() else { return Ok(()) };
         if !ErrorState::can_resume(part, &error) {
-            return Err(error.while_doing("writes can only go on after reopening the database"));
+            return Err(error.while_doing("writes can resume only after reopening the database"));
         }
         if self.versions.lock().failure().is_some() {
             self.versions.start_over()?;
@@ -60,7 +62,7 @@ impl Database {
             self.context.errors.check()?;
         }
         update_all_stalls(&self.context);
-        self.context.info_log.info(format_args!("writes go on after an error"));
+        self.context.info_log.info(format_args!("writes resumed after an error"));
         self.compactions.compact_soon();
         Ok(())
     }
@@ -76,7 +78,7 @@ impl Database {
         left
     }
 
-    /// Step 4 where the log is intact.
+    /// Step 4 if the log is intact.
     fn flush_everything(&self) -> Result<()> {
         self.context.shared.family_set().iter().for_each(|family: &ColumnFamily| {
             family.request_flush(true);

@@ -11,8 +11,8 @@ use crate::db::Database;
 use crate::epoch::{self, heavy};
 use crate::error::{Error, Result};
 
-/// The threads of a database. Dropping this joins them, so they must have been told to end before;
-/// a thread that drops this is not joined and ends by itself.
+/// The threads of a database. Dropping this joins them, so they must have been told to end before.
+/// A thread that itself drops this is not joined.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     /// Joined on drop.
@@ -24,7 +24,7 @@ impl Threads {
     /// Starts a thread that flushes, one that cleans up and some that compact.
     ///
     /// # Errors
-    /// Errors of starting a thread, with its name. Threads that were started have ended then.
+    /// Errors of starting a thread, with its name. The threads started before it have then ended.
     pub(super) fn start(database: &Arc<Database>) -> Result<Self> {
         let mut threads = Self::default();
         if let Err(error) = threads.start_all(database) {
@@ -116,7 +116,7 @@ impl Database {
 
     /// Removes the tables without readers, with a pause after each.
     fn clean(&self) {
-        // Not in the flushing thread: the leader of the write queue may wait for that one.
+        // Not in the flushing thread, for which the leader of the write queue may be waiting.
         self.resume_after_shortage();
         epoch::collect();
         heavy::collect();

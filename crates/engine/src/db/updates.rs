@@ -1,4 +1,4 @@
-//! Following a database through its logs.
+//! Following a database's writes through its logs.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ impl Db {
     /// write-ahead logs: RocksDB's `GetUpdatesSince`. With 0, it starts with the oldest batch still
     /// in a log. See [`Updates`] on gaps.
     ///
-    /// A log is kept until all its contents are in tables, and while it is followed; opening a
+    /// A log is kept until all its contents are in tables, and while a follower needs it. Opening a
     /// database flushes everything to tables, unless `avoid_flush_during_recovery` is set.
     ///
     /// # Errors

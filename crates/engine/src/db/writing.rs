@@ -18,7 +18,7 @@ use crate::version::manifest::{self, Manifest};
 use crate::write::WriteOptions;
 
 thread_local! {
-    /// A batch for writes of one operation, kept so that they need not allocate.
+    /// The batch for single operations, kept so that they need not allocate.
     static SINGLE: Cell<WriteBatch> = Cell::new(WriteBatch::new());
 }
 
@@ -26,14 +26,14 @@ thread_local! {
 const SINGLE_BYTES_KEPT: usize = 64 << 10;
 
 impl Db {
-    /// Opens the database in `directory` for reading and writing. Until it is closed it is locked:
+    /// Opens the database in `directory` for reading and writing. It is locked until it is closed:
     /// it cannot be opened for writing again.
     ///
     /// `create_if_missing`, `error_if_exists` and `create_missing_column_families` control what is
-    /// created. All column families are opened, those that the options do not name with RocksDB's
-    /// defaults. What the logs held is flushed to tables, unless `avoid_flush_during_recovery` is
-    /// set; unreadable parts of the logs are moved into the folder `lost`, and [`Db::left_out`]
-    /// reports them.
+    /// created. All column families are opened; those that the options do not name get RocksDB's
+    /// defaults. The contents of the logs are flushed to tables, unless
+    /// `avoid_flush_during_recovery` is set; unreadable parts of the logs are moved into the folder
+    /// `lost`, and [`Db::left_out`] reports them.
     ///
     /// # Errors
     /// Busy, if the database is open for writing elsewhere; not found, if there is none; those of
@@ -69,9 +69,9 @@ impl Db {
         Ok(manifest.column_families.into_values().map(|family| family.name).collect())
     }
 
-    /// Removes the database in `directory`: the files that are certainly its own in all its
-    /// directories, and directories that become empty. A missing database is no error. Files in
-    /// directories that another database has claimed stay.
+    /// Removes the database in `directory`: all files that are certainly its own, and directories
+    /// that become empty. A missing database is not an error. Files in directories that another
+    /// database has claimed stay.
     ///
     /// # Errors
     /// Busy, if it is open for writing; invalid argument, if `wal_dir`, `db_paths` or `cf_paths`
@@ -115,12 +115,12 @@ impl Db {
     /// method, or at all. The tombstone is dropped as soon as it meets that put, while that of
     /// [`Db::delete`] stays until no deeper level can have the key.
     ///
-    /// The contract is RocksDB's. A key that was put twice, or merged, may show the older value
-    /// again, as in RocksDB. A key removed by both methods may too, once flushes or compactions
-    /// have dropped what the other method wrote: where they find a deletion together with a put and
-    /// its single deletion they keep the deletion, which RocksDB does not. A single deletion
-    /// directly above a deletion, with no put between them, stops compactions as corruption, unless
-    /// `enforce_single_del_contracts` is disabled.
+    /// The contract is RocksDB's. After a key was put twice, or merged, an older value may show
+    /// again, as in RocksDB. The same may happen to a key removed by both methods, once flushes or
+    /// compactions have dropped what the other method wrote: where they find a deletion together
+    /// with a put and its single deletion they keep the deletion, which RocksDB does not. A single
+    /// deletion directly above a deletion, with no put between them, stops compactions as
+    /// corruption, unless `enforce_single_del_contracts` is disabled.
     ///
     /// # Errors
     /// As [`Db::write`].
@@ -137,7 +137,7 @@ impl Db {
     /// Removes every key from `begin` up to, not including, `end`.
     ///
     /// # Errors
-    /// As [`Db::write`]; invalid argument, for an end that comes before the beginning.
+    /// As [`Db::write`]; invalid argument, if `end` comes before `begin`.
     #[inline]
     pub fn delete_range_cf_opt(
         &self,
@@ -164,8 +164,8 @@ impl Db {
         self.merge_slices(family, key.as_ref(), operand.as_ref(), options)
     }
 
-    /// Writes a batch atomically, and sets its sequence number. It names column families by their
-    /// IDs, which are not checked to be of this database. A batch can be written again.
+    /// Writes a batch atomically, and sets its sequence number. A batch names column families by
+    /// their IDs, which are not checked to be of this database. A batch can be written again.
     ///
     /// # Errors
     /// Invalid argument, for a batch that names a column family that does not exist; read-only, for
@@ -175,13 +175,13 @@ impl Db {
     /// after reopening, like one whose process ended before it was acknowledged.
     ///
     /// # Panics
-    /// If a user's comparator does. Other writers, and all later ones, get an error then.
+    /// Panics if a user's comparator does. Other writers, and all later ones, then get an error.
     pub fn write_opt(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         self.database()?.writes.write(batch, options)
     }
 
-    /// Flushes what was written to a column family to a table, and waits for it. A flush that is
-    /// waiting to retry after a full disk is retried at once.
+    /// Flushes a column family's memtables to a table, and waits for it. A flush that is waiting to
+    /// retry after a full disk is retried at once.
     ///
     /// # Errors
     /// Errors of writing; invalid argument, for a column family that was dropped or is not of this
@@ -191,7 +191,7 @@ impl Db {
         self.database()?.writes.flush(&[family])
     }
 
-    /// Flushes what was written to all column families, and waits for it.
+    /// Flushes the memtables of all column families, and waits for it.
     ///
     /// # Errors
     /// As [`Db::flush`].
@@ -201,7 +201,7 @@ impl Db {
     }
 
     /// Compacts the keys from `begin` to `end`, both inclusive, down to the last level, and waits
-    /// for it; `None` is the first or the last key. What is in memory is flushed before.
+    /// for it; `None` is the first or the last key. Memtables are flushed before.
     ///
     /// # Errors
     /// As [`Db::flush`]; corruption, with the file, for damaged tables, which stay as they are;
@@ -219,17 +219,17 @@ impl Db {
     }
 
     /// Ingests tables that were made outside the database, by [`SstFileWriter`] or RocksDB's: all
-    /// or none. Where two have the same keys, the later one counts.
+    /// or none. If two of them contain the same key, the later one takes precedence.
     ///
     /// Writes wait while the tables are installed, for the duration of a write of the MANIFEST, and
     /// of a flush if memtables hold keys in the files' range. When it returns, everything is on the
     /// device.
     ///
     /// # Errors
-    /// Not found; corruption, for a file that is damaged or no table; invalid argument, for one
-    /// that was not made for ingestion, or needs what the options forbid; each names the file. Not
-    /// supported, for options that are refused; busy, if `fail_if_not_bottommost_level` is set and
-    /// another level is needed; those of writing files. Nothing has changed then, unless the
+    /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for one
+    /// that was not made for ingestion, or that needs what the options forbid; each names the file.
+    /// Not supported, for options that are refused; busy, if `fail_if_not_bottommost_level` is set
+    /// and another level is needed; those of writing files. Nothing has changed then, unless the
     /// MANIFEST could not be written: the files may be found ingested after reopening.
     ///
     /// [`SstFileWriter`]: crate::SstFileWriter
@@ -247,7 +247,7 @@ impl Db {
     /// Like [`Db::ingest_external_file`], for several column families at once.
     ///
     /// # Errors
-    /// As [`Db::ingest_external_file`]; invalid argument, for a column family that is named twice.
+    /// As [`Db::ingest_external_file`]; invalid argument, if a column family is named twice.
     pub fn ingest_external_files(
         &self,
         files: &[ExternalFiles<'_>],
@@ -256,8 +256,8 @@ impl Db {
         self.database()?.ingester.ingest(files)
     }
 
-    /// Pauses compactions until [`Db::continue_compactions`] was called as many times as this, and
-    /// waits until none runs. Writes are stalled as soon as they would be without compactions.
+    /// Pauses compactions until [`Db::continue_compactions`] has been called as often as this, and
+    /// waits until none runs. Writes stall as soon as they would without compactions.
     ///
     /// # Errors
     /// Read-only, for a handle that was opened for reading.
@@ -268,7 +268,7 @@ impl Db {
         Ok(())
     }
 
-    /// Undoes one [`Db::pause_compactions`].
+    /// Ends one [`Db::pause_compactions`].
     ///
     /// # Errors
     /// Read-only, for a handle that was opened for reading.
@@ -284,15 +284,15 @@ impl Db {
         self.database().map_or(0, |database| database.context.background.running_compactions())
     }
 
-    /// Whether a column family should be compacted, even if it cannot be yet; false for one that is
-    /// not of this opening of the database.
+    /// Whether a column family should be compacted, even if that is not possible at the moment;
+    /// false for one that is not of this opening of the database.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         self.check_family(family).is_ok()
             && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))
     }
 
-    /// Writes what `manual_wal_flush` holds back to the file, and with `sync` makes everything that
-    /// was logged durable.
+    /// Writes the log records buffered by `manual_wal_flush` to the file, and with `sync` makes
+    /// everything that was logged durable.
     ///
     /// # Errors
     /// As [`Db::write`].
@@ -344,7 +344,7 @@ impl Db {
         Ok(self.database()?.context.options.now())
     }
 
-    /// Drops a column family with all its data. Handles to it can still read; its files are removed
+    /// Drops a column family with all its data. Its handles can still read; its files are removed
     /// when there are none.
     ///
     /// # Errors
@@ -355,18 +355,18 @@ impl Db {
         self.database()?.drop_family(family)
     }
 
-    /// Resumes writes after an error whose cause is gone. A flush that is waiting to retry after a
+    /// Resumes writes after the cause of an error is gone. A flush that is waiting to retry after a
     /// full disk is retried at once.
     ///
     /// # Errors
-    /// The latched error, if only reopening helps; those of flushing what is in memory.
+    /// The latched error, if only reopening helps; those of flushing memtables.
     pub fn resume(&self) -> Result<()> {
         self.database()?.resume()
     }
 
     /// Creates a second database in `directory`, which must not exist, with this one's current
-    /// contents, sharing its tables by links where the filesystem can. Writes wait while what is in
-    /// memory is flushed.
+    /// contents. It shares the tables by hard links where the filesystem supports them. Writes wait
+    /// while memtables are flushed.
     ///
     /// # Errors
     /// Invalid argument, if the path exists; those of writing files.
@@ -379,8 +379,7 @@ impl Db {
         self.database().map_or(StallState::Normal, |database| database.context.stall.state())
     }
 
-    /// Returns the error after which writes are refused, if there was one; closing does not change
-    /// it.
+    /// Returns the error after which writes are refused, if any; closing does not change it.
     pub fn background_error(&self) -> Option<Error> {
         self.database().ok()?.context.errors.failure()
     }
@@ -395,7 +394,7 @@ impl Db {
     ///
     /// # Errors
     /// The error after which writes were refused; those of the last flush and write; invalid
-    /// argument, in a callback of the database, which closing would wait for.
+    /// argument, in a callback of the database, for which closing would wait.
     pub fn close(&self) -> Result<()> {
         match &self.inner.writing {
             Some(writing) => writing.close(),
@@ -458,8 +457,8 @@ impl Db {
         add: impl FnOnce(&mut WriteBatch, u32) -> tailwater_format::Result<()>,
     ) -> Result<()> {
         self.check_writable(family)?;
-        // Taken out while it is used, because a user's callback may write, too. In an ending thread
-        // it may be gone.
+        // Taken out during use, because a user's callback may write, too. It may be gone in a
+        // thread that is ending.
         let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
         batch.clear();
         add(&mut batch, family.id())?;

@@ -81,7 +81,7 @@ impl Directories {
         check_length(storage, path, kind, length, file.size())
     }
 
-    /// Returns the reason why a file of the MANIFEST is missing.
+    /// Returns the error for a missing file that the MANIFEST names.
     fn missing(&self, directory: &Path, kind: FileKind) -> Error {
         let mut message = "the MANIFEST names this file, and it is missing".to_owned();
         if let Some((elsewhere, _)) = self.all().find(|(_, files)| files.has(kind)) {
@@ -116,7 +116,7 @@ impl Directories {
                 continue;
             }
             let path = needed.directory.join(kind.to_string());
-            let message = format!("write-ahead log {number} is missing, and may hold writes");
+            let message = format!("write-ahead log {number} is missing; it may have held writes");
             if !needed.may_be_missing {
                 return Err(Error::corruption(&path, message));
             }
@@ -137,21 +137,22 @@ impl Directories {
     }
 
     /// Refuses logs that may be needed in directories of the database other than the log directory.
-    /// In a log directory that is not claimed yet, a log may belong to another database and have
-    /// the same number: it counts as the same log only if its bytes are equal.
+    /// In a log directory that is not claimed yet, a log with the same number may belong to another
+    /// database: it counts as the same log only if its bytes are equal.
     fn check_strays(
         &self,
         storage: &dyn Storage,
         needed: &NeededLogs<'_>,
         in_place: &Files,
     ) -> Result<()> {
-        // The log directory of versions before 0.2 for a relative wal_dir.
+        // The log directory for a relative wal_dir in versions before 0.2.
         let below_home = self.home().path.join(needed.option);
         let below = match self.files_in(storage, &below_home)? {
             Some(_) => Files::default(),
             None => Files::list(storage, &below_home)?,
         };
-        // They made no claims: a directory with a claim or a CURRENT belongs to another database.
+        // Those versions made no claims: a directory with a claim or a CURRENT belongs to another
+        // database.
         let is_anothers = below.has(FileKind::Claim) || below.has(FileKind::Current);
         let below = if is_anothers { Files::default() } else { below };
         let home = [(self.home().path.as_path(), self.home_files()), (&below_home, &below)];
@@ -210,7 +211,7 @@ fn have_same_bytes(storage: &dyn Storage, one: &Path, other: &Path) -> Result<bo
     }
 }
 
-/// Checks the length of a file of that kind in `directory`; `listed` is the length from the
+/// Checks the length of a file of this kind in `directory`; `listed` is the length from the
 /// directory listing, if it was requested.
 fn check_length(
     storage: &dyn Storage,

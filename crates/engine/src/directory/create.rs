@@ -7,10 +7,10 @@ use tailwater_io::Storage;
 
 use crate::error::Result;
 
-/// Creates a directory and those above it, each with its name on the device before the next.
+/// Creates a directory and its missing parents, each with its name on the device before the next.
 ///
-/// A crash here is safe: of the directories that exist then, only the name of the last one created
-/// may not be on the device, and the next call begins with that one.
+/// A crash here is safe: of the directories that exist then, only the name of the last one may not
+/// be on the device, and the next call begins with that one.
 pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let mut missing: Vec<&Path> = Vec::new();
     for ancestor in directory.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
@@ -31,13 +31,13 @@ pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Resul
     Ok(())
 }
 
-/// Whether the system does not let anybody, or this user, write there.
+/// Whether the system refuses writes there, to this user or to everybody.
 fn is_refused(error: &tailwater_io::Error) -> bool {
     let kind = error.source.kind();
     matches!(kind, io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem)
 }
 
-/// Puts a name on the device. The root has none.
+/// Makes a name durable. The root has none.
 pub(crate) fn sync_parent(storage: &dyn Storage, path: &Path) -> tailwater_io::Result<()> {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => storage.sync_directory(Path::new(".")),

@@ -8,7 +8,7 @@ use tailwater_io::Storage;
 use crate::error::Result;
 use crate::file_numbers::FILE_NUMBER_MAX;
 
-/// The files in a directory whose names a database gives, sorted. Other names are not in it.
+/// The files in a directory that have a database's file names, sorted. Other files are left out.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Files {
     /// Each with its length in bytes, or [`UNKNOWN`].
@@ -18,7 +18,7 @@ pub(crate) struct Files {
 /// Placeholder for a length that was not requested.
 const UNKNOWN: u64 = u64::MAX;
 
-/// The name under which a table was found.
+/// The name of a table's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableName {
     /// `.sst`.
@@ -33,8 +33,8 @@ impl Files {
         Self::list_as(storage, directory, false)
     }
 
-    /// Returns the same with the lengths of tables and blob files, for callers that need most of
-    /// them.
+    /// Like [`Files::list`], with the lengths of tables and blob files, for callers that need most
+    /// of them.
     pub(crate) fn list_with_lengths(storage: &dyn Storage, directory: &Path) -> Result<Self> {
         Self::list_as(storage, directory, true)
     }
@@ -50,7 +50,7 @@ impl Files {
                 with_lengths && holds_data(kind) && !matches!(kind, FileKind::Wal(_));
             let length = match needs_length.then(|| entry.length()) {
                 None => UNKNOWN,
-                // It is removed at this moment, or a link that leads nowhere.
+                // The file was removed meanwhile, or is a dangling link.
                 Some(Err(error)) if error.is_not_found() => UNKNOWN,
                 Some(length) => length?,
             };
@@ -75,9 +75,9 @@ impl Files {
         self.files.binary_search_by_key(&kind, |(kind, _)| *kind).ok()
     }
 
-    /// Returns the table with a number, as it was found: its name and, if requested, its length in
-    /// bytes. `next` is the position to search first, and becomes the position after it: most
-    /// tables of a level were created in the order of their keys.
+    /// Returns the table with a number as it was found: its name and, if requested, its length in
+    /// bytes. `next` is the position to search first, and becomes the position after the table:
+    /// most tables of a level were created in the order of their keys.
     pub(crate) fn table_near(
         &self,
         number: u64,
@@ -136,7 +136,7 @@ impl Files {
     /// Returns the largest file number; 0 without files.
     pub(crate) fn highest_number(&self) -> u64 {
         let numbers = self.iter().filter_map(|kind| match kind {
-            // Their numbers are times.
+            // The numbers of these files are times.
             FileKind::OldInfoLog(_) | FileKind::CompactionProgress(_) => None,
             kind => kind.number(),
         });
@@ -144,9 +144,9 @@ impl Files {
     }
 }
 
-/// Returns the kind of a file, if a database may have given it its name: not of a name that only
-/// parses as one, because it is written in another form or has a number that the counter does not
-/// reach.
+/// Returns the kind of a file if a database may have given it its name. A name that only parses as
+/// one, because it is written in another form or its number is too large for the counter, does not
+/// count.
 fn kind_of_own_name(name: &str) -> Option<FileKind> {
     if let Some(number) = number_of_table(name) {
         return Some(FileKind::Table(number));
@@ -158,14 +158,14 @@ fn kind_of_own_name(name: &str) -> Option<FileKind> {
 }
 
 /// Returns the number in a table's name of the usual length: a fast path, since there may be very
-/// many of them.
+/// many tables.
 fn number_of_table(name: &str) -> Option<u64> {
     let digits = name.strip_suffix(".sst").filter(|digits| digits.len() == 6)?;
     let is_digits = digits.bytes().all(|byte| byte.is_ascii_digit());
     is_digits.then(|| digits.parse().ok()).flatten()
 }
 
-/// Whether files of a kind hold what was written to a database.
+/// Whether files of a kind hold data that was written to a database.
 pub(crate) fn holds_data(kind: FileKind) -> bool {
     matches!(
         kind,

@@ -21,7 +21,7 @@ pub(crate) struct Directories {
     home: Home,
     home_files: Files,
     outside: Vec<OutsideDirectory>,
-    /// Whether another database has claimed the home, which the caller adopts.
+    /// Whether another database has claimed the home, and the caller adopts it.
     adopts_home: bool,
 }
 
@@ -105,7 +105,7 @@ pub(crate) enum Ownership {
     Unclaimed,
     /// The database has claimed it.
     Own(Claim),
-    /// Another database has claimed it, which the caller adopts.
+    /// Another database has claimed it, and the caller adopts it.
     Adopted(Claim),
     /// Another database has claimed it.
     Foreign(Claim),
@@ -287,7 +287,7 @@ impl Directories {
         adopts: bool,
     ) -> Result<Ownership> {
         let claim = match read_claim(storage, path) {
-            // It is adopted, whoever claimed it.
+            // The directory is adopted, whoever claimed it.
             Err(error) if error.is_corruption() && adopts => Some(Claim::default()),
             claim => claim?,
         };
@@ -379,7 +379,7 @@ impl Directories {
     pub(crate) fn check_for_new(&self, storage: &dyn Storage) -> Result<()> {
         self.check_home(storage)?;
         let lost = self.home_files.iter().find(|&kind| {
-            // The others may remain from a crash while a database was created.
+            // The other files may remain from a crash during the creation of a database.
             holds_data(kind) || matches!(kind, FileKind::Manifest(number) if number != 1)
         });
         if let Some(kind) = lost {
@@ -439,7 +439,7 @@ impl Directories {
     }
 
     /// Claims the directories that the database has not claimed yet. The claim lists existing files
-    /// that the database does not need as foreign. Claiming does not make the files found before
+    /// that the database does not need as foreign. Claiming does not make the files found earlier
     /// [removable](OutsideDirectory::removable).
     pub(crate) fn claim(
         &self,
@@ -517,7 +517,7 @@ impl Directories {
 }
 
 /// Returns the directories that the database in a home has claimed, according to its own record. An
-/// invalid record counts as missing: it only serves to find obsolete files.
+/// invalid record counts as missing: the record only serves to find obsolete files.
 fn read_record(storage: &dyn Storage, home: &Path) -> Result<Vec<PathBuf>> {
     let path = home.join(FileKind::ClaimedDirectories.to_string());
     let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {

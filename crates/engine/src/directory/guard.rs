@@ -22,8 +22,8 @@ use crate::epoch::EpochCell;
 #[derive(Debug)]
 pub(crate) struct GuardedStorage {
     files: Arc<dyn Storage>,
-    /// Read at every opening of a file, without a lock, so that background threads share none with
-    /// users.
+    /// Read whenever a file is opened, without a lock, so that background threads share no lock
+    /// with users.
     guarded: EpochCell<Vec<(PathBuf, FileIdentity)>>,
 }
 
@@ -35,7 +35,7 @@ impl fmt::Display for Replaced {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
             "the directory was renamed or removed while the database was open: close the database, \
-             and open it where it is now",
+             and open it at its new path",
         )
     }
 }
@@ -48,7 +48,7 @@ impl GuardedStorage {
         Self { files, guarded: EpochCell::new(Some(Arc::new(vec![(path.to_owned(), identity)]))) }
     }
 
-    /// Guards another directory. One thread at a time.
+    /// Guards another directory. Must be called by one thread at a time.
     pub(super) fn guard(&self, path: &Path, identity: FileIdentity) {
         let mut guarded = self.guarded.load_arc().map(|all| (*all).clone()).unwrap_or_default();
         guarded.push((path.to_owned(), identity));

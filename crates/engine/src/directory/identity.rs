@@ -1,5 +1,5 @@
-//! The identity of a database: its ID, which IDENTITY and the MANIFEST record, and what tables
-//! record of its opening.
+//! The identity of a database: its ID, which IDENTITY and the MANIFEST record, and the identity of
+//! an opening, which tables record.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ pub(crate) struct DatabaseIdentity {
 }
 
 impl DatabaseIdentity {
-    /// Returns the ID if these options persist it; empty if it changes with every opening.
+    /// Returns the ID if these options make it durable; empty if it changes with every opening.
     pub(crate) fn durable_id(&self, options: &DbOptions) -> &str {
         match options.write_identity_file || options.write_dbid_to_manifest {
             true => &self.database_id,
@@ -39,8 +39,8 @@ pub(crate) fn new_identity() -> String {
     [part(0, 8), part(8, 12), part(12, 16), part(16, 20), part(20, 32)].join("-")
 }
 
-/// Writes the database's ID to IDENTITY. Its directory entry is synced with that of CURRENT, which
-/// every opening writes afterwards and before anything depends on the ID.
+/// Writes the database's ID to IDENTITY. Its directory entry is synced together with that of
+/// CURRENT, which every opening writes afterwards and before anything depends on the ID.
 pub(crate) fn write_identity(storage: &dyn Storage, directory: &Path, id: &str) -> Result<()> {
     let aside = directory.join(FileKind::Temporary(0).to_string());
     write_whole(storage, &aside, id.as_bytes(), Purpose::Metadata)?;

@@ -1,5 +1,5 @@
-//! The directories of a database: their identity, the ownership of their files, and the files that
-//! may be removed.
+//! The directories of a database: their identity, the ownership of their files, and which files may
+//! be removed.
 //!
 //! The *home* is the directory with CURRENT; its LOCK grants the right to write. Tables, blob files
 //! and logs may also be in *outside directories*: `wal_dir`, `db_paths` and `cf_paths`. The names
@@ -11,8 +11,8 @@
 //! - A directory is identified by device and inode, never by the text of its path.
 //! - While a database is open for writing, a directory that took the name of one of its directories
 //!   is never mistaken for it ([`GuardedStorage`]).
-//! - A file is identified by number and kind. A file that is needed is not removed, in whichever
-//!   directory it is.
+//! - A file is identified by number and kind. A needed file is not removed, whichever directory it
+//!   is in.
 //! - In an outside directory nothing is removed before the database has claimed it, and files that
 //!   existed before the claim and did not belong to the database are never removed.
 //! - MANIFEST, OPTIONS and temporary files are removed from the home only.

@@ -96,17 +96,17 @@ impl<T: Send + Sync + fmt::Debug + 'static> fmt::Debug for FullEpochCell<T> {
     }
 }
 
-/// What a cell held when it was loaded, kept alive by the guard it was loaded under.
+/// The contents of a cell when it was loaded, kept alive by the guard under which it was loaded.
 pub(crate) struct Held<'g, T> {
-    /// From `Arc::into_raw`, with its provenance: that of a `&T` would not reach the counts that
-    /// be next to the value. The reference that the cell owned when it was loaded stays while
-    /// the guard lives.
+    /// A pointer from `Arc::into_raw`, with its provenance: a pointer made from a `&T` must not
+    /// access the reference counts next to the value. The reference that the cell owned when it was
+    /// loaded stays while the guard lives.
     pointer: NonNull<T>,
     guard: PhantomData<&'g T>,
 }
 
-// SAFETY: it gives out `&T` and, of a cell, whose `T` may be shared and sent, `Arc<T>`. The guard
-// stays with its thread, and outlives whatever borrows from it in another.
+// SAFETY: it gives out `&T` and, if it is a cell's, `Arc<T>`; a cell's `T` may be shared and sent.
+// The guard stays with its thread, and outlives whatever another thread borrows from it.
 unsafe impl<T: Send + Sync> Send for Held<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Held<'_, T> {}
@@ -115,16 +115,16 @@ impl<'g, T> Held<'g, T> {
     /// Returns a reference that lives as long as the guard.
     #[inline]
     pub(crate) fn get(self) -> &'g T {
-        // SAFETY: the value is kept by a reference that stays while the guard lives, for 'g.
+        // SAFETY: a reference that stays while the guard lives, for 'g, keeps the value.
         unsafe { self.pointer.as_ref() }
     }
 
     /// Returns a reference that outlives the guard.
     pub(crate) fn to_arc(self) -> Arc<T> {
         let pointer = self.pointer.as_ptr();
-        // SAFETY: only the cells' `load` makes a `Held`, of a pointer from `Arc::into_raw` whose
-        // reference the cell, or the object retired for it, owns while the guard lives; adding one
-        // makes the `Arc` that is returned.
+        // SAFETY: only the cells' `load` makes a `Held`, from a pointer of `Arc::into_raw` whose
+        // reference the cell, or the object retired for it, owns while the guard lives. Adding a
+        // reference makes the returned `Arc`.
         unsafe {
             Arc::increment_strong_count(pointer);
             Arc::from_raw(pointer)

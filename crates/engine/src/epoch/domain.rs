@@ -4,13 +4,12 @@
 //!
 //! # Why nothing is freed under a reader
 //!
-//! The clock only counts up. A reader *enters*: it loads the clock, stores what it found in its
-//! slot, passes a sequentially consistent fence, and only then loads shared pointers. A writer
-//! *unlinks* an object, then *advances* the clock (a read-modify-write with release) and keeps the
-//! count it found there as the object's stamp. A collector loads the clock (acquire), passes a
-//! sequentially consistent fence, scans the slots, and frees objects whose stamp is lower than
-//! everything that it saw. Take a reader in whose slot `p` stands, and an object with the stamp
-//! `s`:
+//! The clock only counts up. A reader *enters*: it loads the clock, stores the count in its slot,
+//! passes a sequentially consistent fence, and only then loads shared pointers. A writer *unlinks*
+//! an object, then *advances* the clock (a read-modify-write with release) and keeps the previous
+//! count as the object's stamp. A collector loads the clock (acquire), passes a sequentially
+//! consistent fence, scans the slots, and frees objects whose stamp is lower than every count that
+//! it saw. Consider a reader whose slot holds `p`, and an object with stamp `s`:
 //!
 //! - `p > s`: the reader's load of the clock, made an acquire by the fence behind it, read the
 //!   advance that made `s` or a later one. Advances are read-modify-writes, so each continues the
@@ -27,9 +26,9 @@
 //!   [`Domain::oldest_pinned`] never returns more than the count it read: its result holds for
 //!   every stamp below it, however late the stamp is compared.
 //!
-//! A slot itself is never freed, only reused. It is pushed before its owner's first fence, so the
-//! same argument shows that a scan which misses a new slot belongs to a collector whose unlinking
-//! that slot's owner sees.
+//! A slot itself is never freed, only reused. It is pushed before its owner's first fence, so by
+//! the same argument, if a scan misses a new slot, the slot's owner sees that collector's
+//! unlinking.
 
 #![expect(unsafe_code, reason = "slots form a linked list that is read without a lock")]
 
@@ -41,7 +40,7 @@ use super::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering, constructor, fen
 /// The value in the slot of a thread that is not reading.
 const NOT_PINNED: u64 = 0;
 
-/// The slot in which one thread announces since when it has been reading.
+/// The slot in which a thread announces since when it has been reading.
 ///
 /// Aligned to the two cache lines that processors fetch together, so that announcing does not
 /// disturb other threads.
@@ -67,7 +66,7 @@ unsafe impl Sync for Slot {}
 unsafe impl Send for Slot {}
 
 impl Slot {
-    /// Ends the announcement: the owner reads nothing shared any more.
+    /// Ends the announcement: the owner no longer reads anything shared.
     #[inline]
     pub(crate) fn leave(&self) {
         self.pinned.store(NOT_PINNED, Ordering::Release);

@@ -2,7 +2,7 @@
 //!
 //! The last reference may be dropped by a user's thread, with the last iterator that needed it. So
 //! the object is passed to a thread that is registered as a [`Collector`]; if there is none, it is
-//! dropped at once. No reader may be able to see it any more.
+//! dropped at once. The object must be invisible to readers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +15,8 @@ static WAITING: Retired = Retired::new();
 /// Number of collectors.
 static COLLECTORS: AtomicUsize = AtomicUsize::new(0);
 
-/// Has an object dropped by a collector, if there is one. Lock-free; allocates.
+/// Passes an object to a collector to be dropped; drops it at once if there is none. Lock-free;
+/// allocates.
 #[cfg(not(all(loom, test)))]
 pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
     if COLLECTORS.load(Ordering::SeqCst) == 0 {
@@ -28,19 +29,21 @@ pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
     }
 }
 
-/// In models nothing outlives a run.
+/// Drops the object at once: in loom's models, no object may outlive a run.
 #[cfg(all(loom, test))]
 pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
     drop(object);
 }
 
-/// Drops what others have left, in the calling thread, which should be a background thread.
+/// Drops the objects that were passed to collectors, in the calling thread, which should be a
+/// background thread.
 pub(crate) fn collect() {
     #[cfg(not(all(loom, test)))]
     WAITING.collect_all();
 }
 
-/// While it lives, its thread must call [`collect`] from time to time.
+/// The registration of a collector. While it lives, its thread must call [`collect`] from time to
+/// time.
 #[derive(Debug)]
 pub(crate) struct Collector(());
 

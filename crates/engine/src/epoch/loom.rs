@@ -91,7 +91,7 @@ fn a_third_thread_may_free_by_the_stamp_alone() {
             let (shared, stamp) = (Arc::clone(&shared), Arc::clone(&stamp));
             thread::spawn(move || {
                 let oldest = shared.domain.oldest_pinned();
-                // The stamp may be newer than the scan: the result must hold for it all the same.
+                // The stamp may be newer than the scan: the result must hold nevertheless.
                 if (stamp.load(Ordering::Acquire) as u64) < oldest {
                     shared.free(0);
                 }

@@ -13,13 +13,13 @@
 //!   are unlinked and arenas freed by the caller of [`collect`], which is never a user's read.
 //! - Pinning writes one slot that belongs to the thread alone.
 //!
-//! `domain.rs` argues why that suffices, and which fences it takes.
+//! `domain.rs` argues why that suffices, and which fences it needs.
 //!
 //! # Bounds
 //!
-//! A guard holds back everything that is retired while it lives, by any thread. So a guard is for
-//! reading, not for waiting: what is needed longer (across a read from the device, in an iterator)
-//! is kept with an `Arc`. [`waiting`] returns the number of objects held back or not yet collected.
+//! A guard holds back everything that any thread retires while it lives. So a guard is for reading,
+//! not for waiting: objects needed longer (across a read from the device, in an iterator) are kept
+//! with an `Arc`. [`waiting`] returns the number of objects held back or not yet collected.
 //!
 //! # Private garbage
 //!
@@ -84,7 +84,7 @@ impl Drop for Ending {
     }
 }
 
-/// While it lives, nothing that its thread can reach is freed.
+/// While it lives, nothing that its thread can reach through shared pointers is freed.
 ///
 /// Guards nest; all but the outermost cost only a count. A guard stays on the thread that made it.
 pub(crate) struct Guard {
@@ -145,7 +145,7 @@ pub(crate) fn advance() -> Epoch {
 
 /// Returns an epoch below which no stamped object can be seen by any reader, now or later.
 ///
-/// It scans one slot for each of the most threads that ever read at the same time.
+/// Scans as many slots as the maximum number of threads that were reading at the same time.
 pub(crate) fn oldest_pinned() -> Epoch {
     Epoch(PROCESS.domain.oldest_pinned())
 }

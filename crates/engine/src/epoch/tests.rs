@@ -36,7 +36,7 @@ impl Drop for Canary {
     }
 }
 
-/// Collects until `done`; guards of other tests in the process may hold things back for a while.
+/// Collects until `done`; guards of other tests in the process may delay it.
 fn collect_until(done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() {
@@ -172,7 +172,7 @@ fn no_announcement_is_overtaken_by_the_look_behind_it() {
     static DOMAIN: Domain = Domain::new();
     let domain = &DOMAIN;
     let [linked, freed_below] = [0, 0].map(|value| Line(AtomicU64::new(value)));
-    // Reads that found something new: only those ran concurrently with a running writer.
+    // Number of reads that found something new: only those ran concurrently with the writer.
     let looks = Line(AtomicU64::new(0));
     let noise = [(); 8].map(|()| Line(AtomicU64::new(0)));
     let stop = AtomicBool::new(false);
@@ -202,7 +202,7 @@ fn no_announcement_is_overtaken_by_the_look_behind_it() {
         start.wait();
         let begin = Instant::now();
         let is_enough = |freed: u64| freed.min(looks.0.load(Ordering::Relaxed)) >= ENOUGH;
-        // A machine that never runs both threads at once cannot show the fault.
+        // A machine that never runs both threads at the same time cannot show the fault.
         let is_hopeless = |number| number % 256 == 0 && begin.elapsed() > Duration::from_secs(2);
         while !is_enough(freed) && !is_hopeless(number) && !stop.load(Ordering::Relaxed) {
             number += 1;

@@ -26,7 +26,7 @@ pub(super) struct Arrival {
 
 impl Ingester {
     /// Links or copies a file into the directory, and syncs the file but not the directory. The
-    /// result was opened as a table; after an error it is removed.
+    /// linked or copied file is opened as a table; after an error it is removed.
     pub(super) fn bring(
         &self,
         family: &ColumnFamily,
@@ -49,8 +49,7 @@ impl Ingester {
         let _ = self.context.storage.remove(path);
     }
 
-    /// Links or copies a file. Returns whether it is a copy. After an error, `path` is as it was
-    /// before.
+    /// Links or copies a file. Returns whether it is a copy. After an error, `path` is unchanged.
     fn link_or_copy(
         &self,
         file: &ExternalFile,
@@ -66,13 +65,16 @@ impl Ingester {
                 Err(error) if error.is_no_space() || !options.failed_move_fall_back_to_copy => {
                     return Err(error.into());
                 }
-                Err(error) => self.context.info_log.info(format_args!("a file is copied: {error}")),
+                Err(error) => self
+                    .context
+                    .info_log
+                    .info(format_args!("a file is copied, not linked: {error}")),
             }
         }
         self.copy(file, path).map(|()| true)
     }
 
-    /// The writer of the file may not have synced it.
+    /// Syncs a linked file, since its writer may not have.
     fn sync_linked(&self, path: &Path) -> Result<()> {
         let purpose = Purpose::Ingestion;
         let mut file =
@@ -80,7 +82,7 @@ impl Ingester {
         Ok(file.sync_all(purpose)?)
     }
 
-    /// Records that a sync of a file failed. The kernel may report success for later syncs although
+    /// Records that syncing a file failed. The kernel may report success for later syncs although
     /// data is missing on the device, so the file can only be copied.
     fn note_unsynced(&self, path: &Path) {
         if let Ok(identity) = self.context.storage.identity(path) {
@@ -116,7 +118,7 @@ impl Ingester {
     }
 
     /// Opens the source of a copy in the I/O mode of the target, or buffered if the source's
-    /// filesystem, whose modes were not tried, refuses that.
+    /// filesystem, which was not probed, refuses that mode.
     fn open_source(&self, source: &Path, target: &Path) -> Result<Arc<dyn ReadFile>> {
         let purpose = Purpose::Ingestion;
         let mode = self.context.readers.io_modes().mode_of_file(purpose, target);

@@ -44,7 +44,7 @@ pub(super) struct ExternalFile {
     pub(super) range_deletions: u64,
     /// Its unique id; zeros if it has none.
     pub(super) unique_id: [u64; 2],
-    /// The length of everything behind the data blocks, in bytes; 0 if unknown.
+    /// Length of everything after the data blocks, in bytes; 0 if unknown.
     pub(super) tail_size: u64,
 }
 
@@ -100,8 +100,8 @@ impl ExternalFile {
         key::user_key(&self.largest)
     }
 
-    /// Returns the version edit's entry of the table in a level, with all its records at a sequence
-    /// number. Its times are that of the ingestion, in seconds since 1970.
+    /// Returns the version edit's entry for the table in a level, with all its records at a
+    /// sequence number. Its times are those of the ingestion, in seconds since 1970.
     pub(super) fn new_file(
         &self,
         number: u64,
@@ -119,7 +119,7 @@ impl ExternalFile {
             largest_sequence: sequence,
             oldest_ancestor_time_s: now_s,
             creation_time_s: now_s,
-            // A table of a single range tombstone is only useful once it is compacted.
+            // A table of a single range tombstone is only useful once it has been compacted.
             marked_for_compaction: self.range_deletions == 1 && self.entries == 1,
             unique_id: self.unique_id,
             tail_size: self.tail_size,
@@ -155,7 +155,7 @@ fn check_properties(path: &Path, properties: &Properties, family: &ColumnFamily)
     let found = &properties.comparator_name;
     if !found.is_empty() && found != known.as_bytes() {
         let found = found.escape_ascii();
-        return refused(format!("the table is in order of '{found}', the database of '{known}'"));
+        return refused(format!("the table's comparator is '{found}', the database's '{known}'"));
     }
     match properties.external_version {
         None => return refused("the table was not made to be ingested".to_owned()),

@@ -51,7 +51,8 @@ impl Ingester {
     /// Ingests all files or none. Returns the result for each, in their order.
     pub(crate) fn ingest(&self, requests: &[ExternalFiles<'_>]) -> Result<Vec<Vec<IngestedFile>>> {
         self.context.errors.check()?;
-        // Keeps others from opening the database until the last file is installed or removed.
+        // Keeps other processes from opening the database until the last file is installed or
+        // removed.
         let _working = self.context.background.begin_work()?;
         self.check_requests(requests)?;
         let statistics = self.context.shared.statistics.as_deref();
@@ -178,7 +179,7 @@ impl Ingester {
             });
             match in_the_way {
                 Some(file) if !job.options.allow_blocking_flush => {
-                    let message = "the file needs a flush of what is in memory, which \
+                    let message = "the file needs a flush of memtables, which \
                          allow_blocking_flush forbids";
                     return Err(Error::invalid_argument(message).in_file(&file.path));
                 }
@@ -235,7 +236,8 @@ impl Ingester {
     /// Steps 6 and 7. The caller must lead the write queue.
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut installation = self.versions.begin_installation();
-        // Where files go depends on what runs, and must be so still when they are there.
+        // The placement depends on the running compactions, which must not change before the files
+        // are installed.
         installation.hold_claims();
         let list = &self.context.shared.snapshots;
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
@@ -259,7 +261,7 @@ impl Ingester {
             let installed = written.install();
             let version = |job: &Job| self.context.installed_version(&installed, &job.family);
             let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;
-            // A read takes its version first and then the sequence number, so with a new version it
+            // A read loads its version first and then the sequence number, so with a new version it
             // has a new number. A snapshot takes its number first, and would see the files appear.
             self.context.shared.published.store(last_sequence, Ordering::Release);
             for (job, version) in jobs.iter().zip(versions) {
@@ -270,8 +272,8 @@ impl Ingester {
         })
     }
 
-    /// Decides the placement of the files of all jobs, and opens their tables. `is_watched` says
-    /// whether a snapshot must not see them.
+    /// Decides the placement of the files of all jobs, and opens their tables. `is_watched` tells
+    /// whether there are snapshots that must not see them.
     fn place_and_open(
         &self,
         installation: &Installation<'_>,
@@ -300,8 +302,8 @@ impl Ingester {
         for (job, edit) in jobs.iter().zip(&edits) {
             let new = |file: &NewFile| Arc::new(FileMetadata::new(file.clone()));
             let files: Vec<_> = edit.new_files.iter().map(new).collect();
-            // Opened during the turn, because the level of a table decides how it is opened. Writes
-            // are blocked in any case.
+            // Opened during the turn to install, because the level of a table decides how it is
+            // opened. Writes are blocked in any case.
             self.context.open_new_tables(&job.family, &files)?;
             added.extend(files);
         }

@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 pub struct IngestOptions {
     /// Moves the files: they are linked into the database's directory, and their original names are
     /// removed at the end. If a name is a symbolic link, its target is linked, and the symbolic
-    /// link is removed. A file that is a table of this database, whatever path, symbolic link or
-    /// hard link leads to it, is refused as an invalid argument.
+    /// link is removed. A file that is a table of this database is refused as an invalid argument,
+    /// whatever path, symbolic link or hard link leads to it.
     pub move_files: bool,
     /// Links the files into the database's directory, and keeps the original names. The files must
     /// not be changed through these.
@@ -32,9 +32,9 @@ pub struct IngestOptions {
     pub allow_blocking_flush: bool,
     /// Reads and verifies every block of the files before anything is changed.
     pub verify_checksums_before_ingest: bool,
-    /// Fails if a file cannot go to the last level.
+    /// Fails if a file cannot be placed in the last level.
     pub fail_if_not_bottommost_level: bool,
-    /// Not supported, refused: ingestion behind all other data.
+    /// Not supported, refused: ingestion as the oldest data (RocksDB's `ingest_behind`).
     pub ingest_behind: bool,
     /// Not supported, refused: sequence numbers are written to the MANIFEST only, as by RocksDB
     /// since 5.16.
@@ -70,7 +70,7 @@ impl IngestOptions {
             (self.allow_db_generated_files, "allow_db_generated_files"),
         ];
         if let Some((_, name)) = refused.iter().find(|(is_set, _)| *is_set) {
-            return Err(Error::not_supported(format!("{name}, an option of ingestion")));
+            return Err(Error::not_supported(format!("ingestion option {name}")));
         }
         if self.move_files && self.link_files {
             return Err(Error::invalid_argument("move_files and link_files exclude each other"));
@@ -106,7 +106,7 @@ pub struct IngestedFile {
     pub number: u64,
     /// Its level.
     pub level: usize,
-    /// The sequence number of its records: 0 if it hides nothing.
+    /// The sequence number of its records: 0 if it hides no other data.
     pub sequence: Sequence,
     /// Its length in bytes.
     pub size: u64,

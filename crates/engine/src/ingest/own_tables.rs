@@ -1,4 +1,4 @@
-//! Detection of files that are tables of a database already.
+//! Detection of files that already are tables of a database.
 //!
 //! An ingested table can be ingested again, even from the database's own directory. If it were
 //! moved, it would get a second name there, and lose the first one, to which versions refer.
@@ -34,12 +34,13 @@ impl Ingester {
         for file in files {
             self.refuse_table_of_another(&file.path)?;
             let identity = self.context.storage.identity(&file.path)?;
-            // Tables are immutable, so a table of another length is another file.
+            // Tables are immutable, so a table with another length is another file.
             let own_tables = own_tables.get_or_insert_with(|| self.own_tables());
             for table in own_tables.iter().filter(|table| table.size == file.size) {
                 if self.identity_of(&table.path)? == Some(identity) {
                     let path = table.path.display();
-                    let message = format!("it is a table of the database, {path}, and stays one");
+                    let message =
+                        format!("it is a table of the database, {path}, and must not be moved");
                     return Err(Error::invalid_argument(message).in_file(&file.path));
                 }
             }
@@ -57,7 +58,7 @@ impl Ingester {
             let mark = path.with_file_name(mark.to_string());
             if mark.parent() != Some(&self.context.directory) && self.identity_of(&mark)?.is_some()
             {
-                let message = "it is in a directory of a database, which may need it: a copy of it \
+                let message = "it is in the directory of a database that may need it: a copy of it \
                                can be ingested";
                 return Err(Error::invalid_argument(message).in_file(path));
             }

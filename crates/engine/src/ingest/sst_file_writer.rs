@@ -60,7 +60,7 @@ pub struct SstFileWriter {
     buffers: BufferPool,
     format: Arc<Format>,
     compression: TableCompression,
-    /// The origin of the next table, except that the file number is still the last one's.
+    /// The origin of the next table; until then its file number is that of the last table.
     origin: Origin,
     open: Option<OpenTable>,
 }
@@ -89,7 +89,7 @@ pub struct ExternalFileInfo {
     pub smallest_range_del_key: Vec<u8>,
     /// The key before which the last range deletion ends.
     pub largest_range_del_key: Vec<u8>,
-    /// The length in bytes; while it is being written, that of the complete blocks.
+    /// Length of the file, in bytes; while it is being written, of the complete blocks.
     pub file_size: u64,
     /// Number of keys, without range deletions.
     pub num_entries: u64,
@@ -136,7 +136,7 @@ impl SstFileWriter {
         })
     }
 
-    /// Records in the tables which column family they are for; no other can ingest them then.
+    /// Records in the tables which column family they are for; no other can then ingest them.
     #[must_use]
     pub fn for_column_family(mut self, family: &ColumnFamily) -> Self {
         self.origin.column_family_id = Some(family.id());

@@ -40,7 +40,7 @@ pub enum BlobItem {
         offset: u64,
         /// Their number, up to the next record or the end.
         length: u64,
-        /// What is wrong at their offset.
+        /// The error at their offset.
         error: Error,
     },
 }

@@ -134,7 +134,7 @@ pub struct FamilyState {
 pub struct BlobFileState {
     /// The edit that added it.
     pub added: BlobFileAddition,
-    /// The number of its garbage blobs, to which nothing refers.
+    /// Number of its garbage blobs, which nothing refers to.
     pub garbage_count: u64,
     /// The size of its garbage blobs, in bytes.
     pub garbage_bytes: u64,
@@ -195,12 +195,12 @@ pub fn current(storage: &dyn Storage, directory: &Path) -> Result<u64> {
     })
 }
 
-/// Returns the state that results from the edits of `MANIFEST-<number>`, under the rules of opening
-/// a database.
+/// Returns the state that results from the edits of `MANIFEST-<number>`, by the rules for opening a
+/// database.
 ///
 /// # Errors
-/// Corruption, with file, record and offset, if a database would not open with it; not found, if it
-/// does not exist.
+/// Corruption, with file, record and offset, if a database with it could not be opened; not found,
+/// if it does not exist.
 pub fn state(storage: &dyn Storage, directory: &Path, number: u64) -> Result<ManifestState> {
     let path = directory.join(FileKind::Manifest(number).to_string());
     storage.metadata(&path)?;

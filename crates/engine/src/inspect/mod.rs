@@ -2,7 +2,7 @@
 //!
 //! A database refuses a damaged file or skips a part of it. Here damage is an ordinary value: a
 //! reader returns its location and cause, and continues after it as far as the format allows.
-//! Nothing here opens a database, takes a lock or changes a file; files of a database that is open
+//! Nothing here opens a database, takes a lock or changes a file. Files of a database that is open
 //! for writing are read in their current state.
 //!
 //! ```text
@@ -27,7 +27,7 @@ use crate::error::{Error, Result};
 /// Reads `length` bytes at `offset`.
 ///
 /// # Errors
-/// Corruption, if the file ends before; I/O errors.
+/// Corruption, if the file ends earlier; I/O errors.
 fn read_exactly(
     file: &dyn ReadFile,
     offset: u64,
@@ -37,7 +37,7 @@ fn read_exactly(
     let mut bytes = vec![0; length];
     let count = file.read_full_at(&mut bytes, offset, purpose)?;
     if count < length {
-        let message = format!("{length} bytes end after {count}");
+        let message = format!("only {count} of {length} bytes are in the file");
         return Err(Error::corruption_at(file.path(), offset, message));
     }
     Ok(bytes)

@@ -86,13 +86,12 @@ pub struct Irregularity {
 }
 
 impl Irregularity {
-    /// Returns what a recovery mode does with it, if it is the first irregularity that ends the
-    /// log.
+    /// Returns what a recovery mode does if this is the first irregularity that ends the log.
     pub fn verdict(&self, mode: RecoveryMode) -> Verdict {
         mode.verdict(&self.event)
     }
 
-    /// Whether data was lost, torn or damaged, rather than none written there.
+    /// Whether data was lost, torn or damaged, rather than never written.
     pub fn loses_data(&self) -> bool {
         match &self.event {
             Event::Stale(stale) => stale.in_record,
@@ -205,7 +204,7 @@ struct Head {
 }
 
 impl Items {
-    /// Opens a log. Without a number in its name, that of its first fragment is used.
+    /// Opens a log. If its name has no number, the number in its first fragment is used.
     pub(super) fn open(
         file: Arc<dyn ReadFile>,
         number: Option<u64>,

@@ -53,9 +53,9 @@ pub struct LogBatch<'a> {
     pub payload: &'a [u8],
     /// The sequence number of the first operation; 0 without a header.
     pub sequence: Sequence,
-    /// The number of sequence numbers that it takes, according to its header; 0 without a header.
+    /// Number of sequence numbers that the batch uses, according to its header; 0 without a header.
     pub count: u32,
-    /// Why the batch is invalid by itself, if it is. Offsets count from its first byte.
+    /// Why the batch itself is invalid, if it is. Offsets count from its first byte.
     pub problem: Option<Refusal>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> LogBatch<'a> {
 }
 
 impl LogReader {
-    /// Opens a log. Its number is that in its name or, with any other name, that of its first
+    /// Opens a log. Its number is the one in its name or, if the name has none, in its first
     /// recyclable fragment.
     ///
     /// # Errors
@@ -105,7 +105,7 @@ impl LogReader {
         self.items.length()
     }
 
-    /// Returns the number of the compression algorithm, which the first record states.
+    /// Returns the number of the compression algorithm, if the first record states it.
     pub fn compression(&self) -> Option<u32> {
         self.items.compression()
     }

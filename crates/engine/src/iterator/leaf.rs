@@ -25,7 +25,7 @@ pub(crate) enum Leaf {
     Level(LevelIterator),
 }
 
-/// A position in a memtable, which it keeps in memory.
+/// A position in a memtable, which the iterator keeps in memory.
 pub(crate) struct MemTableIterator {
     memtable: Arc<MemTable>,
     cursor: memtable::Cursor,
@@ -39,7 +39,7 @@ pub(crate) struct TableLeaf {
     tombstones: TombstoneCursor,
 }
 
-/// Calls the same method on whichever leaf this is.
+/// Calls the same method on whichever variant the leaf is.
 macro_rules! dispatch {
     ($self:ident, $memtable:ident => $call:expr, $other:ident => $other_call:expr) => {
         match $self {
@@ -59,7 +59,7 @@ impl Leaf {
     }
 
     /// Creates a leaf over a table of level 0, with its tombstones at or below `snapshot`,
-    /// truncated to the table: those of a table cut out of a deeper level extend past it.
+    /// truncated to the table: those of a table that was cut out of a deeper level extend past it.
     pub(crate) fn of_table(
         iterator: TableIterator,
         file: &Arc<FileMetadata>,
@@ -69,17 +69,17 @@ impl Leaf {
         Ok(Self::Table(TableLeaf { file: Arc::clone(file), iterator, tombstones }))
     }
 
-    /// Returns whether it is over this memtable.
+    /// Whether it is over this memtable.
     pub(crate) fn is_of_memtable(&self, memtable: &Arc<MemTable>) -> bool {
         matches!(self, Self::MemTable(leaf) if Arc::ptr_eq(&leaf.memtable, memtable))
     }
 
-    /// Returns whether it is over this table of level 0.
+    /// Whether it is over this table of level 0.
     pub(crate) fn is_of_file(&self, file: &Arc<FileMetadata>) -> bool {
         matches!(self, Self::Table(leaf) if Arc::ptr_eq(&leaf.file, file))
     }
 
-    /// Returns whether it is over the tables of the level with this number.
+    /// Whether it is over the tables of the level with this number.
     pub(crate) fn is_of_level(&self, number: usize) -> bool {
         matches!(self, Self::Level(level) if level.number() == number)
     }
@@ -108,8 +108,8 @@ impl Leaf {
         }
     }
 
-    /// Returns the newest of its tombstones that covers the internal key of these parts. Keys must
-    /// be asked for in the direction of `forward`, until [`Leaf::reset_tombstones`].
+    /// Returns the newest of its tombstones that covers the internal key with these parts. Until
+    /// [`Leaf::reset_tombstones`], keys must be requested in the direction of `forward`.
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -139,8 +139,8 @@ impl Leaf {
         }
     }
 
-    /// Writes where the tombstone last returned ends, or with `forward` false begins, as an
-    /// internal key.
+    /// Writes, as an internal key, the end of the tombstone last returned, or its start if
+    /// `forward` is false.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         match self {
             Self::MemTable(leaf) => leaf.tombstones.edge(forward, out),

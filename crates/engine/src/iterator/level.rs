@@ -1,9 +1,9 @@
 //! The tables of one level, in key order.
 //!
-//! Tables are opened as the iterator reaches them. A table's tombstones hold up to its largest key,
-//! which may be past its last record: the iterator may have moved to the next table while other
-//! sources still have records that the previous table's tombstones hide. So a table's tombstones
-//! are kept until a key outside the table's bounds is asked for.
+//! Tables are opened as the iterator reaches them. A table's tombstones apply up to its largest
+//! key, which may be past its last record: the iterator may have moved to the next table while
+//! other sources still have records that the previous table's tombstones hide. So a table's
+//! tombstones are kept until a key outside the table's bounds is requested.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub(crate) struct LevelIterator {
     iterator: Option<TableIterator>,
     /// An iterator without a position, kept for its buffers while there is no current one.
     spare: Option<TableIterator>,
-    /// Whether the table of `spare` was replaced while it was the current one.
+    /// Whether `spare` is over a table that was replaced while it was the current one.
     is_replaced: bool,
     tombstones: Vec<FileTombstones>,
     /// Index of the entry of `tombstones` that was last returned.
@@ -78,18 +78,18 @@ impl LevelIterator {
         self.number
     }
 
-    /// Switches to tombstones at or below another sequence number. It must be sought next.
+    /// Switches to tombstones at or below another sequence number. A seek must follow.
     pub(crate) fn set_snapshot(&mut self, snapshot: Sequence) {
         self.snapshot = snapshot;
         self.tombstones.clear();
     }
 
-    /// Moves to a newer state of the same level, and releases every table that this state does not
-    /// have.
+    /// Moves to a newer state of the same level, and releases every table that is not part of it.
     ///
-    /// With a target, it is then at the first record not below it, or, going backward, at the last
-    /// not above it. If its current table is the one to be in, it stays at its record, which must
-    /// be on the same side of the target. Without a target it must be sought next.
+    /// With a target, the iterator is then at the first record at or after it or, going backward,
+    /// at the last record at or before it. If its current table is the one that contains this
+    /// position, it stays at its record, which must be on the same side of the target. Without a
+    /// target, a seek must follow.
     pub(crate) fn go_over(
         &mut self,
         level: &Arc<Level>,
@@ -131,13 +131,13 @@ impl LevelIterator {
         self.asks_prefix_filter = asks;
         self.is_replaced = false;
         if self.iterator.is_none() {
-            // The spare keeps a table open.
+            // The spare iterator would keep its table open.
             self.spare = None;
         }
         moved
     }
 
-    /// Returns the index of the table in which a seek for `target` begins, if there is one.
+    /// Returns the index of the table in which a seek to `target` begins, if there is one.
     fn place_of(&self, target: &[u8], direction: Direction) -> Option<usize> {
         let comparator = self.tables.comparator();
         let files = self.level.files();
@@ -157,7 +157,7 @@ impl LevelIterator {
         }
     }
 
-    /// Like [`TableIterator::ask_prefix_filter`], for every table it reaches.
+    /// Like [`TableIterator::ask_prefix_filter`], for every table that it reaches.
     pub(crate) fn ask_prefix_filter(&mut self, ask: bool) {
         self.asks_prefix_filter = ask;
         if let Some(iterator) = &mut self.iterator {
@@ -248,8 +248,8 @@ impl LevelIterator {
         if iterator.valid() { Ok(()) } else { self.skip_backward() }
     }
 
-    /// Whether the next table begins with the prefix of an internal key, so that the prefix
-    /// continues there.
+    /// Whether the next table begins with the prefix of an internal key, so that keys with the
+    /// prefix continue there.
     fn next_file_has_prefix_of(&self, target: &[u8]) -> bool {
         let Some(next) = self.level.files().get(self.file + 1) else { return false };
         let Some(by) = &self.tables.context().prefix_extractor else { return true };
@@ -272,8 +272,8 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// Moves to a table by its index in the level, and positions it with `place`; has no position
-    /// if there is no such table.
+    /// Moves to a table by its index in the level, and positions it with `place`. If there is no
+    /// such table, the iterator has no position.
     fn go_to_file(
         &mut self,
         place_in_level: Option<usize>,
@@ -331,13 +331,14 @@ impl LevelIterator {
         Ok(())
     }
 
-    /// Whether tombstones of a table it has reached may cover records near the current position.
+    /// Whether tombstones of a table that it has reached may cover records near the current
+    /// position.
     #[inline]
     pub(crate) fn has_tombstones(&self) -> bool {
         !self.tombstones.is_empty()
     }
 
-    /// Returns the newest tombstone that covers the internal key of these parts, like
+    /// Returns the newest tombstone that covers the internal key with these parts, like
     /// [`TombstoneCursor::covering`].
     pub(crate) fn covering(
         &mut self,
@@ -347,7 +348,7 @@ impl LevelIterator {
     ) -> Option<Sequence> {
         let comparator = self.tables.comparator();
         self.tombstones.retain(|tombstones| {
-            // Tables that the iteration has passed are dropped.
+            // Tombstones of tables that the iterator has passed are dropped.
             let bound =
                 if forward { tombstones.file.largest() } else { tombstones.file.smallest() };
             let order = comparator.compare(key::user_key(bound), user_key);
@@ -373,8 +374,8 @@ impl LevelIterator {
             .any(|tombstones| hides(&mut tombstones.cursor, comparator, iterator.key(), forward))
     }
 
-    /// Writes where the tombstone last returned ends, or with `forward` false begins, as an
-    /// internal key.
+    /// Writes, as an internal key, the end of the tombstone last returned, or its start if
+    /// `forward` is false.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         if let Some(tombstones) = self.tombstones.get(self.answered) {
             tombstones.cursor.edge(forward, out);
@@ -392,7 +393,7 @@ impl LevelIterator {
     }
 }
 
-/// Returns the index of a table in a level, if it is there.
+/// Returns the index of a table in a level, if the level has it.
 fn index_of(level: &Level, file: &Arc<FileMetadata>, comparator: &Comparator) -> Option<usize> {
     let at = level.files().partition_point(|other| {
         key::compare_internal(comparator, other.largest(), file.largest()).is_lt()

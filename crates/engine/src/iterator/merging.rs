@@ -2,9 +2,9 @@
 //!
 //! A loser tree: `tree[0]` is the leaf with the next record; each inner node, `tree[1..]`, is the
 //! leaf that lost there. After the winner has moved, only the nodes between it and the root are
-//! replayed. Invariant: while the iterator moves forward, every leaf is at its first record that is
-//! not below the current one; while it moves backward, at its last record that is not above it. A
-//! change of direction repositions all leaves but the winner.
+//! replayed. Invariant: while the iterator moves forward, every leaf is at its first record at or
+//! after the current one; while it moves backward, at its last record at or before it. A change of
+//! direction repositions all leaves but the winner.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -43,8 +43,9 @@ impl MergingIterator {
         std::mem::take(&mut self.leaves)
     }
 
-    /// Puts sources in, newest first. Each must be positioned for the direction and the current
-    /// position, or be sought next. They stop using prefix filters: the prefixes may have changed.
+    /// Puts sources in, newest first. Each must be positioned for the current direction and
+    /// position, or a seek must follow. They stop using prefix filters: the prefixes may have
+    /// changed.
     pub(crate) fn put_leaves(&mut self, mut leaves: Vec<Leaf>) {
         for leaf in &mut leaves {
             leaf.ask_prefix_filter(false);
@@ -77,7 +78,7 @@ impl MergingIterator {
         self.leaves.get(self.tree[0])
     }
 
-    /// Returns the path of the table that has the current record, if a table has it.
+    /// Returns the path of the table with the current record, if it is in a table.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.winner().and_then(Leaf::path)
     }
@@ -171,7 +172,8 @@ impl MergingIterator {
     pub(crate) fn skip(&mut self, cover: Cover) -> Result<()> {
         let forward = self.direction == Direction::Forward;
         if !cover.below {
-            // The tombstone's own source may have newer records among those it hides.
+            // The source of the tombstone may have newer records among those that the tombstone
+            // covers.
             return if forward { self.next() } else { self.previous() };
         }
         let Some((newer, older)) = self.leaves.split_at_mut_checked(cover.source + 1) else {
@@ -244,7 +246,7 @@ impl MergingIterator {
         if count == 0 {
             return;
         }
-        // An unreached node is marked by `count`; the first leaf to reach it waits there.
+        // A node that no leaf has reached holds `count`; the first leaf to reach it waits there.
         self.tree.fill(count);
         for leaf in (0..count).rev() {
             let mut winner = leaf;

@@ -1,10 +1,10 @@
-//! Iterators: from the sources of a column family to the keys that its user sees.
+//! Iterators: from the sources of a column family to the keys that users see.
 //!
 //! ```text
-//! DbIterator          what the user sees: one value per key, at one snapshot, within bounds
+//! DbIterator          the user's view: one value per key, at one snapshot, within bounds
 //!   MergingIterator   every record of every source, in internal key order
 //!     Leaf            one source: a memtable, a table of level 0, or the tables of another level
-//!     Tombstones      what the range tombstones of each source cover where the iterator is
+//!     Tombstones      the range tombstones of each source that cover the position
 //! ```
 //!
 //! Leaves and comparators are enums, so that a step makes no virtual call; buffers are kept between

@@ -17,17 +17,17 @@ use crate::table::{FileMetadata, TableReader};
 pub(crate) struct Cover {
     /// The leaf that has the tombstone.
     pub(crate) source: usize,
-    /// Whether the record is in an older leaf, in which the tombstone hides everything it covers.
+    /// Whether the record is in an older leaf, where the tombstone hides everything that it covers.
     pub(crate) below: bool,
 }
 
 /// Range tombstones of a table or memtable, and the current fragment.
 ///
-/// Keys are asked for in order, in either direction, so that most are found in the current
+/// Keys are requested in order, in either direction, so that most are found in the current
 /// fragment.
 pub(crate) struct TombstoneCursor {
     place: FragmentPosition,
-    /// Whether it is at the first fragment that ends after the last key asked for.
+    /// Whether it is at the first fragment that ends after the last requested key.
     placed: bool,
 }
 
@@ -50,9 +50,9 @@ impl TombstoneCursor {
         Self { place: FragmentPosition::MemTable { index, cursor }, placed: false }
     }
 
-    /// Creates a cursor over a table's tombstones at or below `snapshot`, truncated to the file: a
-    /// table cut out of a longer run still holds its tombstones as they were written, and what they
-    /// cover outside the file may have moved to a deeper level and lost its sequence numbers.
+    /// Creates a cursor over a table's tombstones at or below `snapshot`, truncated to the table. A
+    /// table cut out of a longer run still holds its tombstones in full, and the records that they
+    /// cover outside the table may have moved to a deeper level and lost their sequence numbers.
     pub(crate) fn of_table(
         table: &TableReader,
         file: &FileMetadata,
@@ -79,9 +79,9 @@ impl TombstoneCursor {
         self.placed = false;
     }
 
-    /// Returns the newest tombstone that covers the internal key of these parts. Keys must be in
-    /// ascending order with `forward`, in descending order without, until
-    /// [`TombstoneCursor::reset`].
+    /// Returns the newest tombstone that covers the internal key with these parts. Until
+    /// [`TombstoneCursor::reset`], keys must be in ascending order with `forward`, otherwise in
+    /// descending order.
     pub(crate) fn covering(
         &mut self,
         comparator: &Comparator,
@@ -139,7 +139,7 @@ impl TombstoneCursor {
     }
 
     /// Writes, as an internal key, a position up to which everything from the fragment last
-    /// returned is covered, or, with `forward` false, back to which everything is.
+    /// returned on is covered, or, if `forward` is false, back to which everything is covered.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let edge = match &self.place {
             FragmentPosition::MemTable { index, cursor } if cursor.sequence().is_some() => {

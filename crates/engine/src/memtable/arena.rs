@@ -11,8 +11,8 @@
 //! thread. Chunks are freed by a background thread, if there is one.
 //!
 //! Large chunks are mapped from the system. An allocator would retain much of a freed memtable:
-//! once one was freed, glibc takes such chunks from its heaps, where live allocations lie between
-//! them.
+//! after the first large chunk is freed, glibc allocates such chunks in its heaps, where live
+//! allocations lie between them.
 #![expect(unsafe_code, reason = "hands out raw memory; see the invariants above")]
 
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
@@ -127,8 +127,8 @@ impl Arena {
         if start + size > head.size {
             return None;
         }
-        // SAFETY: `start + size` is within the chunk's allocation, and the counter gave this range
-        // to this call alone.
+        // SAFETY: `start + size` is within the chunk's allocation, and the counter assigned this
+        // range to this call alone.
         Some(unsafe { chunk.cast::<u8>().add(start) })
     }
 
@@ -141,8 +141,8 @@ impl Arena {
     #[cold]
     fn allocate_alone(&self, size: usize) -> NonNull<u8> {
         let chunk = self.new_chunk(size_of::<Chunk>() + size, size_of::<Chunk>() + size);
-        // SAFETY: the chunk has `size` bytes behind its head, marked as used before anyone else
-        // could see it.
+        // SAFETY: the chunk has `size` bytes after its head, which were marked as used before any
+        // other thread could see it.
         unsafe { chunk.cast::<u8>().add(size_of::<Chunk>()) }
     }
 
@@ -155,7 +155,7 @@ impl Arena {
         let chunk = self.new_chunk(size, size_of::<Chunk>());
         // The loser of a race leaves its chunk unused. That takes two threads of one shard, and the
         // winner's chunk suffices for both; the unused one is on the list and is freed with the
-        // rest.
+        // others.
         let _ = shard.current.compare_exchange(
             full,
             chunk.as_ptr(),
@@ -189,7 +189,7 @@ impl Arena {
     }
 }
 
-/// Returns the layout of a chunk of that size, which is at least its head's.
+/// Returns the layout of a chunk of this size, which is at least that of its head.
 fn chunk_layout(size: usize) -> Layout {
     match Layout::from_size_align(size, CHUNK_ALIGNMENT) {
         Ok(layout) => layout,
@@ -208,7 +208,7 @@ fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
         return (pages.leak(), size, true);
     }
     let layout = chunk_layout(size);
-    // SAFETY: the layout has the size of a chunk's head at least.
+    // SAFETY: the layout is at least as large as a chunk's head.
     let memory = NonNull::new(unsafe { alloc(layout) });
     (memory.unwrap_or_else(|| handle_alloc_error(layout)), size, false)
 }
@@ -220,10 +220,10 @@ fn obtain(size: usize) -> (NonNull<u8>, usize, bool) {
 /// left.
 unsafe fn give_back(memory: NonNull<u8>, size: usize, is_paged: bool) {
     if is_paged {
-        // SAFETY: they were leaked in `obtain`; else as the caller says.
+        // SAFETY: the pages were leaked in `obtain`; the rest is up to the caller.
         drop(unsafe { Pages::from_leaked(memory, size) });
     } else {
-        // SAFETY: as the caller says.
+        // SAFETY: up to the caller.
         unsafe { dealloc(memory.as_ptr(), chunk_layout(size)) };
     }
 }
@@ -244,7 +244,7 @@ impl Drop for Chunks {
     fn drop(&mut self) {
         let mut next = self.0;
         while let Some(chunk) = NonNull::new(next) {
-            // SAFETY: the chunk is on the list once, and the arena is the last to know it.
+            // SAFETY: the chunk is on the list once, and the arena was its only owner.
             unsafe {
                 let head = chunk.read();
                 next = head.older;

@@ -17,7 +17,7 @@ use super::skiplist::{Node, NodeAddress, SkipList, Splice, Target};
 /// panics. Concurrently added entries may or may not be seen. Nothing allocates.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Cursor {
-    /// A node of the list that `path` is attached to; none if the cursor is not valid.
+    /// A node of the list to which `path` is attached; none if the cursor is not valid.
     node: NodeAddress,
     path: Splice,
     /// Whether `path` is right before `node`.
@@ -118,7 +118,7 @@ impl Cursor {
     }
 }
 
-/// Returns the target for an internal key; one without a trailer is treated as a user key, and
+/// Returns the target for an internal key. A key without a trailer is treated as a user key, and
 /// sorts after all its versions.
 #[inline]
 fn target<'a>(list: &SkipList, internal_key: &'a [u8]) -> Target<'a> {

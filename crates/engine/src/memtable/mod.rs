@@ -1,4 +1,4 @@
-//! The memtable: writes that are not in a table yet, sorted.
+//! The memtable: the newest writes, sorted, before they are flushed to a table.
 //!
 //! Point entries are in a skiplist (`skiplist/`) whose nodes are allocated in an arena
 //! (`arena.rs`); range deletions are kept separately (`tombstones.rs`), indexed as they are added.
@@ -6,7 +6,7 @@
 //! Invariants:
 //! - Inserts of any number of threads and reads run concurrently without waiting for another
 //!   thread; but threads that add range deletions exclude each other.
-//! - An entry is in the memtable when [`MemTable::add`] returns; threads that learn of that through
+//! - An entry is in the memtable when [`MemTable::add`] returns. Threads that learn of that through
 //!   an acquire, for instance of a published sequence number, see it.
 //! - Nothing is removed or changed; all memory is freed with the memtable.
 //!
@@ -81,17 +81,18 @@ pub(crate) struct MemTable {
     list: SkipList,
     tombstones: Tombstones,
     slots: Box<[WriterSlot]>,
-    /// Counts for writers that found their slot taken, and for range deletions.
+    /// Counts of writers that found their slot taken, and of range deletions.
     shared_counters: LiveCounters,
     earliest_log_number: AtomicU64,
-    /// 0 before it is set.
+    /// When the oldest entry was written, in seconds since 1970; 0 before it is set.
     oldest_key_time_s: AtomicU64,
     /// The keys that users read, if tracked.
     read_keys: OnceLock<ReadKeys>,
 }
 
 impl Drop for MemTable {
-    /// Apart from the list, which frees its own memory, these may be large.
+    /// Frees the tombstones and the tracked keys, which may be large, in a background thread, as
+    /// the list does with its own memory.
     fn drop(&mut self) {
         if self.tombstones.count() > 0 || self.read_keys.get().is_some() {
             let tombstones = std::mem::take(&mut self.tombstones);
@@ -120,7 +121,7 @@ impl MemTable {
         self.read_keys.get_or_init(ReadKeys::new);
     }
 
-    /// Notes that a user found this key in it, if reads are tracked.
+    /// Records that a user found this key in it, if reads are tracked.
     #[inline]
     pub(crate) fn note_read(&self, user_key: &[u8]) {
         if let Some(keys) = self.read_keys.get() {
@@ -219,8 +220,8 @@ impl MemTable {
         self.tombstones.covering_sequence(user_key, snapshot)
     }
 
-    /// Returns all range deletions; `None` if there are none. It includes those whose sequences the
-    /// caller has learned of.
+    /// Returns all range deletions; `None` if there are none. The result includes every deletion
+    /// whose sequence the caller has learned of.
     #[inline]
     pub(crate) fn tombstones(&self) -> Option<Arc<TombstoneLayers>> {
         self.tombstones.layers()
@@ -243,9 +244,9 @@ impl MemTable {
         sum
     }
 
-    /// Returns the memory that the memtable holds, in bytes: all that it got from the system, not
-    /// only what entries use. The 32 KiB that track read keys are excluded, because they would fill
-    /// a small memtable before the first write.
+    /// Returns the memory that the memtable holds, in bytes: all that was allocated, not only what
+    /// entries use. The 32 KiB for tracking read keys are excluded, because they would fill a small
+    /// memtable before the first write.
     #[inline]
     pub(crate) fn memory_usage(&self) -> usize {
         self.list.memory_usage() + self.tombstones.memory_usage() + size_of_val(&*self.slots)

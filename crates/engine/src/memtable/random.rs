@@ -5,7 +5,7 @@ use std::cell::Cell;
 use tailwater_io::thread;
 
 thread_local! {
-    /// 0 before the first use.
+    /// State of the generator; 0 before the first use.
     static RANDOM: Cell<u64> = const { Cell::new(0) };
 }
 

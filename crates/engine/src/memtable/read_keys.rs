@@ -19,7 +19,7 @@ impl ReadKeys {
         Self((0..WORDS).map(|_| AtomicU64::new(0)).collect())
     }
 
-    /// Notes that a key was read. Stores only if its bit is clear.
+    /// Records that a key was read. Stores only if its bit is clear.
     #[inline]
     pub(super) fn note(&self, user_key: &[u8]) {
         let (word, bit) = self.place(user_key);

@@ -1,8 +1,8 @@
 //! A memtable's range tombstones.
 //!
-//! Writers index what they add; readers search the indexes. A reader reaches them without a lock
-//! and without writing to a shared cache line, and never builds one. See [`TombstoneLayers`] for
-//! the cost of adding and searching.
+//! Writers index the tombstones that they add; readers search the indexes. A reader reaches them
+//! without a lock and without writing to a shared cache line, and never builds one. See
+//! [`TombstoneLayers`] for the cost of adding and searching.
 //!
 //! Invariant: `added` is incremented after its tombstone is in `layers` and before its writer
 //! publishes the sequence, so a read at that sequence finds both.
@@ -22,7 +22,7 @@ use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
 pub(super) struct Tombstones {
     /// Number of tombstones.
     added: AtomicUsize,
-    /// Not an `EpochCell`: every tombstone replaces the layers, and those replaced are freed at
+    /// Not an `EpochCell`: every tombstone replaces the layers, and the replaced ones are freed at
     /// once rather than by a collection.
     layers: ArcSwap<TombstoneLayers>,
     /// Held while one is added.
@@ -32,11 +32,11 @@ pub(super) struct Tombstones {
 }
 
 impl Tombstones {
-    /// Adds a tombstone. Returns whether it was new: one with the same start and sequence is not
-    /// added again.
+    /// Adds a tombstone. Returns whether it was new: a tombstone with the same start and sequence
+    /// is not added again.
     pub(super) fn add(&self, comparator: &Comparator, tombstone: RangeTombstone<'_>) -> bool {
         let _adding = self.adding.lock();
-        // If a comparator panics, everything is unchanged.
+        // If the comparator panics, nothing has changed.
         let Some(layers) = self.layers.load().with(comparator, tombstone) else { return false };
         self.memory.store(layers.memory_usage(), Ordering::Relaxed);
         self.layers.store(Arc::new(layers));

@@ -20,12 +20,12 @@ pub(crate) struct Version<'a> {
 /// Nothing is allocated or copied; values are the memtable's own bytes.
 pub(crate) struct Versions<'a> {
     list: &'a SkipList,
-    /// The next version to return, known to be of the key.
+    /// The next version to return, known to belong to the key.
     next: Option<Node<'a>>,
 }
 
 impl<'a> Versions<'a> {
-    /// Creates the iterator of the versions from a node on, if that node is one of the user key's.
+    /// Creates the iterator over the versions from a node on, if that node belongs to the user key.
     #[inline]
     pub(super) fn of(list: &'a SkipList, user_key: &[u8], first: Option<Node<'a>>) -> Self {
         let next = first.filter(|node| list.same_user_key(node.key_parts().0, user_key));

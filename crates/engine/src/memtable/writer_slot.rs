@@ -38,7 +38,7 @@ impl WriterSlot {
         Some(TakenSlot { slot: self })
     }
 
-    /// Returns the counters of this slot's writers.
+    /// Returns the counters of the writers that use this slot.
     pub(super) fn counters(&self) -> &LiveCounters {
         &self.counters
     }

@@ -9,14 +9,13 @@ use crate::epoch::{EpochCell, FullEpochCell};
 use crate::open_options::OpenOptions;
 use crate::options::DbOptions;
 
-/// The options of an open database: as it was opened with, and current.
+/// The options of an open database: those with which it was opened, and the current ones.
 ///
 /// Options are kept in three forms because they are read in three ways: writes read the database's
-/// fixed options without counting a reference ([`CurrentOptions::fixed`]), readers find a column
+/// fixed options without counting a reference ([`CurrentOptions::fixed`]); readers find a column
 /// family's options with its super version
-/// ([`FamilySettings`](crate::column_family::FamilySettings)), and [`CurrentOptions::open`] has all
-/// of them with the user's objects, from which column families are created and OPTIONS files
-/// written.
+/// ([`FamilySettings`](crate::column_family::FamilySettings)); and [`CurrentOptions::open`] has all
+/// of them with the user's objects, for creating column families and writing OPTIONS files.
 #[derive(Debug)]
 pub(crate) struct CurrentOptions {
     opened_with: DbOptions,
@@ -28,7 +27,7 @@ pub(crate) struct CurrentOptions {
 }
 
 impl CurrentOptions {
-    /// Starts with the options that the database was opened with.
+    /// Starts with the options with which the database was opened.
     pub(crate) fn new(open: OpenOptions) -> Self {
         let opened_with = open.database().clone();
         Self {
@@ -47,8 +46,8 @@ impl CurrentOptions {
         &self.opened_with
     }
 
-    /// Returns the current options of the database, for work that uses them until it is done. It
-    /// counts a reference, so it is not for every write.
+    /// Returns the current options of the database, for work that keeps using them until it ends.
+    /// Counts a reference, so it is too slow to be called by every write.
     pub(crate) fn now(&self) -> Arc<DbOptions> {
         self.now.load_arc()
     }
@@ -79,8 +78,8 @@ impl CurrentOptions {
         }
     }
 
-    /// Running work keeps its rate limiter. If there was one and still is, its rate changes at
-    /// once.
+    /// Changes the rate of the rate limiter at once, if there was one and still is. Running work
+    /// keeps its rate limiter.
     fn change_rate(&self, bytes_per_second: u64) {
         match self.rate_limiter.load_arc() {
             Some(limiter) if bytes_per_second > 0 => {

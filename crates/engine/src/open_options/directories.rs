@@ -1,4 +1,4 @@
-//! The directories that the options of a database lead to.
+//! The directories that result from the options of a database.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -9,7 +9,7 @@ use crate::error::Result;
 use super::OpenOptions;
 
 impl OpenOptions {
-    /// Fixes the working directory that relative paths start from, so that a later `chdir` has no
+    /// Fixes the working directory to which paths are relative, so that a later `chdir` has no
     /// effect, and clears a `wal_dir` that is the home.
     pub(crate) fn resolve_paths(&mut self, home: &Path, identity: FileIdentity) -> Result<()> {
         self.working_directory = self.storage.canonical_path(Path::new("."))?;
@@ -24,7 +24,7 @@ impl OpenOptions {
         Ok(())
     }
 
-    /// Returns the absolute form of a path from the options.
+    /// Returns the absolute form of a path in the options.
     pub(crate) fn resolved(&self, path: &Path) -> PathBuf {
         let mut begin = self.working_directory.as_path();
         let mut rest = path.components();

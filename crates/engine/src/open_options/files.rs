@@ -1,9 +1,9 @@
-//! The OPTIONS file: the options that the database was last opened with or changed to, in RocksDB's
-//! form.
+//! The OPTIONS file: the options with which the database was last opened or to which they were
+//! changed, in RocksDB's form.
 //!
-//! It is written under a temporary name, synced and renamed. The newest of the older ones is kept,
-//! as in RocksDB. Options that RocksDB does not have are in `TAILWATER-OPTIONS`, which is written
-//! likewise.
+//! The file is written under a temporary name, synced and renamed. The newest of the older files is
+//! kept, as in RocksDB. Options that RocksDB does not have are in `TAILWATER-OPTIONS`, which is
+//! written in the same way.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -55,8 +55,8 @@ impl OptionsFiles {
         let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());
         let path = self.directory.join(FileKind::Options(number).to_string());
         self.write_new(options, &aside, &path).inspect_err(|_| {
-            // If it was already renamed, it must not count; if removing fails, the next open
-            // replaces it.
+            // A file that was already renamed must not take effect; if it cannot be removed, the
+            // next open replaces it.
             let _ = self.storage.remove(&path);
         })?;
         let mut numbers = self.existing.lock();
@@ -67,7 +67,8 @@ impl OptionsFiles {
             let path = self.directory.join(FileKind::Options(oldest).to_string());
             match self.storage.remove(&path) {
                 Err(error) if !error.is_not_found() => {
-                    self.info_log.warn(format_args!("an old OPTIONS file stays: {error}"));
+                    self.info_log
+                        .warn(format_args!("an old OPTIONS file was not removed: {error}"));
                 }
                 _ => {}
             }
@@ -75,8 +76,8 @@ impl OptionsFiles {
         Ok(())
     }
 
-    /// Writes the options that RocksDB does not have, as the database was opened with them, into
-    /// their own file, or removes the file if none is set.
+    /// Writes the options that RocksDB does not have, as they were when the database was opened,
+    /// into their own file, or removes the file if none is set.
     pub(crate) fn write_own(&self, options: &TailwaterOptions) -> Result<()> {
         let path = self.directory.join(FileKind::TailwaterOptions.to_string());
         match options.to_text() {

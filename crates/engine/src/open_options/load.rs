@@ -15,7 +15,7 @@ use crate::version::manifest::{self, Manifest};
 
 use super::OpenOptions;
 
-/// Maximum number of attempts to read the options of a database that is written elsewhere.
+/// Maximum number of attempts to read the options of a database that is open for writing elsewhere.
 const ATTEMPTS: usize = 16;
 
 impl OpenOptions {
@@ -81,13 +81,13 @@ impl OpenOptions {
         self.over_file = Some(over.to_owned());
     }
 
-    /// Returns whether opening loads the options from the database's files.
+    /// Whether opening loads the options from the database's files.
     pub(crate) fn loads_when_opened(&self) -> bool {
         self.over_file.is_some()
     }
 
-    /// Returns the options to open the database in `home` with: loaded from its files, if
-    /// [`OpenOptions::set_load_when_opened`] asked for that.
+    /// Returns the options with which to open the database in `home`: loaded from its files, if
+    /// [`OpenOptions::set_load_when_opened`] was called.
     pub(crate) fn loaded_when_opened(&self, home: &Path) -> Result<Self> {
         let Some(over) = &self.over_file else { return Ok(self.clone()) };
         let Self { database, families, other_families, warnings, .. } =

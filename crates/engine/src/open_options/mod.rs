@@ -1,7 +1,7 @@
 //! The options of an open call, and the user's objects that options refer to by name.
 //!
-//! [`load`] reads what the database's files record, [`directories`] says which directories the
-//! options lead to, and [`objects`] makes or finds the objects that they name.
+//! [`load`] reads the options that the database's files record, [`directories`] derives directories
+//! from the options, and [`objects`] creates or finds the objects that options name.
 
 mod current;
 mod directories;
@@ -36,7 +36,7 @@ use crate::stats::Statistics;
 /// column families, and the user's objects (comparators, merge operators, caches) that an option
 /// can only refer to by name.
 ///
-/// A column family without options of its own is opened with RocksDB's defaults.
+/// A column family without its own options is opened with RocksDB's defaults.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -74,7 +74,7 @@ pub struct OpenOptions {
     statistics: Option<Arc<Statistics>>,
     inline_background: bool,
     adopts_directories: bool,
-    /// The directory that relative paths start from, fixed when the open call begins; empty before
+    /// The directory to which relative paths refer, fixed when the open call begins; empty before
     /// that.
     working_directory: PathBuf,
     /// Warnings about the loaded options.
@@ -141,8 +141,8 @@ impl OpenOptions {
         Ok(())
     }
 
-    /// Applies an option string to one column family, which is opened too, and created if
-    /// `create_missing_column_families` is set.
+    /// Applies an option string to one column family. Opening then opens this column family, too,
+    /// and creates it if `create_missing_column_families` is set.
     ///
     /// # Errors
     /// As [`OpenOptions::set_options`]; invalid argument, for options of the database.
@@ -150,7 +150,7 @@ impl OpenOptions {
         let (mut database, mut family) = (self.database.clone(), self.column_family(name).clone());
         options::set_options(&mut database, &mut family, text)?;
         if database != self.database {
-            let message = format!("'{text}' has options that are the database's");
+            let message = format!("'{text}' has options of the database");
             return Err(Error::invalid_argument(message));
         }
         self.set_column_family(name, family);
@@ -171,8 +171,8 @@ impl OpenOptions {
         }
     }
 
-    /// Registers a comparator under its name. One that can find keys with different bytes equal
-    /// must declare so: see
+    /// Registers a comparator under its name. A comparator that can find keys with different bytes
+    /// equal must declare this: see
     /// [`CustomComparator`](tailwater_format::comparator::CustomComparator).
     pub fn add_comparator(&mut self, comparator: Comparator) {
         self.comparators.push(comparator);
@@ -244,13 +244,13 @@ impl OpenOptions {
 
     /// Sets whether opening takes over directories in `wal_dir`, `db_paths` and `cf_paths` that
     /// another database has claimed. A database claims these directories when it is opened for
-    /// writing, and every other database is refused them. Set this only if the other database no
-    /// longer exists, or if this database was moved or restored from a copy. The default is false.
+    /// writing; then no other database may use them. Set this only if the other database no longer
+    /// exists, or if this database was moved or restored from a copy. The default is false.
     pub fn set_adopt_directories(&mut self, adopt: bool) {
         self.adopts_directories = adopt;
     }
 
-    /// Returns whether opening takes over directories that another database has claimed.
+    /// Whether opening takes over directories that another database has claimed.
     pub(crate) fn adopts_directories(&self) -> bool {
         self.adopts_directories
     }
@@ -270,7 +270,7 @@ impl OpenOptions {
         &self.clock
     }
 
-    /// Returns whether background work runs on the thread that schedules it.
+    /// Whether background work runs on the thread that schedules it.
     pub(crate) fn inline_background(&self) -> bool {
         self.inline_background
     }

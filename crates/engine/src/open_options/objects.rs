@@ -15,7 +15,7 @@ use crate::table::{AutoReadAhead, Kept, MetaBlockPlacement};
 
 use super::OpenOptions;
 
-/// Capacity of the block cache that column families share where no option gives one, in bytes:
+/// Capacity of the block cache that column families share if no option sets one, in bytes:
 /// RocksDB's default.
 const DEFAULT_BLOCK_CACHE: usize = 32 << 20;
 /// The comparator of a column family whose options do not name one.
@@ -41,7 +41,7 @@ impl OpenOptions {
         self.rate_limiter.clone().or_else(|| (rate > 0).then(own))
     }
 
-    /// Returns whether the user supplied the rate limiter.
+    /// Whether the user supplied the rate limiter.
     pub(crate) fn has_own_rate_limiter(&self) -> bool {
         self.rate_limiter.is_some()
     }
@@ -180,13 +180,13 @@ impl OpenOptions {
         }
     }
 
-    /// Returns whether reads of a column family consult the filters in its tables.
+    /// Whether reads of a column family consult the filters in its tables.
     pub(crate) fn uses_filters(&self, family: &str) -> bool {
         self.column_family(family).table_factory.filter_policy != FilterPolicy::None
     }
 }
 
-/// Returns whether two names denote the same order: the bytewise comparator has two names.
+/// Whether two names denote the same order: the bytewise comparator has two names.
 fn same_comparator(a: &str, b: &str) -> bool {
     let bytewise = |name| matches!(name, DEFAULT_COMPARATOR | "rocksdb.BytewiseComparator");
     a == b || (bytewise(a) && bytewise(b))

@@ -2,12 +2,11 @@
 //!
 //! Opening a database sanitizes the options, see [`super::sanitize_database`], and then checks
 //! them. Opening for reading checks only options that affect reading, so that unsupported options
-//! that concern only writing do not prevent it. Source: `ValidateOptions` in
-//! `db/db_impl/db_impl_open.cc`, `db/column_family.cc` and
-//! `table/block_based/block_based_table_factory.cc`.
+//! for writing do not prevent it. Source: `ValidateOptions` in `db/db_impl/db_impl_open.cc`,
+//! `db/column_family.cc` and `table/block_based/block_based_table_factory.cc`.
 //!
-//! Values that RocksDB refuses are refused here even if they have no effect: RocksDB could not open
-//! a database with such an OPTIONS file.
+//! Values that RocksDB refuses are refused here even if they have no effect, since RocksDB could
+//! not open a database with such an OPTIONS file.
 
 use std::fmt::Display;
 use std::ops::RangeInclusive;
@@ -33,10 +32,10 @@ const PATHS_MAX: usize = 4;
 /// The supported versions of the table format.
 const FORMAT_VERSIONS: RangeInclusive<u32> = 2..=7;
 
-/// Maximum number of levels: a MANIFEST that puts a table into a deeper level is damaged.
+/// Maximum number of levels. A MANIFEST that puts a table into a deeper level is damaged.
 pub(crate) const LEVELS_MAX: u32 = 64;
 
-/// Maximum unit in which space for logs is preallocated, in bytes.
+/// Maximum `wal_preallocation_block_size`, in bytes.
 const LOG_SPACE_MAX: u64 = 1 << 30;
 
 /// Sizes of the checksum that RocksDB can give to each record in memory, in bytes.
@@ -99,7 +98,7 @@ fn check_paths(options: &DbOptions) -> Result<()> {
 }
 
 fn check_direct_io(options: &DbOptions) -> Result<()> {
-    let mapped = "it goes around the page cache, and allow_mmap_reads through it";
+    let mapped = "it bypasses the page cache, which allow_mmap_reads uses";
     let reads = [
         Purpose::UserRead,
         Purpose::CompactionRead,
@@ -114,7 +113,7 @@ fn check_direct_io(options: &DbOptions) -> Result<()> {
             return Err(Error::refused(&choice.print(), mapped).within(option));
         }
     }
-    let mapped = "it goes around the page cache, and allow_mmap_writes through it";
+    let mapped = "it bypasses the page cache, which allow_mmap_writes uses";
     let writes = [Purpose::CompactionWrite, Purpose::FlushWrite, Purpose::Ingestion, Purpose::Wal];
     for purpose in writes {
         let AskedIoMode { choice, option } = options.io_mode(purpose);
@@ -152,7 +151,7 @@ fn check_writes(options: &DbOptions) -> Result<()> {
     )
 }
 
-/// Whether a text is empty or two different times of day.
+/// Whether a text is empty or a range between two different times of day.
 fn is_time_range(text: &str) -> bool {
     let time = |text: &str| {
         let (hours, minutes) = text.split_once(':')?;

@@ -60,25 +60,26 @@ macro_rules! choice {
 
 choice! {
     /// The compression of data. A separate type from `tailwater_format::compress::Compression`,
-    /// because blocks may also have kinds that no option can select, and an option may inherit.
+    /// because blocks may also have compressions that no option can select, and an option may
+    /// inherit its value.
     pub enum CompressionType {
-        /// Not at all.
+        /// None.
         None = "kNoCompression",
-        /// With Snappy.
+        /// Snappy.
         Snappy = "kSnappyCompression",
-        /// With zlib's deflate, without the zlib header.
+        /// zlib's deflate, without the zlib header.
         Zlib = "kZlibCompression",
-        /// With bzip2.
+        /// bzip2.
         Bzip2 = "kBZip2Compression",
-        /// With LZ4.
+        /// LZ4.
         Lz4 = "kLZ4Compression",
-        /// With LZ4's slower, denser compressor.
+        /// LZ4 with its slower, denser compressor.
         Lz4Hc = "kLZ4HCCompression",
-        /// With Windows' Xpress.
+        /// Windows' Xpress.
         Xpress = "kXpressCompression",
-        /// With zstd.
+        /// zstd.
         Zstd = "kZSTD",
-        /// As the option for all levels says.
+        /// The value of the option for all levels.
         Inherited = "kDisableCompressionOption",
     }
 }
@@ -100,15 +101,15 @@ choice! {
 choice! {
     /// Which table of a level is compacted first.
     pub enum CompactionPriority {
-        /// The one that overlaps least with the next level, for its size.
+        /// The table that overlaps least with the next level, relative to its size.
         MinOverlappingRatio = "kMinOverlappingRatio",
-        /// The largest, with extra weight for tombstones.
+        /// The largest table, with extra weight for tombstones.
         ByCompensatedSize = "kByCompensatedSize",
-        /// The one whose newest data is oldest.
+        /// The table whose newest data is oldest.
         OldestLargestSequenceFirst = "kOldestLargestSeqFirst",
-        /// The one whose oldest data is oldest.
+        /// The table whose oldest data is oldest.
         OldestSmallestSequenceFirst = "kOldestSmallestSeqFirst",
-        /// Each in turn, in the order of the keys.
+        /// Each table in turn, in key order.
         RoundRobin = "kRoundRobin",
     }
 }
@@ -200,7 +201,7 @@ choice! {
 choice! {
     /// Which metadata blocks of a table stay in the cache while it is open.
     pub enum PinningTier {
-        /// As the older options say.
+        /// As selected by the older options.
         Fallback = "kFallback",
         /// None.
         None = "kNone",
@@ -214,13 +215,14 @@ choice! {
 choice! {
     /// The I/O mode requested for one purpose.
     pub enum IoModeChoice {
-        /// As RocksDB's options say.
+        /// As selected by RocksDB's options.
         Unset = "default",
         /// Through the page cache.
         Buffered = "buffered",
-        /// Past the page cache. If a filesystem refuses this, the database is not opened.
+        /// Past the page cache. If the filesystem does not support this, opening the database
+        /// fails.
         Direct = "direct",
-        /// Through the page cache, which drops the pages when the I/O is done.
+        /// Through the page cache, from which the pages are dropped when the I/O is complete.
         Uncached = "uncached",
         /// Through the page cache, which is advised to drop the pages.
         Fadvise = "fadvise",

@@ -95,7 +95,7 @@ option_table! {
         /// Number of level-0 tables that triggers a compaction.
         level0_file_num_compaction_trigger: i32 = 4, Mutable, Honoured;
         /// Measures the time of background I/O.
-        report_bg_io_stats: bool = false, Mutable, NoEffect("the count is always checked");
+        report_bg_io_stats: bool = false, Mutable, NoEffect("the time is always measured");
         /// Number of locks for in-place updates.
         inplace_update_num_locks: u64 = 10_000, Mutable, NoEffect(NO_INPLACE);
         /// Size of the memtable's filter, as a share of the write buffer, 0.25 at most; 0 means no

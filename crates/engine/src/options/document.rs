@@ -20,8 +20,8 @@ pub enum UnknownOptions {
     /// Refuse the file.
     #[default]
     Refuse,
-    /// Ignore them if the file says that a newer version of RocksDB than the known one wrote it; in
-    /// other files they are damage.
+    /// Ignore them if the file says that it was written by a newer version of RocksDB than the
+    /// known one; in other files they are damage.
     IgnoreFromNewer,
 }
 
@@ -35,12 +35,11 @@ pub struct Options {
 }
 
 impl Options {
-    /// Reads the options of a file; those that it does not name have RocksDB's defaults. Neither
+    /// Reads the options of a file. Options that it does not name get RocksDB's defaults. Neither
     /// ranges nor verdicts are checked.
     ///
     /// # Errors
-    /// Unknown names, values that are not of the option's type, and unsupported table formats; all
-    /// with their line.
+    /// Unknown names, malformed values, and unsupported table formats; all with their line.
     pub fn from_document(document: &Document, unknown: UnknownOptions) -> Result<Self> {
         let is_newer = document.rocksdb_version > ROCKSDB_VERSION;
         let ignore_unknown = is_newer && unknown == UnknownOptions::IgnoreFromNewer;
@@ -62,7 +61,7 @@ impl Options {
         Ok(Self { database, column_families })
     }
 
-    /// Returns the OPTIONS file of these options, in RocksDB's order.
+    /// Returns the OPTIONS file with these options, in RocksDB's order.
     pub fn to_document(&self) -> Document {
         let mut document = Document::new(ROCKSDB_VERSION);
         document.sections.push(print_section(SectionKind::Database, &self.database));
@@ -97,7 +96,7 @@ fn table_options(
     Ok(options)
 }
 
-/// Sets the options of a section. Of two entries with one name, the first counts.
+/// Sets the options of a section. Of two entries with the same name, the first counts.
 fn set_section<T: OptionTable>(
     options: &mut T,
     section: &Section,

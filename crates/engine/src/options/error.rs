@@ -5,7 +5,7 @@ use std::fmt;
 
 use tailwater_format::options_text::{TextError, TextLocation};
 
-/// An option that is not accepted, and why.
+/// An option that is not accepted, and the reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Error {
     /// The option's name, or `name.part` for a part of an option. Empty if the text as a whole is
@@ -23,12 +23,12 @@ pub struct Error {
 pub enum Problem {
     /// The option belongs to another group, such as "the database's".
     Elsewhere(&'static str),
-    /// There is no option of that name.
+    /// No option has this name.
     Unknown {
         /// The most similar known name.
         nearest: Option<&'static str>,
     },
-    /// The value is not of the option's type.
+    /// The value cannot be parsed as the option's type.
     Malformed {
         /// The value as given.
         value: String,
@@ -64,19 +64,21 @@ impl Error {
         Self { option: option.into(), line: None, problem }
     }
 
-    /// A value that is not of its option's type; [`Error::within`] names the option later.
+    /// Creates the error for a value that cannot be parsed; [`Error::within`] adds the option's
+    /// name.
     #[cold]
     pub(super) fn malformed(value: &str, expected: impl Into<Cow<'static, str>>) -> Self {
         Self::new("", Problem::Malformed { value: value.to_owned(), expected: expected.into() })
     }
 
-    /// A value that enables an unsupported feature; [`Error::within`] names the option later.
+    /// Creates the error for a value that enables an unsupported feature; [`Error::within`] adds
+    /// the option's name.
     #[cold]
     pub(super) fn refused(value: &str, why: impl Into<Cow<'static, str>>) -> Self {
         Self::new("", Problem::Refused { value: value.to_owned(), why: why.into() })
     }
 
-    /// Prefixes the option's name with `name`, the option that it is a part of.
+    /// Prefixes the option's name with `name`, the name of the option that contains it.
     #[must_use]
     pub(super) fn within(mut self, name: &str) -> Self {
         self.option = match self.option.as_str() {
@@ -86,7 +88,7 @@ impl Error {
         self
     }
 
-    /// Attaches the line of the OPTIONS file.
+    /// Adds the line of the OPTIONS file.
     #[must_use]
     pub(super) fn at_line(mut self, line: u32) -> Self {
         self.line = Some(line);

@@ -42,7 +42,7 @@ option_table! {
         /// zlib's strategy.
         strategy: i32 = 0, Mutable, NoEffect("zlib's default strategy is used");
         /// zlib's window size, as a power of two; a negative number omits zlib's header.
-        window_bits: i32 = -14, Mutable, NoEffect("zlib's window has 14 bits, without a headerer");
+        window_bits: i32 = -14, Mutable, NoEffect("zlib's window has 14 bits, without a header");
     }
     elsewhere {}
     other_names {}
@@ -51,11 +51,11 @@ option_table! {
 
 group_value!(CompressionOptions, set_without_names);
 
-/// Parses the older form, values in a fixed order separated by colons: window bits, level,
+/// Parses the older form: values in a fixed order, separated by colons: window bits, level,
 /// strategy, then optionally dictionary bytes, training bytes, threads, enabled, buffer bytes,
-/// trainer. With six values, the last is `enabled`, and the threads are left out.
+/// trainer. With six values, the last is `enabled`, and the threads are omitted.
 fn set_without_names(options: &mut CompressionOptions, text: &str) -> Result<()> {
-    let malformed = || Error::malformed(text, "3 to 9 values with colons between them");
+    let malformed = || Error::malformed(text, "3 to 9 values separated by colons");
     let values: Vec<&str> = text.split(':').collect();
     let mut targets: Vec<&mut dyn OptionValue> = vec![
         &mut options.window_bits,

@@ -51,7 +51,8 @@ fn object_id(text: &str) -> &str {
     assignments.iter().find(|assignment| assignment.name == "id").map_or("", |id| id.value)
 }
 
-/// Whether the braces of a text are balanced, and nothing follows the pair that it begins with.
+/// Whether the braces of a text are balanced and, if it begins with a brace, nothing follows the
+/// matching one.
 fn is_braced_well(text: &str) -> bool {
     let mut depth = 0u32;
     for (at, byte) in text.bytes().enumerate() {
@@ -76,7 +77,7 @@ impl OptionValue for ObjectName {
         }
         if text.contains('=') {
             parse_option_string(text)?;
-            // An item of a list comes without its braces.
+            // An item of a list has no braces of its own.
             if !text.trim_start().starts_with('{') {
                 unescaped = format!("{{{unescaped}}}");
             }
@@ -95,7 +96,7 @@ impl OptionValue for ObjectName {
 }
 
 /// The part of a key that filters and hash indexes may use instead of the whole key. The option
-/// only names a user's extractor, whose code `crate::PrefixExtractor` holds if it is registered.
+/// only names a user's extractor; a registered [`crate::PrefixExtractor`] has its code.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PrefixExtractor {
@@ -145,16 +146,16 @@ impl OptionValue for PrefixExtractor {
     }
 }
 
-/// Which filters tables get. It keeps what was set, as OPTIONS files must;
-/// `tailwater_format::filter::FilterPolicy` is what a table is built with, bits rounded.
+/// The filters that tables get. Keeps the value as it was set, as OPTIONS files must; a table is
+/// built with a `tailwater_format::filter::FilterPolicy`, whose bits are rounded.
 #[derive(Debug, Clone, Default, PartialEq)]
 #[non_exhaustive]
 pub enum FilterPolicy {
     /// Tables get no filters, and existing filters are not used.
     #[default]
     None,
-    /// Tables get no filters, but existing filters are used. Holds the text of a filter without a
-    /// number of bits, or of a user-defined policy, as in the OPTIONS file.
+    /// Tables get no filters, but existing filters are used. Holds the text as in the OPTIONS file:
+    /// a filter without a number of bits, or a user-defined policy.
     ReadOnly(String),
     /// Bloom filters.
     Bloom {
@@ -165,14 +166,14 @@ pub enum FilterPolicy {
     Ribbon {
         /// Bits per key of a Bloom filter of the same accuracy; the Ribbon filter takes 30 % less.
         bloom_equivalent_bits_per_key: f64,
-        /// Tables above this level get a Bloom filter instead: 0 means only tables of flushes, -1
-        /// no tables.
+        /// Tables in levels before this one get a Bloom filter instead: 0 means only tables of
+        /// flushes, -1 none.
         bloom_before_level: i32,
     },
 }
 
 impl FilterPolicy {
-    /// RocksDB's name of its built-in filters where it gives no details.
+    /// RocksDB's name of its built-in filters if it gives no details.
     const READ_ONLY: &'static str = "rocksdb.BuiltinBloomFilter";
 
     /// The names of the built-in policies.

@@ -1,8 +1,9 @@
-//! Brings option values into their ranges, as RocksDB does when it opens a database.
+//! Adjusts option values to their ranges, as RocksDB does when it opens a database.
 //!
-//! This never fails; [`super::OptionTable::differences`] to the original values shows what changed.
-//! Source: `SanitizeOptions` in `db/db_impl/db_impl_open.cc`, `SanitizeCfOptions` in
-//! `db/column_family.cc`, and `table/block_based/block_based_table_factory.cc`.
+//! This never fails. Comparing with the original values by [`super::OptionTable::differences`]
+//! shows what changed. Source: `SanitizeOptions` in `db/db_impl/db_impl_open.cc`,
+//! `SanitizeCfOptions` in `db/column_family.cc`, and
+//! `table/block_based/block_based_table_factory.cc`.
 
 use std::path::Path;
 
@@ -17,7 +18,7 @@ use super::database::DbOptions;
 
 const MONTH_S: u64 = 30 * 24 * 60 * 60;
 
-/// Brings the database's options into their ranges. `directory` is the database's.
+/// Adjusts the database's options to their ranges. `directory` is the database's.
 ///
 /// The system's limit on open files is not considered here.
 pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
@@ -31,7 +32,7 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     if options.delayed_write_rate == 0 {
         options.delayed_write_rate = if rate == 0 { 16 << 20 } else { rate };
     }
-    // These modes would take remains of a recycled log's earlier use for damage.
+    // These modes would mistake the remains of a recycled log's earlier use for damage.
     let is_strict = matches!(
         options.wal_recovery_mode,
         RecoveryMode::TolerateCorruptedTailRecords | RecoveryMode::AbsoluteConsistency
@@ -59,7 +60,7 @@ pub fn sanitize_database(options: &mut DbOptions, directory: &Path) {
     }
 }
 
-/// Brings a column family's options into their ranges. The database's must be sanitized already.
+/// Adjusts a column family's options to their ranges. The database's must be sanitized already.
 pub fn sanitize_column_family(
     options: &mut ColumnFamilyOptions,
     database: &DbOptions,

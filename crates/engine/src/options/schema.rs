@@ -41,8 +41,8 @@ pub enum Verdict {
     Honoured,
     /// Any value is accepted and has no effect, for this reason.
     NoEffect(&'static str),
-    /// The option is refused, for this reason, unless its text is one of these values, which switch
-    /// it off.
+    /// The option is refused, for this reason, unless its text is one of these values, which
+    /// disable it.
     Refused(&'static str, &'static [&'static str]),
 }
 
@@ -80,7 +80,7 @@ pub trait OptionTable: Sized + 'static {
     /// Returns the options, in the order in which they are written.
     fn table() -> &'static [OptionInfo<Self>];
 
-    /// Returns the aliases of options.
+    /// Returns the aliases of the options.
     fn other_names() -> &'static [OtherName<Self>];
 
     /// Returns names that RocksDB still accepts, with any value, but ignores.
@@ -100,7 +100,7 @@ pub trait OptionTable: Sized + 'static {
         Self::names().any(|known| known == whole)
     }
 
-    /// Sets one option. A name with a dot is a part of one: `compression_opts.level`.
+    /// Sets one option. A name with a dot denotes a part of an option: `compression_opts.level`.
     ///
     /// # Errors
     /// An unknown name, or an invalid value.
@@ -175,7 +175,7 @@ pub trait OptionTable: Sized + 'static {
     /// Checks that no option is set to a refused value.
     ///
     /// # Errors
-    /// The first option that is set to one.
+    /// The first option with a refused value.
     fn check_verdicts(&self) -> Result<()> {
         for info in Self::table() {
             if let Verdict::Refused(why, off) = info.verdict {
@@ -188,8 +188,8 @@ pub trait OptionTable: Sized + 'static {
         Ok(())
     }
 
-    /// Checks that a group that replaces this one while the database is open differs only in
-    /// options that can be changed then.
+    /// Checks that a group that replaces this one while the database is open differs from it only
+    /// in options that can then be changed.
     ///
     /// # Errors
     /// The first other option that differs.
@@ -212,7 +212,7 @@ pub trait OptionTable: Sized + 'static {
 }
 
 /// Declares a group of options; see the module documentation. A row may end with a function that
-/// prints the value. `elsewhere` declares fields that are not options by themselves.
+/// prints the value. `elsewhere` declares fields that are not themselves options.
 macro_rules! option_table {
     (
         $(#[$meta:meta])*

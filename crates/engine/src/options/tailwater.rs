@@ -1,9 +1,9 @@
 //! The options that RocksDB does not have.
 //!
-//! They are options of a database. An option string mixes them with RocksDB's. On disk they have a
-//! file of their own, `TAILWATER-OPTIONS`, which RocksDB neither reads nor removes. It is text with
-//! a line `name=value` for each option that differs from its default; empty lines and those that
-//! begin with `#` are ignored.
+//! They are options of a database. An option string may mix them with RocksDB's. On disk they have
+//! their own file, `TAILWATER-OPTIONS`, which RocksDB neither reads nor removes. It is a text file
+//! with a line `name=value` for each option that differs from its default; empty lines and lines
+//! that begin with `#` are ignored.
 
 use std::fmt::Write as _;
 
@@ -79,7 +79,7 @@ option_table! {
 }
 
 impl TailwaterOptions {
-    /// Returns the text of the file; `None` if all options have their defaults, and no file is
+    /// Returns the text of the file; `None` if all options have their defaults, so that no file is
     /// needed.
     pub fn to_text(&self) -> Option<String> {
         let unset = Self::default();

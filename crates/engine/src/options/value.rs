@@ -1,8 +1,7 @@
-//! Reading of option values from text, and printing of them.
+//! Parsing and printing of option values.
 //!
-//! Numbers may end in `k`, `m`, `g` or `t`, in either case, for powers of 1024. Unlike RocksDB,
-//! which would read another number, this parser refuses trailing text and signs of unsigned
-//! numbers.
+//! Numbers may end in `k`, `m`, `g` or `t`, in either case, for powers of 1024. Trailing text, and
+//! signs of unsigned numbers, are refused; RocksDB would read a different number.
 
 use tailwater_format::options_text::{escape, split_list, strip_outer_braces, unescape};
 
@@ -10,8 +9,8 @@ use super::error::{Error, Result};
 
 /// The value of an option.
 pub trait OptionValue {
-    /// Sets the value from `text`; in a group of options, only those that `text` names. A text that
-    /// is refused may leave `self` partly changed.
+    /// Sets the value from `text`; for a group of options, sets only the options that `text` names.
+    /// A refused text may leave `self` partly changed.
     ///
     /// # Errors
     /// A text that is not a value of this type.

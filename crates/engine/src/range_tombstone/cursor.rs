@@ -8,22 +8,22 @@ use super::{Boundary, View};
 /// A cursor over the fragments of a view that are covered by a tombstone between two sequence
 /// numbers; it skips others.
 ///
-/// Every call must be given the view that the cursor was last moved on. Nothing allocates.
+/// Every call must be given the view on which the cursor was last moved. Nothing allocates.
 #[derive(Debug, Clone)]
 pub(crate) struct Cursor {
-    /// The oldest visible sequence.
+    /// The lowest visible sequence.
     oldest: Sequence,
-    /// The newest visible sequence.
+    /// The highest visible sequence.
     newest: Sequence,
     fragment: usize,
-    /// The range of visible sequences among the fragment's.
+    /// Start of the visible sequences within the fragment's sequences.
     visible_start: usize,
     visible_end: usize,
     valid: bool,
 }
 
 impl Cursor {
-    /// Creates an unpositioned cursor that sees what a read at the snapshot sees.
+    /// Creates an unpositioned cursor with the visibility of a read at the snapshot.
     pub(crate) fn new(snapshot: Sequence) -> Self {
         Self::between(0, snapshot)
     }
@@ -146,8 +146,8 @@ impl Cursor {
         }
     }
 
-    /// Goes to the last visible fragment below index `end` that begins before the view's end, if it
-    /// reaches into the view.
+    /// Goes to the last visible fragment below index `end` that begins before the view's end, if
+    /// that fragment reaches into the view.
     fn move_to_visible_before(&mut self, view: View<'_>, end: usize) {
         self.valid = false;
         for fragment in (0..end).rev() {

@@ -28,9 +28,9 @@ pub(crate) struct FragmentedRangeTombstones {
 }
 
 impl FragmentedRangeTombstones {
-    /// Builds fragments from tombstones in any order. One whose end is not after its start deletes
-    /// nothing and is omitted. Takes time for sorting, which is short if they are
-    /// nearly sorted by start key, plus linear time in the size of the result.
+    /// Builds fragments from tombstones in any order. A tombstone whose end is not after its start
+    /// deletes nothing and is omitted. Takes time for sorting, which is short if they are nearly
+    /// sorted by start key, plus linear time in the size of the result.
     pub(crate) fn build<'a>(
         comparator: &Comparator,
         tombstones: impl IntoIterator<Item = RangeTombstone<'a>>,
@@ -54,7 +54,7 @@ impl FragmentedRangeTombstones {
         fragments
     }
 
-    /// Creates fragments of no tombstones.
+    /// Creates an empty set of fragments.
     pub(crate) fn empty(comparator: Comparator) -> Self {
         Self {
             comparator,
@@ -71,9 +71,9 @@ impl FragmentedRangeTombstones {
         let mut starts = starts.iter().peekable();
         let mut ends = ends.iter().peekable();
         // Sequences of the tombstones that cover the current fragment, descending, with the number
-        // of tombstones of each.
+        // of tombstones for each.
         let mut active: Vec<(Sequence, usize)> = Vec::new();
-        // A tombstone starts before it ends, so the ends last longest.
+        // Every tombstone starts before it ends, so the ends run out last.
         while let Some(&&next_end) = ends.peek() {
             let cut = match starts.peek() {
                 Some(next) if self.comparator.compare(next.start, next_end.end).is_lt() => {
@@ -163,13 +163,13 @@ impl FragmentedRangeTombstones {
         View::new(self, truncation)
     }
 
-    /// Returns one more than the last fragment's index.
+    /// Returns the index after that of the last fragment.
     #[inline]
     pub(super) fn fragments_end(&self) -> usize {
         self.key_ends.len().saturating_sub(1)
     }
 
-    /// Returns the start of fragment `at`, which is the end of the one before.
+    /// Returns the start of fragment `at`, which is the end of the one before it.
     #[inline]
     pub(super) fn cut(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };

@@ -1,8 +1,8 @@
 //! An index of a memtable's range tombstones for reads at any snapshot.
 //!
-//! Starts and ends cut the keys into elementary fragments, which are the leaves of a binary tree (a
-//! segment tree). A tombstone is stored at the highest nodes below which it covers every leaf, of
-//! which there are at most two at each height; the tombstones over a fragment are those stored
+//! The starts and ends of tombstones cut the keys into elementary fragments, which are the leaves
+//! of a binary tree (a segment tree). A tombstone is stored at the highest nodes below which it
+//! covers every leaf, at most two at each height; the tombstones over a fragment are those stored
 //! between its leaf and the root. However many overlap, a read visits one path of the tree, and
 //! searches each node's tombstones for its snapshot.
 //!
@@ -37,8 +37,8 @@ pub(crate) struct TombstoneIndex {
     noted_starts: Vec<usize>,
 }
 
-/// A tombstone, as indexes of the cuts at which it starts and ends. One that deletes nothing ends
-/// where it starts.
+/// A tombstone, as indexes of the cuts at which it starts and ends. If it deletes nothing, both are
+/// equal.
 #[derive(Debug, Clone, Copy)]
 struct Span {
     start: u32,
@@ -165,7 +165,7 @@ impl TombstoneIndex {
         same.map(starts_there).any(Ordering::is_eq)
     }
 
-    /// Returns the tombstones, newest first. One that deletes nothing ends where it starts.
+    /// Returns the tombstones, newest first. A tombstone that deletes nothing ends where it starts.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
         self.spans.iter().map(|span| RangeTombstone {
             start: self.cut_at(span.start),
@@ -213,13 +213,13 @@ impl TombstoneIndex {
         self.noted_starts[node]..self.noted_starts[node + 1]
     }
 
-    /// Returns one more than the last fragment's index.
+    /// Returns the index after that of the last fragment.
     #[inline]
     fn fragments_end(&self) -> usize {
         self.key_ends.len().saturating_sub(1)
     }
 
-    /// Returns the start of fragment `at`, which is the end of the one before.
+    /// Returns the start of fragment `at`, which is the end of the one before it.
     #[inline]
     fn cut(&self, at: usize) -> &[u8] {
         let start = if at == 0 { 0 } else { self.key_ends[at - 1] };
@@ -285,7 +285,7 @@ pub(crate) struct IndexCursor {
 }
 
 impl IndexCursor {
-    /// Creates an unpositioned cursor that sees what a read at the snapshot sees.
+    /// Creates an unpositioned cursor with the visibility of a read at the snapshot.
     pub(crate) fn new(snapshot: Sequence) -> Self {
         Self { snapshot, fragment: 0, sequence: None }
     }
@@ -309,7 +309,7 @@ impl IndexCursor {
     }
 
     /// Returns the end, exclusive, of the gapless run of covered fragments around the current one;
-    /// or, if not `forward`, the start of that run, inclusive.
+    /// or, if `forward` is false, its start, inclusive.
     pub(crate) fn covered_edge<'a>(
         &self,
         index: &'a TombstoneIndex,

@@ -1,8 +1,8 @@
 //! The range tombstones of a growing memtable, as a log-structured set of indexes.
 //!
-//! A new tombstone is an index of its own, and is merged with the smaller ones before it, so that
-//! each index is several times as large as the next. With n tombstones, a read searches O(log n)
-//! indexes, and each tombstone is rewritten O(log n) times.
+//! A new tombstone becomes an index of its own, which is merged with the smaller ones before it, so
+//! that each index is several times as large as the next. With n tombstones, a read searches O(log
+//! n) indexes, and each tombstone is rewritten O(log n) times.
 
 use std::sync::Arc;
 
@@ -17,13 +17,13 @@ const GROWTH: usize = 4;
 /// The tombstones of a memtable at one moment. Immutable.
 #[derive(Default)]
 pub(crate) struct TombstoneLayers {
-    /// The largest first.
+    /// The indexes, largest first.
     indexes: Vec<Arc<TombstoneIndex>>,
 }
 
 impl TombstoneLayers {
-    /// Returns a copy with one more tombstone; `None` if there is one with the same start and
-    /// sequence number already.
+    /// Returns a copy with one more tombstone; `None` if it already has one with the same start and
+    /// sequence number.
     pub(crate) fn with(
         &self,
         comparator: &Comparator,
@@ -58,8 +58,8 @@ impl TombstoneLayers {
         })
     }
 
-    /// Returns the tombstones, in no particular order. One that deletes nothing ends where it
-    /// starts.
+    /// Returns the tombstones, in no particular order. A tombstone that deletes nothing ends where
+    /// it starts.
     pub(crate) fn iter(&self) -> impl Iterator<Item = RangeTombstone<'_>> {
         self.indexes.iter().flat_map(|index| index.iter())
     }

@@ -10,7 +10,7 @@
 //! sequences     {5}     {9, 5}   {9, 5, 2}     {9}
 //! ```
 //!
-//! A read then needs one binary search for the cuts around its key and one for its snapshot among
+//! A read then needs one binary search for the cuts around its key, and one for its snapshot among
 //! the sequences between them.
 //!
 //! A tombstone in a file applies only between the file's smallest and largest internal key:
@@ -83,7 +83,8 @@ impl<'a> RangeTombstone<'a> {
 pub(crate) struct Boundary<'a> {
     /// The user key.
     pub(crate) user_key: &'a [u8],
-    /// `sequence << 8 | type`; of two boundaries with one user key, the higher trailer comes first.
+    /// `sequence << 8 | type`; of two boundaries with the same user key, the one with the higher
+    /// trailer comes first.
     pub(crate) trailer: u64,
 }
 

@@ -1,10 +1,10 @@
 //! Reduction of range tombstones to those that snapshots can distinguish.
 //!
-//! Only the newest of the tombstones over a key in each stripe between two snapshots is visible.
+//! In each stripe between two snapshots, only the newest of the tombstones over a key is visible.
 //! Only these are written to tables, in fragments that do not overlap. Fragments are cut wherever a
 //! tombstone begins or ends, as in RocksDB, and neighbours with the same tombstones are joined
-//! again. Source: `FragmentedRangeTombstoneList` in `db/range_tombstone_fragmenter.cc`, as flushes
-//! and compactions use it.
+//! again. Source: `FragmentedRangeTombstoneList` in `db/range_tombstone_fragmenter.cc`, as used by
+//! flushes and compactions.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -44,7 +44,7 @@ pub(crate) fn striped_fragments<'a>(
     let mut begun_at: &'a [u8] = &[];
     // The number of tombstones of each sequence number that cover the current fragment.
     let mut active: BTreeMap<Sequence, usize> = BTreeMap::new();
-    // A tombstone starts before it ends, so the ends last longest.
+    // Every tombstone starts before it ends, so the ends run out last.
     while let Some(&next_end) = ends.peek() {
         let cut = match starts.peek() {
             Some(next) if comparator.compare(next.start, next_end.end).is_lt() => next.start,

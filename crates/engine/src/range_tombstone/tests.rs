@@ -1,4 +1,4 @@
-//! Fragments, cursors and truncation against models that look at every tombstone.
+//! Fragments, cursors and truncation against models that scan all tombstones.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn comparators() -> [Comparator; 3] {
     [Comparator::Bytewise, Comparator::ReverseBytewise, Comparator::Custom(Arc::new(ShortestFirst))]
 }
 
-/// Returns all keys of up to two letters of four.
+/// Returns all keys of at most two letters from an alphabet of four.
 fn all_keys() -> Vec<Vec<u8>> {
     let letters = *b"abcd";
     let mut keys = vec![Vec::new()];
@@ -172,7 +172,7 @@ fn layers(comparator: &Comparator, tombstones: &[Owned]) -> TombstoneLayers {
     layers
 }
 
-/// Tombstones of which no two have a start and a sequence number in common.
+/// Returns tombstones of which no two share both start and sequence number.
 fn random_distinct_tombstones(random: &mut Rng, comparator: &Comparator) -> Vec<Owned> {
     let mut distinct: Vec<Owned> = Vec::new();
     for _ in 0..random.usize(..5) {

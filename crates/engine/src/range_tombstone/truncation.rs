@@ -17,9 +17,9 @@ const BEFORE_RECORDS: u8 = 0x1A;
 /// The bounds of a file, to which its range tombstones are truncated.
 #[derive(Debug, Clone)]
 pub(crate) struct Truncation {
-    /// Inclusive.
+    /// The lower bound, inclusive.
     smallest: Option<OwnedBoundary>,
-    /// Exclusive.
+    /// The upper bound, exclusive.
     largest: Option<OwnedBoundary>,
 }
 
@@ -34,7 +34,7 @@ impl Truncation {
     #[cfg(test)]
     pub(crate) const NONE: &'static Self = &Self { smallest: None, largest: None };
 
-    /// Returns the bounds of a file with the smallest and largest internal key of its version edit.
+    /// Returns the bounds of a file from the smallest and largest internal key in its version edit.
     ///
     /// Tombstones apply from `smallest` on. Where they stop depends on `largest`:
     /// - a sentinel ([`MAX_SEQUENCE`] and [`ValueType::RangeDeletion`]) comes from a tombstone's

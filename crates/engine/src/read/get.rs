@@ -1,4 +1,4 @@
-//! A get, which searches source by source.
+//! Gets, which search source by source.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::table::{
 };
 
 thread_local! {
-    /// The cursors of the last get of this thread, for the next.
+    /// The cursors of this thread's last get, for reuse.
     static CURSORS: Cell<Option<Box<GetCursors>>> = const { Cell::new(None) };
 }
 
@@ -76,10 +76,10 @@ impl TableAccess for Loading<'_> {
     }
 }
 
-/// Reads a key's value at a sequence number into `sink`. Returns whether it has one.
+/// Reads a key's value at a sequence number into `sink`. Returns whether the key has one.
 ///
-/// The sequence number is taken after the sources are pinned, so that they hold everything it
-/// shows.
+/// The sequence number is loaded after the sources are pinned, so that they hold everything visible
+/// at it.
 #[inline]
 pub(crate) fn get<S: Sink>(
     current: &FullEpochCell<SuperVersion>,
@@ -204,7 +204,7 @@ fn finish<S: Sink>(
 }
 
 fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
-    // In an ending thread they may be gone.
+    // The cursors may be gone if the thread is ending.
     let mut cursors = CURSORS.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut cursors);
     let _ = CURSORS.try_with(|kept| kept.set(Some(cursors)));
@@ -212,7 +212,7 @@ fn with_cursors<R>(read: impl FnOnce(&mut GetCursors) -> R) -> R {
 }
 
 /// Searches the sources from `progress` on. Returns false, with `progress` at the current source,
-/// if `access` cannot reach what is needed.
+/// if `access` cannot provide a needed block or table.
 #[inline]
 fn search<A: TableAccess, S: Sink>(
     source: &SuperVersion,
@@ -252,8 +252,8 @@ fn search<A: TableAccess, S: Sink>(
             }
             progress.file += 1;
         }
-        // Not earlier: if a key's records continue in the level's next table, they may be newer
-        // than a tombstone in the first one.
+        // Not checked earlier: if a key's records continue in the level's next table, they may be
+        // newer than a tombstone in the first one.
         if lookup.is_covered() {
             return Ok(true);
         }

@@ -1,4 +1,4 @@
-//! Several gets at one moment.
+//! Gets of several keys at one moment.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::table::{PinnedValue, ReadProfile, Sink};
 
 /// Reads the values of several keys at one sequence number, in the order of the keys.
 ///
-/// Keys are looked up in key order, so that keys of one block are consecutive.
+/// Keys are looked up in key order, so that keys in the same block are consecutive.
 pub(crate) fn multi_get(
     source: &Arc<SuperVersion>,
     keys: &[impl AsRef<[u8]>],

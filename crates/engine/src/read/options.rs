@@ -26,7 +26,7 @@ use crate::read::Snapshot;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ReadOptions {
-    /// Read the state of this snapshot; by default, everything written before the call.
+    /// Read the state of this snapshot; by default, the state at the time of the call.
     pub snapshot: Option<Snapshot>,
     /// Check the checksum of every block that is read from a file. Default: true.
     pub verify_checksums: bool,
@@ -36,16 +36,15 @@ pub struct ReadOptions {
     pub iterate_lower_bound: Option<Vec<u8>>,
     /// Exclusive upper bound of an iterator's keys; none by default.
     pub iterate_upper_bound: Option<Vec<u8>>,
-    /// Amount that an iterator reads of a table at once, in bytes; with 0, the default, it grows as
-    /// the iterator advances.
+    /// Size of an iterator's reads from a table, in bytes; with 0, the default, it grows as the
+    /// iterator advances.
     pub readahead_size: usize,
-    /// An iterator shows only keys with the prefix of the last seek's key; after a seek to the
-    /// first or last key, those with the prefix of the bound there, or, without a bound, of the key
+    /// An iterator shows only keys with the prefix of the last seek's target; after a seek to the
+    /// first or last key, those with the prefix of the bound there or, without a bound, of the key
     /// found. Default: false.
     pub prefix_same_as_start: bool,
     /// An iterator uses no prefix filters, so that it shows every key after a seek and not only
-    /// those with the sought key's prefix. It has no effect without a prefix extractor. Default:
-    /// false.
+    /// those with the target's prefix. Has no effect without a prefix extractor. Default: false.
     pub total_order_seek: bool,
     /// Every key that an iterator shows stays at its address until the iterator is dropped, at the
     /// cost of a copy of each. Default: false.
@@ -54,14 +53,14 @@ pub struct ReadOptions {
     /// [`DbIterator::prepare_value`](crate::DbIterator::prepare_value) is called: for scans that
     /// need few of the values. Default: false.
     pub allow_unprepared_value: bool,
-    /// With a snapshot, an iterator moves to newer versions of the column family by itself, while
-    /// it still sees what the snapshot sees: it releases flushed memtables and compacted tables as
-    /// it is moved, and not only when it is dropped. Without a snapshot the option has no effect.
+    /// With a snapshot, an iterator moves to newer versions of the column family on its own, while
+    /// it still sees the snapshot's state: it releases flushed memtables and compacted tables when
+    /// it is moved, not only when it is dropped. Without a snapshot the option has no effect.
     ///
     /// Set it for iterators that live long while others write, such as those of a logical backup. A
-    /// step costs one more relaxed load, and each new version the opening of what changed. Changes
-    /// that ignore snapshots become visible during a scan: removals by a compaction filter, and
-    /// files ingested without regard to snapshots. Default: false.
+    /// step costs one more relaxed load, and each new version the opening of the changed sources.
+    /// Changes that ignore snapshots become visible during a scan: removals by a compaction filter,
+    /// and files ingested without regard to snapshots. Default: false.
     pub auto_refresh_iterator_with_snapshot: bool,
 }
 

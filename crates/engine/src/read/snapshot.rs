@@ -9,19 +9,18 @@ use tailwater_io::sync::Mutex;
 
 use crate::read::ReadState;
 
-/// The snapshots that users hold; flushes and compactions keep what they show.
+/// The snapshots that users hold. Flushes and compactions keep the records visible to them.
 #[derive(Debug, Default)]
 pub(crate) struct SnapshotList {
     held: Mutex<HeldMoments>,
-    /// The oldest snapshot left after the last release, or the published sequence number if none
-    /// was; 0 before the first release.
+    /// The oldest snapshot that remained after the last release, or the published sequence number
+    /// if none did; 0 before the first release.
     oldest_at_release: AtomicU64,
 }
 
 #[derive(Debug, Default)]
 struct HeldMoments {
-    /// The time each snapshot was taken, in seconds since 1970, by its sequence number and snapshot
-    /// number.
+    /// When each snapshot was taken, in seconds since 1970, by sequence number and snapshot number.
     taken_s: BTreeMap<(Sequence, u64), u64>,
     /// Number of snapshots taken.
     count: u64,
@@ -40,7 +39,7 @@ impl HeldStill<'_> {
     }
 }
 
-/// The state of a database at one moment, kept while a clone of the snapshot lives.
+/// The state of a database at one moment, kept as long as any clone of the snapshot lives.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -68,15 +67,15 @@ pub struct Snapshot {
 #[derive(Debug)]
 struct Held {
     sequence: Sequence,
-    /// Distinguishes snapshots of the same sequence number.
+    /// Distinguishes snapshots with the same sequence number.
     number: u64,
     shared: Arc<ReadState>,
 }
 
 impl ReadState {
-    /// Takes a snapshot of what reads see, at time `now_s` in seconds since 1970. The sequence
-    /// number is loaded under the list's lock, so that readers of the list either see the snapshot
-    /// or come before it.
+    /// Takes a snapshot of the state that reads see, at time `now_s` in seconds since 1970. The
+    /// sequence number is loaded under the list's lock, so that readers of the list either see the
+    /// snapshot or precede it.
     pub(crate) fn take_snapshot(self: &Arc<Self>, now_s: u64) -> Snapshot {
         let mut held = self.snapshots.lock();
         let sequence = self.published.load(Ordering::Acquire);
@@ -89,8 +88,8 @@ impl ReadState {
 }
 
 impl SnapshotList {
-    /// Returns the oldest snapshot left after the last release, or the published sequence number if
-    /// none was; 0 before the first release.
+    /// Returns the oldest snapshot that remained after the last release, or the published sequence
+    /// number if none did; 0 before the first release.
     pub(crate) fn oldest_at_release(&self) -> Sequence {
         self.oldest_at_release.load(Ordering::Relaxed)
     }
@@ -113,7 +112,7 @@ impl SnapshotList {
         self.lock().taken_s.len()
     }
 
-    /// Keeps the snapshots unchanged until the returned guard is dropped.
+    /// Blocks taking and releasing snapshots until the returned guard is dropped.
     pub(crate) fn hold_still(&self) -> HeldStill<'_> {
         HeldStill { held: self.lock() }
     }
@@ -142,7 +141,7 @@ impl Snapshot {
         Arc::ptr_eq(&self.held.shared, shared)
     }
 
-    /// Returns the highest sequence number it shows.
+    /// Returns the highest sequence number visible to it.
     pub fn sequence(&self) -> Sequence {
         self.held.sequence
     }

@@ -1,4 +1,4 @@
-//! What reads and writes of an open database share.
+//! The state that reads and writes of an open database share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,7 @@ pub(crate) struct ReadState {
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// The I/O modes of its files.
     pub(crate) io_modes: Arc<IoModes>,
-    #[expect(dead_code, reason = "dropped after the others")]
+    #[expect(dead_code, reason = "dropped last, to close files without readers")]
     closing: Closing,
 }
 

@@ -9,12 +9,12 @@
 //! time                    500         600         700
 //! ```
 //!
-//! For a time, the samples give the highest sequence number known to have been written no later. If
-//! two samples contradict each other because the clock went back, the lower time counts.
+//! For a given time, the samples yield the highest sequence number known to have been written no
+//! later. If two samples contradict each other because the clock went back, the lower time counts.
 //!
 //! # Invariants
-//! - Sequence numbers and times ascend strictly. No sample has sequence number 0, which data has
-//!   whose number was zeroed.
+//! - Sequence numbers and times ascend strictly. No sample has sequence number 0, since that is the
+//!   number of records whose sequence number was zeroed.
 //! - The number of samples is at most the capacity, plus an eighth between two trims; at most one
 //!   sample is older than the window.
 //!
@@ -30,7 +30,7 @@ use tailwater_format::table::sequence_times::{self, SequenceTime};
 
 pub(crate) use write_times::{WriteTimes, first_sequence};
 
-/// How many samples a table keeps.
+/// Maximum number of samples that a table keeps.
 const SAMPLES_PER_TABLE: usize = 100;
 /// Maximum number of samples in memory.
 pub(crate) const SAMPLES_MAX: usize = 1000;
@@ -120,7 +120,7 @@ impl SequenceTimes {
     pub(crate) fn encode(&self, lowest: Sequence, highest: Sequence) -> Vec<u8> {
         let from = self.samples.partition_point(|sample| sample.sequence < lowest);
         let to = self.samples.partition_point(|sample| sample.sequence <= highest);
-        // The preceding sample gives the time of the lowest.
+        // The sample before them gives the time of the lowest sequence number.
         let within = self.samples.get(from.saturating_sub(1)..to.max(from)).unwrap_or_default();
         let mut within = within.to_vec();
         trim::to(&mut within, SAMPLES_PER_TABLE);

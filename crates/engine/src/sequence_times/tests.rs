@@ -1,4 +1,4 @@
-//! Samples against what RocksDB makes of the same.
+//! Samples compared with RocksDB's for the same input.
 
 use tailwater_format::table::sequence_times::{SequenceTime, decode, encode};
 
@@ -26,13 +26,13 @@ fn a_time_tells_the_last_sequence_number_before_it() {
 
 #[test]
 fn samples_that_tell_nothing_new_are_joined() {
-    // Nothing was written; a burst; the clock went back, by a little and by much.
+    // Cases: nothing was written; a burst of writes; the clock went back, by a little and by much.
     assert_eq!(pairs(&of(&[(10, 500), (10, 600)], NO_LIMITS)), [(10, 500)]);
     assert_eq!(pairs(&of(&[(10, 500), (20, 500)], NO_LIMITS)), [(20, 500)]);
     let back = of(&[(10, 500), (20, 600), (30, 550)], NO_LIMITS);
     assert_eq!(pairs(&back), [(10, 500), (30, 550)]);
     assert_eq!(pairs(&of(&[(10, 500), (20, 600), (30, 400)], NO_LIMITS)), [(30, 400)]);
-    // No number at all, and one that comes late.
+    // A sample without a sequence number, and one that comes late.
     assert_eq!(pairs(&of(&[(0, 500), (20, 600), (10, 700)], NO_LIMITS)), [(20, 600)]);
 }
 
@@ -64,8 +64,9 @@ fn samples_go_where_their_neighbours_are_closest() {
     assert!(times.samples.is_empty());
 }
 
-/// RocksDB 11.9's results for samples: `limits`, the samples in the order they came, what it kept,
-/// what tables of a range of sequence numbers got, and what was written by a time.
+/// RocksDB 11.9's results: `limits`, the samples in the order of recording, those that it kept,
+/// those that tables of a range of sequence numbers got, and the sequence numbers written by a
+/// time.
 const ROCKSDB: &str = include_str!("rocksdb.txt");
 
 #[test]

@@ -1,15 +1,16 @@
-//! Reducing samples to a number.
+//! Reducing the number of samples.
 //!
-//! The sample goes, again and again, whose neighbours are closest to each other in time, so that
-//! what is left is spread evenly; of several such samples the oldest. Takes time for sorting.
+//! Repeatedly removes the sample whose neighbours are closest to each other in time, and of several
+//! such samples the oldest, so that the remaining samples are spread evenly. Takes time for
+//! sorting.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use tailwater_format::table::sequence_times::SequenceTime;
 
-/// Removes samples until there are `capacity` of them at most. The first and the last stay, unless
-/// the capacity is 0.
+/// Removes samples until at most `capacity` remain. The first and the last stay, unless the
+/// capacity is 0.
 pub(super) fn to(samples: &mut Vec<SequenceTime>, capacity: usize) {
     if capacity == 0 {
         samples.clear();
@@ -24,7 +25,7 @@ pub(super) fn to(samples: &mut Vec<SequenceTime>, capacity: usize) {
     let mut excess = samples.len() - capacity;
     while excess > 0 {
         let Some(Reverse((gap, at))) = candidates.pop() else { return };
-        // Neighbours that have gone since widened the gap.
+        // Neighbours that were removed since have widened the gap.
         if list.gap(at) > gap {
             candidates.push(Reverse((list.gap(at), at)));
         } else {
@@ -35,7 +36,7 @@ pub(super) fn to(samples: &mut Vec<SequenceTime>, capacity: usize) {
     *samples = list.links.into_iter().filter(|link| link.is_kept).map(|link| link.sample).collect();
 }
 
-/// Samples that know their neighbours among those that are kept.
+/// A list of the kept samples in which each knows its neighbours.
 struct List {
     links: Vec<Link>,
 }
@@ -64,7 +65,7 @@ impl List {
         self.links[behind].sample.time_s - self.links[before].sample.time_s
     }
 
-    /// Takes out a sample that has two neighbours.
+    /// Removes a sample that has two neighbours.
     fn unlink(&mut self, at: usize) {
         let Link { before, behind, .. } = self.links[at];
         self.links[before].behind = behind;

@@ -2,11 +2,11 @@
 //! them.
 //!
 //! Sequence numbers and samples belong to the whole database. The interval between samples is about
-//! a hundredth of the shortest time that a column family preserves, and they reach back as far as
-//! the longest. Tables store them; the samples in memory start anew with each opening.
+//! a hundredth of the shortest time that a column family preserves, and the samples reach back as
+//! far as the longest. Tables store them; the samples in memory start anew with each opening.
 //!
 //! A database that is created with column families that preserve times begins at a sequence number
-//! above 0, and the numbers up to it count as written in the preserved time before: data with its
+//! above 0. The numbers up to it count as written during the preserved time before: data with its
 //! own times can use them. Source: `RegisterRecordSeqnoTimeWorker`, `EnsureSeqnoToTimeMapping` and
 //! `PrepopulateSeqnoToTimeMapping` in `db/db_impl/db_impl.cc`.
 
@@ -54,7 +54,7 @@ impl Default for WriteTimes {
     }
 }
 
-/// No samples.
+/// Limits that keep no samples.
 const NOTHING: Limits = Limits { capacity: 0, window_s: u64::MAX };
 
 impl Windows {
@@ -81,7 +81,7 @@ impl Windows {
     }
 }
 
-/// Returns the first sequence number of a new database with column families of these options.
+/// Returns the first sequence number of a new database whose column families have these options.
 pub(crate) fn first_sequence<'a>(
     families: impl Iterator<Item = &'a ColumnFamilyOptions>,
 ) -> Sequence {
@@ -90,8 +90,8 @@ pub(crate) fn first_sequence<'a>(
 
 impl WriteTimes {
     /// Spreads times over the initial sequence numbers of a new database, up to `last`, at the time
-    /// `now_s` in seconds since 1970. `families` are the options of its column families, here and
-    /// below.
+    /// `now_s` in seconds since 1970. `families`, here and below, are the options of its column
+    /// families.
     pub(crate) fn spread<'a>(
         &self,
         families: impl Iterator<Item = &'a ColumnFamilyOptions>,
@@ -106,7 +106,7 @@ impl WriteTimes {
     }
 
     /// Applies the options of the current column families, and takes a sample if one of them
-    /// preserves times. To be called when the families or their options have changed. `published`
+    /// preserves times. Must be called when the families or their options have changed. `published`
     /// must have been loaded before `now_s`, so that everything up to it was written by then.
     pub(crate) fn update<'a>(
         &self,
@@ -135,14 +135,14 @@ impl WriteTimes {
         let mut state = self.state.lock();
         // The clock may have gone back.
         if now_s.abs_diff(state.sampled_s) >= cadence_s {
-            // The number is loaded first, so that everything up to it was written by the time.
+            // The number is loaded first, so that everything up to it was written by that time.
             let published = published();
             state.sample(published, clock.wall_us() / 1_000_000);
         }
     }
 
     /// Returns when sequence numbers were written, if a column family with these options preserves
-    /// that and it is known.
+    /// that and samples exist.
     pub(crate) fn of(&self, family: &ColumnFamilyOptions) -> Option<Arc<SequenceTimes>> {
         if family.preserved_seconds() == 0 {
             return None;

@@ -1,7 +1,8 @@
 //! Bytes that delayed writes may write without waiting.
 //!
-//! A sleep of a few microseconds takes far longer than asked. So small writes pass until the bytes
-//! allowed for a whole interval are used up; the next one then sleeps for at least an interval.
+//! A sleep of a few microseconds takes far longer than requested. So small writes pass until the
+//! bytes allowed for a whole interval are used up; the next one then sleeps for at least an
+//! interval.
 //!
 //! Source: `WriteController::GetDelay` in `db/write_controller.cc`.
 
@@ -60,7 +61,7 @@ mod tests {
     use super::*;
 
     /// Returns the bytes per second achieved by writes of `bytes` each, each of which takes a
-    /// microsecond by itself.
+    /// microsecond without a delay.
     fn written(bytes: u64, rate: u64) -> f64 {
         let (begin_us, mut allowance, mut written) = (7_000_000, Allowance::default(), 0);
         let mut now_us = begin_us;

@@ -31,7 +31,7 @@ pub enum StallState {
 }
 
 impl StallState {
-    /// The demand that corresponds to this state.
+    /// Returns the demand that corresponds to this state.
     pub(super) fn demand(&self) -> Demand {
         match self {
             Self::Normal => Demand::Nothing,
@@ -40,7 +40,7 @@ impl StallState {
         }
     }
 
-    /// The exceeded condition, if any.
+    /// Returns the exceeded condition, if any.
     pub(super) fn cause(&self) -> Option<StallCause> {
         match self {
             Self::Normal => None,
@@ -48,7 +48,7 @@ impl StallState {
         }
     }
 
-    /// Replaces the rate of a delay.
+    /// Returns the state with another rate of a delay.
     pub(super) fn at_rate(self, rate: u64) -> Self {
         match self {
             Self::Delayed { cause, reason, .. } => {
@@ -58,7 +58,7 @@ impl StallState {
         }
     }
 
-    /// The exceeded condition, if writes are stopped.
+    /// Returns the exceeded condition, if writes are stopped.
     pub(crate) fn stopped_by(&self) -> Option<StallCause> {
         match self {
             Self::Stopped { cause, .. } => Some(*cause),
@@ -79,7 +79,7 @@ pub enum StallCause {
     PendingCompaction,
 }
 
-/// The figures of one column family that decide about stalls.
+/// The figures of one column family that determine stalls.
 #[derive(Debug, Clone)]
 pub(crate) struct StallConditions {
     pub(crate) family: String,
@@ -98,7 +98,7 @@ pub(crate) struct StallConditions {
     pub(crate) level_0_tables: usize,
     /// Number of bytes that wait to be compacted.
     pub(crate) pending_compaction_bytes: u64,
-    /// Whether that backlog calls for several concurrent compactions.
+    /// Whether the backlog calls for several concurrent compactions.
     pub(crate) is_behind: bool,
     pub(crate) max_write_buffer_number: usize,
     pub(crate) min_write_buffer_number_to_merge: usize,
@@ -106,9 +106,9 @@ pub(crate) struct StallConditions {
     pub(crate) level_0_trigger: usize,
     pub(crate) level_0_slowdown: usize,
     pub(crate) level_0_stop: usize,
-    /// 0 for no bound.
+    /// Soft limit of the compaction backlog, in bytes; 0 for none.
     pub(crate) soft_pending_bytes: u64,
-    /// 0 for no bound.
+    /// Hard limit of the compaction backlog, in bytes; 0 for none.
     pub(crate) hard_pending_bytes: u64,
 }
 
@@ -177,7 +177,7 @@ impl StallConditions {
         }
     }
 
-    /// Describes the amount of `cause`.
+    /// Describes the extent of `cause`.
     pub(crate) fn reason(&self, cause: StallCause) -> String {
         let family = &self.family;
         match cause {

@@ -12,7 +12,7 @@ use crate::stall::allowance::Allowance;
 use crate::stall::delay_rate::{Demand, FamilyChange, next_rate};
 use crate::stall::{CompactionPressure, StallCause, StallConditions, StallState};
 
-/// Longest wait of a stopped write before it checks the state again.
+/// Maximum time that a stopped write waits before it checks the state again.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// The current stall state, shared by writers and by the flushes and compactions that end stalls.
@@ -22,7 +22,7 @@ pub(crate) struct StallController {
     is_stalled: AtomicBool,
     /// Notified when writes will soon be delayed.
     pressure: Arc<CompactionPressure>,
-    /// Bytes that leaders wrote for followers, not yet charged to the delay budget.
+    /// Bytes that leaders wrote for followers and that are not yet charged to the allowance.
     unpaid: AtomicU64,
     /// Start of the clock that `allowance` uses.
     epoch: Instant,
@@ -39,18 +39,18 @@ struct Stalls {
     rate_max: u64,
     /// Bytes that delayed writes may write without waiting.
     allowance: Allowance,
-    /// The last look at each column family, by its ID.
+    /// The state of each column family at the last update, by its ID.
     families: BTreeMap<u32, FamilyStall>,
 }
 
-/// A column family's demand and compaction backlog at the last look.
+/// A column family's demand and compaction backlog at the last update.
 #[derive(Debug, Clone, Copy, Default)]
 struct FamilyStall {
     demand: Demand,
     pending_bytes: u64,
 }
 
-/// What is looked at in a column family.
+/// The state of a column family for an update.
 #[derive(Debug)]
 pub(crate) struct FamilyLook {
     pub(crate) id: u32,
@@ -66,7 +66,7 @@ impl Stalls {
         Duration::from_micros(self.allowance.take(bytes, now_us, rate))
     }
 
-    /// Looks at a column family. Returns the state that it demands.
+    /// Records the state of a column family. Returns the stall state that it demands.
     fn look(&mut self, family: &FamilyLook) -> StallState {
         let FamilyLook { id, conditions, has_changed } = family;
         let state = conditions.state(self.rate);
@@ -109,7 +109,7 @@ impl StallController {
         self.lock().state.clone()
     }
 
-    /// Returns what compactions consult to decide whether to hurry.
+    /// Returns the compaction pressure, by which compactions decide whether to hurry.
     pub(crate) fn pressure(&self) -> &Arc<CompactionPressure> {
         &self.pressure
     }
@@ -120,11 +120,11 @@ impl StallController {
         self.is_stalled.load(Ordering::Acquire)
     }
 
-    /// Looks at all column families and adopts the strictest of their demands. Calls `record` with
-    /// the demand of each family that has changed. Returns the new state if it or the rate differs
-    /// from the previous one.
+    /// Reads the state of all column families and adopts the strictest of their demands. Calls
+    /// `record` with the demand of each family that has changed. Returns the new state if it or the
+    /// rate differs from the previous one.
     ///
-    /// The families are read under the lock, so that an older look never overwrites a newer one.
+    /// The families are read under the lock, so that an older state never overwrites a newer one.
     /// `rate_max` is in bytes per second.
     pub(crate) fn update(
         &self,
@@ -179,10 +179,10 @@ impl StallController {
         self.changed.notify_all();
     }
 
-    /// Waits while writes are stopped, or for the time that `bytes` take while they are delayed. In
-    /// between, calls `go_on` with the cause for which writes are stopped; it decides whether to
-    /// wait on. `refuse` is called once, if it waits, and refuses queued writers with `no_slowdown`
-    /// until its result is dropped.
+    /// Waits while writes are stopped, or for the time that `bytes` take while they are delayed.
+    /// Meanwhile calls `go_on` with the cause for which writes are stopped; an error from it ends
+    /// the wait. `refuse` is called once, if it waits, and refuses queued writers with
+    /// `no_slowdown` until its result is dropped.
     ///
     /// # Errors
     /// Busy, where `no_slowdown` is set; that of `go_on`.
@@ -241,7 +241,7 @@ impl StallController {
         }
     }
 
-    /// Notes that a leader wrote `bytes` more for its followers: the next leader waits for them.
+    /// Records that a leader wrote `bytes` more for its followers: the next leader waits for them.
     #[inline]
     pub(crate) fn owe(&self, bytes: impl FnOnce() -> u64) {
         if self.is_stalled() {

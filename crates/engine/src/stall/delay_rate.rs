@@ -7,15 +7,16 @@
 //!
 //! Source: `SetupDelay` and `RecalculateWriteStallConditions` in `db/column_family.cc`.
 
-/// Minimum rate that is chosen, in bytes per second; a lower one set by the user is kept.
+/// Minimum rate chosen by the adjustment, in bytes per second; a lower rate set by the user is
+/// kept.
 const RATE_MIN: u64 = 16 << 10;
-/// Factor of the rate while the compaction backlog grows or stays.
+/// Factor of the rate while the compaction backlog grows or stays the same.
 const MORE_TO_DO: f64 = 0.8;
-/// Factor while the backlog shrinks.
+/// Factor of the rate while the backlog shrinks.
 const LESS_TO_DO: f64 = 1.0 / MORE_TO_DO;
-/// Factor near the bound that stops writes.
+/// Factor of the rate near the bound that stops writes.
 const NEAR_STOP: f64 = 0.6;
-/// Factor when a column family no longer demands a delay.
+/// Factor of the rate when a column family no longer demands a delay.
 const GOES_ON: f64 = 1.4;
 
 /// The slowdown that a column family demands of writers.
@@ -34,7 +35,7 @@ pub(crate) struct FamilyChange {
     pub(crate) demand: Demand,
     /// Whether the cause of the delay is near the bound that stops writes.
     pub(crate) is_near_stop: bool,
-    /// Bytes that wait to be compacted, now and at the previous look.
+    /// Bytes that wait to be compacted, at this update and at the previous one.
     pub(crate) pending_bytes: u64,
     pub(crate) pending_bytes_before: u64,
     /// Whether automatic compactions are enabled.
@@ -45,7 +46,7 @@ pub(crate) struct FamilyChange {
     pub(crate) was_stopped: bool,
 }
 
-/// Returns the rate after a look at a column family, in bytes per second, in 1..=`rate_max`.
+/// Returns the rate after an update of a column family, in bytes per second, in 1..=`rate_max`.
 pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 {
     let times = |factor: f64| (rate as f64 * factor) as u64;
     let next = match change.demand {
@@ -68,7 +69,7 @@ pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 
 mod tests {
     use super::{Demand, FamilyChange, next_rate};
 
-    /// A column family that demands a delay as it did before, with these compaction backlogs.
+    /// A column family that still demands a delay, with these compaction backlogs.
     fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> FamilyChange {
         FamilyChange {
             demand: Demand::Delay,
@@ -120,6 +121,6 @@ mod tests {
     fn a_rate_that_the_user_wants_slow_stays() {
         assert_eq!(next_rate(10_000, 10_000, &delayed(5, 6)), 10_000);
         assert_eq!(next_rate(10_000, 16_384, &delayed(5, 6)), 10_000);
-        assert_eq!(next_rate(0, 0, &delayed(5, 6)), 1, "nothing is divided by it");
+        assert_eq!(next_rate(0, 0, &delayed(5, 6)), 1, "the rate is never 0");
     }
 }

@@ -1,8 +1,8 @@
 //! Slowing writes down, and stopping them, while flushes and compactions are behind.
 //!
 //! Between the slowdown bound and the stop bound of a condition, writes are limited to a rate that
-//! follows the compaction backlog ([`delay_rate`]). Before it comes to that, compactions hurry
-//! ([`CompactionPressure`]).
+//! follows the compaction backlog ([`delay_rate`]). Shortly before the slowdown bound, compactions
+//! hurry ([`CompactionPressure`]).
 
 mod allowance;
 mod conditions;

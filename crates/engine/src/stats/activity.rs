@@ -1,5 +1,5 @@
-//! Counters of a database since it was opened. Every database keeps them: they cost some additions
-//! per write group, and none for reads.
+//! Counters of a database since it was opened. Every database keeps them: they cost a few additions
+//! per write group, and nothing for reads.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -46,11 +46,11 @@ impl Drop for Entered<'_> {
 pub(crate) struct Activity {
     clock: Arc<dyn Clock>,
     opened_ns: u64,
-    /// The bytes of batches that were logged.
+    /// Bytes of batches that were logged.
     pub(crate) wal_bytes: Counter,
     /// Requested syncs of logs.
     pub(crate) wal_syncs: Counter,
-    /// The bytes of batches that were written.
+    /// Bytes of batches that were written.
     pub(crate) bytes_written: Counter,
     /// Operations that were written.
     pub(crate) keys_written: Counter,
@@ -62,7 +62,7 @@ pub(crate) struct Activity {
     pub(crate) writes_with_wal: Counter,
     /// Time that writers waited because writes were slowed down or stopped, in microseconds.
     pub(crate) stall_micros: Counter,
-    /// Failed flushes, each attempt counted.
+    /// Failed flush attempts.
     pub(crate) background_errors: Counter,
     /// Flushes in progress.
     pub(crate) running_flushes: Counter,
@@ -142,8 +142,8 @@ impl Activity {
         self.dumps.lock().at_last
     }
 
-    /// Whether statistics are due to be written to the LOG, every `period_s` seconds; never for 0.
-    /// A caller that gets true must write them.
+    /// Whether statistics are due to be written to the LOG, every `period_s` seconds; never if that
+    /// is 0. A caller that gets true must write them.
     pub(crate) fn is_dump_due(&self, period_s: u64) -> bool {
         let now_ns = self.clock.monotonic_ns();
         let mut dumps = self.dumps.lock();

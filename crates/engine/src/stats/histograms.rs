@@ -1,7 +1,7 @@
 //! Histograms, with RocksDB's names and buckets.
 //!
 //! The bucket bounds are RocksDB's (`monitoring/histogram.cc`): each is 1.5 times the one before,
-//! truncated to two significant digits; percentiles are interpolated within their bucket. So
+//! truncated to two significant digits. Percentiles are interpolated within their bucket, so
 //! figures are comparable with RocksDB's.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ figures! {
         DbGet = "rocksdb.db.get.micros",
         DbWrite = "rocksdb.db.write.micros",
         CompactionTime = "rocksdb.compaction.times.micros",
-        /// Syncs of tables that were flushed.
+        /// Syncs of flushed tables.
         TableSync = "rocksdb.table.sync.micros",
         WalFileSync = "rocksdb.wal.file.sync.micros",
         TableOpenIo = "rocksdb.table.open.io.micros",
@@ -125,7 +125,7 @@ impl Buckets {
 pub(super) struct Distribution {
     counts: [u64; BUCKETS],
     sum: u64,
-    /// `u64::MAX` without measurements.
+    /// The lowest measurement; `u64::MAX` without measurements.
     min: u64,
     max: u64,
 }
@@ -149,8 +149,8 @@ impl Distribution {
         self.counts.iter().sum()
     }
 
-    /// Returns the value that `percent` of the measurements do not exceed, interpolated within its
-    /// bucket.
+    /// Returns the value at or below which `percent` of the measurements lie, interpolated within
+    /// its bucket.
     fn percentile(&self, percent: f64) -> f64 {
         let rank = self.count() as f64 * (percent / 100.0);
         let mut below = 0;
@@ -227,7 +227,7 @@ mod tests {
         distribution.summary()
     }
 
-    /// Checks the bounds that RocksDB prints in its histograms.
+    /// Checks the bounds against those that RocksDB prints in its histograms.
     #[test]
     fn buckets_have_rocksdb_s_bounds() {
         let first = [

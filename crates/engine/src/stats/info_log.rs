@@ -1,8 +1,8 @@
 //! The `LOG` file of human-readable messages.
 //!
 //! Each line has the time in UTC, the level and a message. The LOG of an earlier opening, or one
-//! that has become too large or too old, is renamed to `LOG.old.` and the time of its replacement.
-//! A failure to write a line is ignored.
+//! that has become too large or too old, is renamed to `LOG.old.` followed by the time of its
+//! replacement. A failure to write a line is ignored.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -43,7 +43,7 @@ struct Current {
 
 impl InfoLog {
     /// Starts the LOG of the database in `directory`, an absolute path, and renames an existing
-    /// one. `old` are the times of the old ones there. The LOG is in `elsewhere` if that is given.
+    /// one. `old` are the times of the old files there. The LOG is in `elsewhere` if that is given.
     pub(crate) fn begin(
         storage: &Arc<dyn Storage>,
         clock: &Arc<dyn Clock>,
@@ -94,7 +94,7 @@ impl InfoLog {
         Ok(Current { file, bytes: 0, begun_us: now_us })
     }
 
-    /// Returns the times of the old files; 0 for one without a time in its name.
+    /// Returns the times of the old files; 0 for a file without a time in its name.
     fn list_old(&self) -> Vec<u64> {
         let entries = self.storage.list(&self.directory).unwrap_or_default();
         let times = entries.iter().filter_map(|entry| {
@@ -115,7 +115,7 @@ impl InfoLog {
                 0 => format!("{}.old", self.prefix),
                 _ => format!("{}.old.{time_us}", self.prefix),
             };
-            // A file that cannot be removed is tried again the next time.
+            // A file that cannot be removed is removed the next time.
             let _ = self.storage.remove(&self.directory.join(name));
         }
     }

@@ -22,7 +22,7 @@ pub(crate) struct LevelFigures {
     pub(crate) bytes_read_in_level: u64,
     /// The bytes of tables written.
     pub(crate) bytes_written: u64,
-    /// The same before compression.
+    /// Bytes of tables written, before compression.
     pub(crate) bytes_written_uncompressed: u64,
     /// The bytes of tables that were moved here without rewriting.
     pub(crate) bytes_moved: u64,
@@ -44,7 +44,7 @@ impl LevelFigures {
         self.combine(other, u64::saturating_add);
     }
 
-    /// Returns the difference to `earlier`.
+    /// Returns the totals since `earlier`.
     pub(crate) fn since(mut self, earlier: &Self) -> Self {
         self.combine(earlier, u64::saturating_sub);
         self
@@ -83,7 +83,7 @@ impl LevelFigures {
     }
 }
 
-/// The thread pool that does the work in RocksDB, by which it is reported.
+/// The kind of work, by the thread pool that does it in RocksDB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Work {
     /// Compactions, which RocksDB runs at low priority.

@@ -18,10 +18,11 @@ use super::tickers::Ticker;
 
 /// The tickers and histograms of one database, or of several that share it, by RocksDB's names.
 ///
-/// Without one ([`OpenOptions::set_statistics`](crate::open_options::OpenOptions::set_statistics)),
-/// each count costs only a branch. With one, gets, seeks and writes also read the clock. The
-/// figures are those of RocksDB's default level, `kExceptDetailedTimers`, as far as they apply to
-/// this engine; other names are unknown.
+/// Without a statistics object
+/// ([`OpenOptions::set_statistics`](crate::open_options::OpenOptions::set_statistics)), each count
+/// costs only a branch. With one, gets, seeks and writes also read the clock. The figures are those
+/// of RocksDB's default level, `kExceptDetailedTimers`, as far as they apply to this engine; other
+/// names are unknown.
 ///
 /// Any thread may use it. Each thread that counts takes about 16 KiB.
 ///
@@ -48,9 +49,9 @@ use super::tickers::Ticker;
 /// ```
 pub struct Statistics {
     clock: Arc<dyn Clock>,
-    /// Counters of single threads, by the thread's number.
+    /// Counters of one thread each, by the thread's number.
     own: Box<[OnceLock<Box<Counters>>]>,
-    /// For threads without a number.
+    /// Counters shared by threads without a number.
     shared: Counters,
     /// The sums at the last reset.
     baseline: Mutex<Totals>,
@@ -94,12 +95,12 @@ impl Default for Statistics {
 }
 
 impl Statistics {
-    /// Creates one with zero counts.
+    /// Creates a statistics object with zero counts.
     pub fn new() -> Self {
         Self::with_clock(Arc::new(SystemClock))
     }
 
-    /// Creates one that measures durations with `clock`.
+    /// Creates a statistics object that measures durations with `clock`.
     pub fn with_clock(clock: Arc<dyn Clock>) -> Self {
         Self {
             clock,
@@ -134,7 +135,7 @@ impl Statistics {
         Some(distribution.summary())
     }
 
-    /// Resets all counts to zero. Concurrent counts may fall before or after it.
+    /// Resets all counts to zero. Concurrent counts may fall before or after the reset.
     pub fn reset(&self) {
         let mut baseline = self.baseline();
         for &ticker in Ticker::ALL {
@@ -238,7 +239,7 @@ impl fmt::Debug for Statistics {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Started(u64);
 
-/// The counters that the calling thread adds to.
+/// The counters to which the calling thread adds.
 pub(crate) struct Recorder<'s> {
     counters: &'s Counters,
     /// Whether only this thread writes them.

@@ -1,5 +1,5 @@
 //! A unique number for each living thread, so that data indexed by it has one writer. Unlike those
-//! of `tailwater_io::thread::ordinal`, the numbers are few, and given out again.
+//! of `tailwater_io::thread::ordinal`, the numbers are few and are reused.
 
 use std::cell::Cell;
 
@@ -7,9 +7,9 @@ use tailwater_io::sync::Mutex;
 
 /// Maximum number of threads with a number; further threads have none.
 pub(super) const NUMBERS: usize = 128;
-/// A thread that has not requested a number yet.
+/// Marks a thread that has not requested a number yet.
 const UNKNOWN: usize = usize::MAX;
-/// A thread without a number.
+/// Marks a thread without a number.
 const NONE: usize = usize::MAX - 1;
 
 /// The numbers that no thread has.
@@ -22,13 +22,13 @@ struct Free {
 }
 
 thread_local! {
-    /// Without a destructor, so that reading it is one plain load.
+    /// Has no destructor, so that reading it is one plain load.
     static NUMBER: Cell<usize> = const { Cell::new(UNKNOWN) };
     /// Returns the number when the thread ends.
     static ENDING: Ending = const { Ending };
 }
 
-/// Its destructor is the end of a thread.
+/// Its destructor runs at the end of a thread.
 struct Ending;
 
 impl Drop for Ending {
@@ -41,8 +41,8 @@ impl Drop for Ending {
     }
 }
 
-/// Returns the calling thread's number, below [`NUMBERS`]; `None` if none is left, and while the
-/// thread ends.
+/// Returns the calling thread's number, below [`NUMBERS`]; `None` if none is left, or if the thread
+/// is ending.
 ///
 /// The next thread with the same number sees all writes of the previous one.
 #[inline]

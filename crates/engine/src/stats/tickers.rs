@@ -14,7 +14,7 @@ macro_rules! figures {
             /// Their number.
             pub(crate) const COUNT: usize = Self::ALL.len();
 
-            /// Returns its name in RocksDB.
+            /// Returns the figure's name in RocksDB.
             pub(crate) fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
@@ -31,7 +31,7 @@ pub(super) use figures;
 
 figures! {
     /// The tickers. Blocks that open tables keep are not looked up in the block cache, and so count
-    /// as neither hits nor misses.
+    /// neither as hits nor as misses.
     Ticker {
         /// Lookups in the block cache that found no block.
         BlockCacheMiss = "rocksdb.block.cache.miss",
@@ -89,13 +89,13 @@ figures! {
         GetHitL2AndUp = "rocksdb.l2andup.hit",
         /// Operations that were written.
         KeysWritten = "rocksdb.number.keys.written",
-        /// Gets, those of absent keys included.
+        /// Gets, including those of absent keys.
         KeysRead = "rocksdb.number.keys.read",
         /// The bytes of batches that were written.
         BytesWritten = "rocksdb.bytes.written",
         /// The bytes of values that gets found.
         BytesRead = "rocksdb.bytes.read",
-        /// Seeks of iterators, those to either end included.
+        /// Seeks of iterators, including those to either end.
         DbSeek = "rocksdb.number.db.seek",
         /// Steps of iterators to the next key.
         DbNext = "rocksdb.number.db.next",
@@ -117,8 +117,8 @@ figures! {
         /// ticker.
         CompactionDirectFileOpens = "tailwater.compaction.direct.file.opens",
         /// Warm handover: blocks that compactions and flushes handed over; regions handed over only
-        /// to the page cache that users read since; bytes handed over to the block cache. RocksDB
-        /// has no such tickers.
+        /// to the page cache that users have read since; bytes handed over to the block cache.
+        /// RocksDB has no such tickers.
         HandoverBlocks = "tailwater.handover.blocks",
         HandoverBlocksRead = "tailwater.handover.blocks.read",
         HandoverCachedBytes = "tailwater.handover.cached.bytes",

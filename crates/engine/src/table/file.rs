@@ -28,14 +28,14 @@ pub(crate) struct FileMetadata {
     pub(crate) opening: Mutex<()>,
     /// Whether it was read since the table cache's last check.
     pub(crate) touched: AtomicBool,
-    /// Whether it is an input of a compaction. Accessed under the lock under which compactions are
-    /// picked.
+    /// Whether it is an input of a compaction. Accessed under the lock that is held while
+    /// compactions are picked.
     being_compacted: AtomicBool,
     /// Whether its file has LevelDB's name.
     has_leveldb_name: AtomicBool,
-    /// Statistics of its contents, known once it was written or first opened.
+    /// Statistics of its contents, known once the table was written or first opened.
     statistics: OnceLock<FileStatistics>,
-    /// Shared with the metadata of the same file in other levels, in older versions.
+    /// Shared with the metadata of the same file in other levels, in other versions.
     bytes: Arc<FileBytes>,
     /// Its regions that users read recently; created on first use.
     hot_regions: OnceLock<Arc<HotRegions>>,

@@ -1,4 +1,4 @@
-//! A point lookup in progress: what a get has found so far, from the newest source to older ones.
+//! A point lookup in progress: its result so far, from the newest source to older ones.
 
 use tailwater_format::key::{self, ParsedKey, Sequence, ValueType};
 use tailwater_format::{timed_value, wide_column};
@@ -10,13 +10,13 @@ use crate::table::sink::{Owner, Sink};
 /// Whether older sources still matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The result is undecided: continue.
+    /// The result is undecided: continue with older sources.
     Continue,
     /// The result is final.
     Done,
 }
 
-/// The result of the records of a key.
+/// The result of the key's records so far.
 #[derive(Debug, PartialEq, Eq)]
 enum Answer {
     /// Undecided.
@@ -60,13 +60,13 @@ impl<'a, S: Sink> Lookup<'a, S> {
         Self { user_key, snapshot, met_key: false, sink, covering: 0, operands: Vec::new(), answer }
     }
 
-    /// Returns the trailer to seek with: it precedes every visible record of the key.
+    /// Returns the trailer with which to seek: it precedes every visible record of the key.
     #[inline]
     pub(crate) fn seek_trailer(&self) -> u64 {
         key::pack_trailer(self.snapshot, ValueType::FOR_SEEK)
     }
 
-    /// Notes that a tombstone at `sequence` covers the key.
+    /// Records that a tombstone at `sequence` covers the key.
     #[inline]
     pub(crate) fn cover(&mut self, sequence: Option<Sequence>) {
         self.covering = self.covering.max(sequence.unwrap_or(0));
@@ -84,12 +84,12 @@ impl<'a, S: Sink> Lookup<'a, S> {
         matches!(self.answer, Answer::Blob { .. })
     }
 
-    /// Returns the number of operands: a position for [`Lookup::rewind`].
+    /// Returns the number of operands, as a position for [`Lookup::rewind`].
     pub(crate) fn mark(&self) -> usize {
         self.operands.len()
     }
 
-    /// Drops the operands taken since `mark`, from a source that is searched again.
+    /// Drops the operands taken since `mark`, because their source will be searched again.
     pub(crate) fn rewind(&mut self, mark: usize) {
         self.operands.truncate(mark);
     }

@@ -1,4 +1,4 @@
-//! The files that new tables are written to.
+//! The files to which new tables are written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,15 +19,15 @@ const EARLY_WRITEBACK: u64 = 1 << 20;
 /// Maximum buffer size of a writer, in bytes: larger buffers would only take memory.
 const BUFFER_MAX: u64 = 64 << 20;
 
-/// Buffer size up to which the options apply as they are, in bytes; a larger buffer is limited to
-/// the expected size of its file.
+/// Buffer size up to which the options apply unchanged, in bytes. A larger buffer is limited to the
+/// expected size of its file.
 const BUFFER_USEFUL: usize = 1 << 20;
 
 /// Maximum size of a preallocation, in bytes.
 const MAX_PREALLOCATION: u64 = 1 << 20;
 
-/// Number of buffers per table writer: one being filled and one being written, and two more for the
-/// previous table, which may release its buffers a moment late.
+/// Number of buffers per table writer: one being filled and one being written, and two for the
+/// previous table, which may release its buffers slightly later.
 const BUFFERS: usize = 4;
 
 /// Returns a pool of buffers for `writers` concurrent table writers.
@@ -67,7 +67,7 @@ impl NewFiles<'_> {
         self.create_as(Create::New, path, purpose, priority, expected_bytes)
     }
 
-    /// Does what [`NewFiles::create`] does, for a file that may exist.
+    /// Like [`NewFiles::create`], for a file that may exist.
     pub(crate) fn create_as(
         &self,
         create: Create,
@@ -96,7 +96,7 @@ impl NewFiles<'_> {
             // If the removal fails, an empty file remains.
             let _ = self.storage.remove(path);
         })?;
-        // Writers wait for flushes, so only compactions yield to foreground reads.
+        // Only compactions yield to foreground reads, since writers wait for flushes.
         if purpose == Purpose::CompactionWrite {
             writer.give_way_to(Arc::clone(self.storage.statistics().foreground()));
         }
@@ -107,7 +107,7 @@ impl NewFiles<'_> {
     }
 
     /// Keeps the warm blocks of a table that is being written in the page cache. If the file cannot
-    /// be opened for that, none are kept, which is not an error.
+    /// be opened for that, none are kept; that is not an error.
     pub(crate) fn warm_through_page_cache(
         &self,
         writer: &mut SequentialWriter,

@@ -1,10 +1,10 @@
 //! The budget of files that compactions open in addition to the shared open tables.
 //!
 //! Compactions that read in an I/O mode of their own open their inputs a second time. The number of
-//! open files of a process is limited (`RLIMIT_NOFILE`), and reaching the limit would fail users'
-//! reads. So these opens are counted: once half the budget is used, files are not kept open after
-//! they were read, and a compaction takes no more level-0 tables at a time than its share of the
-//! budget.
+//! open files of a process is limited (`RLIMIT_NOFILE`), and reaching the limit would make users'
+//! reads fail. So these opens are counted: once half the budget is used, files are closed as soon
+//! as they have been read, and a compaction takes no more level-0 tables at a time than its share
+//! of the budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ const DESCRIPTORS: usize = 2;
 /// The open-file budget of compactions, shared by the compactions of a database.
 #[derive(Debug)]
 pub(crate) struct OpenBudget {
-    /// In descriptors, like `taken`.
+    /// The budget, in descriptors, like `taken`.
     capacity: AtomicUsize,
     taken: AtomicUsize,
 }
@@ -51,7 +51,7 @@ impl OpenBudget {
         self.taken.load(Ordering::Relaxed) / DESCRIPTORS
     }
 
-    /// Whether files may be kept open after they were read.
+    /// Whether files may be kept open after they have been read.
     pub(crate) fn has_room(&self) -> bool {
         self.taken.load(Ordering::Relaxed) < self.capacity.load(Ordering::Relaxed) / 2
     }

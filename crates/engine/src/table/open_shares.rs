@@ -7,7 +7,7 @@
 
 /// Number of files reserved for logs, the MANIFEST, locks, and the program's own files.
 const OTHER_FILES: usize = 64;
-/// Maximum share of the limit reserved for these: 1/OTHER_PART.
+/// Maximum share of the limit reserved for those files: 1/OTHER_PART.
 const OTHER_PART: usize = 4;
 /// Share of the limit reserved for compactions: 1/COMPACTION_PART.
 const COMPACTION_PART: usize = 4;

@@ -1,12 +1,11 @@
 //! The open tables of all column families of a database.
 //!
-//! When there are too many, a clock hand visits them: it passes over a table that was read since
-//! its last visit, and closes the first that was not. Readers in use live on until they are
-//! released.
+//! If there are too many, a clock hand visits them: it passes over tables that were read since its
+//! last visit, and closes the first that was not. Readers in use stay open until they are released.
 //!
 //! The bound is the option `max_open_files`, or the tables' share of the process's limit
-//! ([`OpenShares`]). Other code in the process may use more descriptors than were left for it. So
-//! when the process runs out of descriptors, every database in it closes some of its tables
+//! ([`OpenShares`]). Other code in the process may use more descriptors than were reserved for it.
+//! So when the process runs out of descriptors, every database in it closes some of its tables
 //! ([`relieve`]) and lowers its bound, which then recovers slowly.
 
 use std::collections::{HashSet, VecDeque};
@@ -32,11 +31,11 @@ const RELIEF_MIN: usize = 16;
 /// Number of tables closed under a bound lowered by relief after which the bound grows by one.
 const CLOSED_PER_GROWTH: usize = 32;
 /// Number of times that relief checks whether closed tables were released, and the wait between
-/// checks.
+/// these checks.
 const LOOKS: usize = 20;
 const BETWEEN_LOOKS: Duration = Duration::from_micros(100);
 
-/// Minimum number of entries at which those of deleted tables are pruned.
+/// Minimum number of entries at which entries of deleted tables are pruned.
 const PRUNED_MIN: usize = 1024;
 
 /// All caches of open files in the process.
@@ -62,7 +61,7 @@ pub(crate) fn relieve(keeper: Weak<dyn KeepsFilesOpen>) {
 pub(crate) struct OpenTables {
     /// Maximum number of open tables; [`UNBOUNDED`] for no limit.
     capacity: AtomicUsize,
-    /// The bound without relief.
+    /// The bound as it is without relief.
     share: AtomicUsize,
     /// Whether reads of tables are recorded, because the hand may close some soon.
     tracks_reads: AtomicBool,
@@ -106,8 +105,9 @@ impl OpenTables {
         self.tracks_reads.load(Ordering::Relaxed)
     }
 
-    /// Sets the LOG in which to report that the process's limit closes tables, and reports it now
-    /// if there are more tables than may be open. `tables` is their number.
+    /// Sets the LOG in which to report that the process's limit causes tables to be closed, and
+    /// reports it at once if there are more tables than may be open. `tables` is the number of
+    /// tables.
     pub(crate) fn report_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         let _ = self.info_log.set(Arc::clone(info_log));
         if tables > self.capacity() {
@@ -115,13 +115,13 @@ impl OpenTables {
         }
     }
 
-    /// Changes the bound, and closes tables above it. `files` are all tables of versions.
+    /// Changes the bound, and closes tables above it. `files` are the tables of all versions.
     pub(crate) fn change(&self, shares: OpenShares, files: &[Arc<FileMetadata>]) {
         {
             let mut hand = self.hand.lock();
             let opened = files.iter().filter(|file| file.table.load_arc().is_some());
             let listed: HashSet<_> = files.iter().map(Arc::as_ptr).collect();
-            // New tables that no version has yet are known here alone.
+            // New tables that are not in a version yet are known only here.
             hand.open.retain(|file| file.strong_count() > 0 && !listed.contains(&file.as_ptr()));
             hand.open.extend(opened.map(Arc::downgrade));
             self.set_bound(shares);
@@ -164,7 +164,7 @@ impl OpenTables {
         }
     }
 
-    /// Records reads from three quarters of the bound on, since tables may soon be closed.
+    /// Records reads once three quarters of the bound are open, since tables may soon be closed.
     fn track_reads(&self, open: usize) {
         let is_near = open >= self.capacity() / 4 * 3;
         if self.tracks_reads() != is_near {
@@ -190,7 +190,7 @@ impl OpenTables {
 
 impl KeepsFilesOpen for OpenTables {
     /// Closes some tables that are not in use. If the process reached its own limit, the bound is
-    /// lowered to the number of tables left, but not below [`RELIEF_MIN`].
+    /// lowered to the number of remaining tables, but not below [`RELIEF_MIN`].
     fn close_some(&self, exhausted: Exhausted) -> bool {
         let mut hand = self.hand.lock();
         hand.prune();
@@ -232,7 +232,7 @@ impl ClockHand {
         self.open.push_back(Arc::downgrade(file));
     }
 
-    /// Removes entries of deleted tables, whose memory is only freed then.
+    /// Removes the entries of deleted tables, whose memory is freed only then.
     fn prune(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
     }
@@ -281,7 +281,7 @@ impl ClockHand {
 
 /// Closes some files of every database in this process. Returns whether it closed any.
 fn close_some_of_all(exhausted: Exhausted) -> bool {
-    // Another thread may have closed some that are not released yet.
+    // Another thread may have closed files that are not released yet.
     if epoch::collect() > 0 {
         return true;
     }
@@ -290,7 +290,7 @@ fn close_some_of_all(exhausted: Exhausted) -> bool {
     for keeper in &keepers {
         closed |= keeper.close_some(exhausted);
     }
-    // A read or memtable insert in progress keeps all closed files until it ends.
+    // A read or memtable insert in progress keeps all closed files open until it ends.
     for _ in 0..LOOKS {
         if epoch::collect() > 0 {
             return true;

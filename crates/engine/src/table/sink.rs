@@ -1,4 +1,4 @@
-//! Destinations of the value that a get found.
+//! Destinations for the value that a get found.
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::block_cache::{Block, BlockRef};
 use crate::cache::Cached;
 
-/// The owner of a found value's memory.
+/// The owner of the memory of a found value.
 #[derive(Clone, Copy)]
 pub(crate) enum Owner<'a> {
     /// A memtable.
@@ -24,7 +24,7 @@ pub(crate) trait Sink {
     /// Takes a value made for this get: read from a blob file or merged from operands.
     fn put_owned(&mut self, value: Vec<u8>);
 
-    /// Returns the length of the value it took, in bytes.
+    /// Returns the length of the value that it took, in bytes.
     fn length(&self) -> usize;
 }
 
@@ -72,7 +72,7 @@ impl fmt::Debug for PinnedValue {
     }
 }
 
-/// Returns the range of `part` in `whole`, if it is a slice of it.
+/// Returns the range of `part` in `whole`, if `part` is a slice of it.
 fn subslice_range(whole: &[u8], part: &[u8]) -> Option<Range<usize>> {
     let start = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
     let range = start..start.checked_add(part.len())?;
@@ -87,7 +87,8 @@ impl Sink for Option<PinnedValue> {
                 let block = block.to_arc();
                 match subslice_range(block.bytes(), value) {
                     Some(range) => Pin::Block(block, range),
-                    // The empty default column of an entity without one is in no block.
+                    // An entity without a default column has an empty one, which is not in any
+                    // block.
                     None => Pin::Owned(value.to_vec()),
                 }
             }
@@ -114,7 +115,7 @@ mod tests {
         let block = Block::parse(vec![0; 4], BlockKind::Data).expect("an empty block");
         let block = BlockRef::Owned(Arc::new(Cached::standalone(block)));
         let mut sink: Option<PinnedValue> = None;
-        // What `plain_value` returns for an entity without a default column.
+        // The result of `plain_value` for an entity without a default column.
         let none: Option<&[u8]> = None;
         sink.put(none.map_or(&[], |value| value), Owner::Block(&block));
         assert_eq!(sink.as_deref(), Some(&b""[..]));

@@ -26,12 +26,12 @@ use crate::table::{
 #[derive(Debug)]
 pub(crate) struct TableCache {
     storage: Arc<dyn Storage>,
-    /// The directories that tables may be in, by path id.
+    /// The directories in which tables may be, by path id.
     directories: Vec<PathBuf>,
     io_modes: Arc<IoModes>,
     context: Arc<TableContext>,
     open: Arc<OpenTables>,
-    /// Set in the cache of a compaction, which opens readers of its own.
+    /// Set in the cache of a compaction, which opens its own readers.
     inputs: Option<InputReaders>,
 }
 
@@ -40,8 +40,8 @@ pub(crate) struct TableCache {
 #[derive(Debug)]
 struct InputReaders {
     budget: Arc<OpenBudget>,
-    /// Readers that were opened to inspect their tables, kept for the merge. Below level 0 they are
-    /// kept only while the budget has room.
+    /// Readers that were opened to inspect their tables, kept for the merge. Those of tables below
+    /// level 0 are kept only while the budget has room.
     kept: Mutex<HashMap<u64, Arc<TableReader>>>,
 }
 
@@ -72,7 +72,7 @@ impl TableCache {
         modes.fold(first, |all, mode| if mode == IoMode::Direct { mode } else { all })
     }
 
-    /// Returns the largest request that no device of the tables splits, in bytes, if known.
+    /// Returns the largest request that none of the tables' devices splits, in bytes, if known.
     pub(crate) fn request_bytes_max(&self) -> Option<usize> {
         let directories = self.directories.iter();
         directories.filter_map(|at| self.io_modes.request_bytes_max(&*self.storage, at)).min()
@@ -152,7 +152,8 @@ impl TableCache {
         self.open_shared(file, purpose)
     }
 
-    /// Opens a shared table. Of concurrent callers one opens it, and the others wait for it.
+    /// Opens a shared table. One of several concurrent callers opens it, and the others wait for
+    /// it.
     fn open_shared(&self, file: &Arc<FileMetadata>, purpose: Purpose) -> Result<Arc<TableReader>> {
         let _opening = file.opening.lock();
         if let Some(table) = file.table.load_arc() {
@@ -164,8 +165,8 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Does what [`TableCache::open`] does for a table that is inspected before it is read: the
-    /// reader is kept for the later read, if the budget has room.
+    /// Like [`TableCache::open`], for a table that is inspected before it is read: the reader is
+    /// kept for the later read, if the budget has room.
     pub(crate) fn open_to_look(
         &self,
         file: &Arc<FileMetadata>,
@@ -184,12 +185,12 @@ impl TableCache {
         Ok(table)
     }
 
-    /// Returns how many tables may be opened before they are read: as many as are kept open.
+    /// Returns the number of tables that may be opened in advance: as many as are kept open.
     pub(crate) fn open_max(&self) -> usize {
         self.open.capacity()
     }
 
-    /// Returns how many new tables may be opened before they are read, so that they displace
+    /// Returns the number of new tables that may be opened in advance, so that they displace
     /// neither each other nor tables in use.
     pub(crate) fn new_tables_max(&self) -> usize {
         match self.open.capacity() {

@@ -1,14 +1,14 @@
-//! Warm handover, when tables are installed.
+//! Warm handover during the installation of tables.
 //!
 //! # Order
 //!
 //! 1. [`WarmInstallation::begin`] copies the staged blocks into the memory of the block cache,
 //!    before the turn to change the versions.
 //! 2. New tables are opened in [`WarmInstallation::opening_order`].
-//! 3. [`WarmInstallation::install`], once the MANIFEST has the tables and before readers see them,
-//!    inserts the blocks.
-//! 4. [`Installed::forget`], when readers see them, erases the blocks of the tables that they
-//!    replace.
+//! 3. [`WarmInstallation::install`] inserts the blocks, once the MANIFEST has the tables and before
+//!    readers see them.
+//! 4. [`Installed::forget`] erases the blocks of the replaced tables, when readers see the new
+//!    ones.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -34,16 +34,15 @@ pub(crate) struct Installed {
 }
 
 impl WarmInstallation {
-    /// Takes the handovers of new tables, by number. Not to be called during the turn to change the
-    /// versions, because it copies, nor from a low-priority thread, because it takes a lock that
-    /// users' reads take.
+    /// Takes the handovers of new tables, by number. Must not be called during the turn to change
+    /// the versions, because it copies, nor from a low-priority thread, because it takes a lock
+    /// that users' reads take.
     pub(crate) fn begin(mut handovers: Vec<(u64, TableHandover)>) -> Self {
         handovers.iter_mut().for_each(|(_, handover)| handover.copy_into_cache());
         Self { handovers }
     }
 
-    /// Returns new tables in the order in which they are to be opened: those with warm blocks
-    /// first.
+    /// Returns new tables in the order in which to open them: those with warm blocks first.
     pub(crate) fn opening_order(&self, added: &[Arc<FileMetadata>]) -> Vec<Arc<FileMetadata>> {
         let warm = self.handovers.iter().filter(|(_, handover)| handover.is_warm());
         let warm: HashSet<u64> = warm.map(|(number, _)| *number).collect();
@@ -52,8 +51,8 @@ impl WarmInstallation {
         files
     }
 
-    /// Makes the tables that are `added` warm, right before readers see them in place of those that
-    /// are `replaced`.
+    /// Makes the `added` tables warm, right before readers see them in place of the `replaced`
+    /// ones.
     pub(crate) fn install<'f>(
         self,
         added: &[Arc<FileMetadata>],
@@ -70,7 +69,7 @@ impl WarmInstallation {
         Installed { had_staged_blocks: staged_bytes > 0 }
     }
 
-    /// If the block cache is full, marks the blocks of tables that are about to be replaced as
+    /// If the block cache is full, marks the blocks of tables that are about to be replaced as the
     /// first to evict. Otherwise the new blocks would evict each other.
     fn make_room<'f>(
         &self,
@@ -100,7 +99,7 @@ impl Installed {
 
 /// Calls `visit` with the cache keys of a table's data blocks.
 fn for_each_block(file: &FileMetadata, visit: impl Fn(&BlockCache, Key)) {
-    // If the index would have to be read for this, the blocks are left until the table is deleted.
+    // If this required reading the index, the blocks are left until the table is deleted.
     let table = file.table.load_arc().filter(|table| !table.is_index_partitioned());
     let Some(table) = table else { return };
     let Some(cache) = table.handover().and_then(|handover| handover.cache.as_ref()) else { return };

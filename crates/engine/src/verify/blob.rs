@@ -50,7 +50,7 @@ impl Verification<'_> {
         }
         if reader.header().column_family_id != family.id {
             let found = reader.header().column_family_id;
-            let message = format!("it says column family {found}, the MANIFEST {}", family.id);
+            let message = format!("it names column family {found}, the MANIFEST {}", family.id);
             self.report.damage_at(path, 0, message);
         }
         let pool = BufferPool::new(4 * REQUEST_BYTES);

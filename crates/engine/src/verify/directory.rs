@@ -22,7 +22,8 @@ impl Verification<'_> {
         let identity = match self.read_small(&path) {
             Ok(identity) => identity,
             Err(error) if error.is_not_found() => {
-                let message = "there is none; the MANIFEST has the database's id".to_owned();
+                let message =
+                    "it is missing, although the MANIFEST has the database's id".to_owned();
                 self.report.add(Severity::Note, &path, None, message);
                 return;
             }
@@ -32,7 +33,7 @@ impl Verification<'_> {
         let identity = identity.strip_suffix(b"\n").unwrap_or(&identity);
         if let Some(id) = manifest.database_id.as_ref().filter(|id| id.as_bytes() != identity) {
             let found = identity.escape_ascii();
-            self.report.damage(&path, format!("it holds '{found}', the MANIFEST '{id}'"));
+            self.report.damage(&path, format!("it has ID '{found}', the MANIFEST '{id}'"));
         }
     }
 
@@ -74,12 +75,12 @@ impl Verification<'_> {
             if highest > numbers.last_sequence {
                 let last = numbers.last_sequence;
                 let message =
-                    format!("it has sequence number {highest}, but says that {last} is the last");
+                    format!("it has sequence number {highest}, but records {last} as the last");
                 self.report.damage(path, message);
             }
             if family.id > numbers.max_column_family {
                 let message = format!(
-                    "it has column family {}, but says that {} is the last",
+                    "it has column family {}, but records {} as the last",
                     family.id, numbers.max_column_family
                 );
                 self.report.damage(path, message);
@@ -135,7 +136,7 @@ impl Verification<'_> {
         }
     }
 
-    /// Without a MANIFEST, checks each table by itself.
+    /// Without a MANIFEST, checks each table on its own.
     pub(super) fn lone_tables(&mut self) {
         let numbers = self.numbers(|kind| match kind {
             FileKind::Table(number) => Some(number),

@@ -31,10 +31,10 @@ use crate::version::manifest::{self, FamilyState, Manifest};
 pub enum Severity {
     /// Information; nothing is wrong.
     Note,
-    /// A log or MANIFEST ends inside its last record, as a crash leaves it.
+    /// A log or MANIFEST ends inside its last record, as after a crash.
     TornTail,
-    /// Not verified, and not known to be wrong: it needs an unsupported feature, an object that was
-    /// not supplied, such as a comparator, or more open files than the process may have.
+    /// Not verified, and not known to be damaged: it needs an unsupported feature, an object that
+    /// was not supplied, such as a comparator, or more open files than the process may have.
     Unsupported,
     /// Bytes contradict their checksum or each other, or something is missing.
     Damage,
@@ -46,7 +46,7 @@ pub enum Severity {
 pub struct Finding {
     /// Its severity.
     pub severity: Severity,
-    /// The file or directory.
+    /// The affected file or directory.
     pub path: PathBuf,
     /// The offset in the file, in bytes, if known.
     pub offset: Option<u64>,
@@ -77,7 +77,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Returns the highest severity of the findings; `None` without any.
+    /// Returns the highest severity of the findings; `None` if there are none.
     pub fn worst(&self) -> Option<Severity> {
         self.findings.iter().map(|finding| finding.severity).max()
     }
@@ -98,7 +98,7 @@ impl Report {
         self.add(Severity::Unsupported, path, offset, format!("not supported: {feature}"));
     }
 
-    /// Adds the error of a read of `path`.
+    /// Adds an error from reading `path`.
     fn error(&mut self, path: &Path, error: &Error) {
         let named = error.path().unwrap_or(path);
         let severity = match error.kind() {
@@ -131,7 +131,7 @@ struct Verification<'a> {
     progress: &'a mut dyn FnMut(&Progress),
     bytes_total: u64,
     report: Report,
-    /// The stream for reading tables, if it was created and is not in use.
+    /// The stream for reading tables, once created and while not in use.
     stream: Option<SequentialReader>,
 }
 

@@ -28,8 +28,9 @@ use crate::table::{
     TableIdentity, TableReader,
 };
 
-/// Size of one read of a table, in bytes, and number of reads ahead.
+/// Size of one read of a table, in bytes.
 const REQUEST_BYTES: usize = 512 << 10;
+/// Number of reads ahead.
 const REQUESTS_AHEAD: usize = 3;
 /// Size of the cache of index and filter partitions while tables are read, in bytes.
 const PARTITION_CACHE: usize = 16 << 20;
@@ -210,7 +211,7 @@ impl Verification<'_> {
                 let message = format!("the {what} here begins inside the block before");
                 self.report.damage_at(path, offset, message);
             }
-            // Reading a block has already reported one past the end of the file.
+            // A block that extends past the end of the file was reported when it was read.
             self.check_zeros(path, table, end..offset.min(table.file().length()))?;
             end = end.max(offset + length);
         }
@@ -273,8 +274,8 @@ impl Verification<'_> {
         Ok(SequentialReader::new(file, 0..length, options, &pool, Some(&Arc::new(workers)))?)
     }
 
-    /// Checks that the referenced and the garbage blobs of a file do not exceed its number of
-    /// blobs.
+    /// Checks that the referenced blobs and the garbage blobs of a file together do not exceed its
+    /// number of blobs.
     fn check_garbage(&mut self, family: &Family, references: &BTreeMap<u64, u64>) {
         for (number, known) in family.version.blob_files() {
             let used = references.get(number).copied().unwrap_or(0);

@@ -216,14 +216,14 @@ impl<'a> Contents<'a> {
         cursor.seek_to_first(bytes, layout).map_err(damaged)?;
         let first = cursor.key();
         if !first_key.is_empty() && first_key != first {
-            let message = "the index has another first key for this block";
+            let message = "the index records another first key for this block";
             self.report.damage_at(self.path, handle.offset, message);
         }
         if !separator_before.is_empty()
             && cursor.valid()
             && table.compare_index_key(separator_before, first).is_ge()
         {
-            let message = "the index key of the block before is not below this block's first key";
+            let message = "the previous block's index key is not below this block's first key";
             self.report.damage_at(self.path, handle.offset, message);
         }
         while cursor.valid() {
@@ -271,7 +271,7 @@ impl<'a> Contents<'a> {
             ValueType::Merge => self.counts.merges += 1,
             ValueType::BlobIndex => self.blob(parsed.user_key, value),
             ValueType::RangeDeletion => {
-                let message = "a range tombstone among the data";
+                let message = "a range tombstone in a data block";
                 self.report.damage_at(self.path, handle.offset, message);
             }
             _ => {}
@@ -289,7 +289,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Checks that the filter has the key, since a false negative would hide it.
+    /// Checks that the filter contains the key: a false negative would hide it.
     fn ask_filter(&mut self, user_key: &[u8]) -> Result<()> {
         let access = Loading(&PROFILE);
         let cursor = &mut self.filter_cursor;
@@ -350,20 +350,23 @@ impl<'a> Contents<'a> {
         ];
         for (what, claimed, found) in claims {
             if claimed != found {
-                let message = format!("the properties count {claimed} {what}, there are {found}");
+                let message =
+                    format!("the properties count {claimed} {what}, but there are {found}");
                 self.report.damage(self.path, message);
             }
         }
         let (claimed, found) = (properties.data_size, counts.data_size);
         if claimed != found && !is_aligned_end(found, claimed) {
-            let message =
-                format!("the properties say that data blocks end at {claimed}, they do at {found}");
+            let message = format!(
+                "the properties put the end of the data blocks at {claimed}, it is at {found}"
+            );
             self.report.damage(self.path, message);
         }
         let (claimed, found) = (properties.num_data_blocks, counts.data_blocks);
         let all_are_counted = !samples_blocks(&properties.compression_options);
         if claimed > found || (all_are_counted && claimed < found) {
-            let message = format!("the properties count {claimed} data blocks, there are {found}");
+            let message =
+                format!("the properties count {claimed} data blocks, but there are {found}");
             self.report.damage(self.path, message);
         }
     }
@@ -376,7 +379,7 @@ fn is_aligned_end(end: u64, padded: u64) -> bool {
     end < padded && padded - end < alignment
 }
 
-/// Whether a table's first blocks were samples for a dictionary, according to the text of its
+/// Whether a table's first blocks were sampled for a dictionary, according to the text of its
 /// compression options. RocksDB does not count such blocks, whether or not it built a dictionary.
 fn samples_blocks(compression_options: &[u8]) -> bool {
     let options = String::from_utf8_lossy(compression_options);

@@ -1,8 +1,8 @@
 //! Verification of write-ahead logs.
 //!
 //! A recycled log ends where bytes of the file's earlier use begin, which may have any value: an
-//! error there is damage only if records of this log follow. The same holds for a record of which a
-//! machine crash left some sectors unwritten.
+//! error there is damage only if records of this log follow. The same holds for a record whose
+//! sectors were only partly written in a machine crash.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -25,16 +25,16 @@ struct LogProgress<'a> {
     numbers: &'a Numbers,
     /// The sequence number after the last batch; `None` before the first.
     next_sequence: Option<u64>,
-    /// Irregularities that are damage only if records follow: offset, message, and the kind of
-    /// ending if none do.
+    /// Irregularities that are damage only if records follow: offset, message, and the kind of the
+    /// ending if none follow.
     doubtful: Vec<(u64, String, EndingKind)>,
-    /// The point at which the previous log ended before its file, if it did.
+    /// The place where the previous log ended before the end of its file, if it did.
     ending: Option<Ending>,
     /// The number and length of the previous log.
     previous: Option<(u64, u64)>,
 }
 
-/// A place where a log ends before its file, or inside a record.
+/// A place where a log ends inside a record or before the end of its file.
 struct Ending {
     path: PathBuf,
     log_number: u64,
@@ -58,7 +58,7 @@ struct Log<'a> {
     path: &'a Path,
     number: u64,
     file: Arc<dyn ReadFile>,
-    /// The point at which the previous log ended early, if it did.
+    /// The place where the previous log ended early, if it did.
     before: Option<Ending>,
     is_first_batch: bool,
     /// Offset of unwritten space, if no batch was found after it.
@@ -301,8 +301,8 @@ impl Verification<'_> {
         self.report.add(Severity::TornTail, path, None, message);
     }
 
-    /// A log that ends early has lost nothing if the next log continues with the next sequence
-    /// number.
+    /// Checks that the next log continues with the next sequence number: then a log that ended
+    /// early has lost nothing.
     fn check_continues(
         &mut self,
         path: &Path,
@@ -316,7 +316,7 @@ impl Verification<'_> {
                 format!("{message}, and batches before those of the next log are missing");
             self.report.damage_at(ended, *offset, message);
         } else if *kind == EndingKind::Torn {
-            let message = format!("{message}; nothing is missing, {} goes on", path.display());
+            let message = format!("{message}; nothing is missing, {} continues", path.display());
             self.report.add(Severity::Note, ended, Some(*offset), message);
         }
     }

@@ -21,7 +21,7 @@ pub(crate) struct Database {
 }
 
 impl Database {
-    /// An empty directory.
+    /// Creates an empty directory.
     pub(crate) fn new() -> Self {
         let storage = SimStorage::new(1);
         storage.create_directory(directory()).expect("the disk is empty");
@@ -40,7 +40,7 @@ impl Database {
         self
     }
 
-    /// Adds a MANIFEST of these edits, which CURRENT names.
+    /// Adds a MANIFEST of these edits, to which CURRENT refers.
     pub(crate) fn with_manifest(self, edits: &[VersionEdit]) -> Self {
         let mut manifest = Vec::new();
         let mut writer = Writer::new(MANIFEST_NUMBER, false);
@@ -60,34 +60,34 @@ impl Database {
         options
     }
 
-    /// Opens it.
+    /// Opens the database for reading.
     pub(crate) fn open(&self) -> Result<Db, Error> {
         self.open_with("")
     }
 
-    /// Opens it with these options.
+    /// Opens the database for reading with these options.
     pub(crate) fn open_with(&self, text: &str) -> Result<Db, Error> {
         Db::open_read_only(directory(), &self.options(text))
     }
 
-    /// Opens it for writing.
+    /// Opens the database for writing.
     pub(crate) fn open_for_writing(&self) -> Result<Db, Error> {
         let mut options = self.options("");
         options.set_inline_background(true);
         Db::open(directory(), &options)
     }
 
-    /// Whether it has a file of that name.
+    /// Whether the database has a file with that name.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.storage.metadata(&directory().join(name)).is_ok()
     }
 
-    /// Verifies it.
+    /// Verifies the database.
     pub(crate) fn verify(&self) -> Report {
         self.verify_with("")
     }
 
-    /// Verifies it with these options.
+    /// Verifies the database with these options.
     pub(crate) fn verify_with(&self, text: &str) -> Report {
         verify(directory(), &self.options(text), &mut |_| {})
     }
@@ -97,7 +97,7 @@ fn directory() -> &'static Path {
     Path::new("/db")
 }
 
-/// The edit that a database of one column family begins with.
+/// Returns the first edit of a database of one column family.
 pub(crate) fn first_edit() -> VersionEdit {
     VersionEdit {
         database_id: Some(IDENTITY.to_owned()),
@@ -109,7 +109,7 @@ pub(crate) fn first_edit() -> VersionEdit {
     }
 }
 
-/// A table of level 1 between these internal keys.
+/// Returns the entry of a table in level 1 between these internal keys.
 pub(crate) fn new_file(number: u64, file: &[u8], smallest: Vec<u8>, largest: Vec<u8>) -> NewFile {
     NewFile {
         level: 1,
@@ -124,12 +124,12 @@ pub(crate) fn new_file(number: u64, file: &[u8], smallest: Vec<u8>, largest: Vec
     }
 }
 
-/// A log of puts of keys into the default column family, each with the sequence number it gets.
+/// Returns a log of puts of keys into the default column family, each with its sequence number.
 pub(crate) fn log(number: u64, puts: &[(u64, &str)]) -> Vec<u8> {
     log_by(Writer::new(number, false), puts)
 }
 
-/// The same, of a writer that has written nothing.
+/// Like [`log`], by a writer that has not written anything.
 pub(crate) fn log_by(mut writer: Writer, puts: &[(u64, &str)]) -> Vec<u8> {
     let mut log = Vec::new();
     for (sequence, key) in puts {

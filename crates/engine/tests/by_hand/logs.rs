@@ -13,8 +13,8 @@ use tailwater_format::version_edit::{VersionEdit, WalAddition};
 use crate::database::{Database, first_edit, log, log_by, new_file};
 use crate::table::{internal_key, table};
 
-/// A database with two column families: the default one, whose logs are needed from number 5 on,
-/// and another, whose table holds everything up to log 6.
+/// Returns a database with two column families: the default one, which needs logs from number 5 on,
+/// and another, whose table holds all writes up to log 6.
 fn two_families() -> Database {
     let file = table(&[(&[("a", 4, "v")], "b")], &[]);
     let mut first = first_edit();
@@ -34,7 +34,7 @@ fn two_families() -> Database {
 #[test]
 fn a_torn_log_before_what_tables_hold_is_damage() {
     // Verification took the end of a log for a torn tail although a column family's tables held
-    // later writes, so that the database, in which only that was found, did not open.
+    // later writes. The database failed to open, but verification had found no damage.
     let whole = log(5, &[(1, "k1"), (2, "k2")]);
     let database = two_families().with("000005.log", &whole[..whole.len() - 3]);
     let error = database.open().expect_err("later writes would show without earlier ones");
@@ -51,7 +51,7 @@ fn a_torn_log_before_what_tables_hold_is_damage() {
 
 #[test]
 fn a_database_without_sequence_numbers_refuses_writes_alone() {
-    // That the numbers were used up was reported as an error of the system.
+    // When all sequence numbers had been used, the error was reported as one of the system.
     let mut edit = first_edit();
     edit.last_sequence = Some(MAX_SEQUENCE - 2);
     let db = Database::new().with_manifest(&[edit]).open_for_writing().expect("a database");
@@ -81,9 +81,8 @@ fn a_torn_last_log_is_a_torn_tail() {
 
 #[test]
 fn logs_that_no_column_family_needs_are_not_read() {
-    // A log that the MANIFEST says is not kept any longer was replayed for column families whose
-    // own log number had not been moved on, and damage in it kept the database closed. RocksDB
-    // passes such logs by.
+    // A log that the MANIFEST no longer keeps was replayed for column families whose own log number
+    // had not advanced, and damage in it prevented opening the database. RocksDB skips such logs.
     let mut edit = first_edit();
     edit.min_log_number_to_keep = Some(6);
     let mut obsolete = log(5, &[(1, "old")]);
@@ -102,7 +101,7 @@ fn logs_that_no_column_family_needs_are_not_read() {
 
 #[test]
 fn an_empty_batch_at_sequence_zero_opens() {
-    // The last sequence number was taken for one below 0.
+    // The last sequence number was computed as one below 0.
     let mut bytes = Vec::new();
     let mut batch = WriteBatch::new();
     batch.set_sequence(0);
@@ -113,7 +112,7 @@ fn an_empty_batch_at_sequence_zero_opens() {
     assert_eq!(db.latest_sequence_number(), 0);
 }
 
-/// A blob file that a log referred to, and no MANIFEST yet, was removed as left over when the
+/// A blob file to which a log referred, but no MANIFEST yet, was removed as obsolete when the
 /// database was opened for writing.
 #[test]
 fn logs_that_refer_to_blob_files_of_no_manifest_keep_the_database_from_being_written() {
@@ -145,8 +144,8 @@ fn logs_that_refer_to_blob_files_of_no_manifest_keep_the_database_from_being_wri
 
 #[test]
 fn a_tracked_log_that_is_missing_or_short_is_damage() {
-    // The synced lengths of logs in the MANIFEST were ignored, and a database with a hole was
-    // opened. RocksDB looks only where the option is on.
+    // The synced lengths of logs in the MANIFEST were ignored, and a database with a gap was
+    // opened. RocksDB checks them only if the option is set.
     let tracked = VersionEdit {
         wal_additions: vec![WalAddition { log_number: 5, synced_size: Some(40) }],
         ..VersionEdit::default()
@@ -192,7 +191,7 @@ fn a_log_that_another_says_came_before_must_have() {
     let had_one = VersionEdit { log_number: Some(5), ..first_edit() };
     let none = Database::new().with_manifest(&[had_one]).open_with(tracking);
     none.expect_err("a database that tracks its logs has one");
-    // Point in time goes on behind no gap, whatever the options say.
+    // Point-in-time recovery does not continue after a gap, whatever the options say.
     for (before, reason) in [(&before[..], None), (&[][..], Some("log 5 was before this one"))] {
         let db = database(before).open_with("").expect("what comes before is taken");
         let left_out = db.left_out().first();
@@ -206,8 +205,8 @@ fn a_log_that_another_says_came_before_must_have() {
 
 #[test]
 fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
-    // Log 5 lost its unsynced end, so that what the file held as log 3 shows. The database opened
-    // although a column family's tables held later writes.
+    // Log 5 lost its unsynced end, so that the file's earlier contents as log 3 show. The database
+    // opened although a column family's tables held later writes.
     let recycled = |number, puts: &[(u64, &str)]| log_by(Writer::new(number, true), puts);
     let mut bytes = recycled(5, &[(1, "k1"), (2, "k2")]);
     let end = bytes.len();
@@ -221,8 +220,8 @@ fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
     assert!(database.verify().findings.iter().any(damaged));
 }
 
-/// A log's timed put without room for its time went into the memtable and on into a table, which no
-/// compaction could read any more.
+/// A log's timed put that is too short for its time went into the memtable and from there into a
+/// table, which no compaction could read any more.
 #[test]
 fn a_timed_put_without_room_for_its_time_is_damage() {
     for (tag, value) in [(0x18, &b"7bytes."[..]), (0x16, b"no entity"), (0x11, b"no index")] {
@@ -250,8 +249,8 @@ fn a_timed_put_without_room_for_its_time_is_damage() {
     }
 }
 
-/// A log that had been written over, by an opening that recycled logs, and that a crash left empty,
-/// was damage to an opening with other options.
+/// A log that was recycled by an earlier opening, and that a crash left empty, was treated as
+/// damage by an opening with other options.
 #[test]
 fn a_log_that_an_earlier_opening_recycled_may_be_empty() {
     let database = |number| {
@@ -262,7 +261,7 @@ fn a_log_that_an_earlier_opening_recycled_may_be_empty() {
     assert_eq!((db.latest_sequence_number(), db.left_out().len()), (100, 0), "{:?}", db.left_out());
     let findings = database(5).verify().findings;
     assert!(findings.iter().all(|it| it.severity != Severity::Damage), "{findings:?}");
-    // No log is written over one with a higher number.
+    // A log never recycles the file of one with a higher number.
     let db = database(9).open().expect("what comes before is taken");
     assert!(db.left_out()[0].reason.contains("a record of a later log"), "{:?}", db.left_out());
     let findings = database(9).verify().findings;

@@ -1,14 +1,14 @@
-//! Tables whose records are not in order.
+//! Tables whose records are out of order.
 
 use tailwater::{Db, DbIterator, ErrorKind, ReadOptions};
 
 use crate::database::{Database, first_edit, new_file};
 use crate::table::{Put, internal_key, table};
 
-/// More records than an iterator skips before it seeks.
+/// Number of versions of a key: more records than an iterator skips before it seeks.
 const VERSIONS: u64 = 20;
 
-/// A database of one table with these data blocks.
+/// Returns a database of one table with these data blocks.
 fn database(blocks: &[(&[Put<'_>], &str)]) -> Db {
     let file = table(blocks, &[]);
     let added = new_file(7, &file, internal_key("a", 100), internal_key("z", 0));
@@ -18,7 +18,7 @@ fn database(blocks: &[(&[Put<'_>], &str)]) -> Db {
     database.open().expect("what is wrong shows when the records are read")
 }
 
-/// Steps an iterator until it fails, which must be an error about the order.
+/// Steps an iterator until it fails, which must be with an error about the order.
 fn follow(
     db: &Db,
     start: impl Fn(&mut DbIterator) -> tailwater::Result<()>,
@@ -44,8 +44,8 @@ fn follow(
 
 #[test]
 fn a_block_that_goes_back_to_an_earlier_key_ends_iteration() {
-    // An iterator hung where it sought past the many versions of a key and came to them again,
-    // because they stood behind the block that the index says ends with the key.
+    // An iterator that sought past the many versions of a key hung when it met them again, because
+    // they came after the block that ends with the key according to the index.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("a", 50, "1"), ("b", 49, "2")], "c"), (&versions, "z")]);
@@ -54,7 +54,7 @@ fn a_block_that_goes_back_to_an_earlier_key_ends_iteration() {
 
 #[test]
 fn a_key_below_the_one_before_ends_iteration() {
-    // Keys that go back were shown as if they were in order.
+    // Keys that went backward were shown as if they were in order.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let mut block: Vec<Put<'_>> = vec![("y", 50, "1")];
@@ -65,8 +65,8 @@ fn a_key_below_the_one_before_ends_iteration() {
 
 #[test]
 fn going_backward_ends_at_keys_out_of_order_too() {
-    // Going backward, an iterator sought before the many versions of a key, landed behind them, and
-    // said nothing.
+    // Moving backward, an iterator sought before the many versions of a key, landed after them, and
+    // reported nothing.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("x", 50, "1")], "a"), (&versions, "z")]);

@@ -1,5 +1,4 @@
-//! Tables assembled by hand: their checksums are valid whatever their contents, because they have
-//! none.
+//! Tables assembled by hand. They have no checksums, so they are valid whatever their contents.
 
 use tailwater_format::checksum::ChecksumType;
 use tailwater_format::key::{ValueType, pack_trailer, put_internal_key};
@@ -7,21 +6,21 @@ use tailwater_format::table::{BlockHandle, Footer, Properties, meta};
 use tailwater_format::table::{IndexType, properties};
 use tailwater_format::varint::{put_fixed32, put_varint32};
 
-/// Old enough for a footer without a checksum that holds the index's handle.
+/// Table format version: old enough for a footer without a checksum that holds the index's handle.
 const FORMAT_VERSION: u32 = 3;
-/// Compression type and checksum: none of either.
+/// Block trailer: no compression and no checksum.
 const TRAILER: [u8; 5] = [0; 5];
 
 /// A key, a sequence number and a value.
 pub(crate) type Put<'a> = (&'a str, u64, &'a str);
 
-/// A table of these data blocks, in their order, whatever that is, under these index keys.
-/// `other_meta` are further entries of the metaindex.
+/// Returns a table of these data blocks, in the given order, under these index keys. `other_meta`
+/// are additional entries of the metaindex.
 pub(crate) fn table(blocks: &[(&[Put<'_>], &str)], other_meta: &[(&str, BlockHandle)]) -> Vec<u8> {
     table_with_tombstones(blocks, &[], other_meta)
 }
 
-/// The same with range tombstones: start, sequence number, end.
+/// Like [`table`], with range tombstones: start, sequence number, end.
 pub(crate) fn table_with_tombstones(
     blocks: &[(&[Put<'_>], &str)],
     tombstones: &[(&str, u64, &str)],
@@ -76,7 +75,7 @@ fn table_properties(num_entries: u64) -> Properties {
     }
 }
 
-/// The internal key of a put.
+/// Returns the internal key of a put.
 pub(crate) fn internal_key(user_key: &str, sequence: u64) -> Vec<u8> {
     let mut key = Vec::new();
     let trailer = pack_trailer(sequence, ValueType::Value as u8);
@@ -90,7 +89,7 @@ fn encoded(handle: BlockHandle) -> Vec<u8> {
     bytes
 }
 
-/// A block in which no entry shares anything with the one before: each is a restart.
+/// Returns a block in which every entry is a restart, and shares no prefix with the previous one.
 fn block(entries: impl IntoIterator<Item = (Vec<u8>, Vec<u8>)>) -> Vec<u8> {
     let (mut block, mut restarts) = (Vec::new(), Vec::new());
     for (key, value) in entries {

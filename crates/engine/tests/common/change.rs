@@ -58,7 +58,7 @@ impl fmt::Debug for Change {
 }
 
 impl Change {
-    /// Does it to a table whose keys are in this order. Merging is appending, with a comma in
+    /// Applies the change to a table whose keys are in this order. Merging appends, with a comma in
     /// between.
     pub(crate) fn apply(&self, table: &mut Table, order: &Comparator) {
         match self {
@@ -83,7 +83,7 @@ impl Change {
         }
     }
 
-    /// Adds it to a batch, for the column family of that id.
+    /// Adds the change to a batch, for the column family with this ID.
     pub(crate) fn add_to(&self, batch: &mut WriteBatch, family: u32) {
         match self {
             Self::Put { key, value } => batch.put_cf(family, key, value),
@@ -98,7 +98,7 @@ impl Change {
         .expect("it is short enough");
     }
 
-    /// Does it to a database by itself, in a batch where there is no method for it.
+    /// Applies the change to a database, in a batch if there is no method for it.
     pub(crate) fn write(
         &self,
         db: &Db,

@@ -1,4 +1,4 @@
-//! Compares a database's answers with its expected contents.
+//! Compares the results of a database's reads with its expected contents.
 
 use tailwater::{ColumnFamily, Db, Error, ReadOptions, Snapshot};
 use tailwater_testkit::dump::Entry;
@@ -70,7 +70,7 @@ fn backward(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Famil
 fn gets(db: &Db, family: &ColumnFamily, options: &ReadOptions, model: &Family, context: &str) {
     let mut value = Vec::new();
     for (key, expected) in &model.entries {
-        // Its neighbours in the bytewise order are mostly absent.
+        // Most of a key's neighbours in bytewise order are absent.
         let longer = [key, &b"\0"[..]].concat();
         let shorter = &key[..key.len().saturating_sub(1)];
         let neighbours =

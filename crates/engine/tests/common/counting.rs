@@ -5,7 +5,7 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, with a count of what each thread asks of it.
+/// The system's allocator, with a count of each thread's allocations.
 struct Counting;
 
 thread_local! {
@@ -14,17 +14,17 @@ thread_local! {
 }
 
 fn count(bytes: usize) {
-    // A thread that is ending has no counts any more.
+    // A thread that is ending no longer has counts.
     let _ = COUNT.try_with(|count| count.set(count.get() + 1));
     let _ = BYTES.try_with(|count| count.set(count.get() + bytes as u64));
 }
 
-// SAFETY: every call is handed on to the system's allocator as it came; counting neither allocates
-// nor unwinds.
+// SAFETY: every call is passed unchanged to the system's allocator; counting neither allocates nor
+// unwinds.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the promises of `GlobalAlloc::alloc`.
+        // SAFETY: the caller upholds the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
@@ -35,7 +35,7 @@ unsafe impl GlobalAlloc for Counting {
 
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(size);
-        // SAFETY: as for `dealloc`; the caller keeps the promises of `GlobalAlloc::realloc`.
+        // SAFETY: as for `dealloc`; the caller upholds the contract of `GlobalAlloc::realloc`.
         unsafe { System.realloc(pointer, layout, size) }
     }
 }

@@ -9,15 +9,15 @@ use tailwater_testkit::model::Family;
 /// The prefix mode of an iterator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PrefixMode {
-    /// It goes through all keys.
+    /// Moves through all keys.
     TotalOrder,
-    /// It stays within the prefix it was sought with.
+    /// Stays within the prefix of the last seek.
     SamePrefix,
-    /// It may leave out keys of other prefixes than that it was sought with.
+    /// May omit keys with other prefixes than that of the last seek.
     Free,
 }
 
-/// A place among the entries of a model.
+/// A position among the entries of a model.
 pub(crate) struct Cursor<'a> {
     model: &'a Family,
     extractor: Option<&'a PrefixExtractor>,
@@ -25,7 +25,7 @@ pub(crate) struct Cursor<'a> {
     options: &'a ReadOptions,
     /// The entries within the bounds.
     bounded: Range<usize>,
-    /// Those of them that are shown since the last seek.
+    /// The entries of `bounded` that are visible since the last seek.
     shown: Range<usize>,
     /// The prefix of the last seek.
     prefix: Option<Vec<u8>>,
@@ -33,7 +33,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A cursor that stands on nothing.
+    /// Creates a cursor without a position.
     pub(crate) fn new(
         model: &'a Family,
         extractor: Option<&'a PrefixExtractor>,
@@ -50,14 +50,14 @@ impl<'a> Cursor<'a> {
         Self { model, extractor, mode, options, bounded, shown, prefix, at }
     }
 
-    /// The entry it stands on.
+    /// Returns the current entry.
     pub(crate) fn entry(&self) -> Option<(&'a [u8], &'a [u8])> {
         let (key, value) = &self.model.entries[self.at?];
         Some((key, value))
     }
 
-    /// Whether the iterator must show what this does: not where it may leave keys out and this has
-    /// left the prefix that was sought.
+    /// Whether the iterator must show the cursor's entry. It need not if it may omit keys and the
+    /// cursor has left the prefix of the last seek.
     pub(crate) fn is_binding(&self) -> bool {
         if self.mode != PrefixMode::Free {
             return true;
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
         self.extractor.and_then(|by| by.prefix(key)).map(<[u8]>::to_vec)
     }
 
-    /// From here on only what has the prefix of `key`, as far as the mode says so.
+    /// Restricts the cursor to the prefix of `key`, if the mode requires it.
     fn hold(&mut self, key: Option<&[u8]>) {
         self.prefix = key.and_then(|key| self.prefix_of(key));
         self.shown = self.bounded.clone();

@@ -1,4 +1,4 @@
-//! Helpers to open, write and read databases like their users do.
+//! Helpers to open, write and read databases as users do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use tailwater::{ColumnFamily, Db, ErrorKind, OpenOptions, Result, WriteOptions};
 use tailwater_io::Storage;
 use tailwater_io::sim::SimStorage;
 
-/// Options that make a database where there is none.
+/// Returns options that create a missing database.
 pub(crate) fn options(text: &str) -> OpenOptions {
     with_storage(OpenOptions::default(), text)
 }
 
-/// The same on a simulated disk, with no thread in the background.
+/// Like [`options`], on a simulated disk and without background threads.
 pub(crate) fn simulated(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
@@ -26,28 +26,28 @@ fn with_storage(mut options: OpenOptions, text: &str) -> OpenOptions {
     options
 }
 
-/// The options of a synced write.
+/// Returns the options of a synced write.
 pub(crate) fn synced() -> WriteOptions {
     WriteOptions { sync: true, ..WriteOptions::default() }
 }
 
-/// The options of an unlogged write.
+/// Returns the options of an unlogged write.
 pub(crate) fn unlogged() -> WriteOptions {
     WriteOptions { disable_wal: true, ..WriteOptions::default() }
 }
 
-/// The default column family.
+/// Returns the default column family.
 pub(crate) fn default_family(db: &Db) -> ColumnFamily {
     db.cf_handle("default").expect("the default column family")
 }
 
-/// The names in a directory.
+/// Returns the names in a directory.
 pub(crate) fn names(storage: &dyn Storage, directory: &Path) -> Vec<String> {
     let entries = storage.list(directory).expect("a directory");
     entries.into_iter().map(|entry| entry.name).collect()
 }
 
-/// The names of the logs in a directory, oldest first.
+/// Returns the names of the logs in a directory, oldest first.
 pub(crate) fn logs(storage: &dyn Storage, directory: &Path) -> Vec<String> {
     let mut logs = names(storage, directory);
     logs.retain(|name| name.ends_with(".log"));
@@ -55,7 +55,7 @@ pub(crate) fn logs(storage: &dyn Storage, directory: &Path) -> Vec<String> {
     logs
 }
 
-/// The kind and text of an error.
+/// Returns the kind and text of an error.
 pub(crate) fn failure<T>(result: Result<T>) -> (ErrorKind, String) {
     match result {
         Ok(_) => panic!("an error was expected"),

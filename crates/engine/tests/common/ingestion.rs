@@ -1,4 +1,4 @@
-//! Files for ingestion, made of changes.
+//! Creation of files for ingestion from changes.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use tailwater::{Result, SstFileWriter};
 
 use crate::change::Change;
 
-/// Makes a file of changes: deletions of ranges, and each key once, in order.
+/// Creates a file from changes: range deletions, and each key once, in order.
 pub(crate) fn write(writer: &mut SstFileWriter, path: &Path, changes: &[Change]) -> Result<()> {
     writer.open(path)?;
     for change in changes {

@@ -1,7 +1,7 @@
 //! Random I/O modes: a mode for each purpose, RocksDB's flags, and disks with and without direct
 //! I/O.
 //!
-//! Every draw can be opened: contradictions are corrected.
+//! Every drawn combination can be opened: contradictions are corrected.
 
 use std::fmt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use std::path::Path;
 use fastrand::Rng;
 use tailwater_io::sim::SimStorage;
 
-/// The options of ours, one for each purpose whose mode can be chosen.
+/// Tailwater's options, one for each purpose whose mode can be chosen.
 const PURPOSES: [&str; 9] = [
     "user_read",
     "user_blob_read",
@@ -22,8 +22,8 @@ const PURPOSES: [&str; 9] = [
     "checkpoint",
 ];
 
-/// RocksDB's flags that bring direct I/O about. The last is an earlier name of the second, which
-/// its releases do not know.
+/// RocksDB's flags that enable direct I/O. The last one is an earlier name of the second, which its
+/// releases do not know.
 const DIRECT_FLAGS: [&str; 4] = [
     "use_direct_reads",
     "use_direct_io_for_compaction_reads",
@@ -31,7 +31,7 @@ const DIRECT_FLAGS: [&str; 4] = [
     "use_direct_reads_for_compaction",
 ];
 
-/// Sizes of read-ahead and of writes: these can change while a database is open.
+/// Sizes of readahead and of writes, which can change while a database is open.
 pub(crate) const SIZES: [&[&str]; 2] = [
     &[
         "compaction_readahead_size=0",
@@ -46,7 +46,7 @@ pub(crate) const SIZES: [&[&str]; 2] = [
     ],
 ];
 
-/// In which unit direct logs get space, in bytes.
+/// Units in which space for direct logs is preallocated, in bytes.
 const LOG_SPACE: [&str; 4] = ["0", "4096", "20000", "65536"];
 
 /// Alignment of direct transfers on a disk that requires a larger one than most, in bytes.
@@ -55,19 +55,19 @@ const LARGE_ALIGNMENT: usize = 16 << 10;
 /// A disk's support of the I/O modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disk {
-    /// The system's own, where nobody knows what it makes of uncached I/O.
+    /// The system's own disk, whose handling of uncached I/O is unknown.
     Real,
-    /// Simulated, and takes every mode.
+    /// A simulated disk that supports every mode.
     Simulated {
-        /// Whether direct transfers are aligned to more than most disks ask for.
+        /// Whether direct transfers must be aligned more coarsely than on most disks.
         is_coarse: bool,
     },
-    /// Simulated, and refuses direct I/O in a directory.
+    /// A simulated disk that refuses direct I/O in a directory.
     Refuses(&'static str),
 }
 
 impl Disk {
-    /// Any that is simulated, with a database whose files are in these directories.
+    /// Returns a random simulated disk, for a database whose files are in these directories.
     pub(crate) fn random(rng: &mut Rng, directories: &[&'static str]) -> Self {
         match rng.u8(..6) {
             0 => Self::Refuses(directories[rng.usize(..directories.len())]),
@@ -76,7 +76,7 @@ impl Disk {
         }
     }
 
-    /// Makes a simulated disk this one.
+    /// Configures a simulated disk accordingly.
     pub(crate) fn set_up(self, storage: &SimStorage) {
         match self {
             Self::Refuses(directory) => storage.refuse_direct(Path::new(directory)),
@@ -89,15 +89,15 @@ impl Disk {
 /// The I/O modes of a database.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
-    /// Options for ours alone, as text: our own, and writing through maps or without a buffer, as
-    /// RocksDB faults in maps of files that are not allocated.
+    /// Options for Tailwater only, as text: its own, and writes through mmap or without a buffer,
+    /// which make RocksDB fault in maps of files that are not allocated.
     pub(crate) ours: String,
-    /// RocksDB's, as text. These come first.
+    /// RocksDB's flags, as text. They come first.
     pub(crate) flags: String,
 }
 
 impl IoModes {
-    /// Any that open a database on a disk.
+    /// Returns random modes that open a database on a disk.
     pub(crate) fn random(rng: &mut Rng, disk: Disk) -> Self {
         let takes_direct = !matches!(disk, Disk::Refuses(_));
         let modes: &[&str] = match disk {
@@ -112,7 +112,7 @@ impl IoModes {
                 ours.push((purpose, mode));
             }
         }
-        // Logs are padded to what most disks ask for.
+        // Logs are padded to the alignment that most disks require.
         let log_modes: &[&str] = match disk {
             Disk::Refuses(_) | Disk::Simulated { is_coarse: true } => &["buffered", "auto"],
             Disk::Real | Disk::Simulated { .. } => &["direct", "direct", "auto"],
@@ -132,7 +132,7 @@ impl IoModes {
                 .filter_map(|(is_set, value)| is_set.then_some(value)),
         );
         let writes_direct = direct.contains(&"use_direct_io_for_flush_and_compaction");
-        // Direct writes need a buffer, and neither can be combined with maps.
+        // Direct writes need a buffer, and neither can be combined with mmap.
         let space = LOG_SPACE[rng.usize(..LOG_SPACE.len())];
         let mut own = vec![format!("wal_preallocation_block_size={space}")];
         if !writes_direct && rng.u8(..8) == 0 {
@@ -155,7 +155,7 @@ impl IoModes {
         Self { ours: own.join(";"), flags: flags.join(";") }
     }
 
-    /// Everything direct, the defaults, or any that open a database in real files.
+    /// Returns everything direct, the defaults, or random modes that open a database in real files.
     pub(crate) fn of_real_files(rng: &mut Rng) -> Self {
         match rng.u8(..3) {
             0 => Self::all_direct(),
@@ -164,7 +164,7 @@ impl IoModes {
         }
     }
 
-    /// Everything direct.
+    /// Returns direct modes for everything.
     pub(crate) fn all_direct() -> Self {
         let purposes = PURPOSES.into_iter().chain(["wal"]);
         let mut ours: Vec<String> =
@@ -176,7 +176,7 @@ impl IoModes {
     }
 }
 
-/// As options that ours is opened with.
+/// Shows the modes as options with which Tailwater is opened.
 impl fmt::Display for IoModes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = if self.ours.is_empty() || self.flags.is_empty() { "" } else { ";" };

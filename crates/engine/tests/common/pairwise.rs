@@ -1,4 +1,4 @@
-//! Combinations of choices in which every two values of different factors meet at least once.
+//! Combinations of choices in which every two values of different factors occur together.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use fastrand::Rng;
 /// Number of random combinations considered for the next one.
 const CANDIDATES: usize = 40;
 
-/// For each combination the place of its value in each factor; `sizes` are how many values each
-/// factor has.
+/// Returns combinations, each with the index of its value in each factor; `sizes` are the numbers
+/// of values of the factors.
 pub(crate) fn combinations(sizes: &[usize], rng: &mut Rng) -> Vec<Vec<usize>> {
     let mut missing = BTreeSet::new();
     for (a, &size_a) in sizes.iter().enumerate() {
@@ -20,7 +20,7 @@ pub(crate) fn combinations(sizes: &[usize], rng: &mut Rng) -> Vec<Vec<usize>> {
     while let Some(&(a, x, b, y)) = missing.first() {
         let candidates = (0..CANDIDATES).map(|_| {
             let mut choice: Vec<usize> = sizes.iter().map(|&size| rng.usize(..size)).collect();
-            // One that is missing, so that every combination is worth something.
+            // Starts with a missing pair, so that every combination adds at least one.
             (choice[a], choice[b]) = (x, y);
             choice
         });

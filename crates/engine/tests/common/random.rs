@@ -5,20 +5,21 @@ use fastrand::Rng;
 /// The form of merge operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operands {
-    /// There are none.
+    /// No merge operands.
     None,
-    /// Little-endian numbers of eight bytes, seldom of another length.
+    /// Little-endian numbers of eight bytes, rarely of another length.
     Numbers,
     /// Any bytes.
     Bytes,
 }
 
-/// So few that they are written again and again.
+/// Number of keys: few enough that each is written repeatedly.
 pub(crate) const KEYS: u32 = 700;
-/// Number of keys that have the same first six bytes.
+/// Number of keys that share the same first six bytes.
 const KEYS_A_PREFIX: u32 = 9;
 
-/// One of `keys` keys: mostly a prefix of six bytes and a rest of various lengths, seldom shorter.
+/// Returns one of `keys` keys: mostly a prefix of six bytes and a suffix of various lengths, rarely
+/// shorter.
 pub(crate) fn key(rng: &mut Rng, keys: u32) -> Vec<u8> {
     let number = rng.u32(..keys);
     match number {
@@ -35,7 +36,7 @@ pub(crate) fn key(rng: &mut Rng, keys: u32) -> Vec<u8> {
     }
 }
 
-/// A value: empty, short, long and compressible, or random.
+/// Returns a value: empty, short, long and compressible, or random.
 pub(crate) fn value(rng: &mut Rng, longest: usize) -> Vec<u8> {
     match rng.u8(..10) {
         0 => Vec::new(),
@@ -45,7 +46,7 @@ pub(crate) fn value(rng: &mut Rng, longest: usize) -> Vec<u8> {
     }
 }
 
-/// A merge operand.
+/// Returns a merge operand.
 pub(crate) fn operand(rng: &mut Rng, operands: Operands) -> Vec<u8> {
     if operands == Operands::Numbers && rng.u8(..30) > 0 {
         rng.u64(..).to_le_bytes().to_vec()

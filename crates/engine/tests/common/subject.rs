@@ -1,7 +1,7 @@
 //! A column family under random reads, compared with a model of it.
 //!
-//! Keys that exist, keys near existing ones, and arbitrary ones; gets of every kind; iterators with
-//! random options under random moves. Every message names the given context.
+//! Reads existing keys, keys near them, and arbitrary ones; with gets of every kind, and iterators
+//! with random options and moves. Every message includes the given context.
 
 #[path = "cursor.rs"]
 mod cursor;
@@ -28,7 +28,7 @@ pub(crate) struct Effort {
     pub(crate) between: fn(&Db, &ColumnFamily, &mut Rng),
 }
 
-/// One column family with what is known of it.
+/// A column family with its expected contents.
 pub(crate) struct Subject<'a> {
     db: &'a Db,
     family: &'a ColumnFamily,
@@ -39,7 +39,7 @@ pub(crate) struct Subject<'a> {
     context: String,
 }
 
-/// Asks every column family of a database at random about what a dump says it holds.
+/// Reads every column family of a database at random, and compares the results with a dump.
 pub(crate) fn ask(db: &Db, dump: &[Entry], effort: Effort, rng: &mut Rng, context: &str) {
     ask_at(db, None, dump, effort, rng, context);
 }
@@ -70,14 +70,14 @@ pub(crate) fn ask_at(
     }
 }
 
-/// The current prefix extractor.
+/// Returns the current prefix extractor.
 fn extractor(family: &ColumnFamily) -> Option<PrefixExtractor> {
     match family.options().prefix_extractor {
         options::PrefixExtractor::None => None,
         options::PrefixExtractor::Fixed(length) => Some(PrefixExtractor::Fixed(length)),
         options::PrefixExtractor::Capped(length) => Some(PrefixExtractor::Capped(length)),
         options::PrefixExtractor::Noop => Some(PrefixExtractor::Noop),
-        ref other => panic!("who extracts by {other:?}?"),
+        ref other => panic!("unexpected prefix extractor {other:?}"),
     }
 }
 
@@ -101,7 +101,7 @@ impl Subject<'_> {
         key
     }
 
-    /// The present may also be seen through a snapshot that is taken of it.
+    /// Returns random read options. The latest state may also be read through a new snapshot.
     fn random_read_options(&self, rng: &mut Rng) -> ReadOptions {
         let snapshot = self.snapshot.cloned();
         ReadOptions {

@@ -1,4 +1,4 @@
-//! An iterator and the model's cursor, moved alike by random steps.
+//! Random moves of an iterator and of the model's cursor.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions};
@@ -19,8 +19,8 @@ enum Move {
     Previous(usize),
 }
 
-/// Walks an iterator of random options over a column family, by random moves. `between` is done
-/// before each step.
+/// Moves an iterator with random options over a column family at random. Calls `between` before
+/// each step.
 pub(crate) fn check(
     subject: &Subject<'_>,
     between: fn(&Db, &ColumnFamily, &mut Rng),

@@ -27,15 +27,15 @@ fn value(number: u64, round: u64) -> Vec<u8> {
     [number, round].map(u64::to_be_bytes).concat().repeat(16)
 }
 
-/// The round that a value is of, which must be whole.
+/// Returns the round in which a value was written. The value must be whole.
 fn round_of(number: u64, found: &[u8]) -> u64 {
     let round = found[8..16].try_into().map(u64::from_be_bytes).expect("a round");
     assert_eq!(found, value(number, round), "key {number}");
     round
 }
 
-/// Gets and scans until the writer is done: every value is whole, and none is older than what had
-/// been written before.
+/// Gets and scans until the writer is done: every value is whole, and none is older than those
+/// already written.
 fn read(db: &Db, family: &ColumnFamily, written: &AtomicU64, is_done: &AtomicBool, mut rng: Rng) {
     while !is_done.load(Ordering::Acquire) {
         let least = written.load(Ordering::Acquire);
@@ -65,7 +65,7 @@ fn values_are_right_during_rounds_of_direct_compactions() {
         if let Place::Files(directory) = &place {
             let capabilities = PosixStorage::new().capabilities(directory.path());
             if capabilities.expect("a filesystem").direct_io == DirectIo::Refused {
-                println!("skipped: {} takes no direct I/O", directory.path().display());
+                println!("skipped: {} does not support direct I/O", directory.path().display());
                 continue;
             }
         }

@@ -1,11 +1,11 @@
-//! The data that writers write, from which any state of the database shows whether it existed.
+//! The data that writers write, from which any state of the database shows whether it may exist.
 //!
 //! Each writer has its own keys, its slots, spread over the column families, and writes numbered
 //! batches. Batch `n` puts `n` into every slot, puts token `n` and deletes token `n - 1`. So a
 //! state with part of a batch, or a mixture of two batches of a writer, is detected.
 //!
-//! In slot 0 a batch also records which batches of the others had been acknowledged when it was
-//! begun: none of those may be missing where it is visible.
+//! In slot 0 a batch also records which batches of the other writers had been acknowledged when it
+//! was begun: where it is visible, these must be, too.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,13 +15,13 @@ use tailwater::WriteBatch;
 /// The names of the column families that writers write to.
 pub(crate) const FAMILIES: [&str; 3] = ["default", "second", "third"];
 
-/// The entries of column families, by the place of the family in [`FAMILIES`] and the key.
+/// The entries of column families, by the index of the family in [`FAMILIES`] and the key.
 pub(crate) type State = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
 
 /// The numbers of the last batches, of all writers.
 pub(crate) type Numbers = Vec<u64>;
 
-/// The writers, and how far they are.
+/// The writers and their progress.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     accounts: Vec<Account>,
@@ -44,22 +44,22 @@ impl Ledger {
         Self { accounts: slots.iter().map(account).collect(), padding }
     }
 
-    /// Number of writers.
+    /// Returns the number of writers.
     pub(crate) fn writers(&self) -> usize {
         self.accounts.len()
     }
 
-    /// The batches that were acknowledged.
+    /// Returns the acknowledged batches.
     pub(crate) fn acknowledged(&self) -> Numbers {
         self.accounts.iter().map(|account| account.acknowledged.load(Ordering::SeqCst)).collect()
     }
 
-    /// The batches that were begun.
+    /// Returns the batches that were begun.
     pub(crate) fn begun(&self) -> Numbers {
         self.accounts.iter().map(|account| account.begun.load(Ordering::SeqCst)).collect()
     }
 
-    /// Begins the next batch of a writer; `ids` are those of the column families.
+    /// Begins the next batch of a writer; `ids` are the IDs of the column families.
     pub(crate) fn begin(&self, writer: usize, ids: &[u32]) -> (u64, WriteBatch) {
         let account = &self.accounts[writer];
         let number = account.begun.fetch_add(1, Ordering::SeqCst) + 1;
@@ -85,25 +85,26 @@ impl Ledger {
         (number, batch)
     }
 
-    /// Notes that a batch was acknowledged.
+    /// Records that a batch was acknowledged.
     pub(crate) fn acknowledge(&self, writer: usize, number: u64) {
         self.accounts[writer].acknowledged.store(number, Ordering::SeqCst);
     }
 
-    /// Notes what another process acknowledged; it may have written the next one too.
+    /// Records a batch that another process acknowledged; that process may have written the next
+    /// one, too.
     pub(crate) fn recall(&self, writer: usize, number: u64) {
         self.acknowledge(writer, number);
         self.accounts[writer].begun.store(number + 1, Ordering::SeqCst);
     }
 
-    /// The keys of a writer's slots, each with its column family.
+    /// Returns the keys of a writer's slots, each with its column family.
     pub(crate) fn slots(&self, writer: usize) -> impl Iterator<Item = (usize, Vec<u8>)> {
         (0..self.accounts[writer].slots)
             .map(move |slot| (family_of(writer, slot), slot_key(writer, slot)))
     }
 
-    /// Checks a state of some column families that ought to be that of one moment. Answers the last
-    /// batch of every writer that wrote to them.
+    /// Checks that a state of some column families is that of one moment. Returns the last batch of
+    /// every writer that wrote to them.
     pub(crate) fn check(
         &self,
         state: &State,
@@ -154,7 +155,7 @@ impl Ledger {
         }
     }
 
-    /// Checks that nothing is missing that was acknowledged before a writer's last batch was begun.
+    /// Checks that all batches exist that were acknowledged before a writer's last batch was begun.
     fn check_order(
         &self,
         state: &State,
@@ -191,12 +192,12 @@ pub(crate) fn check_bounds(
     }
 }
 
-/// The number that a slot's value tells.
+/// Returns the number in a slot's value.
 pub(crate) fn number_in(value: &[u8]) -> u64 {
     u64::from_be_bytes(value[..8].try_into().expect("eight bytes"))
 }
 
-/// The place of the column family of a slot, and of a writer's tokens that of its slot 0.
+/// Returns the index of a slot's column family; a writer's tokens are in that of its slot 0.
 fn family_of(writer: usize, slot: usize) -> usize {
     (writer + slot) % FAMILIES.len()
 }

@@ -12,7 +12,7 @@ const ROUNDS: usize = 40;
 fn a_table_is_opened_once_for_all_who_want_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = OpenOptions::default();
-    // With a limit on open tables, readers open them.
+    // With a limit on open tables, readers have to open them.
     options.set_options("create_if_missing=true;max_open_files=20").expect("options");
     let db = Db::open(directory.path(), &options).expect("a database");
     let family = db.cf_handle("default").expect("the default column family");

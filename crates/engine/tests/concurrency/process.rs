@@ -1,4 +1,4 @@
-//! A process that is killed while its threads write: everything it had acknowledged is found again.
+//! A process is killed while its threads write: every acknowledged batch is found again.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -11,13 +11,13 @@ use tailwater_testkit::seed;
 use crate::ledger::Ledger;
 use crate::scene::{Place, check_at_rest, families, with_families};
 
-/// Names the directory that a process writes to until it is killed.
+/// Environment variable with the directory to which a process writes until it is killed.
 const DIRECTORY: &str = "TAILWATER_CONCURRENCY_DIRECTORY";
-/// Begins a line that says which batch of which writer was acknowledged.
+/// Prefix of a line that reports an acknowledged batch of a writer.
 const ACKNOWLEDGED: &str = "acknowledged ";
 const SLOTS: [usize; 4] = [2, 70, 1, 5];
 
-/// Writes without end, and says what was acknowledged.
+/// Writes without end, and reports acknowledged batches.
 fn write_on(directory: &Path) {
     let options = with_families(OpenOptions::default(), "");
     let db = Db::open(directory, &options).expect("the database");
@@ -34,7 +34,7 @@ fn write_on(directory: &Path) {
                     db.write_opt(&mut batch, &options).expect("a write");
                     ledger.acknowledge(writer, number);
                     let mut out = std::io::stdout().lock();
-                    // The other end may be gone before this process is.
+                    // The reader may end before this process.
                     let _ = writeln!(out, "{ACKNOWLEDGED}{writer} {number}");
                 }
             });
@@ -56,7 +56,7 @@ fn what_a_killed_process_had_acknowledged_is_found() {
     }
 }
 
-/// Starts a writing process, and kills it after this many acknowledged batches.
+/// Starts a writing process, and kills it after this many acknowledged batches. Returns these.
 fn acknowledged_before_the_end(directory: &Path, batches: usize) -> Ledger {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "process::what_a_killed_process_had_acknowledged_is_found"])
@@ -70,7 +70,7 @@ fn acknowledged_before_the_end(directory: &Path, batches: usize) -> Ledger {
     (0..ledger.writers()).for_each(|writer| ledger.recall(writer, 0));
     let (mut count, mut line) = (0, String::new());
     while out.read_line(&mut line).expect("a line") > 0 {
-        // The last line may be cut off.
+        // The last line may be truncated.
         let whole = line.strip_prefix(ACKNOWLEDGED).and_then(|line| line.strip_suffix('\n'));
         if let Some((writer, number)) = whole.and_then(|numbers| numbers.split_once(' ')) {
             let number = number.parse().expect("a number");
@@ -83,6 +83,6 @@ fn acknowledged_before_the_end(directory: &Path, batches: usize) -> Ledger {
         line.clear();
     }
     child.wait().expect("its end");
-    assert!(count >= batches, "it ended by itself");
+    assert!(count >= batches, "it ended on its own");
     ledger
 }

@@ -9,22 +9,22 @@ use tailwater_testkit::seed;
 
 use crate::scene::Place;
 
-/// Number of keys to either side of the middle.
+/// Number of keys on either side of the middle.
 const REACH: u64 = 400;
 
 fn key(number: u64) -> [u8; 8] {
     number.to_be_bytes()
 }
 
-/// The expected result of a read at a sequence number: writes 1 to 2 * REACH are the keys in order,
-/// and each after them deletes one key more to either side of the middle.
+/// Returns the expected keys at a sequence number: writes 1 to 2 * REACH put the keys in order, and
+/// each later one deletes one more key on either side of the middle.
 fn remaining(sequence: u64) -> Vec<u64> {
     let deleted = sequence.saturating_sub(2 * REACH);
     (0..REACH - deleted).chain(REACH + deleted..2 * REACH).collect()
 }
 
-/// Reads at one snapshot after the other until the writer is done, which goes on while iterators
-/// are open.
+/// Reads at one snapshot after another until the writer is done. The writer continues while
+/// iterators are open.
 fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
     loop {
         let is_last = is_done.load(Ordering::Acquire);

@@ -13,8 +13,8 @@ use tempfile::TempDir;
 
 use crate::ledger::{FAMILIES, Ledger, Numbers, State, check_bounds, number_in};
 
-/// The options with which every database here is opened: memtables that are full all the time, and
-/// no bound on tables, for nothing compacts them.
+/// Options with which every database here is opened: memtables that fill continuously, and no bound
+/// on tables, since nothing compacts them.
 const OPTIONS: &str = "create_if_missing=true;create_missing_column_families=true;\
     write_buffer_size=65536;max_write_buffer_number=4;disable_auto_compactions=true";
 
@@ -26,13 +26,13 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Both kinds, empty.
+    /// Returns an empty place of each kind.
     pub(crate) fn both(seed: u64) -> [Self; 2] {
         let files = tempfile::tempdir().expect("a directory");
         [Self::Memory(SimStorage::new(seed)), Self::Files(files)]
     }
 
-    /// The database's directory.
+    /// Returns the database's directory.
     pub(crate) fn directory(&self) -> PathBuf {
         match self {
             Self::Memory(_) => PathBuf::from("/db"),
@@ -40,7 +40,7 @@ impl Place {
         }
     }
 
-    /// The options with which a database here is opened.
+    /// Returns the options with which a database here is opened.
     pub(crate) fn options(&self, more: &str) -> OpenOptions {
         let options = match self {
             Self::Memory(storage) => OpenOptions::new(Arc::new(storage.clone())),
@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-/// The options of every database here, with the families of the writers.
+/// Returns the options of every database here, with the families of the writers.
 pub(crate) fn with_families(mut options: OpenOptions, more: &str) -> OpenOptions {
     options.set_options(OPTIONS).expect("options");
     options.set_options(more).expect("options");
@@ -66,12 +66,12 @@ pub(crate) fn with_families(mut options: OpenOptions, more: &str) -> OpenOptions
     options
 }
 
-/// The column families that writers write to.
+/// Returns the column families to which writers write.
 pub(crate) fn families(db: &Db) -> Vec<ColumnFamily> {
     FAMILIES.map(|name| db.cf_handle(name).expect("a column family")).to_vec()
 }
 
-/// Everything that some column families hold.
+/// Returns all entries of some column families.
 pub(crate) fn read_all(
     db: &Db,
     families: &[usize],
@@ -99,10 +99,10 @@ pub(crate) fn read_all(
     state
 }
 
-/// The places of all column families.
+/// The indexes of all column families.
 pub(crate) const ALL: [usize; FAMILIES.len()] = [0, 1, 2];
 
-/// Checks that a database that nobody writes holds each writer's last batch.
+/// Checks that a database without writers holds each writer's last batch.
 pub(crate) fn check_at_rest(db: &Db, ledger: &Ledger) -> Result<(), String> {
     let state = read_all(db, &ALL, &ReadOptions::default(), false);
     let found = ledger.check(&state, &ALL)?;
@@ -114,7 +114,7 @@ pub(crate) fn check_at_rest(db: &Db, ledger: &Ledger) -> Result<(), String> {
 pub(crate) struct Scene<'a> {
     pub(crate) db: &'a Db,
     pub(crate) ledger: &'a Ledger,
-    /// Number of writers that still write.
+    /// Number of writers that are still writing.
     writing: AtomicUsize,
     failed: AtomicBool,
 }
@@ -125,12 +125,12 @@ impl<'a> Scene<'a> {
         Self { db, ledger, writing, failed }
     }
 
-    /// Whether there is still something to look at.
+    /// Whether there are still writers.
     pub(crate) fn goes_on(&self) -> bool {
         self.writing.load(Ordering::SeqCst) > 0 && !self.failed.load(Ordering::SeqCst)
     }
 
-    /// Ends the scene early where something is wrong.
+    /// Ends the scene early on an error.
     pub(crate) fn must<T>(&self, result: Result<T, String>) -> T {
         result.unwrap_or_else(|error| {
             self.failed.store(true, Ordering::SeqCst);
@@ -138,8 +138,8 @@ impl<'a> Scene<'a> {
         })
     }
 
-    /// Writes a writer's next batches, as `options` says for each number. Answers the sequence
-    /// number and the count of each.
+    /// Writes a writer's next batches, with the options that `options` returns for each number.
+    /// Returns the sequence number and count of each.
     pub(crate) fn write(
         &self,
         writer: usize,
@@ -162,7 +162,7 @@ impl<'a> Scene<'a> {
         written
     }
 
-    /// Reads snapshots for as long as writers write.
+    /// Reads snapshots while writers write.
     pub(crate) fn watch_snapshots(&self, mut rng: Rng) {
         while self.goes_on() {
             let least = self.ledger.acknowledged();
@@ -176,7 +176,7 @@ impl<'a> Scene<'a> {
             };
             let state = read_all(self.db, &ALL, &options, rng.bool());
             self.check(&state, &ALL, &least, &most);
-            // Later it is still the same, also after flushes.
+            // Checks that the snapshot is unchanged later, also after flushes.
             thread::sleep(Duration::from_millis(rng.u64(0..5)));
             self.must(self.compare_gets(&state, &options, &mut rng));
             let again = read_all(self.db, &ALL, &options, rng.bool());
@@ -185,7 +185,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Asks for a writer's slots one by one.
+    /// Gets a writer's slots one by one.
     fn compare_gets(
         &self,
         state: &State,
@@ -203,7 +203,7 @@ impl<'a> Scene<'a> {
         Ok(())
     }
 
-    /// Reads with iterators that have no snapshot, for as long as writers write.
+    /// Reads with iterators that have no snapshot, while writers write.
     pub(crate) fn watch_iterators(&self, mut rng: Rng) {
         while self.goes_on() {
             let family = rng.usize(..FAMILIES.len());
@@ -213,7 +213,7 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Gets keys one after the other, for as long as writers write: what was seen once stays seen.
+    /// Gets keys one after another while writers write: a batch that was seen stays visible.
     pub(crate) fn watch_gets(&self, mut rng: Rng) {
         let handles = families(self.db);
         let options = ReadOptions::default();
@@ -231,8 +231,8 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// Flushes one column family at a time, for as long as writers write: what others have of the
-    /// same batches is in the logs alone.
+    /// Flushes one column family at a time while writers write: the other families' parts of the
+    /// same batches are then only in the logs.
     pub(crate) fn flush_one_by_one(&self, mut rng: Rng) {
         let handles = families(self.db);
         while self.goes_on() {
@@ -282,7 +282,7 @@ impl<'a> Scene<'a> {
     }
 }
 
-/// A writer, whose end is noted whatever it is.
+/// A writer. Dropping it records its end.
 struct Leaving<'s, 'a> {
     scene: &'s Scene<'a>,
 }
@@ -293,7 +293,7 @@ impl Drop for Leaving<'_, '_> {
     }
 }
 
-/// Checks that batches have all sequence numbers between them, each one once.
+/// Checks that the batches use all sequence numbers between them, each once.
 pub(crate) fn check_sequences(first: u64, mut written: Vec<(u64, u64)>, latest: u64) {
     written.sort_unstable();
     let mut next = first;
@@ -304,7 +304,7 @@ pub(crate) fn check_sequences(first: u64, mut written: Vec<(u64, u64)>, latest: 
     assert_eq!(latest + 1, next, "the last sequence number is that of the last operation");
 }
 
-/// Opens what a process leaves in memory that ends at this moment.
+/// Opens the state that a crash of the process at this moment leaves in memory.
 pub(crate) fn after_process_crash(storage: &SimStorage, more: &str, seed: u64) -> Db {
     let place = Place::Memory(storage.process_crash_image(seed));
     place.open(more)

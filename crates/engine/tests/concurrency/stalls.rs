@@ -19,8 +19,8 @@ use crate::scene::{Place, Scene, after_process_crash, check_at_rest};
 const NO_SLOWDOWN: WriteOptions =
     WriteOptions { sync: false, disable_wal: false, no_slowdown: true };
 
-/// Has writers write `batches` each to a database whose flushes find no space, and does `then` when
-/// they are stopped.
+/// Starts writers of `batches` batches each on a database whose flushes find no space, and calls
+/// `then` when they are stopped.
 fn with_stopped_writers(
     batches: usize,
     then: impl FnOnce(&SimStorage, &Db),
@@ -111,13 +111,13 @@ fn writers_that_are_slowed_down_write_all_the_same() {
             scope.spawn(move || scene.write(writer, 40, |_| WriteOptions::default()));
         }
         while scene.goes_on() {
-            // A leader that has waited may take it along.
+            // A leader that has waited may write it in its group.
             let written = db.delete_cf_opt(&default, b"impatient", &NO_SLOWDOWN);
             let kind = written.err().map(|error| error.kind());
             assert!(matches!(kind, None | Some(ErrorKind::Busy)), "{kind:?}");
         }
     });
-    // Some writes are let through without a pause, and so is one that does not want to wait.
+    // Some writes pass without a pause, including one that must not wait.
     let large = vec![b'v'; 100_000];
     let mut refused =
         (0..100).filter_map(|_| db.put_cf_opt(&default, b"impatient", &large, &NO_SLOWDOWN).err());
@@ -127,7 +127,7 @@ fn writers_that_are_slowed_down_write_all_the_same() {
     check_at_rest(&db, &ledger).expect("what was written");
 }
 
-/// Bytewise, until it is to compare this key.
+/// Key at whose comparison the comparator panics; otherwise it is bytewise.
 const PANICS_AT: &[u8] = b"99/panic";
 
 struct Panicking;
@@ -139,7 +139,7 @@ impl CustomComparator for Panicking {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> KeyOrder {
         if a == PANICS_AT || b == PANICS_AT {
-            // Not by panic!, which would print.
+            // Not with panic!, which would print.
             resume_unwind(Box::new("a comparator that panics"));
         }
         a.cmp(b)
@@ -163,7 +163,7 @@ fn a_writer_that_panics_takes_nobody_along() {
                     loop {
                         let (number, mut batch) = ledger.begin(writer, ids);
                         let write = || db.write_opt(&mut batch, &WriteOptions::default());
-                        // It is the leader perhaps, and inserts what another wrote.
+                        // This thread may be the leader, and insert another writer's batch.
                         match catch_unwind(AssertUnwindSafe(write)) {
                             Ok(Ok(())) => ledger.acknowledge(writer, number),
                             Ok(Err(_)) | Err(_) => break,
@@ -183,7 +183,7 @@ fn a_writer_that_panics_takes_nobody_along() {
             let written = catch_unwind(AssertUnwindSafe(write));
             assert!(!matches!(written, Ok(Ok(()))));
         });
-        // Everybody has come back, and nothing is written any more.
+        // All writers have returned, and nothing is written any more.
         let default = db.cf_handle("default").expect("the default family");
         let refused = db.put_cf_opt(&default, b"late", b"", &WriteOptions::default());
         refused.expect_err("a refused write");

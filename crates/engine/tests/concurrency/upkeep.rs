@@ -15,14 +15,14 @@ use crate::scene::{ALL, Place, Scene, check_at_rest, check_sequences, families, 
 /// A column family other than those of the writers.
 const ASIDE: &str = "aside";
 
-/// Batches of the one who makes and drops families, as [`Scene::write`] answers them.
+/// Batches of the thread that creates and drops families, as returned by [`Scene::write`].
 type Written = Vec<(u64, u64)>;
 
 fn pause(rng: &mut Rng) {
     thread::sleep(Duration::from_millis(rng.u64(..4)));
 }
 
-/// Flushes, and hands the log to the system and the device.
+/// Flushes memtables, and writes and syncs the log.
 fn flush(scene: &Scene<'_>, mut rng: Rng) {
     let handles = families(scene.db);
     while scene.goes_on() {
@@ -36,7 +36,7 @@ fn flush(scene: &Scene<'_>, mut rng: Rng) {
     }
 }
 
-/// Makes column families, writes to them and to another at once, and drops them.
+/// Creates column families, writes to them and to another in one batch, and drops them.
 fn change_families(scene: &Scene<'_>, mut rng: Rng) -> Written {
     let db = scene.db;
     let aside = db.cf_handle(ASIDE).expect("a column family");
@@ -80,7 +80,7 @@ fn check_pair(db: &Db, aside: &ColumnFamily, family: &ColumnFamily, number: u64,
     }
 }
 
-/// Copies the database, and looks at the copies.
+/// Copies the database, and checks the copies.
 fn copy(scene: &Scene<'_>, place: &Place, mut rng: Rng) {
     for number in (0..).take_while(|_| scene.goes_on()) {
         let directory: PathBuf = place.directory().with_extension(format!("copy-{number}"));
@@ -150,7 +150,7 @@ fn writes_that_are_not_logged_are_flushed_by_closing() {
             let scene = &scene;
             let writers: Vec<_> = (0..ledger.writers())
                 .map(|writer| {
-                    // Concurrent with logged and synced batches: they are never in one group.
+                    // Concurrent logged and synced batches: they are never in the same group.
                     let options = move |number: u64| WriteOptions {
                         disable_wal: writer % 2 == 0,
                         sync: writer % 2 == 1 && number.is_multiple_of(5),

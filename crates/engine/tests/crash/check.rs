@@ -1,4 +1,4 @@
-//! Opens the state that a crash left and compares it with the history of the run.
+//! Opens the state that a crash left, and compares it with the history of the run.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::run::contents;
 use crate::setup::Setup;
 use crate::workload::marker;
 
-/// The number of the write that shows that a database takes writes again.
+/// Number of the write that shows that a database accepts writes again.
 const AFTERWARDS: u64 = 9_999_999;
 
 /// The state after a crash.
@@ -31,8 +31,9 @@ pub(crate) struct Wreck<'a> {
 }
 
 impl Wreck<'_> {
-    /// Opens it for reading and for writing, judges what is there, writes on, ends it once more and
-    /// verifies it. Answers whether its recovery mode took it; if not, the default one did.
+    /// Opens the state for reading and for writing, checks its contents, writes more, crashes it
+    /// again and verifies it. Returns whether its recovery mode accepted it; if not, the default
+    /// mode did.
     pub(crate) fn check(&self, rng: &mut Rng) -> Checked<bool> {
         self.check_options_file()?;
         self.check_checkpoints(rng)?;
@@ -56,7 +57,7 @@ impl Wreck<'_> {
         self.setup.options_after(&self.image, mode, !self.claims.exists)
     }
 
-    /// A database that was opened has OPTIONS that can be read.
+    /// Checks that a database that was opened has readable OPTIONS.
     fn check_options_file(&self) -> Checked<()> {
         if !self.claims.exists {
             return Ok(());
@@ -73,7 +74,7 @@ impl Wreck<'_> {
         }
     }
 
-    /// A checkpoint is there as it was, if it is there at all.
+    /// Checks that a checkpoint either has its contents or does not exist.
     fn check_checkpoints(&self, rng: &mut Rng) -> Checked<()> {
         for (directory, expected, must) in &self.claims.checkpoints {
             let is_there = self.image.metadata(directory).is_ok();
@@ -105,7 +106,8 @@ impl Wreck<'_> {
         }
     }
 
-    /// Opens it in its mode, or, where that is refused and may be, in the default one.
+    /// Opens the database in its mode or, if that mode refuses it and may do so, in the default
+    /// one.
     fn open(&self) -> Checked<(Db, RecoveryMode)> {
         match Db::open(self.directory(), &self.options(self.mode)) {
             Ok(db) => Ok((db, self.mode)),
@@ -120,7 +122,7 @@ impl Wreck<'_> {
         }
     }
 
-    /// Whether the mode's words allow it to refuse a log.
+    /// Whether the mode's definition allows it to refuse a log.
     fn may_refuse(&self, error: &Error) -> bool {
         let is_log =
             error.path().is_some_and(|path| path.extension().is_some_and(|it| it == "log"));
@@ -133,7 +135,8 @@ impl Wreck<'_> {
         may && is_log && error.is_corruption()
     }
 
-    /// It takes a synced write, and has that and all it had after the next end of any kind.
+    /// Checks that the database accepts a synced write, and has it and all its contents after
+    /// another crash of any kind.
     fn write_on(&self, db: Db, mode: RecoveryMode, state: &State, rng: &mut Rng) -> Checked<()> {
         let failed = |doing: &str, error: Error| format!("after recovery {doing} failed: {error}");
         let key = marker(AFTERWARDS);
@@ -170,7 +173,7 @@ impl Wreck<'_> {
     }
 }
 
-/// Finds no damage.
+/// Checks that verification finds no damage.
 pub(crate) fn verify(directory: &Path, options: &OpenOptions) -> Checked<()> {
     let report = verify::verify(directory, options, &mut |_| {});
     match report.findings.iter().find(|finding| finding.severity == Severity::Damage) {

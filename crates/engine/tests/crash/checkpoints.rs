@@ -1,4 +1,4 @@
-//! Checkpoints whose marks a crash may keep or lose.
+//! Checkpoints whose marks may or may not survive a crash.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::mended::{has, open, options, put};
 use crate::model::DEFAULT;
 use crate::rare::{IMAGES, at_every_call, at_every_call_in};
 
-/// A database with a synced key.
+/// Returns a database with a synced key.
 fn database(disk: &SimStorage) -> Db {
     let db = open(disk, "");
     put(&db, DEFAULT, "key", true);
@@ -21,8 +21,8 @@ fn is_whole(disk: &SimStorage, checkpoint: &str) -> bool {
     has(&Db::open(Path::new(checkpoint), &options(disk, "")).expect("the checkpoint"), "key")
 }
 
-/// A checkpoint in a directory whose name is that of another's staging directory stays: its own
-/// mark does not come back.
+/// A checkpoint whose directory has the name of another's staging directory stays: its own mark
+/// does not return.
 #[test]
 fn a_finished_checkpoint_is_not_taken_for_one_that_was_never_finished() {
     let disk = SimStorage::new(1);
@@ -36,7 +36,7 @@ fn a_finished_checkpoint_is_not_taken_for_one_that_was_never_finished() {
     }
 }
 
-/// After a crash during the removal of a failed checkpoint, the rest is still recognised as such.
+/// After a crash during the removal of a failed checkpoint, the remains are still recognized.
 #[test]
 fn a_checkpoint_that_failed_can_be_made_again() {
     let disk = SimStorage::new(1);
@@ -53,8 +53,8 @@ fn a_checkpoint_that_failed_can_be_made_again() {
     });
 }
 
-/// A checkpoint whose directory could not be synced was taken apart under its own name, without its
-/// mark: a power cut left a part of it there.
+/// A checkpoint whose directory could not be synced was removed piece by piece under its own name,
+/// without its mark, so a power cut left a part of it there.
 #[test]
 fn nothing_is_left_of_a_checkpoint_that_failed_but_all_of_it() {
     for operation in [Operation::SyncDirectory, Operation::Rename, Operation::Remove] {

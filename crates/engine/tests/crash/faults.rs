@@ -1,4 +1,4 @@
-//! Failures of every call of a run: once, and from one on.
+//! Failures of every storage call of a run: of one call, and of all calls from one on.
 
 use fastrand::Rng;
 use tailwater_format::log::RecoveryMode;
@@ -17,7 +17,7 @@ use crate::tally::Tally;
 const RUNS: usize = 5;
 /// Number of steps of a run.
 const STEPS: usize = 14;
-/// Number of steps that follow when the faults are over.
+/// Number of steps after the faults have ended.
 const STEPS_AFTER: usize = 5;
 /// Minimum number of cases.
 const LEAST: usize = 1200;
@@ -26,7 +26,7 @@ const LEAST: usize = 1200;
 #[derive(Debug, Clone, Copy)]
 struct Trouble {
     fault: Fault,
-    /// At one call, or at all from that one on.
+    /// Whether only one call fails, rather than all from that one on.
     once: bool,
     kind: &'static str,
 }
@@ -56,7 +56,7 @@ fn what_was_acknowledged_survives_faults() {
         tally.add_calls(&calls);
         for call in &calls {
             for trouble in TROUBLES {
-                // Those that stay strike at all calls that follow, so fewer of them will do.
+                // Lasting faults affect all later calls, so fewer of them suffice.
                 if !trouble.once && rng.u8(..3) > 0 {
                     continue;
                 }
@@ -76,14 +76,14 @@ fn run(setup: &Setup, work: u64) -> Run {
     Run::new(storage, setup.clone(), State::new(), 0, Rng::with_seed(work))
 }
 
-/// The calls of a run in which nothing goes wrong.
+/// Returns the storage calls of a run without faults.
 fn calm(setup: &Setup, work: u64) -> Checked<Vec<Call>> {
     let mut run = run(setup, work);
     run.work(STEPS)?;
     Ok(run.storage.calls())
 }
 
-/// The same run with trouble at a call, then without, until it ends.
+/// Repeats the run with trouble at a call, then without trouble to the end.
 fn faulty(setup: &Setup, work: u64, at: u64, trouble: Trouble, rng: &mut Rng) -> Checked<()> {
     let mut run = run(setup, work);
     let fault = trouble.fault;

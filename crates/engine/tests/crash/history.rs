@@ -1,21 +1,21 @@
-//! The history of a run, and what may and must be left of it after a crash at any of its calls.
+//! The history of a run, and what may and must survive a crash at any of its calls.
 //!
-//! # What must be left
+//! # What must survive
 //!
 //! - After a power cut: every acknowledged synced write and every logged write before it; data that
 //!   was ingested or flushed to a table; column families as they were created and dropped.
 //! - After a crash of the process: also every acknowledged logged write, unless `manual_wal_flush`
 //!   kept it in memory.
 //!
-//! # What may be left
+//! # What may survive
 //!
 //! - Nothing that was not begun. A logged batch exists whole or not at all.
 //! - Logged batches that are not guaranteed are lost from the end: none exists without those before
-//!   it. `kSkipAnyCorruptedRecords` recovers whatever can be read, so there may be holes.
+//!   it. `kSkipAnyCorruptedRecords` recovers everything that can be read, so there may be gaps.
 //! - Ingested files exist, all of one ingestion or none, independently of earlier writes.
-//! - Writes that were not logged are also lost from the end, independently in each column family;
-//!   with `atomic_flush` all column families together, whole.
-//! - A write that returned an error may exist or not, whole.
+//! - Unlogged writes are also lost from the end, independently in each column family; with
+//!   `atomic_flush` in all column families together.
+//! - A write that returned an error may exist or not, but only whole.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -32,16 +32,16 @@ use crate::model::{Batch, DEFAULT, Durability, State, difference};
 pub(crate) enum Step {
     Open,
     Write(Batch),
-    /// For these column families.
+    /// Flushes these column families.
     Flush(Vec<String>),
     FlushLog {
         sync: bool,
     },
     CreateFamily(String),
     DropFamily(String),
-    /// By `close` or by dropping the last handle.
+    /// Closes the database by `close` or by dropping the last handle.
     Close,
-    /// With what the database held then.
+    /// Creates a checkpoint of these contents.
     Checkpoint(PathBuf, State),
     /// Changes an option of the database or of a column family to a value.
     ChangeOption(&'static str, &'static str),
@@ -63,17 +63,17 @@ impl fmt::Debug for Step {
     }
 }
 
-/// The answer.
+/// The outcome of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
-    /// An error: it may have happened or not.
+    /// An error: the step may or may not have taken effect.
     Failed,
-    /// An error, and later a column family was seen not to have been created or dropped.
+    /// An error; later a column family was found not to have been created or dropped.
     Void,
 }
 
-/// A step with the numbers of the storage calls that it made.
+/// A step with the numbers of its storage calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Entry {
     pub(crate) step: Step,
@@ -84,29 +84,29 @@ pub(crate) struct Entry {
 /// The operations of a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct History {
-    /// The contents of the database before; empty if there was none.
+    /// The initial contents of the database; empty if there was no database.
     pub(crate) base: State,
     pub(crate) entries: Vec<Entry>,
-    /// Logged writes stay in memory until they are flushed.
+    /// Whether logged writes stay in memory until the log is flushed.
     pub(crate) manual_wal_flush: bool,
-    /// Column families are flushed together.
+    /// Whether column families are flushed together.
     pub(crate) atomic_flush: bool,
-    /// Closing flushes what was not logged.
+    /// Whether closing flushes unlogged writes.
     pub(crate) flushes_when_closed: bool,
 }
 
 /// The end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
-    /// Before the call of this number.
+    /// A power cut before the call with this number.
     PowerCut(u64),
-    /// Before the call of this number.
+    /// A crash of the process before the call with this number.
     ProcessCrash(u64),
-    /// Nothing: it is read as it is.
+    /// None: the contents are read as they are.
     StillOpen,
 }
 
-/// Whether something is there.
+/// Whether something must, may or must not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Existence {
     Must,
@@ -118,14 +118,14 @@ enum Existence {
 #[derive(Debug)]
 struct WriteClaim<'a> {
     batch: &'a Batch,
-    /// Whether all of it must be there.
+    /// Whether all of it must exist.
     must: bool,
-    /// The parts that must contain the key.
+    /// The column families in which its part must exist.
     must_in: BTreeSet<&'a str>,
-    /// Whether it may be gone, though it was acknowledged: by an error, or because it was neither
-    /// logged nor flushed when the database was opened again.
+    /// Whether it may be lost although it was acknowledged: because of an error, or because it was
+    /// neither logged nor flushed when the database was reopened.
     doubtful: bool,
-    /// Whether its log has been handed to the system.
+    /// Whether its log has been written to the system.
     is_written: bool,
 }
 
@@ -136,14 +136,15 @@ pub(crate) struct Claims<'a> {
     ending: Ending,
     writes: Vec<WriteClaim<'a>>,
     families: BTreeMap<&'a str, Existence>,
-    /// Whether there must be a database.
+    /// Whether the database must exist.
     pub(crate) exists: bool,
-    /// Checkpoints with what they hold, and whether they must be there.
+    /// Checkpoints with their contents, and whether they must exist.
     pub(crate) checkpoints: Vec<(&'a PathBuf, &'a State, bool)>,
 }
 
 impl History {
-    /// Takes down what readers see: what they do not see, and did not have to, is gone for good.
+    /// Records the visible contents: writes that are not visible, and did not have to be, stay
+    /// lost.
     pub(crate) fn settle(&mut self, found: &State) {
         for entry in &mut self.entries {
             let failed = entry.outcome == Outcome::Failed;
@@ -190,7 +191,7 @@ impl History {
 }
 
 impl<'a> Claims<'a> {
-    /// Takes a step into account, which was begun, and perhaps acknowledged.
+    /// Takes a step into account that was begun and perhaps acknowledged.
     fn add(&mut self, entry: &'a Entry, acknowledged: bool) {
         match &entry.step {
             Step::Open => {
@@ -213,7 +214,7 @@ impl<'a> Claims<'a> {
             Step::Checkpoint(directory, state) => {
                 self.checkpoints.push((directory, state, acknowledged));
             }
-            // It promises nothing of what is written.
+            // It guarantees nothing about writes.
             Step::ChangeOption(..) => {}
             Step::Flush(_) | Step::FlushLog { .. } | Step::Close if !acknowledged => {}
             Step::Flush(families) => {
@@ -255,7 +256,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// All logs were handed to the system, or are on the device.
+    /// Records that all logs were written to the system, or are on the device.
     fn log_reached(&mut self, device: bool) {
         let survives = device || matches!(self.ending, Ending::ProcessCrash(_));
         for write in &mut self.writes {
@@ -266,7 +267,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Holds what was found against what is claimed, in a database that was opened in `mode`.
+    /// Compares the contents of a database that was opened in `mode` with the claims.
     pub(crate) fn judge(&self, found: &State, mode: RecoveryMode) -> Checked<()> {
         self.judge_families(found)?;
         let present = self.writes.iter().map(|write| write.presence(found));
@@ -307,7 +308,7 @@ impl<'a> Claims<'a> {
         }
     }
 
-    /// Logged batches are there in order.
+    /// Checks that no logged batch exists without those before it.
     fn judge_order(&self, present: &[Presence]) -> Checked<()> {
         let mut missing = None;
         for (index, (write, presence)) in self.writes.iter().zip(present).enumerate() {
@@ -329,9 +330,9 @@ impl<'a> Claims<'a> {
         Ok(())
     }
 
-    /// Writes that were not logged are lost from the end.
+    /// Checks that unlogged writes are lost from the end.
     fn judge_unlogged(&self, found: &State) -> Checked<()> {
-        // The group of families that are flushed together, and where it lost something.
+        // For each group of families that are flushed together, the first lost write.
         let mut lost: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, write) in self.writes.iter().enumerate() {
             if write.batch.durability != Durability::Unlogged || write.doubtful {
@@ -368,14 +369,14 @@ enum Presence {
 }
 
 impl<'a> WriteClaim<'a> {
-    /// Its part for a column family is in a table.
+    /// Records that its part for a column family is in a table.
     fn flushed(&mut self, family: &'a str) {
         if !self.doubtful && self.batch.parts.iter().any(|part| part.family == family) {
             self.must_in.insert(family);
         }
     }
 
-    /// Returns the parts that were found, or an error if they may not be.
+    /// Returns which parts exist, or an error if that is not allowed.
     fn presence(&self, found: &State) -> Checked<Presence> {
         let mut seen: Option<bool> = None;
         for part in &self.batch.parts {

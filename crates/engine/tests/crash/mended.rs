@@ -1,4 +1,4 @@
-//! Regression tests: crashes and faults that the database once did not survive.
+//! Regression tests for crashes and faults that the database did not survive.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -42,8 +42,8 @@ pub(crate) fn create(db: &Db, family: &str) {
     db.create_cf(family, &default.options()).expect("a column family");
 }
 
-/// A directory that was there was taken to be on the device, though the opening that made it had
-/// ended before its name was; a power cut took the database with it.
+/// An existing directory was taken to be durable, although the opening that created it had ended
+/// before its name was; a power cut took the database with it.
 #[test]
 fn directories_that_an_earlier_opening_made_are_put_on_the_device() {
     for index in 0..4 {
@@ -73,8 +73,8 @@ fn opening_fails_where_the_options_cannot_be_written() {
     open(&disk, "");
 }
 
-/// With `track_and_verify_wals` a power cut after opening took the name of the only log, and a
-/// database without one is refused.
+/// With `track_and_verify_wals`, a power cut after opening took the name of the only log, and a
+/// database without a log is refused.
 #[test]
 fn the_name_of_a_tracked_log_is_on_the_device() {
     let text = "track_and_verify_wals=true;wal_dir=/logs";
@@ -84,14 +84,14 @@ fn the_name_of_a_tracked_log_is_on_the_device() {
         for seed in 0..30 {
             open(&disk.crash_image(seed), text);
         }
-        // Another log.
+        // Begins another log.
         put(&db, DEFAULT, &format!("{round}"), false);
         db.flush_all().expect("a flush");
     }
 }
 
-/// Dropping a column family let logs go that the MANIFEST called needed. With
-/// `track_and_verify_wals` the next log was then refused, with the synced writes in it.
+/// Dropping a column family removed logs that were needed according to the MANIFEST. With
+/// `track_and_verify_wals`, the next log, with its synced writes, was then refused.
 #[test]
 fn logs_that_go_with_a_column_family_are_not_missed() {
     let text = "track_and_verify_wals=true;avoid_flush_during_recovery=true";
@@ -110,7 +110,7 @@ fn logs_that_go_with_a_column_family_are_not_missed() {
     }
 }
 
-/// A checkpoint, which has no log, was refused by `track_and_verify_wals`.
+/// `track_and_verify_wals` refused a checkpoint, which has no log.
 #[test]
 fn a_checkpoint_is_opened_where_logs_are_tracked() {
     let text = "track_and_verify_wals=true";
@@ -122,9 +122,9 @@ fn a_checkpoint_is_opened_where_logs_are_tracked() {
     assert!(has(&checkpoint.expect("the checkpoint"), "key"));
 }
 
-/// With `avoid_flush_during_recovery` a log that ends inside its first record was kept by the modes
-/// that take such an end for a clean one. Nothing tells then with which number the next log must
-/// begin, and the default mode left its synced writes out.
+/// With `avoid_flush_during_recovery`, recovery modes that accept a log that ends inside its first
+/// record kept it. Then nothing recorded the number with which the next log must begin, and the
+/// default mode left out its synced writes.
 #[test]
 fn a_log_without_a_whole_record_is_not_kept() {
     let keeping = "avoid_flush_during_recovery=true;\
@@ -140,8 +140,8 @@ fn a_log_without_a_whole_record_is_not_kept() {
     }
 }
 
-/// A MANIFEST's last edit of which a power cut took a sector inside, and not the end, was called
-/// damage, and the database did not open.
+/// A MANIFEST's last edit that had lost a sector in the middle in a power cut, and not its end, was
+/// treated as damage, and the database did not open.
 #[test]
 fn an_edit_that_lacks_a_sector_is_the_end_of_the_manifest() {
     let disk = SimStorage::new(1);
@@ -162,12 +162,12 @@ fn an_edit_that_lacks_a_sector_is_the_end_of_the_manifest() {
     assert!(torn > 20, "only {torn} of 200 were torn");
 }
 
-/// A database with a log that is complete, needed and not on the device, and column family `late`,
-/// which was made after it; and a file for that one.
+/// Returns a database with a log that is complete, needed and not durable, and a column family
+/// `late` that was created after it; and a file to ingest into that family.
 fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     let db = open(disk, "write_buffer_size=1048576");
     create(&db, "second");
-    // Fills a log before it fills a memtable.
+    // Fills a log before a memtable.
     let value = vec![b'v'; 10_000];
     for number in 0..65 {
         for family in db.column_families() {
@@ -200,7 +200,7 @@ fn a_file_does_not_outlive_the_logs_before_it() {
         let found = db.get_cf_opt(&late, b"key", &ReadOptions::default()).expect("a get");
         assert_eq!(found.as_deref(), Some(&b"value"[..]), "seed {seed}");
     }
-    // Without them it does not count, and what is lost of them is no more acknowledged.
+    // If the logs cannot be synced, the ingestion fails, and later writes are not acknowledged.
     let disk = SimStorage::new(1);
     let (db, late, file) = late_family(&disk);
     let rule = FaultRule::new(Fault::InputOutput).operation(Operation::Sync).path_containing("log");
@@ -213,9 +213,9 @@ fn a_file_does_not_outlive_the_logs_before_it() {
     assert_eq!(db.get_cf_opt(&late, b"key", &ReadOptions::default()).expect("a get"), None);
 }
 
-/// After a sync of a log that failed, the page cache had what the device had not. The next opening
-/// kept the log for `avoid_flush_during_recovery`, synced it without an error, and what was synced
-/// to the next log was lost with a power cut.
+/// After a failed sync of a log, the page cache had data that the device lacked. The next opening
+/// kept the log for `avoid_flush_during_recovery` and synced it without an error, and writes synced
+/// to the next log were lost in a power cut.
 #[test]
 fn a_log_is_kept_only_if_the_device_has_it() {
     let text = "avoid_flush_during_recovery=true";
@@ -238,8 +238,8 @@ fn a_log_is_kept_only_if_the_device_has_it() {
     }
 }
 
-/// A file whose first sync failed was synced without an error the next time, though the device did
-/// not have it: the database had a table that a power cut took away.
+/// A file whose first sync failed was synced without an error the next time, although it was not on
+/// the device: a power cut took a table from the database.
 #[test]
 fn a_file_that_could_not_be_synced_is_copied() {
     for seed in 0..40 {
@@ -266,7 +266,7 @@ fn a_file_that_could_not_be_synced_is_copied() {
     }
 }
 
-/// Copies a file as somebody does who does not sync it.
+/// Copies a file without syncing it.
 fn copy(disk: &SimStorage, from: &str, to: &str) {
     let (mode, purpose) = (IoMode::Buffered, Purpose::Metadata);
     let file = disk.open(from.as_ref(), mode, purpose).expect("a file");

@@ -1,8 +1,8 @@
-//! The contents of a database after some of its batches: the model that a reopened database is
-//! compared with.
+//! The contents of a database after some of its batches: the model with which a reopened database
+//! is compared.
 //!
 //! Every part of a batch, which is its effect on one column family, leaves evidence that no other
-//! part leaves, by which a reopened database shows whether it contains the part.
+//! part leaves, and which shows whether a reopened database contains the part.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -20,10 +20,10 @@ pub(crate) const DEFAULT: &str = "default";
 /// The difference between a database with a part and one without it.
 #[derive(Debug, Clone)]
 pub(crate) enum Evidence {
-    /// This key is there, which nothing else writes or removes.
+    /// This key exists. Nothing else writes or removes it.
     Present(Vec<u8>),
-    /// This key is not there, which nothing else removes; `base` is the evidence of the part that
-    /// put it. Where that is missing too, the state is unknown, and nothing counts as a difference.
+    /// This key does not exist. Nothing else removes it; `base` is the evidence of the part that
+    /// put it. If that is missing, too, the state is unknown, and nothing counts as a difference.
     Absent { key: Vec<u8>, base: Vec<u8> },
 }
 
@@ -42,7 +42,7 @@ impl fmt::Debug for Part {
 }
 
 impl Part {
-    /// Whether `table`, of the part's column family, has it; `None` if unknown.
+    /// Whether `table`, of the part's column family, contains the part; `None` if unknown.
     pub(crate) fn is_in(&self, table: &Table) -> Option<bool> {
         match &self.evidence {
             Evidence::Present(key) => Some(table.contains_key(key)),
@@ -53,29 +53,30 @@ impl Part {
     }
 }
 
-/// The promise of an acknowledged write.
+/// The durability that an acknowledged write has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
-    /// Nothing before a flush.
+    /// None before a flush.
     Unlogged,
-    /// To survive the process, once the log is handed to the system.
+    /// It survives a crash of the process, once the log is written to the system.
     Logged,
-    /// To survive the machine.
+    /// It survives a crash of the machine.
     Synced,
-    /// The same, whatever becomes of the writes before: it is made of files, which are taken in.
+    /// Like `Synced`, even if earlier writes are lost: it consists of ingested files.
     Ingested,
 }
 
 /// One atomic write.
 #[derive(Debug, Clone)]
 pub(crate) struct Batch {
-    /// At most one for each column family.
+    /// The parts, at most one for each column family.
     pub(crate) parts: Vec<Part>,
     pub(crate) durability: Durability,
 }
 
 impl Batch {
-    /// Does what `chosen` says of its parts to a state; column families that it lacks are left out.
+    /// Applies the parts that `chosen` selects to a state; column families that it lacks are
+    /// skipped.
     pub(crate) fn apply(&self, state: &mut State, chosen: impl Fn(&Part) -> bool) {
         for part in self.parts.iter().filter(|part| chosen(part)) {
             if let Some(table) = state.get_mut(&part.family) {
@@ -85,7 +86,7 @@ impl Batch {
     }
 }
 
-/// The first thing that differs, for a message.
+/// Returns the first difference, for a message.
 pub(crate) fn difference(expected: &State, found: &State) -> Option<String> {
     let names = |state: &State| state.keys().cloned().collect::<Vec<_>>();
     if names(expected) != names(found) {
@@ -110,7 +111,7 @@ pub(crate) fn difference(expected: &State, found: &State) -> Option<String> {
     None
 }
 
-/// A value for a message.
+/// Returns a value as text for a message.
 fn describe(value: Option<&Vec<u8>>) -> String {
     match value {
         Some(value) if value.len() > 40 => {

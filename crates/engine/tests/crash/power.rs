@@ -19,13 +19,13 @@ use crate::tally::{Tally, is_sync};
 
 /// Number of databases.
 const RUNS: usize = 24;
-/// Number of steps that are done to each.
+/// Number of steps for each database.
 const STEPS: usize = 40;
-/// One other call in this many is a crash point.
+/// One in this many other calls is a crash point.
 const OTHERS: usize = 12;
-/// One database in this many that survived a power cut is used further, until another cut.
+/// One in this many databases that survived a power cut is used again, until another power cut.
 const SECOND_LIVES: u8 = 60;
-/// One power cut in this many is followed by others during recovery.
+/// One in this many power cuts is followed by others during recovery.
 const INTERRUPTED: u8 = 60;
 /// Number of the first write of second lives.
 const SECOND_LIFE: u64 = 1_000_000;
@@ -60,8 +60,8 @@ fn what_was_promised_survives_crashes() {
     tally.must_have(&MUST_HAVE);
 }
 
-/// One database, worked on from the first call to the last, and then everything that crashes on the
-/// way may have left of it.
+/// Runs the work on one database, and then checks everything that crashes during the work may
+/// leave.
 fn one_run(setup: &Setup, rng: &mut Rng, tally: &mut Tally) -> Checked<()> {
     let storage = setup.new_disk(rng.u64(..));
     let run = worked(setup, storage, State::new(), 0, STEPS, rng)?;
@@ -86,8 +86,8 @@ fn worked(
     Ok(run)
 }
 
-/// The crash points: before and after every sync, at calls of kinds that were not yet crashed at,
-/// and at some of the others.
+/// Returns the crash points: before and after every sync, at calls of kinds that were not crash
+/// points yet, and at some of the others.
 fn places(calls: &[Call], rng: &mut Rng, tally: &Tally, others: usize) -> BTreeSet<u64> {
     let mut places = BTreeSet::new();
     let mut kinds = BTreeSet::new();
@@ -147,7 +147,7 @@ fn crash_everywhere(
     Ok(())
 }
 
-/// A database that came through a power cut is worked on and comes to another.
+/// Continues the work on a database that survived a power cut, until another one.
 fn second_life(
     setup: &Setup,
     storage: SimStorage,
@@ -159,14 +159,14 @@ fn second_life(
     let db = opened.map_err(|error| format!("a second life: {error}"))?;
     let base = contents(&db, None).map_err(|error| error.to_string())?;
     drop(db);
-    // Writes made while it was dropped must not count as durable.
+    // Writes that were made while the database was dropped must not count as durable.
     let run = worked(setup, storage, base, SECOND_LIFE, STEPS / 3, rng)
         .map_err(|error| format!("a second life: {error}"))?;
     crash_everywhere(&run, rng, tally, OTHERS, false)
         .map_err(|error| format!("a second life: {error}"))
 }
 
-/// Crashes while recovery is on its way lose nothing that it would have recovered.
+/// Checks that crashes during recovery lose nothing that it would have recovered.
 fn interrupt_recovery(
     setup: &Setup,
     image: &SimStorage,
@@ -176,7 +176,7 @@ fn interrupt_recovery(
 ) -> Checked<()> {
     image.start_recording();
     let options = setup.options_after(image, mode, true);
-    // The other modes handle what a strict mode refuses.
+    // A state that a strict mode refuses is left to the other modes.
     let Ok(db) = Db::open(setup.directory(), &options) else { return Ok(()) };
     let expected = contents(&db, None).map_err(|error| error.to_string())?;
     let calls = image.calls();
@@ -207,7 +207,7 @@ fn interrupt_recovery(
     Ok(())
 }
 
-/// The steps before a call and the one it belongs to, for a message.
+/// Returns the steps before a call and the step to which it belongs, for a message.
 pub(crate) fn last_steps(history: &History, place: u64) -> String {
     let begun = history.entries.iter().filter(|entry| entry.calls.start < place);
     let steps: Vec<String> = begun

@@ -1,4 +1,4 @@
-//! Crashes at operations that random work hardly reaches.
+//! Crashes at operations that random work rarely reaches.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -16,12 +16,12 @@ use crate::model::DEFAULT;
 /// Number of images of each moment.
 pub(crate) const IMAGES: u64 = 30;
 
-/// Calls `check` with what power cuts may leave before and after every call since recording began.
+/// Calls `check` with the states that power cuts may leave before and after every recorded call.
 pub(crate) fn at_every_call(disk: &SimStorage, check: impl Fn(SimStorage, &str)) {
     at_every_call_in(disk, IMAGES, check);
 }
 
-/// The same with this many images of each moment.
+/// Like [`at_every_call`], with this many images of each moment.
 pub(crate) fn at_every_call_in(disk: &SimStorage, images: u64, check: impl Fn(SimStorage, &str)) {
     let calls = disk.calls();
     let end = calls.last().map_or(0, |call| call.number + 1);
@@ -35,7 +35,7 @@ pub(crate) fn at_every_call_in(disk: &SimStorage, images: u64, check: impl Fn(Si
     }
 }
 
-/// A synced write brings logs with it that were complete before, and are in no table.
+/// A synced write also syncs the logs before it that are complete and not yet flushed.
 #[test]
 fn a_synced_write_syncs_the_logs_before_it() {
     let text = "write_buffer_size=65536;arena_block_size=4096;min_write_buffer_number_to_merge=3;\
@@ -115,7 +115,7 @@ fn destroy(disk: &SimStorage, text: &str) {
     Db::destroy(Path::new(PATH), &options(disk, text)).expect("destroying");
 }
 
-/// No power cut brings anything back of a database that was destroyed.
+/// A power cut does not restore any part of a destroyed database.
 #[test]
 fn a_database_is_destroyed_for_good() {
     for stays in [None, Some("notes")] {
@@ -136,8 +136,8 @@ fn a_database_is_destroyed_for_good() {
     }
 }
 
-/// A directory outside the database is claimed for good once the database has been opened, also
-/// where an earlier opening ended as soon as it had made the claim.
+/// Opening a database makes its claim on an outside directory durable, even if an earlier opening
+/// ended right after it made the claim.
 #[test]
 fn a_claim_is_on_the_device_when_the_database_is_open() {
     let text = "db_paths={/tables}";
@@ -154,7 +154,7 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
         for seed in 0..IMAGES {
             let image = image.crash_image(seed);
             assert!(is_claimed(&image), "image {seed} at {call:?}");
-            // So that it is found when no option names it any more.
+            // Lets the directory be found when no option names it any more.
             let record = Path::new(PATH).join("TAILWATER-DIRECTORIES");
             assert!(image.metadata(&record).is_ok(), "image {seed} at {call:?}");
         }
@@ -172,7 +172,7 @@ fn what_an_opening_changes_is_on_the_device_when_it_ends() {
     drop(open(&disk, text));
     let first = [read(&disk, claim), read(&disk, &own_options)];
     assert!(first.iter().all(Option::is_some), "{first:?}");
-    // A copy that takes the directory over.
+    // Opens a copy that takes the directory over.
     disk.remove(claim).expect("a claim");
     let mut file =
         disk.create(claim, Create::New, IoMode::Buffered, Purpose::Metadata).expect("a file");
@@ -202,7 +202,7 @@ fn read(disk: &SimStorage, path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// The claim on a directory that a database does not use any more goes after everything else there.
+/// The claim on a directory that a database no longer uses is removed after everything else there.
 #[test]
 fn a_claim_outlives_what_it_is_for() {
     let place = Path::new("/family");
@@ -235,8 +235,8 @@ fn a_claim_outlives_what_it_is_for() {
     }
 }
 
-/// A column family that is there after a power cut is not without the record of its directories,
-/// before the OPTIONS file names them.
+/// A column family that exists after a power cut has a record of its directories, even before the
+/// OPTIONS file names them.
 #[test]
 fn the_directories_of_a_column_family_are_recorded() {
     let disk = SimStorage::new(1);
@@ -258,7 +258,7 @@ fn the_directories_of_a_column_family_are_recorded() {
     assert!(created.get() > 0);
 }
 
-/// The logs in a directory, with what is in them.
+/// Returns the logs in a directory, with their contents.
 fn logs_in(disk: &SimStorage, directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let entries = disk.list(directory).unwrap_or_default();
     let logs = entries.iter().filter(|entry| entry.name.ends_with(".log"));
@@ -266,7 +266,7 @@ fn logs_in(disk: &SimStorage, directory: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     paths.map(|path| (path.clone(), read(disk, &path).expect("a log"))).collect()
 }
 
-/// A damaged log, of which not everything came into tables, is kept whatever ends its recovery.
+/// A damaged log that was only partly recovered is kept, however its recovery ends.
 #[test]
 fn a_damaged_log_is_kept() {
     for with_links in [true, false] {
@@ -303,7 +303,7 @@ fn a_damaged_log_is_kept() {
     }
 }
 
-/// A file that an OPTIONS file is loaded from is whole whenever the power is cut.
+/// An OPTIONS file that is loaded is whole, whenever the power is cut.
 #[test]
 fn options_can_always_be_loaded() {
     let disk = SimStorage::new(1);
@@ -317,10 +317,10 @@ fn options_can_always_be_loaded() {
     });
 }
 
-/// Directory of files outside the database.
+/// Path of a file outside the database.
 const OUTSIDE: &str = "/outside/file.sst";
 
-/// A disk on which the directory for files outside the database is.
+/// Returns a disk that has the directory for files outside the database.
 fn disk_with_outside() -> SimStorage {
     let disk = SimStorage::new(1);
     disk.create_directory(Path::new("/outside")).expect("a directory");
@@ -328,7 +328,7 @@ fn disk_with_outside() -> SimStorage {
     disk
 }
 
-/// Makes a file with one key.
+/// Creates a file with one key.
 fn make_outside(disk: &SimStorage, path: &str) {
     let mut writer = SstFileWriter::new(&options(disk, ""), DEFAULT).expect("a writer");
     writer.open(Path::new(path)).expect("a file");
@@ -336,13 +336,13 @@ fn make_outside(disk: &SimStorage, path: &str) {
     writer.finish().expect("a whole file");
 }
 
-/// Has a file taken in that holds one key.
+/// Ingests a file with one key.
 fn ingest(db: &Db, path: &str, options: &IngestOptions) -> tailwater::Result<()> {
     let family = db.cf_handle(DEFAULT).expect("a column family");
     db.ingest_external_file_cf_opts(&family, &[Path::new(path)], options).map(drop)
 }
 
-/// A file that was made outside a database survives a crash once its creation was reported as
+/// A file that was created outside a database survives a crash once its creation was reported as
 /// complete.
 #[test]
 fn a_finished_external_file_is_on_the_device() {
@@ -356,8 +356,7 @@ fn a_finished_external_file_is_on_the_device() {
     }
 }
 
-/// A file that is moved into a database is on the device then, though its maker had not put it
-/// there.
+/// A file that is moved into a database is then durable, even if its creator had not synced it.
 #[test]
 fn a_file_that_is_moved_is_put_on_the_device() {
     let disk = disk_with_outside();
@@ -377,9 +376,9 @@ fn a_file_that_is_moved_is_put_on_the_device() {
     }
 }
 
-/// A log that is written over an older one may look damaged behind its end, and what the next one
-/// holds counts only if it goes on with the very next sequence number: one that an ingestion took
-/// must not be missing there.
+/// A recycled log may look damaged after its end. The next log's contents count only if they
+/// continue with the very next sequence number, so one that an ingestion used must not be missing
+/// there.
 #[test]
 fn recycled_logs_go_on_behind_an_ingestion() {
     let text = "recycle_log_file_num=2;write_buffer_size=65536;arena_block_size=4096;\
@@ -387,7 +386,7 @@ fn recycled_logs_go_on_behind_an_ingestion() {
     for with_snapshot in [false, true] {
         let disk = disk_with_outside();
         let db = open(&disk, text);
-        // So that there are logs to be written over, which are longer than those below.
+        // Creates logs to recycle that are longer than those below.
         for round in 0..4 {
             put(&db, DEFAULT, &format!("{round}{}", "k".repeat(150_000)), true);
             db.flush_all().expect("a flush");

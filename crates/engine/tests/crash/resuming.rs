@@ -1,7 +1,7 @@
 //! Crashes while `resume` recovers from a log that ran out of space.
 //!
-//! Batches span column families. At whatever call of `resume` the power is cut, and also if that
-//! call failed and `resume` was called again, every image opens, contains all batches that were
+//! Batches span column families. Whenever the power is cut during `resume`, even if a call inside
+//! it failed and `resume` was called again, every image opens, contains all batches that were
 //! acknowledged as synced, and contains each batch whole or not at all.
 
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use crate::mended::{PATH, create, open, options};
 
 /// The column families, in the order of their ids.
 const FAMILIES: [&str; 4] = ["default", "a", "b", "never-written"];
-/// Number of images that are taken of each moment.
+/// Number of images of each moment.
 const IMAGES: u64 = 2;
 
-/// The batches, by their keys: which column families each wrote its key to, and whether it was
+/// The batches, by key: the column families to which each wrote the key, and whether it was
 /// acknowledged as synced.
 type Batches = BTreeMap<String, (Vec<u32>, bool)>;
 
@@ -34,7 +34,7 @@ fn write(db: &Db, batches: &mut Batches, key: &str, families: &[u32], sync: bool
     written
 }
 
-/// A database whose log has failed, in the middle of a batch or when it was synced.
+/// Returns a database whose log failed, either inside a batch or when it was synced.
 fn failed(disk: &SimStorage, text: &str, operation: Operation) -> (Db, Batches) {
     let db = open(disk, text);
     FAMILIES.iter().skip(1).for_each(|family| create(&db, family));
@@ -51,7 +51,7 @@ fn failed(disk: &SimStorage, text: &str, operation: Operation) -> (Db, Batches) 
     (db, batches)
 }
 
-/// Opens what is left and holds it against the batches.
+/// Opens an image and compares it with the batches.
 fn check(left: &SimStorage, text: &str, batches: &Batches, context: &str) {
     let db = Db::open(Path::new(PATH), &options(left, text))
         .unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -71,7 +71,7 @@ fn check(left: &SimStorage, text: &str, batches: &Batches, context: &str) {
     }
 }
 
-/// Takes images before recorded calls, one in `every`, and at the end.
+/// Takes images before one in `every` recorded calls, and at the end.
 fn check_images(
     disk: &SimStorage,
     text: &str,
@@ -122,8 +122,8 @@ fn a_crash_inside_resuming_keeps_every_batch_whole() {
     assert!(calls > 100, "only {calls} calls were cut off");
 }
 
-/// The same where a call inside `resume` fails: `resume` can be called again, and a crash at any
-/// time keeps every batch whole.
+/// If a call inside `resume` fails, `resume` can be called again, and a crash at any time keeps
+/// every batch whole.
 #[test]
 fn a_resuming_that_fails_can_be_tried_again() {
     let mut failures = 0;

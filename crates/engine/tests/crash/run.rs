@@ -18,18 +18,18 @@ use crate::model::{Batch, DEFAULT, Durability, State, difference};
 use crate::setup::Setup;
 use crate::workload::{Action, Generator};
 
-/// Whether calls may answer errors.
+/// Whether storage calls may return errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mood {
-    /// Nothing goes wrong, so nothing may fail.
+    /// No faults, so nothing may fail.
     Calm,
-    /// Faults are about.
+    /// Faults are possible.
     Faulty,
-    /// There were faults, and what they left is still there, but nothing may fail any more.
+    /// There were faults, whose consequences remain, but nothing may fail any more.
     Healed,
 }
 
-/// A database at work.
+/// A database and the work on it.
 pub(crate) struct Run {
     pub(crate) storage: SimStorage,
     pub(crate) setup: Setup,
@@ -40,13 +40,13 @@ pub(crate) struct Run {
     snapshots: Vec<(Snapshot, State)>,
     /// The number of the last checkpoint, counted from `first`.
     checkpoints: u64,
-    /// It was opened again, and since then nobody could look at what was left.
+    /// Whether it was reopened, and the surviving contents have not been read since.
     is_unsettled: bool,
 }
 
 impl Run {
-    /// A run on a disk where the database holds `base`, or is not there if that is empty. Its calls
-    /// are recorded from here on. Runs on one disk need each their own `first` number.
+    /// Creates a run on a disk whose database holds `base`, or does not exist if that is empty. Its
+    /// calls are recorded from here on. Each run on a disk needs its own `first` number.
     pub(crate) fn new(
         storage: SimStorage,
         setup: Setup,
@@ -83,7 +83,7 @@ impl Run {
         }
     }
 
-    /// Opens the database and performs this many steps, with an occasional check of all contents.
+    /// Opens the database and performs this many steps, with occasional checks of all contents.
     pub(crate) fn work(&mut self, steps: usize) -> Checked<()> {
         if self.db.is_none() {
             self.open()?;
@@ -103,7 +103,7 @@ impl Run {
         let opened = self.record(Step::Open, |run| {
             let opened = Db::open(run.setup.directory(), &options);
             match opened {
-                // A log that a fault left torn is more than the strict modes accept.
+                // Strict modes do not accept a log that a fault left torn.
                 Err(error) if error.is_corruption() && run.mood == Mood::Healed => {
                     let mode = RecoveryMode::PointInTime;
                     let options = run.setup.options_after(&run.storage, mode, true);
@@ -120,7 +120,7 @@ impl Run {
         Ok(())
     }
 
-    /// Does something, and takes down what came of it.
+    /// Performs a step, and records its outcome.
     fn record<T>(
         &mut self,
         step: Step,
@@ -135,7 +135,7 @@ impl Run {
         self.tolerate(result, message)
     }
 
-    /// Lets an error pass that a fault may have brought about, if it says which file it is about.
+    /// Accepts an error that a fault may have caused, if it names the file.
     fn tolerate<T>(
         &self,
         result: tailwater::Result<T>,
@@ -159,7 +159,7 @@ impl Run {
         }
     }
 
-    /// Does one step.
+    /// Performs one step.
     fn step(&mut self) -> Checked<()> {
         let action = self.generator.action();
         let Some(db) = self.db.clone() else { return Ok(()) };
@@ -282,7 +282,7 @@ impl Run {
         Ok(())
     }
 
-    /// An open column family. After faults one may be gone of which that was not known.
+    /// Returns an open column family. After faults, one may be gone without the run having noticed.
     fn family(&mut self, db: &Db, name: &str) -> Checked<Option<ColumnFamily>> {
         match db.cf_handle(name) {
             Ok(family) => Ok(Some(family)),
@@ -304,12 +304,12 @@ impl Run {
         Ok(())
     }
 
-    /// Snapshots must show the contents from the time when they were taken.
+    /// Checks that snapshots show the contents from the time when they were taken.
     fn read_snapshots(&mut self, db: &Db) -> Checked<()> {
         for (snapshot, expected) in &self.snapshots {
             let found = self.tolerate(contents(db, Some(snapshot)), None)?;
             let Some(mut found) = found else { continue };
-            // A column family that is younger than the snapshot is empty in it.
+            // A column family younger than the snapshot is empty in it.
             found.retain(|name, table| expected.contains_key(name) || !table.is_empty());
             if let Some(difference) = difference(expected, &found) {
                 return Err(format!("a snapshot changed: {difference}"));
@@ -318,7 +318,7 @@ impl Run {
         Ok(())
     }
 
-    /// Closes the database and opens it again.
+    /// Closes the database and reopens it.
     pub(crate) fn reopen(&mut self, cleanly: bool) -> Checked<()> {
         self.snapshots.clear();
         let Some(db) = self.db.take() else { return Ok(()) };
@@ -346,7 +346,7 @@ impl Run {
         Ok(())
     }
 
-    /// Holds what is read against the model.
+    /// Compares the contents with the model.
     pub(crate) fn compare(&mut self) -> Checked<()> {
         let Some(db) = &self.db else { return Ok(()) };
         let Some(found) = self.tolerate(contents(db, None), None)? else { return Ok(()) };
@@ -357,7 +357,7 @@ impl Run {
         self.history.claims(ending).judge(&found, RecoveryMode::PointInTime)
     }
 
-    /// Like [`Run::compare`], after the database was closed, or could not be, and was opened again.
+    /// Like [`Run::compare`], after the database was closed, perhaps with an error, and reopened.
     fn compare_reopened(&mut self) -> Checked<()> {
         let Some(db) = &self.db else { return Ok(()) };
         self.is_unsettled = true;
@@ -369,8 +369,8 @@ impl Run {
         Ok(())
     }
 
-    /// Takes all faults away and lets the database go on where it can, or else opens it again.
-    /// Nothing may go wrong from here on.
+    /// Removes all faults and resumes the database, or else reopens it. Nothing may fail from here
+    /// on.
     pub(crate) fn heal(&mut self) -> Checked<()> {
         self.storage.set_faults(FaultPlan::none());
         self.mood = Mood::Healed;
@@ -378,7 +378,7 @@ impl Run {
             self.open()?;
             return self.compare_reopened();
         };
-        // Reads went on all the time.
+        // Reads worked all the time.
         self.read_snapshots(&db)?;
         self.compare()?;
         if db.resume().is_ok() {
@@ -399,7 +399,7 @@ impl Run {
     }
 }
 
-/// Everything that a database holds, forward; backward and key by key it must be the same.
+/// Returns all contents of a database, read forward. Reads backward and key by key must agree.
 pub(crate) fn contents(db: &Db, snapshot: Option<&Snapshot>) -> tailwater::Result<State> {
     let options = ReadOptions {
         snapshot: snapshot.cloned(),

@@ -12,12 +12,12 @@ use tailwater_io::sim::SimStorage;
 use crate::io_modes::{Disk, IoModes};
 use crate::workload::Limits;
 
-/// Possible locations of a database: with a parent that is there, that is not, and that is not
-/// named.
+/// Possible locations of a database: with an existing parent, with a missing one, and without a
+/// parent in the path.
 const DIRECTORIES: [&str; 3] = ["/database", "/above/below/database", "database"];
-/// Possible directories of its logs outside the home.
+/// A possible directory for its logs outside the home.
 const LOGS: &str = "/logs";
-/// Possible directories of its tables outside the home.
+/// A possible directory for its tables outside the home.
 const TABLES: &str = "/tables";
 
 /// The order in which compactions choose tables of a level.
@@ -28,8 +28,7 @@ const PRIORITIES: [&str; 5] = [
     "kMinOverlappingRatio",
     "kRoundRobin",
 ];
-/// The common options. By default nothing compacts, and writes do not wait for
-/// it.
+/// The common options. By default nothing compacts, and writes do not wait for compactions.
 const COMMON: &str = "create_if_missing=true;write_buffer_size=65536;arena_block_size=8192;\
     level0_file_num_compaction_trigger=1000000;level0_slowdown_writes_trigger=1000000;\
     level0_stop_writes_trigger=1000000;merge_operator=StringAppendOperator;\
@@ -49,14 +48,14 @@ pub(crate) const MODES: [(RecoveryMode, &str); 4] = [
 pub(crate) struct Setup {
     directory: PathBuf,
     text: String,
-    /// Logs are written over older ones.
+    /// Whether logs are recycled.
     pub(crate) recycles: bool,
     pub(crate) manual_wal_flush: bool,
     pub(crate) atomic_flush: bool,
     pub(crate) avoid_flush_during_shutdown: bool,
-    /// Logs say what the one before them was.
+    /// Whether logs describe their predecessors.
     pub(crate) tracks_logs: bool,
-    /// The filesystem makes no second names, so that checkpoints copy.
+    /// Whether the filesystem has no hard links, so that checkpoints copy.
     pub(crate) without_links: bool,
     tables_elsewhere: bool,
     synced: u8,
@@ -65,11 +64,11 @@ pub(crate) struct Setup {
 }
 
 impl Setup {
-    /// Any options.
+    /// Returns random options.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         let recycles = rng.u8(..3) == 0;
         let mode = match rng.u8(..4) {
-            // The strict modes take no recycled logs.
+            // The strict modes do not accept recycled logs.
             0 | 1 if !recycles => MODES[rng.usize(1..3)],
             2 => MODES[3],
             _ => MODES[0],
@@ -130,8 +129,9 @@ impl Setup {
         setup
     }
 
-    /// The same for runs with faults. After a failed sync the system takes for written what is not
-    /// on the device, so that a log which was read back must not stay the only copy.
+    /// Returns the setup for runs with faults. After a failed sync the system takes data for
+    /// written that is not on the device, so a log that was read back must not remain the only
+    /// copy.
     pub(crate) fn for_faults(mut self) -> Self {
         self.add("avoid_flush_during_recovery", false);
         self
@@ -141,7 +141,7 @@ impl Setup {
         self.text += &format!(";{name}={value}");
     }
 
-    /// The differences between two setups, for a message.
+    /// Returns the differences from the defaults, for a message.
     pub(crate) fn text(&self) -> String {
         let options = self.text.strip_prefix(COMMON).unwrap_or(&self.text);
         let tables = if self.tables_elsewhere { ", tables elsewhere" } else { "" };
@@ -151,14 +151,14 @@ impl Setup {
         format!("of {}{options}{modes}{tables}{links}", directory.display())
     }
 
-    /// An empty disk for it, whose chance follows from `seed`.
+    /// Returns an empty disk for it, whose random choices follow from `seed`.
     pub(crate) fn new_disk(&self, seed: u64) -> SimStorage {
         let storage = SimStorage::new(seed);
         self.disk.set_up(&storage);
         storage
     }
 
-    /// The options with which it is opened while nothing has gone wrong.
+    /// Returns the options with which it is opened before any fault.
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::new(storage.clone()));
         let text = format!("{};{}", self.text, self.io_modes);
@@ -172,7 +172,7 @@ impl Setup {
         options
     }
 
-    /// The options with which it is opened after a crash.
+    /// Returns the options with which it is opened after a crash.
     pub(crate) fn options_after(
         &self,
         storage: &SimStorage,
@@ -186,7 +186,7 @@ impl Setup {
         options
     }
 
-    /// The options with which a checkpoint of it is opened.
+    /// Returns the options with which a checkpoint of it is opened.
     pub(crate) fn options_of_checkpoint(&self, storage: &SimStorage) -> OpenOptions {
         let mut options = self.options(storage);
         options.set_options("wal_dir=;create_if_missing=false").expect("options");
@@ -195,16 +195,16 @@ impl Setup {
         options
     }
 
-    /// A recovery mode to open it with after a crash.
+    /// Returns a recovery mode with which to open it after a crash.
     pub(crate) fn random_mode(&self, rng: &mut Rng) -> RecoveryMode {
-        // The default, which must always open, is half of all.
+        // Half of them are the default, which must always open.
         if rng.bool() { RecoveryMode::PointInTime } else { MODES[rng.usize(..4)].0 }
     }
 
-    /// The work that suits it.
+    /// Returns the operations that suit it.
     pub(crate) fn limits(&self) -> Limits {
         Limits {
-            // They leave holes in the sequence numbers, and so recycled logs refuse them.
+            // Unlogged writes leave gaps in the sequence numbers, and so recycled logs refuse them.
             unlogged: !self.recycles,
             single_flushes: !self.atomic_flush,
             synced: self.synced,
@@ -212,7 +212,7 @@ impl Setup {
         }
     }
 
-    /// The database's directory.
+    /// Returns the database's directory.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }

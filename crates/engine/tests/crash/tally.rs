@@ -7,12 +7,12 @@ use std::io::Write as _;
 use tailwater_io::sim::{Call, path_class};
 use tailwater_io::{Operation, Purpose};
 
-/// A kind of call: what is done, why, and to which class of file.
+/// A kind of call: the operation, its purpose, and the class of file.
 pub(crate) type Site = (Operation, Option<Purpose>, String);
 
-/// The kind of a call.
+/// Returns the kind of a call.
 pub(crate) fn site(call: &Call) -> Site {
-    // The simulator's directories are few, and each is a place of its own.
+    // The simulator has few directories, so each is a class of its own.
     (call.operation, call.purpose, path_class(&call.path))
 }
 
@@ -29,13 +29,13 @@ pub(crate) struct Tally {
     cases: BTreeMap<&'static str, usize>,
     /// Number of times that each kind of call was made.
     calls: BTreeMap<Site, usize>,
-    /// Number of times that something went wrong there.
+    /// Number of faults injected at each kind of call.
     struck: BTreeMap<Site, usize>,
     notes: BTreeMap<&'static str, usize>,
 }
 
 impl Tally {
-    /// Nothing yet, of a test by that name.
+    /// Creates an empty tally for a test with this name.
     pub(crate) fn new(name: &'static str, seed: u64) -> Self {
         Self {
             name,
@@ -47,36 +47,37 @@ impl Tally {
         }
     }
 
-    /// These calls were made.
+    /// Counts calls.
     pub(crate) fn add_calls(&mut self, calls: &[Call]) {
         for call in calls {
             *self.calls.entry(site(call)).or_default() += 1;
         }
     }
 
-    /// A case of a kind came out well.
+    /// Counts a passed case of a kind.
     pub(crate) fn add_case(&mut self, kind: &'static str) {
         *self.cases.entry(kind).or_default() += 1;
     }
 
-    /// Something went wrong, on purpose, at this call.
+    /// Counts a fault that was injected at this call.
     pub(crate) fn strike(&mut self, call: &Call) {
         *self.struck.entry(site(call)).or_default() += 1;
     }
 
-    /// Something worth counting happened.
+    /// Counts an event.
     pub(crate) fn note(&mut self, what: &'static str, count: usize) {
         *self.notes.entry(what).or_default() += count;
     }
 
-    /// Whether anything went wrong at calls of this kind.
+    /// Whether a fault was injected at calls of this kind.
     pub(crate) fn was_struck(&self, call: &Call) -> bool {
         self.struck.contains_key(&site(call))
     }
 
+    /// Checks that faults were injected at these kinds of calls.
+    ///
     /// # Panics
-    /// If nothing went wrong at one of these kinds of calls: then the work is not what it was made
-    /// for.
+    /// Panics if none was injected at one of them: then the work does not cover what it should.
     pub(crate) fn must_have(&self, sites: &[(Operation, Option<Purpose>, &str)]) {
         for &(operation, purpose, class) in sites {
             let site = (operation, purpose, class.to_owned());
@@ -84,15 +85,15 @@ impl Tally {
         }
     }
 
-    /// Number of cases.
+    /// Returns the number of cases.
     pub(crate) fn case_count(&self) -> usize {
         self.cases.values().sum()
     }
 
-    /// Prints everything.
+    /// Prints all counts.
     ///
     /// # Panics
-    /// If there were fewer cases than `least`, or calls of a kind at which nothing went wrong.
+    /// Panics if there were fewer cases than `least`, or kinds of calls without an injected fault.
     pub(crate) fn finish(&self, least: usize) {
         let mut text = format!("{}: {} cases, seed {}\n", self.name, self.case_count(), self.seed);
         for (kind, count) in self.cases.iter().chain(&self.notes) {
@@ -109,7 +110,7 @@ impl Tally {
                 operation.to_string()
             );
         }
-        // Not by a macro: what those print is only shown for tests that fail.
+        // Not by a macro, whose output is shown only for failing tests.
         let _ = std::io::stderr().write_all(text.as_bytes());
         let left: Vec<&Site> =
             self.calls.keys().filter(|site| !self.struck.contains_key(*site)).collect();

@@ -1,4 +1,4 @@
-//! Crashes of a database that several threads write to while another flushes.
+//! Crashes of a database to which several threads write while another flushes.
 
 use std::sync::Arc;
 
@@ -24,12 +24,12 @@ const RUNS: usize = 5;
 const THREADS: u64 = 3;
 /// Number of batches of each writer.
 const BATCHES: usize = 60;
-/// One call in this many is a crash point.
+/// One in this many calls is a crash point.
 const PLACES: usize = 4;
 /// Minimum number of cases.
 const LEAST: usize = 100;
 
-/// A write with its place among all.
+/// A write with its position among all writes.
 struct Written {
     sequence: u64,
     entry: Entry,
@@ -43,7 +43,7 @@ fn what_was_promised_to_threads_survives_crashes() {
         let mut rng = Rng::with_seed(seed.rng.u64(..));
         let setup = Setup::random(&mut rng);
         if let Err(error) = one_run(&setup, &mut rng, &mut tally) {
-            // The seed gives the work, but not the order of the threads.
+            // The seed determines the work, but not the order of the threads.
             panic!("seed {}, run {index}\noptions {}\n{error}", seed.value(), setup.text());
         }
     }
@@ -153,8 +153,8 @@ fn crash(
             (replay.process_crash_image(seed), Ending::ProcessCrash(place))
         };
         let claims = history.claims(ending);
-        // While one log waits to be flushed the next is written, and each may lose its end. Where
-        // logs tell of the one before, the default mode notices.
+        // While one log waits to be flushed, the next one is written, and each may lose its end. If
+        // logs describe their predecessors, the default mode detects that.
         let mode = match setup.tracks_logs {
             true => RecoveryMode::PointInTime,
             false => RecoveryMode::SkipAnyCorruptedRecords,

@@ -4,20 +4,21 @@ use fastrand::Rng;
 
 use crate::model::{Batch, Change, DEFAULT, Durability, Evidence, Part};
 
-/// Number of ordinary keys of a column family. They begin with `k`, which no evidence does.
+/// Number of ordinary keys of a column family. They begin with `k`, unlike keys that serve as
+/// evidence.
 const KEYS: u32 = 40;
 
-/// When the clock of a simulated disk begins, in seconds since 1970.
+/// Time at which the clock of a simulated disk begins, in seconds since 1970.
 const CLOCK_BEGINS_S: u64 = 1_700_000_000;
 
-/// Options of the database that are changed while it is open, with values.
+/// Options of the database that are changed while it is open, with their values.
 const OF_DATABASE: [(&str, &[&str]); 4] = [
     ("bytes_per_sync", &["0", "5000"]),
     ("wal_bytes_per_sync", &["0", "5000"]),
     ("max_total_wal_size", &["0", "10000", "50000"]),
     ("max_manifest_file_size", &["200", "100000"]),
 ];
-/// The same of a column family.
+/// Options of a column family that are changed while it is open, with their values.
 const OF_FAMILY: [(&str, &[&str]); 5] = [
     ("write_buffer_size", &["65536", "100000"]),
     ("disable_auto_compactions", &["false", "true"]),
@@ -29,19 +30,19 @@ const OF_FAMILY: [(&str, &[&str]); 5] = [
 /// The next operation.
 #[derive(Debug, Clone)]
 pub(crate) enum Action {
-    /// A batch; `single` if it is a single operation, for which there is a method.
+    /// Writes a batch; `single` if it is a single operation for which there is a method.
     Write {
         batch: Batch,
         single: bool,
     },
-    /// Each part of the batch becomes a file.
+    /// Ingests a batch, of which each part becomes a file.
     Ingest {
         batch: Batch,
-        /// Whether the files' first names go.
+        /// Whether the original names of the files are removed.
         moves: bool,
     },
     Flush(String),
-    /// A compaction of all of a column family, which flushes it before.
+    /// Compacts all of a column family, which is flushed before.
     Compact(String),
     FlushAll,
     FlushLog {
@@ -52,13 +53,12 @@ pub(crate) enum Action {
     TakeSnapshot,
     DropSnapshot,
     Read,
-    /// `cleanly` by calling `close`, or else by dropping the handle.
+    /// Closes the database, `cleanly` with `close`, or else by dropping the handle, and reopens it.
     Reopen {
         cleanly: bool,
     },
     Checkpoint,
-    /// Changes an option of a column family, or of the database: the name of an option and its
-    /// value.
+    /// Changes an option of a column family, or of the database: the option's name and its value.
     ChangeOption {
         family: Option<String>,
         change: (&'static str, &'static str),
@@ -68,13 +68,13 @@ pub(crate) enum Action {
 /// The operations that the work may include.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Limits {
-    /// Writes that are not logged.
+    /// Unlogged writes.
     pub(crate) unlogged: bool,
-    /// Flushes of one column family by itself.
+    /// Flushes of a single column family.
     pub(crate) single_flushes: bool,
-    /// Synced writes, of a hundred.
+    /// Synced writes, in percent.
     pub(crate) synced: u8,
-    /// Closing and opening again.
+    /// Closing and reopening.
     pub(crate) reopening: bool,
 }
 
@@ -83,35 +83,36 @@ pub(crate) struct Limits {
 pub(crate) struct Generator {
     rng: Rng,
     limits: Limits,
-    /// The next number of a write or column family, none of which comes twice.
+    /// The next number of a write or column family; numbers are never reused.
     next: u64,
     families: Vec<String>,
-    /// Keys that single deletions may delete, by column family: each was put once.
+    /// Keys that single deletions may delete, by column family: each was put exactly once.
     singles: Vec<(String, Vec<u8>)>,
-    /// Keys whose absence can be evidence, by column family, with the evidence that they were put.
+    /// Keys whose absence can serve as evidence, by column family, with the evidence that they were
+    /// put.
     deletable: Vec<(String, Vec<u8>, Vec<u8>)>,
 }
 
 impl Generator {
-    /// Work for a database with these column families. What it writes differs from what others
-    /// write whose `first` number is another.
+    /// Creates work for a database with these column families. Its writes differ from those of
+    /// generators with another `first` number.
     pub(crate) fn new(rng: Rng, limits: Limits, first: u64, families: Vec<String>) -> Self {
         Self { rng, limits, next: first, families, singles: Vec::new(), deletable: Vec::new() }
     }
 
-    /// A column family was created.
+    /// Records that a column family was created.
     pub(crate) fn created(&mut self, family: String) {
         self.families.push(family);
     }
 
-    /// The column family is not used any more.
+    /// Records that the column family is no longer used.
     pub(crate) fn dropped(&mut self, family: &str) {
         self.families.retain(|name| name != family);
         self.singles.retain(|(name, _)| name != family);
         self.deletable.retain(|(name, _, _)| name != family);
     }
 
-    /// The next operation.
+    /// Returns the next operation.
     pub(crate) fn action(&mut self) -> Action {
         match self.rng.u8(..100) {
             0..=3 if self.limits.single_flushes => Action::Flush(self.family()),
@@ -141,7 +142,7 @@ impl Generator {
         }
     }
 
-    /// A batch over one or more column families.
+    /// Returns a batch over one or more column families.
     pub(crate) fn batch(&mut self) -> Batch {
         let number = self.number();
         let mut families = self.families.clone();
@@ -191,7 +192,8 @@ impl Generator {
         }
     }
 
-    /// Files for one or more column families. Some hold nothing that others could have.
+    /// Returns files for one or more column families. Some contain only keys that no other write
+    /// has.
     fn files(&mut self) -> Batch {
         let number = self.number();
         let mut families = self.families.clone();
@@ -201,7 +203,7 @@ impl Generator {
         Batch { parts, durability: Durability::Ingested }
     }
 
-    /// Deletions of ranges, which hide nothing of the file, then keys in order.
+    /// Returns a file: range deletions, which hide nothing of the file, then keys in order.
     fn file(&mut self, family: String, number: u64) -> Part {
         let marker = marker(number);
         let mut changes = Vec::new();
@@ -225,7 +227,8 @@ impl Generator {
         Part { family, changes, evidence: Evidence::Present(marker) }
     }
 
-    /// A batch of one operation, and whether there is a method for it: always.
+    /// Returns a batch of one operation, and whether there is a method for it, which is always
+    /// true.
     fn single(&mut self) -> (Batch, bool) {
         let number = self.number();
         let durability = self.durability();
@@ -281,8 +284,8 @@ impl Generator {
         format!("k{:02}", self.rng.u32(..KEYS)).into_bytes()
     }
 
-    /// Mostly a few bytes; some are as long as several sectors, and some as several blocks of a
-    /// log.
+    /// Returns a value: mostly a few bytes; some are several sectors long, and some several blocks
+    /// of a log.
     fn value(&mut self) -> Vec<u8> {
         let length = match self.rng.u8(..40) {
             0 => self.rng.usize(..40_000),

@@ -1,11 +1,11 @@
 //! Neither one flipped bit of a log or MANIFEST nor a zeroed sector ever loses acknowledged writes
 //! silently.
 //!
-//! Every bit of small logs of every kind is flipped, and in longer ones those of all headers and
-//! some in between, one at a time, and the database is opened in each recovery mode. Either every
+//! In small logs of every kind every bit is flipped, and in longer ones those of all headers and
+//! some others, one at a time, and the database is opened in each recovery mode. Either every
 //! acknowledged write exists, or the mode refuses to open the database, or it reports what was left
-//! out; and if the database is opened for writing, a log that no crash explains is kept in the
-//! folder `lost`.
+//! out. If the database is opened for writing, a log that no crash explains is kept in the folder
+//! `lost`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -26,13 +26,14 @@ const MODES: [&str; 4] = [
     "kSkipAnyCorruptedRecords",
 ];
 
-/// Number of writes that are acknowledged.
+/// Number of acknowledged writes.
 const WRITES: usize = 9;
 
 /// Number of bytes after each possible header position whose bits are all flipped, over all logs.
 const AROUND_HEADER: u64 = 12;
-/// In a longer log than this, in bytes, of the others only as many have that are spread over it.
+/// Length of a log up to which all its bits are flipped, in bytes.
 const SMALL: u64 = 600;
+/// Number of evenly spread offsets whose bits are also flipped in a longer log.
 const SPREAD: u64 = 60;
 
 /// Size of a sector, which a device writes atomically, in bytes.
@@ -42,16 +43,16 @@ const SECTOR: u64 = 512;
 struct Killed {
     text: String,
     disk: SimStorage,
-    /// The keys that were acknowledged.
+    /// The acknowledged keys.
     keys: Vec<String>,
-    /// The file that is damaged: the log that holds them.
+    /// The file to be damaged: the log that holds the keys.
     file: PathBuf,
-    /// Whether the mode may refuse the log as it is: to RocksDB's strict mode, what an earlier use
-    /// left of a file looks like damage.
+    /// Whether the mode may refuse even the intact log: to RocksDB's strict mode, the remains of a
+    /// file's earlier use look like damage.
     is_recycled: bool,
 }
 
-/// One bit of a log that was flipped.
+/// One flipped bit of a log.
 struct Flip<'a> {
     killed: &'a Killed,
     offset: u64,
@@ -83,7 +84,7 @@ fn logs(disk: &SimStorage) -> Vec<PathBuf> {
     logs.iter().map(|name| Path::new(DIRECTORY).join(name)).collect()
 }
 
-/// The boundaries of the log's own records and of its other contents.
+/// Returns the boundaries of the log's own records and of its other contents.
 fn landmarks(disk: &SimStorage, log: &Path) -> Vec<u64> {
     let mut reader = LogReader::open(disk, log).expect("a log");
     let mut landmarks = vec![0];
@@ -160,7 +161,7 @@ impl Killed {
         self.damaged(&[byte[0] ^ (1 << bit)], offset)
     }
 
-    /// The disk with other bytes in the file.
+    /// Returns a disk with other bytes in the file.
     fn damaged(&self, bytes: &[u8], offset: u64) -> SimStorage {
         let disk = self.disk.process_crash_image(1);
         let file = disk.create(&self.file, Create::Existing, IoMode::Buffered, Purpose::Wal);
@@ -168,8 +169,8 @@ impl Killed {
         disk
     }
 
-    /// Makes zeros of each sector of the log, but of those that its last record begins in or
-    /// behind: a log may end there.
+    /// Zeroes each sector of the log, except those in or after which its last record begins: a log
+    /// may end there.
     fn zero_every_sector(&self) {
         let landmarks = landmarks(&self.disk, &self.file);
         let last = landmarks[landmarks.len() - 2];
@@ -181,7 +182,7 @@ impl Killed {
         }
     }
 
-    /// Flips every bit of the MANIFEST, which only one mode is for.
+    /// Flips every bit of the MANIFEST, for which there is only one mode.
     fn flip_every_bit_of_manifest(mut self) {
         let entries = self.disk.list(Path::new(DIRECTORY)).expect("a directory");
         let name = entries.into_iter().find(|entry| entry.name.starts_with("MANIFEST"));
@@ -206,7 +207,7 @@ impl Killed {
         }
     }
 
-    /// Number of acknowledged writes that a database shows.
+    /// Returns the number of acknowledged writes that a database shows.
     fn shown(&self, db: &Db) -> usize {
         let family = db.cf_handle("default").expect("the default column family");
         let is_there = |key: &&String| {
@@ -235,14 +236,14 @@ impl Flip<'_> {
     fn check_refusal(&self, error: &tailwater::Error) {
         assert_eq!(error.kind(), ErrorKind::Corruption, "{self}: {error}");
         assert!(error.path().is_some_and(|path| path == self.killed.file), "{self}: {error}");
-        // If a log is not known to be compressed, its records are batches of nonsense.
+        // If a log is not known to be compressed, its records decode as meaningless batches.
         let may_skip = !self.killed.text.contains("wal_compression");
         let opens_always = self.mode == "kPointInTimeRecovery"
             || self.mode == "kSkipAnyCorruptedRecords" && may_skip;
         assert!(!opens_always, "{self}: {error}");
     }
 
-    /// The same for one who writes, and whose opening removes the logs.
+    /// The same check for an opening for writing, which removes the logs.
     fn check_writing(&self, damaged: &SimStorage) {
         let disk = damaged.process_crash_image(2);
         let db = match Db::open(DIRECTORY, &self.options(&disk)) {

@@ -1,4 +1,4 @@
-//! A small database with one damaged file, and all ways to read it.
+//! A small database with one damaged file, and all ways of reading it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,18 +23,18 @@ pub(crate) struct Small {
     options: OpenOptions,
 }
 
-/// A small database of which one file has other contents.
+/// A small database with one file whose contents were replaced.
 pub(crate) struct Damaged<'a> {
     pub(crate) small: &'a Small,
     pub(crate) file: &'a str,
     pub(crate) contents: Vec<u8>,
 }
 
-/// The reason why a column family returns a wrong result.
+/// Why a column family does not return the right results.
 enum Trouble {
-    /// There was an error, and no wrong answer.
+    /// An error, and no wrong result.
     Failed(Error),
-    /// There was a wrong answer.
+    /// A wrong result.
     Wrong(String),
 }
 
@@ -52,12 +52,12 @@ impl Small {
             (family.name().to_owned(), model)
         });
         let models = models.collect();
-        // It has no checksum, and verification would read it each time.
+        // OPTIONS has no checksum, and verification would read it each time.
         files.retain(|file, _| !file.starts_with("OPTIONS"));
         Self { name, models, options, files }
     }
 
-    /// The files that are damaged: all but OPTIONS, which has no checksum, IDENTITY and LOCK.
+    /// Returns the files to damage: all except OPTIONS, which has no checksum, IDENTITY and LOCK.
     pub(crate) fn damageable(&self) -> impl Iterator<Item = (&str, &Vec<u8>)> {
         let covered = |file: &str| {
             [".sst", ".blob", ".log"].iter().any(|extension| file.ends_with(extension))
@@ -72,7 +72,8 @@ impl Small {
         matches!(self.name, "small-2" | "small-5")
     }
 
-    /// Whether a file has to do with a column family: with both, unless it is a table or blob file.
+    /// Whether a file concerns a column family: it concerns both, unless it is a table or blob
+    /// file.
     fn concerns(&self, file: &str, family: &str) -> bool {
         let Some((number, "sst" | "blob")) = file.split_once('.') else { return true };
         let number: u32 = number.parse().expect("a file number");
@@ -80,7 +81,7 @@ impl Small {
         (number >= first_of_other) == (family == "other")
     }
 
-    /// The options of the database, for one that stands in `storage`.
+    /// Returns the options of the database in `storage`.
     fn options_in(&self, storage: Arc<dyn Storage>) -> OpenOptions {
         let mut options = OpenOptions::new(storage);
         options.set_database(self.options.database().clone());
@@ -113,8 +114,8 @@ impl Damaged<'_> {
     /// Opens, reads and verifies the database.
     ///
     /// # Panics
-    /// If an answer is wrong, or an error names another file, a family that has nothing to do with
-    /// the file cannot be read, or verification finds less than reading.
+    /// Panics if a result is wrong, an error names another file, a family that the file does not
+    /// concern cannot be read, or verification finds less than reading.
     pub(crate) fn outcome(&self) -> Outcome {
         let options = self.options();
         let read = self.read(&options);
@@ -129,7 +130,7 @@ impl Damaged<'_> {
         }
     }
 
-    /// The options with which the damaged database is opened.
+    /// Returns the options with which the damaged database is opened.
     pub(crate) fn options(&self) -> OpenOptions {
         let storage = store(&self.small.files, Some((self.file, &self.contents)));
         self.small.options_in(storage)
@@ -171,9 +172,9 @@ impl Damaged<'_> {
         outcome
     }
 
-    /// The earlier state to which the database corresponds; `None` if there is none:
-    /// newer edits of a MANIFEST or batches of a log must be said to be left out, unless the file
-    /// was cut, which behind a whole record does not show.
+    /// Returns the earlier state to which the database corresponds; `None` if there is none. Newer
+    /// edits of a MANIFEST or batches of a log must be reported as left out, unless the file was
+    /// cut after a whole record, which cannot be detected.
     fn older(&self, outcome: Outcome) -> Option<Outcome> {
         let grows = self.file.ends_with(".log") || self.file.starts_with("MANIFEST");
         let was_cut = self.contents.len() < self.small.files[self.file].len();
@@ -184,15 +185,15 @@ impl Damaged<'_> {
         }
     }
 
-    /// Reads everything of a column family, each way, and answers how many batches of the log it
-    /// shows.
+    /// Reads everything in a column family in each way, and returns the number of batches of the
+    /// log that it shows.
     fn read_family(&self, db: &Db, name: &str, model: &Family) -> Result<u32, Trouble> {
         let family = db.cf_handle(name);
         let family = family.map_err(|error| Trouble::Wrong(error.to_string()))?;
         let forward = iterate(db, &family, true).map(|entries| shown_batches(model, &entries));
         let backward = iterate(db, &family, false).map(|entries| shown_batches(model, &entries));
         let gets = get_all(db, &family, model);
-        // A wrong answer weighs more than an error.
+        // A wrong result takes precedence over an error.
         let mut failed = None;
         let mut batches = None;
         for answer in [forward, backward, gets] {
@@ -230,7 +231,7 @@ impl Damaged<'_> {
         assert!(about, "{self}: another file is named: {error}");
     }
 
-    /// Whether a file was only come to because CURRENT, which is damaged, names it.
+    /// Whether a file was accessed only because CURRENT, which is damaged, names it.
     fn is_followed_to(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         self.file == "CURRENT" && name.starts_with("MANIFEST")
@@ -246,10 +247,10 @@ impl std::fmt::Display for Damaged<'_> {
     }
 }
 
-/// Number of batches of the log, each with a key `walN` for either family.
+/// Number of batches of the log, each with a key `walN` in both families.
 pub(crate) const BATCHES: u32 = 8;
 
-/// The number of the batch that wrote a key, for the keys of the log.
+/// Returns the number of the batch that wrote a key of the log.
 pub(crate) fn batch_of(key: &[u8]) -> Option<u32> {
     str::from_utf8(key.strip_prefix(b"wal")?).ok()?.parse().ok()
 }
@@ -258,7 +259,7 @@ pub(crate) type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 /// Returns the number of visible batches of the log, or the error.
 type Shown = Result<u32, String>;
 
-/// Checks that entries are those of the model but for the newest batches of the log.
+/// Checks that entries are those of the model, except for the newest batches of the log.
 fn shown_batches(model: &Family, entries: &Entries) -> Shown {
     let batches = entries.iter().filter(|(key, _)| batch_of(key).is_some()).count() as u32;
     let expected = model.entries.iter();
@@ -266,7 +267,7 @@ fn shown_batches(model: &Family, entries: &Entries) -> Shown {
     if expected.eq(entries) { Ok(batches) } else { Err("other entries".to_owned()) }
 }
 
-/// Gets every key of the model. An answer that is wrong weighs more than an error.
+/// Gets every key of the model. A wrong result takes precedence over an error.
 fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<Shown> {
     let mut value = Vec::new();
     let mut batches = 0;
@@ -283,7 +284,7 @@ fn get_all(db: &Db, family: &ColumnFamily, model: &Family) -> tailwater::Result<
     failed.map_or(Ok(Ok(batches)), Err)
 }
 
-/// All entries, in the family's order whichever way they are read.
+/// Returns all entries, in the family's order whichever way they are read.
 pub(crate) fn iterate(db: &Db, family: &ColumnFamily, forward: bool) -> tailwater::Result<Entries> {
     let mut iterator = db.raw_iterator_cf_opt(family, &ReadOptions::default())?;
     if forward {

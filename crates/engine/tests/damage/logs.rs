@@ -8,7 +8,7 @@ use tailwater_testkit::golden;
 use crate::database::{BATCHES, DIRECTORY, Damaged, Small, batch_of, iterate};
 use crate::mask;
 
-/// The batches that a database shows, which must be the same in both families.
+/// Returns the batches that a database shows, which must be the same in both families.
 fn batches(db: &Db, damaged: &Damaged<'_>) -> Vec<u32> {
     let families = db.column_families();
     let of_families = families.iter().map(|family| {
@@ -23,8 +23,8 @@ fn batches(db: &Db, damaged: &Damaged<'_>) -> Vec<u32> {
     of_families.remove(0)
 }
 
-/// Opens a database with a damaged log in one mode. What it shows must be whole batches; what is
-/// missing must be said. Answers the batches, or `None` where the mode does not open it.
+/// Opens a database with a damaged log in one mode. It must show whole batches, and report missing
+/// ones. Returns the batches, or `None` if the mode does not open it.
 fn open(damaged: &Damaged<'_>, mode: &str) -> Option<Vec<u32>> {
     let mut options = damaged.options();
     options.set_options(&format!("wal_recovery_mode={mode}")).expect("a mode");

@@ -8,17 +8,17 @@ use crate::database::Small;
 /// The result of one damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
-    /// The database is not opened.
+    /// The database did not open.
     Refused { has_offset: bool },
-    /// Something cannot be read.
+    /// A read failed.
     Failed { has_offset: bool },
     /// Part of a log was left out and reported.
     LeftOut,
-    /// The database is as it was once; only verification finds that.
+    /// All results match an earlier state; only verification finds the damage.
     Older,
     /// All reads are correct, and verification finds the damage.
     Verified,
-    /// All answers are right, and nothing shows the damage.
+    /// All results are correct, and nothing detects the damage.
     Unnoticed,
 }
 
@@ -42,7 +42,7 @@ impl Tally {
         }
     }
 
-    /// The files and offsets at which nothing showed the damage.
+    /// Returns the files and offsets at which nothing detected the damage.
     pub(crate) fn unnoticed(&self) -> impl Iterator<Item = (&str, usize)> {
         self.unnoticed.iter().map(|(file, offset)| (file.as_str(), *offset))
     }

@@ -1,4 +1,4 @@
-//! Claims that name another home or another device, or are unreadable.
+//! Claims that name another home or device, or are unreadable.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use tailwater_io::Storage;
 use crate::database::{DEFAULT, Layout, Place, state_of};
 use crate::world::{CLAIM, World};
 
-/// A database in `/a` with a key, its logs in `/w`, and what it is opened with.
+/// Returns a database in `/a` with a key and its logs in `/w`, and the options to open it.
 fn database() -> (World, OpenOptions) {
     let mut world = World::new(fastrand::Rng::with_seed(1));
     let mut layout = Layout::at(PathBuf::from("/a"));
@@ -31,7 +31,7 @@ fn change(world: &World, change: impl FnOnce(&mut Claim)) {
     world.write(&path, claim.to_text().as_bytes());
 }
 
-/// Whether the database is there with its key, seen by opening it for reading and for writing.
+/// Checks that the database has its key, by opening it for reading and for writing.
 fn opens(home: &str, options: &OpenOptions) -> tailwater::Result<()> {
     let home = Path::new(home);
     let read = Db::open_read_only(home, options).and_then(|db| state_of(&db));
@@ -41,7 +41,7 @@ fn opens(home: &str, options: &OpenOptions) -> tailwater::Result<()> {
     Ok(())
 }
 
-/// Opening fails with an error about the claim in `/w`, and changes nothing there.
+/// Checks that opening fails with an error about the claim in `/w`, and changes nothing there.
 fn is_refused(world: &World, home: &str, options: &OpenOptions, kind: ErrorKind) {
     let files = |world: &World| {
         let names = world.names(Path::new("/w")).into_iter().filter(|it| it != "TAILWATER-LOCK");
@@ -66,7 +66,7 @@ fn a_home_whose_device_has_another_number_is_the_same() {
     assert_eq!(claim.home_device, device, "the claim names the device by its new number");
 }
 
-/// Two filesystems number their inodes alike.
+/// Two filesystems may use the same inode numbers.
 #[test]
 fn an_inode_of_another_device_is_not_the_home() {
     let (mut world, options) = database();
@@ -75,7 +75,7 @@ fn an_inode_of_another_device_is_not_the_home() {
     is_refused(&world, "/b", &options, ErrorKind::InvalidArgument);
 }
 
-/// A restored copy contains the original's path.
+/// A restored copy has the original's path.
 #[test]
 fn another_inode_with_the_path_of_the_home_is_not_the_home() {
     let (world, mut options) = database();
@@ -87,7 +87,7 @@ fn another_inode_with_the_path_of_the_home_is_not_the_home() {
     opens("/a", &options).expect("its own directory");
 }
 
-/// The home of a database that is gone may give its path and its inode to a new one.
+/// A new database may get the path and the inode of the home of a deleted one.
 #[test]
 fn a_claim_of_another_database_in_the_same_home_is_not_the_own() {
     let (world, options) = database();
@@ -110,8 +110,8 @@ fn a_claim_that_is_empty_cut_short_or_of_a_later_version_is_refused() {
     opens("/a", &options).expect("its own directory");
 }
 
-/// A column family that was created took a directory with the tables of somebody else, or one that
-/// another database had claimed.
+/// A new column family took a directory that held tables of unknown owners, or that another
+/// database had claimed.
 #[test]
 fn a_new_column_family_takes_no_directory_that_holds_files() {
     let (world, options) = database();
@@ -137,8 +137,8 @@ fn a_new_column_family_takes_no_directory_that_holds_files() {
     assert!(world.read(&Path::new("/nobodys").join(CLAIM)).is_none());
 }
 
-/// The claim on a directory that a database had given up came back with a power cut, and the next
-/// database that was made there did not open any more.
+/// The claim on a directory that a database had given up returned with a power cut, and the next
+/// database that was created there no longer opened.
 #[test]
 fn a_claim_that_was_given_up_stays_away_after_a_power_cut() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
@@ -157,7 +157,7 @@ fn a_claim_that_was_given_up_stays_away_after_a_power_cut() {
     }
 }
 
-/// A directory of a new column family was claimed by the next opening only.
+/// A directory of a new column family was not claimed before the next opening.
 #[test]
 fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     let (mut world, options) = database();
@@ -172,8 +172,8 @@ fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     assert!(error.to_string().contains("claimed"), "{error}");
 }
 
-/// A destruction that was interrupted could not go on where a directory that it had given up holds
-/// a file of somebody else.
+/// An interrupted destruction could not continue if a directory that it had given up holds a file
+/// of somebody else.
 #[test]
 fn a_destruction_goes_on_where_files_of_others_stay() {
     let mut world = World::new(fastrand::Rng::with_seed(1));

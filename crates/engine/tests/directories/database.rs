@@ -9,10 +9,10 @@ use tailwater::{Db, ReadOptions};
 /// The contents of a database, by column family.
 pub(crate) type State = BTreeMap<String, BTreeMap<String, String>>;
 
-/// The name of the column family that is always there.
+/// The name of the column family that always exists.
 pub(crate) const DEFAULT: &str = "default";
 
-/// A directory for tables, by its canonical path, with the bytes that are meant to be there.
+/// A directory for tables, by its canonical path, with its target size in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) directory: PathBuf,
@@ -23,26 +23,26 @@ pub(crate) struct Place {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) home: PathBuf,
-    /// `wal_dir`, if it is given.
+    /// `wal_dir`, if set.
     pub(crate) logs: Option<PathBuf>,
     /// `db_paths`.
     pub(crate) tables: Vec<Place>,
-    /// `cf_paths` of the column families that have some.
+    /// `cf_paths` of the column families that have them.
     pub(crate) family_tables: BTreeMap<String, Vec<Place>>,
 }
 
 impl Layout {
-    /// A database all of whose files are in its home.
+    /// Returns a database with all files in its home.
     pub(crate) fn at(home: PathBuf) -> Self {
         Self { home, logs: None, tables: Vec::new(), family_tables: BTreeMap::new() }
     }
 
-    /// The directory of the logs.
+    /// Returns the directory of the logs.
     pub(crate) fn log_directory(&self) -> &Path {
         self.logs.as_deref().unwrap_or(&self.home)
     }
 
-    /// The directory of a table of a column family that has this path number.
+    /// Returns the directory of a column family's tables with this path number.
     pub(crate) fn table_directory(&self, family: &str, path: u32) -> &Path {
         let own = self.family_tables.get(family).filter(|own| !own.is_empty());
         let places = own.unwrap_or(&self.tables);
@@ -50,7 +50,7 @@ impl Layout {
         place.map_or(&self.home, |place| &place.directory)
     }
 
-    /// Every directory but the home.
+    /// Returns every directory other than the home.
     pub(crate) fn outside(&self) -> BTreeSet<PathBuf> {
         let places = self.tables.iter().chain(self.family_tables.values().flatten());
         let mut all: BTreeSet<PathBuf> = places.map(|place| place.directory.clone()).collect();
@@ -59,7 +59,7 @@ impl Layout {
         all
     }
 
-    /// The same after `from` and all below it were renamed.
+    /// Updates the paths after `from` and everything below it were renamed.
     pub(crate) fn renamed(&mut self, from: &Path, to: &Path) {
         let rename = |path: &mut PathBuf| {
             if let Ok(below) = path.strip_prefix(from) {
@@ -75,35 +75,35 @@ impl Layout {
     }
 }
 
-/// The database whose directories the options name.
+/// The owner of the directories that the options name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Its own: it opens with exactly its data.
+    /// The database itself: it opens with exactly its data.
     Owner,
-    /// Those of the database that it is a copy of, or those that a copy of it has adopted: it opens
-    /// with exactly its data, or is refused. What it needs of them is another's.
+    /// The database of which it is a copy, or a copy of it that has adopted them: it opens with
+    /// exactly its data, or is refused. The files that it needs there belong to another database.
     Copy,
 }
 
 /// A database.
 #[derive(Debug, Clone)]
 pub(crate) struct Database {
-    /// Keys begin with it.
+    /// The database's number, with which its keys begin.
     pub(crate) number: usize,
-    /// The database that this one and its copies come from.
+    /// The database from which this one and its copies derive.
     pub(crate) lineage: usize,
     pub(crate) layout: Layout,
     pub(crate) state: State,
     pub(crate) standing: Standing,
-    /// Options that are not about directories.
+    /// Options other than those about directories.
     pub(crate) tuning: String,
-    /// The one that it is a copy of was opened for writing or destroyed since.
+    /// Whether its original was opened for writing or destroyed since.
     pub(crate) is_stale: bool,
-    /// The claims in its outside directories, as its last opening left them.
+    /// The claims in its outside directories after its last opening.
     pub(crate) claims: BTreeMap<PathBuf, Vec<u8>>,
 }
 
-/// The contents of an open database.
+/// Returns the contents of an open database.
 pub(crate) fn state_of(db: &Db) -> tailwater::Result<State> {
     let mut state = State::new();
     for family in db.column_families() {
@@ -119,7 +119,7 @@ pub(crate) fn state_of(db: &Db) -> tailwater::Result<State> {
     Ok(state)
 }
 
-/// The first difference between what should be there and what is.
+/// Returns the first difference between the expected and the found contents.
 pub(crate) fn difference(expected: &State, found: &State) -> Option<String> {
     let names = |state: &State| state.keys().cloned().collect::<Vec<_>>();
     if names(expected) != names(found) {

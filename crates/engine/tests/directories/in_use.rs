@@ -58,7 +58,7 @@ fn a_copy_of_a_database_that_is_open_leaves_its_directories_alone() {
     }
     Db::destroy(Path::new("/b"), &options).expect("what is in its home is its own");
     assert!(!world.is_database(Path::new("/b")));
-    // The original goes on as if nothing had been.
+    // The original is unaffected.
     original.put_cf_opt(&family, b"last", b"value", &synced).expect("a put");
     original.close().expect("a database that can be closed");
     drop((family, original));

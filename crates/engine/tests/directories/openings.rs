@@ -13,16 +13,16 @@ use crate::world::World;
 /// The mode of opening a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Manner {
-    /// It is made, if it is not there.
+    /// Creates it, if it does not exist.
     Create,
-    /// For writing.
+    /// Opens it for writing.
     Write,
-    /// For writing, and its directories are adopted.
+    /// Opens it for writing and adopts its directories.
     Adopt,
 }
 
 impl World {
-    /// The options with which a database is opened in some manner.
+    /// Returns the options with which a database is opened in some manner.
     fn options_for(&mut self, database: &Database, manner: Manner) -> OpenOptions {
         let families = self.families(database);
         let mut options = self.options(&database.layout, &database.tuning, &families);
@@ -34,9 +34,9 @@ impl World {
         options
     }
 
-    /// Opens a database, which has exactly its data then, works on it and closes it. Answers what
-    /// became of it, or why it was refused. At times a crash is in between; it is opened after that
-    /// as before, and must open.
+    /// Opens a database, which must have exactly its data, works on it and closes it. Returns the
+    /// resulting database, or why it was refused. Sometimes it crashes in between; it is then
+    /// opened in the same manner, and must open.
     pub(crate) fn open_and_work(
         &mut self,
         database: &mut Database,
@@ -90,7 +90,7 @@ impl World {
         self.work_on(db, database, options)
     }
 
-    /// Goes on with what a power cut, or the end of the process, leaves before a call.
+    /// Continues with the state that a power cut, or the end of the process, leaves before a call.
     fn crash(&mut self, call: u64) {
         let seed = self.rng.u64(..);
         let mut replay = self.disk.replay();
@@ -104,7 +104,7 @@ impl World {
         self.replace_disk(image);
     }
 
-    /// Opens a database in the same manner as before the crash. Answers the checkpoints that had to
+    /// Opens a database in the same manner as before the crash. Returns the checkpoints that had to
     /// be made again.
     fn open_after_crash(
         &mut self,
@@ -137,7 +137,7 @@ impl World {
         Ok(unfinished)
     }
 
-    /// Checkpoints are databases of their own. `remade` are those that were made after a crash.
+    /// Adds checkpoints as databases of their own. `remade` are those that were made after a crash.
     fn note_checkpoints(
         &mut self,
         database: &Database,
@@ -164,13 +164,13 @@ impl World {
         Ok(())
     }
 
-    /// Adds a database to those that there are.
+    /// Adds a database to the world.
     pub(crate) fn add(&mut self, database: Database) {
         self.numbers += 1;
         self.databases.push(Database { number: self.numbers, ..database });
     }
 
-    /// The contents when opened read-only with this layout.
+    /// Returns the contents when opened read-only with this layout.
     pub(crate) fn look(
         &mut self,
         database: &Database,
@@ -182,7 +182,7 @@ impl World {
         state_of(&Db::open_read_only(&home, &options)?)
     }
 
-    /// Every database that must open has exactly its data.
+    /// Checks that every database that must open has exactly its data.
     pub(crate) fn look_at_all(&mut self) -> Checked<()> {
         self.leave_what_is_gone();
         for database in self.databases.clone() {
@@ -203,7 +203,7 @@ impl World {
         Ok(())
     }
 
-    /// A process in a directory that was removed finds nothing by relative paths.
+    /// Leaves a working directory that was removed, from which relative paths resolve to nothing.
     fn leave_what_is_gone(&mut self) {
         if self.disk.metadata(Path::new(".")).is_err() {
             self.enter(Path::new("/"));
@@ -221,8 +221,8 @@ impl World {
         }
     }
 
-    /// Removes a database as its users do. At times a crash is in between, after which it is whole,
-    /// or none and is removed again.
+    /// Destroys a database. Sometimes it crashes in between; the database is then whole, or no
+    /// database and is destroyed again.
     pub(crate) fn destroy(&mut self, database: &Database, layout: &Layout) -> Checked<bool> {
         let others = self.needed_by_others(&[database.number])?;
         let own = self.needed(database)?;
@@ -252,7 +252,7 @@ impl World {
             let call = self.rng.u64(start..=self.disk.call_count());
             self.crash(call);
             if self.is_database(&layout.home) {
-                // As it was, which the next look at all tells.
+                // It is unchanged, which the next check of all databases verifies.
                 return Ok(false);
             }
             let others = self.needed_by_others(&[database.number])?;
@@ -275,7 +275,7 @@ impl World {
     }
 }
 
-/// An error says which file or directory it is about.
+/// Checks that an error names a file or directory.
 pub(crate) fn names_a_cause(error: &Error) -> Checked<()> {
     let has_path = error.path().is_some_and(|path| path != Path::new(""));
     let is_about_files = matches!(
@@ -288,7 +288,7 @@ pub(crate) fn names_a_cause(error: &Error) -> Checked<()> {
     Err(format!("an error of kind {:?} names no file or directory: {error}", error.kind()))
 }
 
-/// A path that nothing has.
+/// Returns an unused path.
 pub(crate) fn fresh(world: &mut World, letter: char) -> PathBuf {
     world.numbers += 1;
     let above = *world.rng.choice(["/", "/", "/deep/er"]).as_ref().expect("one of them");

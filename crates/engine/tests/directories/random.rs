@@ -29,8 +29,8 @@ const EVENTS: [&str; 15] = [
     "other directories do no harm",
 ];
 
-/// After every step, each database whose directories are its own has exactly its data, and no file
-/// has changed that another one needs.
+/// After every step, each database that owns its directories has exactly its data, and no file that
+/// another database needs has changed.
 #[test]
 fn no_database_harms_another() {
     let seed = seed::rng();

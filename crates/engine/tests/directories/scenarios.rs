@@ -10,7 +10,7 @@ use tailwater_testkit::scenario::{self, Answer, Column, Files, Job, Target};
 use crate::library::Library;
 use crate::sim_files::SimFiles;
 
-/// The library on a simulated disk, with no thread in the background.
+/// The library on a simulated disk, without background threads.
 struct Simulated {
     files: SimFiles,
     library: Library,

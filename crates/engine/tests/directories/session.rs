@@ -14,24 +14,24 @@ use crate::database::{DEFAULT, Database, Place, State};
 use crate::openings::fresh;
 use crate::world::World;
 
-/// The origin of an open database's contents.
+/// The history of an open database's contents.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The number of the call at which a state began to hold, and the state, oldest first.
+    /// The states, oldest first, each with the number of the call at which it began to hold.
     pub(crate) states: Vec<(u64, State)>,
-    /// The checkpoints that were made, with what they hold.
+    /// The checkpoints that were made, with their contents.
     pub(crate) checkpoints: Vec<(PathBuf, State)>,
-    /// Column families that were made, with where their tables are.
+    /// The column families that were created, with the places of their tables.
     pub(crate) family_tables: BTreeMap<String, Vec<Place>>,
 }
 
 impl Session {
-    /// Its current contents.
+    /// Returns its current contents.
     pub(crate) fn state(&self) -> &State {
         &self.states.last().expect("a first state").1
     }
 
-    /// The states that may be left by a crash before a call.
+    /// Returns the states that a crash before a call may leave.
     pub(crate) fn left_by_crash(&self, call: u64) -> Vec<&State> {
         let reached = self.states.iter().rposition(|(since, _)| *since <= call).unwrap_or(0);
         self.states[reached..].iter().take(2).map(|(_, state)| state).collect()
@@ -39,7 +39,7 @@ impl Session {
 }
 
 impl World {
-    /// Does random work to an open database. All of it is on the device when it is done.
+    /// Does random work on an open database. All of it is durable when this returns.
     pub(crate) fn work_on(
         &mut self,
         db: &Db,

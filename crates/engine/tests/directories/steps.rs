@@ -11,19 +11,19 @@ use crate::database::{DEFAULT, Database, Layout, Place, Standing, State, differe
 use crate::openings::{Manner, fresh, names_a_cause};
 use crate::world::{CLAIM, World};
 
-/// Maximum number of databases at a time.
+/// Maximum number of databases at the same time.
 const DATABASES_MAX: usize = 6;
 /// Maximum number of directories in `db_paths`.
 const PATHS_MAX: usize = 4;
 /// Directories that databases may have outside their homes.
 const OUTSIDE: [&str; 5] = ["/f0", "/f1", "/f2", "/deep/f3", "/deep/er/f4"];
-/// The common options: small memtables, and levels that fill soon.
+/// The common options: small memtables, and levels that fill quickly.
 const TUNING: &str = "write_buffer_size=65536;arena_block_size=8192;target_file_size_base=4000;\
     max_bytes_for_level_base=4000;level_compaction_dynamic_level_bytes=false;\
     block_based_table_factory={no_block_cache=true}";
 
 impl World {
-    /// One step.
+    /// Performs one step.
     pub(crate) fn step(&mut self) -> Checked<()> {
         if self.databases.len() < 2 {
             return self.create();
@@ -52,7 +52,7 @@ impl World {
         self.rng.usize(..self.databases.len())
     }
 
-    /// Puts a database back that was worked on.
+    /// Puts a database back into the world after work on it.
     fn put_back(&mut self, database: Database) {
         let known = self.databases.iter_mut().find(|it| it.number == database.number);
         *known.expect("the database") = database;
@@ -62,7 +62,7 @@ impl World {
         self.databases.retain(|it| it.number != number);
     }
 
-    /// Makes a database. Where its directories are not free that may be refused.
+    /// Creates a database. If its directories are not free, that may be refused.
     fn create(&mut self) -> Checked<()> {
         let layout = self.new_layout();
         if self.is_database(&layout.home) {
@@ -142,7 +142,7 @@ impl World {
     fn outside_directory(&mut self, layout: &Layout) -> PathBuf {
         match self.rng.u8(..8) {
             0 => layout.home.join("inside"),
-            // Rarely that of another, too.
+            // Rarely the directory of another database.
             1 => PathBuf::from(*self.rng.choice(&OUTSIDE).expect("a directory")),
             _ => {
                 let free = OUTSIDE.iter().filter(|it| self.is_free(Path::new(it)));
@@ -155,7 +155,7 @@ impl World {
         }
     }
 
-    /// Opens a database as it should be, and works on it.
+    /// Opens a database correctly, and works on it.
     fn work(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -198,12 +198,12 @@ impl World {
     }
 
     /// Whether a database and a copy of its home can be distinguished: while its directories are
-    /// not claimed, whoever is opened first claims them.
+    /// not claimed, whichever is opened first claims them.
     fn is_known_apart(&self, original: &Database) -> bool {
         original.standing == Standing::Copy || self.has_claimed_all(original)
     }
 
-    /// Returns the state of a home's copy in another directory.
+    /// Returns the model of a copied home in another directory.
     fn copied(&self, original: &Database, home: PathBuf) -> Database {
         let mut copy = original.clone();
         copy.layout.renamed(&original.layout.home, &home);
@@ -215,7 +215,7 @@ impl World {
         copy
     }
 
-    /// Puts a copy of a home in the place of the original.
+    /// Replaces the original with a copy of its home.
     fn restore_from_copy(&mut self) -> Checked<()> {
         let at = self.any();
         let original = self.databases[at].clone();
@@ -244,12 +244,12 @@ impl World {
         Ok(())
     }
 
-    /// Whether the working directory is there or below.
+    /// Whether the working directory is this directory or below it.
     fn is_within(&self, directory: &Path) -> bool {
         self.working_directory().starts_with(directory)
     }
 
-    /// Has a copy, or a database whose directories another has claimed, adopt them.
+    /// Makes a copy, or a database whose directories another has claimed, adopt them.
     fn adopt(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -296,7 +296,7 @@ impl World {
     fn rename_outside(&mut self) -> Checked<()> {
         let at = self.any();
         let layout = &self.databases[at].layout;
-        // The claim of one inside may name the home that it was copied with.
+        // The claim in a directory inside the home may name the home from which it was copied.
         let outside = layout.outside().into_iter().filter(|it| !it.starts_with(&layout.home));
         let outside: Vec<PathBuf> = outside.collect();
         let Some(from) = self.rng.choice(outside) else { return Ok(()) };
@@ -360,7 +360,7 @@ impl World {
         }
     }
 
-    /// Directories as somebody might name them by mistake.
+    /// Returns directories that a user might name by mistake.
     fn wrong_layout(&mut self, layout: &Layout) -> Layout {
         let mut wrong = layout.clone();
         let other = self.any();
@@ -369,7 +369,7 @@ impl World {
         directories.push(other.home.clone());
         let directory = self.rng.choice(directories).expect("a directory");
         let place = Place { directory: directory.clone(), target_size: 1 };
-        // The owner of the logs in an unclaimed directory is unknown.
+        // The owner of logs in an unclaimed directory is unknown.
         let has_claim = self.disk.metadata(&directory.join(CLAIM)).is_ok();
         let has_room = wrong.tables.len() < PATHS_MAX;
         match self.rng.u8(..10) {
@@ -387,7 +387,7 @@ impl World {
         wrong
     }
 
-    /// Destroys a directory in which there is no database, but maybe files of one.
+    /// Destroys a directory that is not a database, but may have a database's files.
     fn destroy_no_database(&mut self) -> Checked<()> {
         let at = self.any();
         let outside: Vec<PathBuf> = self.databases[at].layout.outside().into_iter().collect();
@@ -407,7 +407,7 @@ impl World {
         self.check(&all)
     }
 
-    /// Files in a home, other than a claimed directory, now belong to the database.
+    /// Records that files in a home, other than in a claimed directory, belong to its database now.
     fn forget_strays(&mut self, home: &Path) {
         if self.disk.metadata(&home.join(CLAIM)).is_err() {
             self.strays.retain(|stray| stray.parent() != Some(home));
@@ -430,7 +430,7 @@ impl World {
         Ok(())
     }
 
-    /// Takes a file away that a database needs, opens it, and puts the file back.
+    /// Removes a file that a database needs, opens the database, and restores the file.
     fn lose_a_file(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -464,8 +464,8 @@ impl World {
         Ok(())
     }
 
-    /// Opens a database of which something was taken away. What is left of it stays as it is if
-    /// that is refused.
+    /// Opens a database of which a part was removed. If that is refused, the rest must be
+    /// unchanged.
     fn open_without(&mut self, database: &mut Database) -> Checked<Option<tailwater::Error>> {
         let number = database.number;
         let before: Vec<_> = self.everything_of(database);
@@ -492,7 +492,8 @@ impl World {
         }
     }
 
-    /// All files in the directories of a database that are a database's, but the LOCK, and LOGs.
+    /// Returns all files with a database's names in the directories of a database, except LOCK and
+    /// LOGs.
     fn everything_of(&self, database: &Database) -> Vec<(PathBuf, Vec<u8>)> {
         let mut directories = database.layout.outside();
         directories.insert(database.layout.home.clone());
@@ -513,7 +514,7 @@ impl World {
         all
     }
 
-    /// Takes an outside directory away, as if it were not mounted, and puts it back.
+    /// Removes an outside directory, as if it were not mounted, and restores it.
     fn unmount(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -559,7 +560,7 @@ impl World {
         Ok(())
     }
 
-    /// Removes the claims of a database of which there is no copy, as if RocksDB had made it.
+    /// Removes the claims of a database that has no copy, as if RocksDB had created it.
     fn forget_claims(&mut self) -> Checked<()> {
         let at = self.any();
         let database = self.databases[at].clone();
@@ -579,7 +580,7 @@ impl World {
         if self.rng.bool() { self.destroy_this(&database) } else { Ok(()) }
     }
 
-    /// Appends a directory to those that tables of a database may be in.
+    /// Adds a directory to those in which a database's tables may be.
     fn extend(&mut self) -> Checked<()> {
         let at = self.any();
         let mut database = self.databases[at].clone();
@@ -606,7 +607,7 @@ impl World {
         }
     }
 
-    /// Puts a file into an outside directory that is none of a database there.
+    /// Puts a file that belongs to no database into an outside directory.
     fn add_stray(&mut self) -> Checked<()> {
         let at = self.any();
         let outside: Vec<PathBuf> = self.databases[at].layout.outside().into_iter().collect();
@@ -625,7 +626,7 @@ impl World {
         Ok(())
     }
 
-    /// Changes the working directory, or makes another symbolic link.
+    /// Changes the working directory, or creates another symbolic link.
     fn move_about(&mut self) -> Checked<()> {
         let at = self.any();
         let mut directories: Vec<PathBuf> = vec![PathBuf::from("/deep/er"), PathBuf::from("/")];
@@ -654,7 +655,7 @@ fn same(database: &Database, found: &State) -> Checked<()> {
     }
 }
 
-/// An error names the file that is missing.
+/// Checks that an error names the missing file.
 fn names(error: &tailwater::Error, name: &str) -> Checked<()> {
     let is_there = error.to_string().contains(name);
     // Without CURRENT there is no database.

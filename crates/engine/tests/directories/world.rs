@@ -16,10 +16,10 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 
 use crate::database::{Database, Layout, Place, Standing};
 
-/// The file that says whose an outside directory is.
+/// Name of the file that records the owner of an outside directory.
 pub(crate) const CLAIM: &str = "TAILWATER-CLAIM";
 
-/// A file as it must stay.
+/// A file that must stay unchanged.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// The databases that need it.
@@ -28,27 +28,27 @@ pub(crate) struct Needed {
     hash: u64,
 }
 
-/// A disk, the databases on it, and the current form of paths.
+/// A disk, the databases on it, and the working directory.
 pub(crate) struct World {
     pub(crate) disk: SimStorage,
     pub(crate) rng: Rng,
     pub(crate) databases: Vec<Database>,
     /// Number of databases.
     pub(crate) numbers: usize,
-    /// Files that are no database's, in outside directories: nobody may touch them.
+    /// Files in outside directories that belong to no database, and must not be touched.
     pub(crate) strays: Vec<PathBuf>,
     /// The working directory.
     working_directory: PathBuf,
-    /// Symbolic links, with the canonical paths of what they lead to.
+    /// Symbolic links, with the canonical paths of their targets.
     links: Vec<(PathBuf, PathBuf)>,
     /// The operations so far, for messages.
     pub(crate) trace: Vec<String>,
-    /// Number of times that something happened.
+    /// Number of times that each event occurred.
     pub(crate) tally: BTreeMap<&'static str, u64>,
 }
 
 impl World {
-    /// An empty disk.
+    /// Creates a world with an empty disk.
     pub(crate) fn new(mut rng: Rng) -> Self {
         // The databases' random choices, including ids, must be reproducible.
         fastrand::seed(rng.u64(..));
@@ -70,24 +70,24 @@ impl World {
         world
     }
 
-    /// Notes what is being done.
+    /// Records an operation for messages.
     pub(crate) fn note(&mut self, what: impl fmt::Display) {
         self.trace.push(what.to_string());
     }
 
-    /// Counts something that happened.
+    /// Counts an event.
     pub(crate) fn count(&mut self, what: &'static str) {
         *self.tally.entry(what).or_default() += 1;
     }
 
-    /// Goes on with what a crash left.
+    /// Continues with the disk that a crash left.
     pub(crate) fn replace_disk(&mut self, disk: SimStorage) {
         self.disk = disk;
-        // The next process may be started anywhere.
+        // The next process may be started in any directory.
         self.working_directory = PathBuf::from("/");
     }
 
-    /// The working directory.
+    /// Returns the working directory.
     pub(crate) fn working_directory(&self) -> &Path {
         &self.working_directory
     }
@@ -97,7 +97,7 @@ impl World {
         self.working_directory = directory.to_owned();
     }
 
-    /// A symbolic link to a directory.
+    /// Adds a symbolic link to a directory.
     pub(crate) fn add_link(&mut self, target: &Path) {
         let link = PathBuf::from(format!("/links/{}", self.links.len()));
         self.disk.create_symbolic_link(target, &link).expect("a link");
@@ -105,14 +105,14 @@ impl World {
         self.links.push((link, target.to_owned()));
     }
 
-    /// One of the ways to write a path. A name that is not there yet is last in it.
+    /// Returns one of the ways to write a path. Only its last component may be missing.
     pub(crate) fn spelled(&mut self, canonical: &Path) -> PathBuf {
         let spelling = match self.rng.u8(..6) {
             0 | 1 => self.relative(canonical),
             2 => self.through_link(canonical),
             3 => match canonical.parent() {
                 Some(parent) if parent != Path::new("/") => {
-                    // Down and up again.
+                    // Goes down and up again.
                     let name = parent.file_name().unwrap_or_default();
                     parent.join("..").join(name).join(canonical.file_name().unwrap_or_default())
                 }
@@ -141,7 +141,7 @@ impl World {
         loop {
             if let Ok(below) = canonical.strip_prefix(above) {
                 let path = path.join(below);
-                // An empty path leads nowhere.
+                // An empty path resolves to nothing.
                 return if path == Path::new("") { PathBuf::from(".") } else { path };
             }
             path.push("..");
@@ -162,7 +162,7 @@ impl World {
         }
     }
 
-    /// Options that name the directories of a layout, for column families of these names.
+    /// Returns options that name the directories of a layout, for column families with these names.
     pub(crate) fn options(
         &mut self,
         layout: &Layout,
@@ -198,7 +198,7 @@ impl World {
         places.iter().map(path).collect()
     }
 
-    /// The column families that a database has, by its MANIFEST; those of the model where that
+    /// Returns the column families of a database according to its MANIFEST, or to the model if that
     /// cannot be read.
     pub(crate) fn families(&self, database: &Database) -> Vec<String> {
         let options = OpenOptions::new(Arc::new(self.disk.clone()));
@@ -206,7 +206,7 @@ impl World {
         listed.unwrap_or_else(|_| database.state.keys().cloned().collect())
     }
 
-    /// Every file that a database needs, by path.
+    /// Returns every file that a database needs, by path.
     pub(crate) fn needed(&self, database: &Database) -> Result<BTreeMap<PathBuf, Needed>, String> {
         let layout = &database.layout;
         let failed = |error: &dyn fmt::Display| {
@@ -248,7 +248,7 @@ impl World {
         paths.into_iter().map(file).collect()
     }
 
-    /// The files that databases other than these need, and the files that belong to no database.
+    /// Returns the files that other databases need, and the files that belong to no database.
     pub(crate) fn needed_by_others(
         &self,
         but: &[usize],
@@ -266,7 +266,7 @@ impl World {
         Ok(all)
     }
 
-    /// Checks that files are as they were.
+    /// Checks that files are unchanged.
     pub(crate) fn check(&self, needed: &BTreeMap<PathBuf, Needed>) -> Result<(), String> {
         for (path, before) in needed {
             let by = &before.by;
@@ -288,7 +288,7 @@ impl World {
         Some(Needed { by: by.to_owned(), inode, hash: hasher.finish() })
     }
 
-    /// The bytes of a file.
+    /// Returns the bytes of a file.
     pub(crate) fn read(&self, path: &Path) -> Option<Vec<u8>> {
         let file = self.disk.open(path, IoMode::Buffered, Purpose::Metadata).ok()?;
         let mut bytes = vec![0; file.length().ok()? as usize];
@@ -296,7 +296,7 @@ impl World {
         Some(bytes)
     }
 
-    /// The claims in the outside directories of a layout.
+    /// Returns the claims in the outside directories of a layout.
     pub(crate) fn claims(&self, layout: &Layout) -> BTreeMap<PathBuf, Vec<u8>> {
         let claim = |directory: PathBuf| {
             let claim = self.read(&directory.join(CLAIM))?;
@@ -305,8 +305,8 @@ impl World {
         layout.outside().into_iter().filter_map(claim).collect()
     }
 
-    /// Whether a database must open with its own options: its directories are its own, and nobody
-    /// has claimed one or made it a home since it was open.
+    /// Whether a database must open with its own options: its directories are its own, and no other
+    /// database has claimed one, or made it a home, since it was open.
     pub(crate) fn is_rightful(&self, database: &Database) -> bool {
         if database.layout.outside().iter().any(|it| self.is_database(it)) {
             return false;
@@ -317,7 +317,7 @@ impl World {
         database.standing == Standing::Owner && is_own
     }
 
-    /// Whether a database has claimed all of its directories that are there.
+    /// Whether a database has claimed all of its existing directories.
     pub(crate) fn has_claimed_all(&self, database: &Database) -> bool {
         let claims = self.claims(&database.layout);
         let outside = database.layout.outside();
@@ -325,7 +325,7 @@ impl World {
         there.all(|it| claims.contains_key(it) && claims.get(it) == database.claims.get(it))
     }
 
-    /// Whether nothing of a database is in a directory, or it is not there.
+    /// Whether a directory has no files of a database, or does not exist.
     pub(crate) fn is_free(&self, directory: &Path) -> bool {
         let is_lock = |name: &str| {
             matches!(name, "LOCK" | "TAILWATER-LOCK" | "LOG") || name.starts_with("LOG.old")
@@ -335,14 +335,14 @@ impl World {
         !self.names(directory).iter().any(is_of_database)
     }
 
-    /// The names of the files in a directory; none where it is not there.
+    /// Returns the names of the files in a directory; none if it does not exist.
     pub(crate) fn names(&self, directory: &Path) -> Vec<String> {
         let entries = self.disk.list(directory).unwrap_or_default();
         let files = entries.into_iter().filter(|entry| !entry.is_directory);
         files.map(|entry| entry.name).collect()
     }
 
-    /// A directory that is on the device.
+    /// Creates a directory durably.
     pub(crate) fn make_directory(&self, path: &Path) {
         self.disk.create_directory(path).expect("a directory");
         for below in path.ancestors() {
@@ -356,7 +356,7 @@ impl World {
         }
     }
 
-    /// Writes a file that is on the device.
+    /// Writes a file durably.
     pub(crate) fn write(&self, path: &Path, bytes: &[u8]) {
         let purpose = Purpose::Metadata;
         let file = self.disk.create(path, Create::Truncate, IoMode::Buffered, purpose);
@@ -366,7 +366,7 @@ impl World {
         self.sync_parent(path);
     }
 
-    /// Renames a directory, and tells the model.
+    /// Renames a directory, and updates the model.
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) {
         self.disk.rename(from, to).expect("a name that can be changed");
         self.sync_parent(from);
@@ -394,7 +394,7 @@ impl World {
         self.enter(&paths.home.clone());
     }
 
-    /// Copies a directory with all that is in it, whose files get inodes of their own.
+    /// Copies a directory with all its contents; the files get new inodes.
     pub(crate) fn copy(&self, from: &Path, to: &Path) {
         self.make_directory(to);
         for entry in self.disk.list(from).expect("a directory") {
@@ -407,7 +407,7 @@ impl World {
         }
     }
 
-    /// Removes a directory with all that is in it.
+    /// Removes a directory with all its contents.
     pub(crate) fn remove(&mut self, directory: &Path) {
         for entry in self.disk.list(directory).expect("a directory") {
             let path = directory.join(&entry.name);

@@ -7,9 +7,9 @@ use crate::in_laboratory;
 use tailwater::{Db, ErrorKind, OpenOptions, ReadOptions};
 use tailwater_testkit::oracle::Script;
 
-/// Number of keys that are written, one after the other.
+/// Number of keys that are written, one after another.
 const KEYS: usize = 20_000;
-/// After how many of them each column family is flushed, which lets go of logs.
+/// Number of keys after which each column family is flushed, which releases logs.
 const FLUSH_EVERY: usize = 40;
 
 fn key(number: usize) -> Vec<u8> {
@@ -18,8 +18,8 @@ fn key(number: usize) -> Vec<u8> {
 
 #[test]
 fn a_database_opens_as_it_was_at_one_moment() {
-    // A log that the writer let go of between the reading of the MANIFEST and that of the logs was
-    // missed, with all keys in it.
+    // A log that the writer released between the reading of the MANIFEST and of the logs was
+    // skipped, with all its keys.
     in_laboratory("opening during writes", |laboratory| {
         let path = laboratory.next_directory();
         // Tables that compaction removed could not be read.
@@ -65,7 +65,7 @@ fn a_database_opens_as_it_was_at_one_moment() {
     });
 }
 
-/// Number of keys; none may be missing among them.
+/// Returns the number of keys, none of which may be missing.
 fn contiguous(db: &Db, context: &str) -> usize {
     let family = db.cf_handle("default").expect("the default family");
     let mut iterator =

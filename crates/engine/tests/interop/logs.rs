@@ -9,7 +9,7 @@ use tailwater::{Db, OpenOptions};
 use tailwater_testkit::directory;
 use tailwater_testkit::oracle::Script;
 
-/// Options of a database that say how its logs look.
+/// Options of a database that affect the form of its logs.
 const FACTORS: [&[&str]; 6] = [
     &["", "wal_compression=kZSTD"],
     &["", "recycle_log_file_num=2"],

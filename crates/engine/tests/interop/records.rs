@@ -6,7 +6,7 @@ use crate::random::{self, Operands};
 use crate::workload::{self, Plan};
 use tailwater_testkit::oracle::Script;
 
-/// Tables so small that ranges cross them.
+/// Options for tables so small that ranges span several of them.
 const SMALL_TABLES: &str = "write_buffer_size=65536;target_file_size_base=2048;\
     max_bytes_for_level_base=16384;max_bytes_for_level_multiplier=4;\
     block_based_table_factory={block_size=512}";
@@ -47,11 +47,11 @@ fn merges_over_everything() {
 
 #[test]
 fn records_of_one_key_across_tables() {
-    // A get looked into the first table of a level only, although a key's records went on in the
-    // next.
+    // A get searched only the first table of a level, although a key's records continued in the
+    // next one.
     in_laboratory("records of one key across tables", |laboratory| {
-        // Two flushes and no compaction before the one that is asked for: a single table would be
-        // moved as it is, and its records not be cut.
+        // Two flushes and no compaction before the requested one: a single table would be moved
+        // unchanged, without cutting its records.
         let options =
             format!("merge_operator=stringappend;{SMALL_TABLES};disable_auto_compactions=true");
         let path = laboratory.next_directory();
@@ -156,7 +156,8 @@ fn ingested_tables() {
                 external(&mut script, &mut laboratory.rng, family);
                 script.line(&[&"finish"]);
                 let how = ["copy", "move"][number % 2];
-                // A snapshot keeps what is below, so the table needs a sequence number of its own.
+                // A snapshot keeps the records below, so the table needs a sequence number of its
+                // own.
                 script.line(&[&"snapshot"]);
                 script.line(&[&"ingest", &family, &how, &file.display()]);
             }
@@ -183,7 +184,7 @@ fn tables_ingested_behind_everything() {
     });
 }
 
-/// The records of an external table, in the family's order.
+/// Returns the records of an external table, in the family's order.
 fn external(script: &mut Script, rng: &mut fastrand::Rng, family: &str) {
     let mut keys: Vec<Vec<u8>> =
         (0..rng.usize(1..120)).map(|_| random::key(rng, random::KEYS)).collect();

@@ -13,7 +13,7 @@ enum Scope {
 
 use Scope::{Family, Table};
 
-/// The values with which each of them is tried; an empty one means RocksDB's default.
+/// The values with which each option is tried; an empty one means RocksDB's default.
 const FACTORS: [(Scope, &[&str]); 21] = [
     (
         Family,
@@ -117,7 +117,7 @@ const FAMILIES: usize = 12;
 /// Number of writes to each of them.
 const WRITES: usize = 700;
 
-/// The options of a column family, with those mended that do not go together.
+/// Returns the options of a column family, with incompatible ones corrected.
 fn family_options(choice: &[usize]) -> String {
     let chosen = |scope: Scope| -> Vec<&str> {
         let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);

@@ -12,7 +12,7 @@ use crate::random::{KEYS, Operands, key, operand, value};
 pub(crate) struct Plan<'a> {
     /// Its name.
     pub(crate) family: &'a str,
-    /// Whether its order is the reverse bytewise one.
+    /// Whether its order is reverse bytewise.
     pub(crate) reverse: bool,
     /// Number of keys.
     pub(crate) keys: u32,
@@ -24,13 +24,13 @@ pub(crate) struct Plan<'a> {
     pub(crate) flushes: u32,
     /// Number of writes per thousand that are followed by a compaction.
     pub(crate) compactions: u32,
-    /// The longest value, in bytes.
+    /// Maximum length of a value, in bytes.
     pub(crate) longest: usize,
 }
 
 impl<'a> Plan<'a> {
-    /// Puts and deletes of values of up to 400 bytes, with some flushes, for a family of that name
-    /// and with those options.
+    /// Creates a plan of puts of values of up to 400 bytes and of deletions, with some flushes, for
+    /// a family with this name and these options.
     pub(crate) fn new((family, options): (&'a str, &str)) -> Self {
         Self {
             family,
@@ -74,7 +74,7 @@ pub(crate) fn write(script: &mut Script, rng: &mut Rng, plans: &[Plan<'_>], coun
 /// Keys that are put once and then deleted singly or left.
 #[derive(Default)]
 struct Once {
-    /// Makes them different from those of another call.
+    /// Distinguishes the keys from those of other calls.
     prefix: u32,
     next: u32,
     there: BTreeSet<(String, u32)>,
@@ -90,7 +90,7 @@ fn one(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>, once: &mut Once) {
     let family = plan.family;
     if rng.u32(..1000) < plan.ranges {
         let mut range = [key(rng, plan.keys), key(rng, plan.keys)];
-        // Mostly short ones, so that something is left.
+        // Mostly short ranges, so that something remains.
         if rng.u8(..12) > 0 {
             range[1] = [&range[0][..], b"\x02"].concat();
         }
@@ -127,7 +127,7 @@ fn one(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>, once: &mut Once) {
     }
 }
 
-/// Snapshots that keep old records, flushes and compactions.
+/// Adds snapshots that keep old records, flushes and compactions.
 fn upkeep(script: &mut Script, rng: &mut Rng, plan: &Plan<'_>) {
     match rng.u16(..300) {
         0 => script.line(&[&"snapshot"]),

@@ -11,8 +11,8 @@ use tailwater_format::file_name::FileKind;
 use tailwater_format::key::ValueType;
 use tailwater_io::posix::PosixStorage;
 
-/// Asserts that of every blob file those blobs are garbage to which no table refers. Answers how
-/// many are.
+/// Asserts that the garbage of every blob file is exactly the blobs to which no table refers.
+/// Returns their number.
 pub(crate) fn garbage_is_counted(directory: &Path, context: &str) -> u64 {
     let fail = |error| -> ! { panic!("{context}: {error}") };
     let storage = PosixStorage::new();
@@ -33,7 +33,7 @@ pub(crate) fn garbage_is_counted(directory: &Path, context: &str) -> u64 {
     garbage
 }
 
-/// To how many blobs of each file the tables of a column family refer.
+/// Returns the number of blobs of each file to which the tables of a column family refer.
 fn references(directory: &Path, family: &FamilyState) -> Result<BTreeMap<u64, u64>> {
     let mut references = BTreeMap::new();
     for file in family.levels.iter().flatten() {

@@ -13,7 +13,7 @@ use tailwater_testkit::{directory, golden};
 use crate::laboratory::assert_same;
 use crate::{blobs, check};
 
-/// Options that tables are read with and not written, and what takes their place.
+/// Options with which tables can be read but not written, and their replacements.
 const WRITTEN_INSTEAD: [(&str, &str); 5] = [
     ("enable_blob_files", "enable_blob_files=false"),
     (
@@ -35,7 +35,7 @@ fn compacted_to_the_bottom(name: &str) {
     compact(path, &options, &dump, name);
     let context = format!("{name}, compacted");
     let entries = reads(path, &options, &dump, &context);
-    assert_eq!(entries, dump.len() as u64, "{context}: tables hold what nobody can see");
+    assert_eq!(entries, dump.len() as u64, "{context}: tables hold invisible records");
 
     let Some(mut oracle) = Oracle::start(&format!("'{name}' compacted")) else { return };
     let rocksdb_finds = |oracle: &mut Oracle, script: Script, context: &str| {
@@ -60,8 +60,8 @@ fn compacted_to_the_bottom(name: &str) {
     reads(path, &options, &dump, &context);
 }
 
-/// The options of the OPTIONS file. Options that are refused for writing are replaced, which is
-/// reported on standard error.
+/// Returns the options of the OPTIONS file. Options that are refused for writing are replaced,
+/// which is reported on standard error.
 fn written_options(name: &str, path: &Path) -> OpenOptions {
     let mut options = OpenOptions::load(path).expect("an OPTIONS file");
     let families: Vec<String> = options.column_families().map(str::to_owned).collect();
@@ -69,7 +69,7 @@ fn written_options(name: &str, path: &Path) -> OpenOptions {
         let mut changed = options.column_family(&family).clone();
         while let Err(error) = options::check_column_family(&changed, options.database()) {
             let text = replacement(&error.to_string());
-            // Not by a macro: what those print is only shown for tests that fail.
+            // Not by a macro, whose output is shown only for failing tests.
             let message = format!("{name}: family '{family}': {error}: compacted with {text}\n");
             let _ = std::io::stderr().write_all(message.as_bytes());
             set(&mut changed, text);
@@ -81,7 +81,7 @@ fn written_options(name: &str, path: &Path) -> OpenOptions {
 
 fn replacement(error: &str) -> &'static str {
     let replacement = WRITTEN_INSTEAD.iter().find(|(option, _)| error.contains(option));
-    replacement.unwrap_or_else(|| panic!("there is nothing instead: {error}")).1
+    replacement.unwrap_or_else(|| panic!("no replacement: {error}")).1
 }
 
 fn set(family: &mut ColumnFamilyOptions, text: &str) {
@@ -89,7 +89,7 @@ fn set(family: &mut ColumnFamilyOptions, text: &str) {
         .unwrap_or_else(|error| panic!("{text}: {error}"));
 }
 
-/// Compacts all families to their bottom: what is left are new tables, of one level each.
+/// Compacts all families to their bottom, so that only new tables remain, in one level each.
 fn compact(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) {
     let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     let db = Db::open(path, options).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -112,7 +112,7 @@ fn compact(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) {
     assert!(stayed.is_empty(), "{context}: not rewritten: {stayed:?}");
 }
 
-/// Number of tables of each level.
+/// Returns the number of tables of each level.
 fn levels(db: &Db, family: &ColumnFamily) -> Vec<u64> {
     let at = |level| {
         let name = format!("rocksdb.num-files-at-level{level}");
@@ -128,8 +128,8 @@ fn tables(path: &Path) -> Vec<PathBuf> {
     files.filter(|path| path.extension().is_some_and(|extension| extension == "sst")).collect()
 }
 
-/// Asserts that ours reads the dump from a database with which nothing is wrong. Answers how many
-/// records its tables have.
+/// Asserts that Tailwater reads the dump from a database, and finds no damage. Returns the number
+/// of records in its tables.
 fn reads(path: &Path, options: &OpenOptions, dump: &[Entry], context: &str) -> u64 {
     let db = Db::open_read_only(path, options).unwrap_or_else(|error| panic!("{context}: {error}"));
     assert!(db.left_out().is_empty(), "{context}: {:?}", db.left_out());

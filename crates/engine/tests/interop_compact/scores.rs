@@ -6,7 +6,7 @@ use tailwater_testkit::oracle::Script;
 use crate::laboratory::{CREATE, Laboratory, in_laboratory, rocksdb_steps};
 use crate::shape::{Shape, join};
 
-/// Nothing is compacted by itself, so what is due stays due.
+/// Options without automatic compactions, so that what is due stays due.
 const BY_HAND: &str = "disable_auto_compactions=true;level0_file_num_compaction_trigger=3;\
     level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
     target_file_size_base=12000;max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
@@ -66,7 +66,7 @@ fn check(laboratory: &mut Laboratory, shape: &Shape, level: u8) {
     assert_eq!(ours.collect::<Vec<_>>(), theirs, "{context}");
 }
 
-/// The level, files and score of each row for a level.
+/// Returns the level, files and score of each row for a level.
 fn rows(text: &str) -> Vec<(String, String, String)> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_level =

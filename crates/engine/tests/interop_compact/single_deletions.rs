@@ -5,7 +5,8 @@ use tailwater_testkit::oracle::Script;
 
 use crate::laboratory::in_laboratory;
 
-/// Opens without compactions, until the options change, and then they go on in the calling thread.
+/// Returns options without compactions; once the options change, compactions run in the calling
+/// thread.
 fn options() -> OpenOptions {
     let mut options = OpenOptions::default();
     let text = "num_levels=4;disable_auto_compactions=true;level0_file_num_compaction_trigger=2;\
@@ -15,8 +16,8 @@ fn options() -> OpenOptions {
     options
 }
 
-/// That the two are not mixed is in the contract of both engines, and this is what it is for: once
-/// RocksDB has flushed, the first value is back. With us it stays deleted.
+/// The contract of both engines forbids mixing the two. In RocksDB, the first value returns after a
+/// flush; in Tailwater it stays deleted.
 #[test]
 fn a_deletion_that_a_single_deletion_follows_counts_with_us_and_not_with_rocksdb() {
     in_laboratory("single deletions mixed with others", |laboratory| {
@@ -34,7 +35,7 @@ fn a_deletion_that_a_single_deletion_follows_counts_with_us_and_not_with_rocksdb
         let values: Vec<&[u8]> = found.iter().map(|entry| &entry.value[..]).collect();
         assert_eq!(values, [b"first"], "{context}");
 
-        // RocksDB makes the same database up to there, and ours goes on with it.
+        // RocksDB creates the same database up to this point, and Tailwater continues with it.
         let place = laboratory.next_place();
         let mut script = Script::open(&place.database(), "", &[("default", "num_levels=4")]);
         script.put("default", b"key", b"first");
@@ -44,7 +45,7 @@ fn a_deletion_that_a_single_deletion_follows_counts_with_us_and_not_with_rocksdb
         let db = Db::open(place.database(), &options()).expect("RocksDB's database");
         let family = db.cf_handle("default").expect("the default family");
         let write = WriteOptions::default();
-        // A table that the next one reaches over, so that the two are merged and not moved.
+        // A table whose range overlaps the next one's, so that the two are merged and not moved.
         db.put_cf_opt(&family, b"a", b"", &write).expect("a put");
         db.put_cf_opt(&family, b"z", b"", &write).expect("a put");
         db.flush_cf(&family).expect("a flush");
@@ -54,7 +55,7 @@ fn a_deletion_that_a_single_deletion_follows_counts_with_us_and_not_with_rocksdb
         db.flush_cf(&family).expect("a flush");
         let levels = || db.live_files().iter().map(|file| file.level).collect::<Vec<_>>();
         assert_eq!(levels(), [0, 0, 3], "{context}");
-        // A compaction above the level that has the first value.
+        // A compaction above the level with the first value.
         db.set_options_cf(&family, &[("disable_auto_compactions", "false")]).expect("options");
         assert_eq!(levels(), [1, 3], "{context}");
         let found = db.get_cf_opt(&family, b"key", &ReadOptions::default()).expect("a get");

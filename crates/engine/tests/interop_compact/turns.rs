@@ -17,12 +17,12 @@ use crate::{blobs, check, random};
 const TURNS: usize = 20;
 /// Number of steps in each half of a turn.
 const STEPS: usize = 500;
-/// Levels so small that all of them fill.
+/// Options for levels small enough that all of them fill.
 const SMALL: &str = "level0_file_num_compaction_trigger=2;target_file_size_base=12000;\
     max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
 /// Tailwater's LOG line of an automatic compaction.
 const AUTOMATIC: [&str; 2] = ["(LevelL0FilesNum)", "(LevelMaxLevelSize)"];
-/// With what RocksDB writes its values into blob files, and gathers garbage in them.
+/// Options with which RocksDB writes values into blob files, and garbage accumulates in them.
 const BLOBS: &str = "enable_blob_files=true;min_blob_size=25;enable_blob_garbage_collection=true;\
     blob_garbage_collection_age_cutoff=0.5";
 
@@ -102,8 +102,8 @@ fn values_in_blob_files() {
     take_turns("values in blob files", || Database { has_blobs: true, ..Database::new("", "") });
 }
 
-/// Has both take their turns on a database, and asserts that both find what the model has after
-/// every one.
+/// Lets both engines take turns on a database, and asserts after every turn that both find the
+/// model's contents.
 fn take_turns(part: &str, database: impl Fn() -> Database) {
     in_laboratory(part, |laboratory| {
         let mut database = database();
@@ -138,7 +138,7 @@ fn take_turns(part: &str, database: impl Fn() -> Database) {
     });
 }
 
-/// Writes and compacts by ours.
+/// Writes and compacts with Tailwater.
 fn our_turn(
     laboratory: &mut Laboratory,
     database: &Database,
@@ -186,7 +186,7 @@ fn compact_some(db: &Db, rng: &mut Rng, context: &str) {
     );
 }
 
-/// Writes and compacts by RocksDB.
+/// Writes and compacts with RocksDB.
 fn rocksdb_turn(
     laboratory: &mut Laboratory,
     database: &Database,
@@ -209,7 +209,7 @@ fn rocksdb_turn(
     for (family, _) in model.families() {
         match laboratory.rng.u8(..8) {
             0 | 1 => script.compact(family),
-            // Above the levels that would have it, too.
+            // Also above the levels that would otherwise hold the data.
             2 => script.line(&[&"compact-to", &family, &laboratory.rng.u8(1..4)]),
             _ => {}
         }
@@ -220,7 +220,7 @@ fn rocksdb_turn(
     laboratory.rocksdb_closes(context);
 }
 
-/// Asserts that RocksDB opens, verifies and reads the database. It changes a copy alone.
+/// Asserts that RocksDB opens, verifies and reads the database. It changes only a copy.
 fn rocksdb_finds_in_a_copy(
     laboratory: &mut Laboratory,
     database: &Database,

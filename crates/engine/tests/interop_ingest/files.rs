@@ -13,10 +13,10 @@ use crate::step::{Durability, Record, Step, Write};
 
 /// Maximum number of records of a table.
 const RECORDS: usize = 120;
-/// The longest value, in bytes.
+/// Maximum length of a value, in bytes.
 const LONGEST: usize = 400;
 
-/// The creator of a table.
+/// The engine that builds a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Maker {
     Ours,
@@ -28,13 +28,13 @@ pub(crate) enum Maker {
 pub(crate) struct ExternalTable {
     pub(crate) family: String,
     pub(crate) path: PathBuf,
-    /// Range deletions first, which hide nothing of the table, then keys in order.
+    /// The records: range deletions first, which hide nothing of the table, then keys in order.
     records: Vec<Record>,
 }
 
 impl ExternalTable {
-    /// Any table for a column family with these options, at this path. RocksDB's Java makes none
-    /// with range deletions.
+    /// Returns a random table for a column family with these options, at this path. RocksDB's Java
+    /// API cannot build one with range deletions.
     pub(crate) fn random(
         rng: &mut Rng,
         (family, options): (&str, &str),
@@ -73,7 +73,7 @@ impl ExternalTable {
         Self { family: family.to_owned(), path, records }
     }
 
-    /// Makes it by ours.
+    /// Builds the table with Tailwater.
     pub(crate) fn write(&self, options: &OpenOptions) -> tailwater::Result<()> {
         let mut writer = SstFileWriter::new(options, &self.family)?;
         writer.open(&self.path)?;
@@ -88,13 +88,14 @@ impl ExternalTable {
             }
         }
         if self.records.iter().all(|record| matches!(record, Record::DeleteRange(a, b) if a == b)) {
-            // There must be something in it.
+            // The table must not be empty.
             writer.delete(b"nothing has this key")?;
         }
         writer.finish().map(drop)
     }
 
-    /// Has RocksDB make it, in a script for an open database with the same column families.
+    /// Adds commands to a script that build the table with RocksDB, for an open database with the
+    /// same column families.
     pub(crate) fn tell(&self, script: &mut Script) {
         script.line(&[&"external", &self.path.display(), &self.family]);
         for record in &self.records {
@@ -110,20 +111,20 @@ impl ExternalTable {
         script.line(&[&"finish"]);
     }
 
-    /// The table is taken in.
+    /// Applies the ingestion to the model.
     pub(crate) fn apply(&self, model: &mut Model) {
         let write = |record: &Record| Write { family: self.family.clone(), record: record.clone() };
         let writes = self.records.iter().map(write).collect();
         model.apply(&Step::Write(writes, Durability::Synced));
     }
 
-    /// The path, as ingestion takes it.
+    /// Returns the path, for ingestion.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Keys from everywhere, or near each other, or beyond all others.
+/// Returns random keys: from everywhere, near each other, or beyond all others.
 fn random_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
     let count = rng.usize(1..RECORDS);
     match rng.u8(..3) {
@@ -139,7 +140,7 @@ fn random_keys(rng: &mut Rng) -> Vec<Vec<u8>> {
     }
 }
 
-/// Has RocksDB take tables in, all for one column family, by `copy` or `move`.
+/// Adds a command to a script that ingests tables into one column family, by `copy` or `move`.
 pub(crate) fn tell_ingestion(script: &mut Script, tables: &[ExternalTable], how: &str) {
     let paths: Vec<String> =
         tables.iter().map(|table| table.path().display().to_string()).collect();

@@ -1,4 +1,4 @@
-//! The properties of external tables, which are the same from both builders.
+//! The properties of external tables, which both builders must write alike.
 
 use tailwater::inspect::table::TableFile;
 use tailwater_format::table::Properties;
@@ -9,7 +9,7 @@ use crate::files::{ExternalTable, Maker};
 use crate::laboratory::{CREATE, in_laboratory};
 use crate::shape::Shape;
 
-/// Options of column families, as far as tables show them.
+/// Options of column families that affect the properties of tables.
 const FAMILIES: [&str; 4] = [
     "compression=kZSTD;block_based_table_factory={filter_policy=bloomfilter:10:false}",
     "bottommost_compression=kNoCompression;compression_per_level=kZSTD:kSnappyCompression",
@@ -53,7 +53,7 @@ fn tables_of_both_makers_say_the_same() {
     });
 }
 
-/// The properties of a table, but for the session that it was made in.
+/// Returns the properties of a table, without the session in which it was built.
 fn properties(table: &ExternalTable, context: &str) -> Properties {
     let fail = |error: &tailwater::Error| -> ! { panic!("{context}: {error}") };
     let file = TableFile::open(&PosixStorage::new(), table.path());

@@ -1,4 +1,4 @@
-//! Databases that tables are ingested into.
+//! Databases into which tables are ingested.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,12 +16,12 @@ use crate::shape::{Shape, join};
 
 /// Number of ingestions into one database.
 const TURNS: usize = 14;
-/// Number of writes before each time.
+/// Number of writes before each ingestion.
 const STEPS: usize = 120;
-/// Levels so small that several fill.
+/// Options for levels small enough that several fill.
 const SMALL: &str = "level0_file_num_compaction_trigger=2;target_file_size_base=12000;\
     max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";
-/// Options of databases, and of their column families.
+/// Options of databases and of their column families.
 const SHAPES: [(&str, &str); 4] = [
     ("", "compression=kZSTD;block_based_table_factory={filter_policy=bloomfilter:10:false}"),
     ("recycle_log_file_num=2", "level_compaction_dynamic_level_bytes=false;num_levels=4"),
@@ -47,7 +47,8 @@ fn ours_takes_in_what_ours_made() {
     });
 }
 
-/// Has ours take tables in, and both find what must be there then, also what RocksDB compacts.
+/// Ingests tables with Tailwater, and checks that both engines find the expected contents, also
+/// after RocksDB compacts.
 fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): (&str, &str)) {
     let io_modes = IoModes::of_real_files(&mut laboratory.rng);
     let shape = Shape::new(database, &join(&[SMALL, family])).in_modes(&io_modes);
@@ -89,7 +90,8 @@ fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): 
     assert!(has_sequences.contains(&true), "{context}: nothing was hidden");
 }
 
-/// Asserts that RocksDB finds what it must in a copy, before and after it compacts everything.
+/// Asserts that RocksDB finds the expected contents in a copy, before and after it compacts
+/// everything.
 fn rocksdb_goes_on(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -204,7 +206,7 @@ fn ingest_by_ours(
     db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 }
 
-/// The locations of tables that RocksDB reports after more work in an open database.
+/// Returns the locations of tables that RocksDB reports after more work in an open database.
 fn seats_by_rocksdb(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -226,7 +228,7 @@ fn seats_by_rocksdb(
     reported.split_whitespace().map(seat).collect()
 }
 
-/// One table, or several that mostly overlap, for one column family.
+/// Builds one table, or several that mostly overlap, for one column family.
 fn make(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -252,7 +254,7 @@ fn make(
             }
         }
         Maker::RocksDb => {
-            // Any database will do, for its options.
+            // Any database suffices, since only its options are used.
             let mut script = shape.describe(&outside, model, CREATE);
             script.line(&[&"open"]);
             tables.iter().for_each(|table| table.tell(&mut script));

@@ -14,15 +14,15 @@ use tailwater_io::Storage;
 use tailwater_io::posix::PosixStorage;
 use tailwater_testkit::oracle::Script;
 
-/// Number of writes. RocksDB counts the entries of the first twenty tables alone.
+/// Number of writes. RocksDB counts the entries of only the first twenty tables.
 const STEPS: usize = 1200;
 /// Options that keep RocksDB from changing the tables.
 const QUIET: &str = "disable_auto_compactions=true;level0_slowdown_writes_trigger=1000;\
     level0_stop_writes_trigger=1000";
-/// Number of bytes of an internal key behind the user key.
+/// Length of an internal key's trailer, in bytes.
 const TRAILER: usize = 8;
 
-/// The state recorded in the current MANIFEST.
+/// Returns the state recorded in the current MANIFEST.
 fn state(place: &Place, context: &str) -> ManifestState {
     let (storage, directory) = (PosixStorage::new(), place.database());
     let number = manifest::current(&storage, &directory);
@@ -36,7 +36,7 @@ fn identity(place: &Place) -> String {
     std::fs::read_to_string(place.database().join("IDENTITY")).expect("an IDENTITY")
 }
 
-/// A table as the oracle tells it.
+/// Returns the line in which the oracle describes a table.
 fn line(storage: &dyn Storage, paths: &[&Path], family: &str, file: &NewFile) -> String {
     let path = paths[usize::from(file.path_id)].join(FileKind::Table(file.number).to_string());
     let table = TableFile::open(storage, &path).expect("a table");
@@ -59,7 +59,7 @@ fn line(storage: &dyn Storage, paths: &[&Path], family: &str, file: &NewFile) ->
     )
 }
 
-/// Everything about a column family that opening does not change.
+/// Returns everything about column families that opening does not change.
 fn lasting(families: &[FamilyState]) -> Vec<(u32, String, String, Vec<Vec<NewFile>>)> {
     let parts = |family: &FamilyState| {
         let FamilyState { id, name, comparator, levels, .. } = family.clone();
@@ -98,7 +98,7 @@ fn both_name_the_same_tables() {
             assert_same_tables(laboratory, &shape, &place, &ours, &context);
             laboratory.rocksdb_closes(&context);
 
-            // RocksDB wrote a MANIFEST anew out of all that it took from ours.
+            // RocksDB wrote a new MANIFEST from everything that it read in Tailwater's.
             let theirs = state(&place, &context);
             assert_ne!(theirs.number, ours.number, "{context}: it is the same MANIFEST");
             assert_eq!(identity(&place), before, "{context}");

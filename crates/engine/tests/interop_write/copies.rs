@@ -1,4 +1,4 @@
-//! Checkpoints, and databases that are destroyed.
+//! Checkpoints, and destroyed databases.
 
 use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::place::Place;
@@ -23,7 +23,7 @@ fn a_checkpoint_is_a_database_of_its_own() {
             let taken = model.clone();
             laboratory::ours_does(&db, &mut model, &mut laboratory.rng, STEPS, &context);
 
-            // All of it is in its one directory.
+            // All files of the checkpoint are in its own directory.
             let plain = Shape::new("", "");
             let mut script = plain.describe(&copy, &taken, "");
             script.line(&[&"open-existing"]);
@@ -77,7 +77,7 @@ fn a_destroyed_database_leaves_room_for_another() {
     });
 }
 
-/// Number of files of a place, of any kind.
+/// Returns the number of files of a place, of any kind.
 fn files(place: &Place) -> usize {
     tailwater_testkit::directory::snapshot(place.root()).len()
 }

@@ -1,5 +1,5 @@
 //! Logs that are padded for direct I/O: every gap that padding can fill, at every place of a block,
-//! as read by RocksDB.
+//! read by RocksDB.
 
 use std::collections::BTreeSet;
 
@@ -17,28 +17,27 @@ use tailwater_io::posix::PosixStorage;
 
 /// Alignment of padded groups, in bytes.
 const ALIGNMENT: usize = 4096;
-/// Number of places of a block for the end of a group.
+/// Number of places in a block at which a group can end.
 const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
-/// Gaps so short that a record of padding may not fit, and some longer ones.
+/// Length up to which a gap is short, in bytes: a padding record may not fit.
 const SHORT: usize = 40;
-/// The length of a value in bytes whose group takes no more than one place. It is long enough that
-/// all longer ones take as much of a log besides: lengths have two bytes, also those in zstd's
-/// frames.
+/// Length of a value, in bytes, whose group takes one place. All longer values have the same
+/// overhead in the log: their lengths take two bytes, also in zstd's frames.
 const ONE_PLACE: usize = 1000;
 
-/// The end of a group's batch: at which boundary of its block, and how far from it, in bytes.
+/// The end of a batch: the place in its block, and the distance from it, in bytes.
 type End = (usize, usize);
 
-/// The endings that have not occurred yet.
+/// The ends that have not occurred yet.
 struct Missing {
     /// Short gaps, at every place.
     short: BTreeSet<End>,
-    /// The others, at any place.
+    /// Longer gaps, at any place.
     long: BTreeSet<usize>,
 }
 
-/// Writes groups of one batch each, and the same log in memory, which shows where a
-/// group ends, whatever compression makes of it.
+/// Writes groups of one batch each, and writes the same log in memory, which shows where a group
+/// ends, however well it compresses.
 struct Groups<'a> {
     db: &'a Db,
     model: &'a mut Model,
@@ -55,7 +54,7 @@ impl Missing {
         Self { short: short.collect(), long: (SHORT..ALIGNMENT).collect() }
     }
 
-    /// A gap that is missing where a group ends at that place.
+    /// Returns a missing gap for a group that ends at this place.
     fn at(&self, place: usize) -> Option<usize> {
         let short = self.short.range((place, 0)..(place + 1, 0)).next();
         short.map(|&(_, gap)| gap).or_else(|| self.long.first().copied())
@@ -72,8 +71,8 @@ impl Missing {
 }
 
 impl Groups<'_> {
-    /// Groups that end with every gap, the short ones at every place. `header` is the length of a
-    /// fragment's header.
+    /// Writes groups that end with every gap, the short ones at every place. `header` is the length
+    /// of a fragment's header.
     fn write_all(&mut self, header: usize) {
         // Overhead of a group over its value.
         let rest = self.write(ONE_PLACE) - ONE_PLACE;
@@ -86,7 +85,7 @@ impl Groups<'_> {
                 self.write(ONE_PLACE);
                 continue;
             };
-            // One that meets the end of a block takes a header more.
+            // A group that crosses the end of a block takes one more header.
             let more = if begin == PLACES - 1 { header } else { 0 };
             self.write(2 * ALIGNMENT - gap - rest - more);
         }
@@ -94,8 +93,8 @@ impl Groups<'_> {
         panic!("gaps that were not seen: {long:?}; places and gaps: {short:?}");
     }
 
-    /// A group that puts a new key, with an incompressible value of this many bytes.
-    /// Answers how much of the log it takes, in bytes.
+    /// Writes a group that puts a new key, with an incompressible value of this many bytes. Returns
+    /// the length of the group in the log, in bytes.
     fn write(&mut self, length: usize) -> usize {
         let key = format!("group{:06}", self.ends.len()).into_bytes();
         let mut value = vec![0; length];
@@ -146,7 +145,7 @@ fn every_gap_is_padded_so_that_rocksdb_reads_on() {
             let compress = if is_compressed { "wal_compression=kZSTD" } else { "" };
             let more = join(&[recycle, compress]);
             let mut shape = Shape::new(&more, "write_buffer_size=1000000000");
-            // One log has all of it.
+            // A single log holds everything.
             shape.ours = "wal_io_mode=direct;wal_preallocation_block_size=100000000".to_owned();
             let context = format!("{}, '{more}'", laboratory.context);
             let place = laboratory.next_place();

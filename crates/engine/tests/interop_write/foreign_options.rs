@@ -1,5 +1,5 @@
 //! Options for features that Tailwater lacks: databases that RocksDB creates with them are
-//! continued by Tailwater, and by RocksDB again, each with the OPTIONS file of the other.
+//! continued by Tailwater, and again by RocksDB, each with the other's OPTIONS file.
 //!
 //! Regression test: Tailwater refused to write such databases, although every entry, every result
 //! and RocksDB's next opening are the same without these features.
@@ -16,10 +16,10 @@ use crate::shape::{Shape, join};
 /// Number of random option sets in a round.
 const DRAWS: usize = 8;
 
-/// Number of steps with each of them.
+/// Number of steps with each option set.
 const STEPS: usize = 150;
 
-/// Options of a database. Of each line one is drawn.
+/// Options of a database, of which one per line is drawn.
 const OF_DATABASE: &[&[&str]] = &[
     &["", "track_and_verify_wals_in_manifest=true"],
     &["", "verify_manifest_content_on_close=true"],
@@ -40,7 +40,7 @@ const OF_FAMILY: &[&[&str]] = &[
     &["", "block_protection_bytes_per_key=4"],
     &["", "paranoid_memory_checks=true"],
     &["", "last_level_temperature=kCold;default_write_temperature=kWarm;default_temperature=kHot"],
-    // RocksDB loses blobs where it keeps young data out of the last level.
+    // RocksDB loses blobs if it keeps young data out of the last level.
     &[
         "",
         "preserve_internal_time_seconds=3600",
@@ -83,7 +83,7 @@ fn draw(rng: &mut Rng, choices: &[&[&str]]) -> String {
     join(&drawn)
 }
 
-/// The shape of a database with options that are drawn.
+/// Returns the shape of a database with random options.
 fn shape(rng: &mut Rng) -> Shape {
     let table = draw(rng, OF_TABLE);
     let family = join(&[
@@ -106,7 +106,8 @@ fn databases_go_on_without_what_ours_does_not_do() {
     });
 }
 
-/// Asserts that one OPTIONS file says what the other said, of the column families that both name.
+/// Asserts that one OPTIONS file has the same entries as the other, for the column families in
+/// both.
 fn assert_kept(before: &str, after: &str, context: &str) {
     let after = entries(after);
     for entry in entries(before) {

@@ -1,4 +1,4 @@
-//! Concurrent writers, whose batches go into the log in groups.
+//! Concurrent writers, whose batches are logged in groups.
 
 use std::thread;
 
@@ -15,7 +15,7 @@ const WRITERS: u32 = 4;
 /// Number of batches of each writer.
 const BATCHES: u32 = 150;
 
-/// The batches of one writer: batches of its own keys, over all column families, many of them
+/// Returns the batches of one writer: batches of its own keys, over all column families, many keys
 /// twice.
 fn batches(writer: u32, rng: &mut Rng) -> Vec<Step> {
     let write = |rng: &mut Rng| {
@@ -29,7 +29,7 @@ fn batches(writer: u32, rng: &mut Rng) -> Vec<Step> {
         Write { family, record }
     };
     let batch = |_| {
-        // Above some size a batch is put into the memtable by its own writer.
+        // A batch above some size is inserted into the memtable by its own writer.
         let count = if rng.u8(..8) == 0 { rng.usize(50..200) } else { rng.usize(1..5) };
         let durability = if rng.u8(..20) == 0 { Durability::Synced } else { Durability::Logged };
         Step::Write((0..count).map(|_| write(rng)).collect(), durability)
@@ -58,7 +58,7 @@ fn several_writers_at_once() {
                     });
                 }
             });
-            // No two writers have a key in common, so the order among them does not matter.
+            // No two writers share a key, so their order does not matter.
             work.iter().flatten().for_each(|step| model.apply(step));
             check::holds(&db, &model.dump(), &context);
             let sequence = db.latest_sequence_number();

@@ -1,4 +1,4 @@
-//! Only one of both may write at a time; the other may read.
+//! Only one of the engines may write at a time; the other may read.
 
 use crate::laboratory::{self, CREATE, in_laboratory};
 use crate::shape::Shape;
@@ -23,7 +23,7 @@ fn who_writes_keeps_the_other_from_writing() {
         assert!(refusal.contains("lock"), "{context}: {refusal}");
         db.close().unwrap_or_else(|error| panic!("{context}: {error}"));
 
-        // Now it may; and ours may not.
+        // Now RocksDB may write, and Tailwater may not.
         laboratory.rocksdb_finds(script, &model, &context);
         let options = shape.open_options(&place, &model, "");
         let refusal = Db::open(place.database(), &options).map(drop).expect_err("no lock is held");

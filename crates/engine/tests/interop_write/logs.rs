@@ -22,10 +22,10 @@ const STEPS: usize = 120;
 /// Number of checks.
 const LOOKS: usize = 10;
 
-/// The modes that take what an earlier log left in a file for its end.
+/// The recovery modes that accept the remains of an earlier log in a file as its end.
 pub(crate) const MODES_OF_RECYCLED: [&str; 2] = [RECOVERY_MODES[2], RECOVERY_MODES[3]];
 
-/// The logs in a directory, oldest first.
+/// Returns the logs in a directory, oldest first.
 pub(crate) fn logs(place: &Place) -> Vec<PathBuf> {
     let directory = place.database();
     let names = PosixStorage::new().list(&directory).expect("a directory that can be listed");
@@ -76,7 +76,7 @@ fn end(place: &Place) -> usize {
     end_of(logs(place).last().expect("a log"))
 }
 
-/// Whether a log that has records has something of an earlier one behind them.
+/// Whether a log with records is followed by remains of an earlier log in its file.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 fn is_over_another(log: &Path) -> bool {
     let bytes = std::fs::read(log).expect("a log");
@@ -96,7 +96,8 @@ fn recycled_logs_with_older_records_behind_their_end() {
             let mut over_others = 0;
             for number in 0..LOOKS {
                 let context = format!("{context}, look {number}");
-                // A long log, which no column family needs then: the next is written over its like.
+                // A long log that no column family needs any more, so that the next log is written
+                // over it.
                 let long: Vec<u8> = (0..20_000).map(|_| laboratory.rng.u8(..)).collect();
                 let long = put_value(b"long", long);
                 long.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
@@ -146,9 +147,9 @@ fn put_value(key: &[u8], value: Vec<u8>) -> Step {
     Step::Write(vec![Write { family: "default".to_owned(), record }], Durability::Logged)
 }
 
-/// The length of a value whose put takes `bytes` of a log, its header not counted.
+/// Returns the length of a value whose put takes `bytes` of a log, without the fragment's header.
 fn value_length(key: &[u8], bytes: usize) -> usize {
-    // The batch's own header, the record's type, and the length of the key.
+    // Subtracts the batch's own header, the record's type, and the length of the key.
     let rest = bytes - 12 - 1 - 1 - key.len();
     let with_length = |length: usize| length + 1 + length.checked_ilog(128).unwrap_or(0) as usize;
     (rest - 4..rest).find(|&length| with_length(length) == rest).expect("such a length")
@@ -176,7 +177,8 @@ fn logs_that_end_at_the_end_of_a_block() {
                     _ => MODES_OF_RECYCLED[left % MODES_OF_RECYCLED.len()],
                 };
                 let key = format!("key{left:02}").into_bytes();
-                // Into the next block, so that there is room for the record that ends it.
+                // Fills the log into the next block, so that there is room for the record that ends
+                // it.
                 perform(&mut model, put(b"filler", BLOCK_LENGTH));
                 let room = BLOCK_LENGTH - end(&place) % BLOCK_LENGTH;
                 perform(&mut model, put(&key, value_length(&key, room - left - header)));
@@ -241,8 +243,8 @@ fn a_log_that_is_recycled_may_not_have_a_hole() {
     });
 }
 
-/// Number of batches of a dump of those that [`numbered`] makes, all of them from the first on and
-/// none in part.
+/// Returns the number of batches in a dump, of those that [`numbered`] makes: all from the first
+/// on, and none in part.
 fn whole_batches(dump: &[Entry], families: &[(&str, &str)], context: &str) -> usize {
     let count = dump.len() / families.len();
     for (family, _) in families {
@@ -257,7 +259,7 @@ fn key(number: usize) -> Vec<u8> {
     format!("key{number:06}").into_bytes()
 }
 
-/// A batch that puts one key in every column family.
+/// Returns a batch that puts one key in every column family.
 fn numbered(number: usize, families: &[(&str, &str)]) -> Step {
     let write = |(family, _): &(&str, &str)| Write {
         family: (*family).to_owned(),
@@ -281,7 +283,8 @@ fn what_was_held_back_is_lost_from_the_end() {
                 let step = numbered(number, &families);
                 step.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));
                 if number % 97 == 96 {
-                    // Only one family is flushed; the others' part of the batch must not be lost.
+                    // Only one family is flushed; the other families' parts of the batch must not
+                    // be lost.
                     let (family, _) = families[laboratory.rng.usize(..families.len())];
                     let flush = Step::Flush(family.to_owned());
                     flush.perform(&db).unwrap_or_else(|error| panic!("{context}: {error}"));

@@ -35,11 +35,11 @@ const FAMILY: &str = "compression=kZSTD;compression_opts={level=5};\
 /// Number of writes to a database.
 const STEPS: usize = 200;
 
-/// The versions of RocksDB that files are labelled with here: none but what ours wrote, and one
-/// whose files may hold no name that this RocksDB does not know.
+/// Versions of RocksDB with which files are labelled: the version that Tailwater writes, and one
+/// whose files may not contain names that this RocksDB does not know.
 const LABELS: [Option<&str>; 2] = [None, Some("6.0.0")];
 
-/// The newest OPTIONS file of a database, and its text.
+/// Returns the newest OPTIONS file of a database, and its text.
 #[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
 pub(crate) fn newest(place: &Place) -> (PathBuf, String) {
     let entries = std::fs::read_dir(place.database()).expect("a directory that can be listed");
@@ -56,7 +56,7 @@ fn number(name: &std::ffi::OsStr) -> Option<u64> {
     name.to_str()?.strip_prefix("OPTIONS-")?.parse().ok()
 }
 
-/// Replaces the version of RocksDB that an OPTIONS file is labelled with.
+/// Replaces the version of RocksDB in an OPTIONS file.
 fn label(path: &Path, text: &str, version: &str) {
     let is_version = |line: &str| line.trim_start().starts_with("rocksdb_version=");
     assert!(text.lines().any(is_version), "no version in {text}");
@@ -74,8 +74,8 @@ fn write(path: &Path, text: &str) {
     std::fs::write(path, text).expect("a file that can be written");
 }
 
-/// The options of a file, each as section, name and value, in its order. Ours keeps the text of an
-/// object as it was given; RocksDB writes a semicolon behind its last part, too.
+/// Returns the options of a file in order, each as section, name and value. Tailwater keeps the
+/// text of an object as it was given; RocksDB also writes a semicolon after its last part.
 pub(crate) fn entries(text: &str) -> Vec<(String, String, String)> {
     let mut section = String::new();
     let mut entries = Vec::new();
@@ -89,7 +89,7 @@ pub(crate) fn entries(text: &str) -> Vec<(String, String, String)> {
     entries
 }
 
-/// Asserts that two OPTIONS files say the same, name by name.
+/// Asserts that two OPTIONS files have the same entries, name by name.
 fn assert_same(ours: &str, theirs: &str, context: &str) {
     let is_option = |entry: &(String, String, String)| entry.1 != "rocksdb_version";
     let mut ours: Vec<_> = entries(ours).into_iter().filter(is_option).collect();
@@ -173,12 +173,12 @@ fn each_goes_on_with_the_file_of_the_other() {
         }
     });
 }
-/// Options that are not inverted: RocksDB does not open a database with both of the first, nor one
-/// that is there with the third, and makes a column family of its own for the last.
+/// Options that are not inverted: RocksDB does not open a database with both of the first two, nor
+/// an existing one with the third, and creates a column family of its own for the last.
 const LEFT_ALONE: [&str; 4] =
     ["two_write_queues", "disallow_memtable_writes", "error_if_exists", "persist_stats_to_disk"];
 
-/// Another value than the one that a text spells, if it is a truth or a number.
+/// Returns another value than the one that a text represents, if it is a boolean or a number.
 fn another(value: &str) -> Option<String> {
     match value {
         "true" => Some("false".to_owned()),
@@ -187,8 +187,8 @@ fn another(value: &str) -> Option<String> {
     }
 }
 
-/// Sets every truth and number to another value than the default, but for those that `is_refused`.
-/// Answers how many.
+/// Sets every boolean and number to another value than the default, except those that `is_refused`
+/// rejects. Returns their number.
 fn turn_over<T: OptionTable + Clone>(options: &mut T, is_refused: impl Fn(&T) -> bool) -> usize {
     let mut count = 0;
     let defaults: Vec<(String, String)> =

@@ -13,13 +13,13 @@ use tailwater_testkit::oracle::Script;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scope {
     Database,
-    /// The database, where RocksDB opens it.
+    /// The database, when RocksDB opens it.
     Theirs,
     Family,
     Table,
     /// Tables in several directories.
     Paths,
-    /// Whether there are threads in the background.
+    /// Whether there are background threads.
     Threads,
     /// The I/O modes.
     Modes,
@@ -56,7 +56,7 @@ const FACTORS: [(Scope, &[&str]); 25] = [
     (Table, &["block_restart_interval=1", "", "block_restart_interval=5"]),
     (Family, &["", "comparator=rocksdb.ReverseBytewiseComparator"]),
     (Family, &["", "preserve_internal_time_seconds=1800"]),
-    // Not min_write_buffer_number_to_merge: above 1, RocksDB may wait for a flush for ever.
+    // Not min_write_buffer_number_to_merge: above 1, RocksDB may wait for a flush forever.
     (Family, &["", "max_write_buffer_number=4"]),
     (Database, &["", "wal_compression=kZSTD"]),
     (Database, &["", "recycle_log_file_num=2"]),
@@ -73,7 +73,7 @@ const FACTORS: [(Scope, &[&str]); 25] = [
     ),
     (Database, &["", "atomic_flush=true"]),
     (Database, &["", "track_and_verify_wals=true"]),
-    // Ours does not keep track of logs in this way, and goes on where RocksDB did.
+    // Tailwater does not track logs in this way, and continues where RocksDB did.
     (Theirs, &["", "track_and_verify_wals_in_manifest=true"]),
     (Database, &["", "avoid_flush_during_recovery=true"]),
     (Database, &["", "max_manifest_file_size=2000;max_manifest_space_amp_pct=0"]),
@@ -85,7 +85,7 @@ const FACTORS: [(Scope, &[&str]); 25] = [
     (Modes, &["", "direct", "drawn"]),
 ];
 
-/// All modes in which logs are recovered.
+/// All recovery modes for logs.
 pub(crate) const RECOVERY_MODES: [&str; 4] = [
     "kTolerateCorruptedTailRecords",
     "kAbsoluteConsistency",
@@ -95,10 +95,10 @@ pub(crate) const RECOVERY_MODES: [&str; 4] = [
 
 /// Number of times that a database is opened and written to.
 const SESSIONS: usize = 3;
-/// Number of steps each time.
+/// Number of steps in each session.
 const STEPS: usize = 400;
 
-/// Shapes in which every two values of the factors meet.
+/// Returns shapes in which every two values of the factors occur together.
 pub(crate) fn shapes(rng: &mut fastrand::Rng) -> Vec<Shape> {
     let sizes = FACTORS.map(|(_, values)| values.len());
     let combinations = pairwise::combinations(&sizes, rng);
@@ -139,8 +139,8 @@ fn databases_of_every_shape() {
     });
 }
 
-/// Writes a database in several sessions and closes it. Answers what a process would have left that
-/// was killed right before that.
+/// Writes a database in several sessions and closes it. Returns the files that a process killed
+/// right before that would have left.
 fn write(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -165,8 +165,8 @@ fn write(
     torn.expect("a last session")
 }
 
-/// RocksDB finds everything in a closed database, before and after it compacted all of it; then
-/// ours does.
+/// Checks that RocksDB finds everything in a closed database, before and after compacting it
+/// completely, and that Tailwater then does, too.
 fn closed(laboratory: &mut Laboratory, shape: &Shape, place: &Place, model: &Model, context: &str) {
     let context = format!("{context}, closed");
     laboratory::ours_finds(&shape.open_options(place, model, ""), place, model, &context);
@@ -186,8 +186,8 @@ fn closed(laboratory: &mut Laboratory, shape: &Shape, place: &Place, model: &Mod
     laboratory::ours_finds(&shape.open_options(place, model, ""), place, model, &context);
 }
 
-/// Both find everything in every recovery mode that a recycled log does not trouble; in the others
-/// ours does as RocksDB does.
+/// Checks that both engines find everything in every recovery mode that allows recycled logs; in
+/// the other modes both must behave alike.
 fn left_by_a_killed_process(
     laboratory: &mut Laboratory,
     shape: &Shape,

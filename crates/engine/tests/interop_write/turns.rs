@@ -1,4 +1,4 @@
-//! Both take turns on one database.
+//! Both engines take turns on one database.
 
 use crate::check;
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
@@ -14,12 +14,12 @@ const STEPS: usize = 250;
 /// Number of databases.
 const DATABASES: usize = 8;
 
-/// One writer's turn.
+/// The turn of one engine.
 #[derive(Debug, Clone, Copy)]
 struct Turn {
     is_first: bool,
     is_ours: bool,
-    /// Whether its process is killed at the end, instead of closing the database.
+    /// Whether the process is killed at the end, instead of closing the database.
     is_killed: bool,
 }
 
@@ -51,7 +51,7 @@ fn turns_on_one_database() {
     });
 }
 
-/// Writes by ours. Answers where the next turn goes on.
+/// Writes with Tailwater. Returns the place at which the next turn continues.
 fn our_turn(
     laboratory: &mut Laboratory,
     shape: &Shape,
@@ -70,7 +70,7 @@ fn our_turn(
     next
 }
 
-/// Writes by RocksDB. Answers where the next turn goes on.
+/// Writes with RocksDB. Returns the place at which the next turn continues.
 fn rocksdb_turn(
     laboratory: &mut Laboratory,
     shape: &Shape,

@@ -1,4 +1,5 @@
-//! Following a database by its logs: both engines return the same batches from the same directory.
+//! Following a database through its logs: both engines return the same batches from the same
+//! directory.
 
 use crate::laboratory::{self, CREATE, Laboratory, in_laboratory};
 use crate::model::Model;
@@ -12,7 +13,7 @@ use tailwater_testkit::oracle::Script;
 const STEPS: usize = 100;
 /// Number of checks.
 const LOOKS: usize = 4;
-/// From how many places everything is followed at each.
+/// Number of sequence numbers from which everything is followed at each check.
 const PLACES: usize = 6;
 
 /// The batches since a sequence number, and the error that ends them, if any.
@@ -21,7 +22,7 @@ struct Followed<E> {
     end: E,
 }
 
-/// Tailwater's result.
+/// Returns Tailwater's result.
 fn ours(db: &Db, sequence: u64) -> Followed<Result<(), Error>> {
     let mut batches = Vec::new();
     let end = db.updates_since(sequence).and_then(|updates| {
@@ -33,7 +34,7 @@ fn ours(db: &Db, sequence: u64) -> Followed<Result<(), Error>> {
     Followed { batches, end }
 }
 
-/// The updates that RocksDB returns for its open database.
+/// Returns the updates that RocksDB returns for its open database.
 fn theirs(
     laboratory: &mut Laboratory,
     place: &Place,
@@ -60,12 +61,13 @@ fn read(file: &std::path::Path) -> Vec<Vec<u8>> {
     batches
 }
 
-/// The sequence number of a batch.
+/// Returns the sequence number of a batch.
 fn sequence_of(batch: &[u8]) -> u64 {
     u64::from_le_bytes(*batch.first_chunk().expect("a batch"))
 }
 
-/// Asserts that both agree, as far as they mean to. Answers whether there was anything to compare.
+/// Asserts that both results agree where they should. Returns whether there was anything to
+/// compare.
 fn agree(
     ours: &Followed<Result<(), Error>>,
     theirs: &Followed<String>,
@@ -76,7 +78,7 @@ fn agree(
     if ours.batches.is_empty()
         && let Err(error) = &ours.end
     {
-        // If RocksDB begins with the remaining logs, Tailwater reports a gap.
+        // Where RocksDB begins with the remaining logs, Tailwater reports a gap.
         assert_eq!(error.kind(), ErrorKind::NotFound, "{context}: {error}");
         assert!(error.message().contains("is in no log"), "{context}: {error}");
         let first = theirs.batches.first().map(|batch| sequence_of(batch));
@@ -92,8 +94,8 @@ fn agree(
         ours.end
     );
     match &ours.end {
-        // Behind the last batch there may be numbers that no log has, of which ours waits to see
-        // whether anything follows.
+        // After the last batch there may be sequence numbers that no log has; Tailwater waits to
+        // see whether anything follows them.
         Ok(()) => assert!(theirs.end == "end" || theirs.end.contains("new iterator"), "{context}"),
         Err(error) => {
             assert_eq!(error.kind(), ErrorKind::NotFound, "{context}: {error}");
@@ -104,8 +106,8 @@ fn agree(
     !ours.batches.is_empty()
 }
 
-/// A put, so that the newest log is not empty: RocksDB takes one that is compressed for a log that
-/// begins with sequence number 1, and then finds nothing in those before it.
+/// Returns a put, so that the newest log is not empty: RocksDB assumes that an empty compressed log
+/// begins with sequence number 1, and then finds nothing in the logs before it.
 fn last_put(model: &mut Model) -> Step {
     let record = Record::Put(b"last".to_vec(), b"put".to_vec());
     let write = Write { family: "default".to_owned(), record };
@@ -114,7 +116,7 @@ fn last_put(model: &mut Model) -> Step {
     step
 }
 
-/// Places to follow from.
+/// Returns sequence numbers from which to follow.
 fn places(laboratory: &mut Laboratory, latest: u64) -> Vec<u64> {
     let chosen = (0..PLACES).map(|_| laboratory.rng.u64(1..=latest));
     [1, latest].into_iter().chain(chosen).collect()
@@ -165,8 +167,8 @@ fn rocksdb_gives_the_same_of_what_ours_wrote() {
 #[test]
 fn ours_gives_the_same_of_what_rocksdb_wrote() {
     in_laboratory("updates of RocksDB", |laboratory| {
-        // Because of the remains after a recycled log's end, Tailwater flushes everything when it
-        // opens.
+        // With recycled logs, Tailwater flushes everything when it opens, because of the remains
+        // after a log's end.
         for text in LOGS.into_iter().filter(|text| !text.contains("recycle")) {
             let shape = Shape::new(text, "");
             let mut compared = 0;
@@ -185,8 +187,8 @@ fn ours_gives_the_same_of_what_rocksdb_wrote() {
     });
 }
 
-/// Has RocksDB write, and compares what it and ours give of that. Answers from how many places
-/// there was anything.
+/// Writes with RocksDB, and compares the updates of both engines. Returns the number of sequence
+/// numbers from which there were any.
 fn compare(
     laboratory: &mut Laboratory,
     shape: &Shape,

@@ -1,4 +1,4 @@
-//! An iterator that is held while the database changes, and moved at random.
+//! An iterator that is held and moved at random while the database changes.
 
 use fastrand::Rng;
 use tailwater::{ColumnFamily, Db, DbIterator, ReadOptions, Snapshot};
@@ -7,7 +7,7 @@ use tailwater_format::Comparator;
 use crate::change::Table;
 use crate::run::must;
 
-/// An iterator, and what it must show.
+/// An iterator, and its expected results.
 pub(crate) struct HeldIterator {
     iterator: DbIterator,
     pub(crate) family: usize,
@@ -16,13 +16,13 @@ pub(crate) struct HeldIterator {
     bounds: [Option<Vec<u8>>; 2],
     /// The entries within the bounds, in order.
     expected: Vec<(Vec<u8>, Vec<u8>)>,
-    /// The place of the entry that it stands on.
+    /// The index of the current entry.
     at: Option<usize>,
 }
 
 impl HeldIterator {
-    /// Makes one over a column family, which holds `table`. At random it has bounds, and refreshes
-    /// itself with a snapshot.
+    /// Creates an iterator over a column family that holds `table`. At random it has bounds, and
+    /// refreshes itself with a snapshot.
     pub(crate) fn new(
         db: &Db,
         family: (usize, &ColumnFamily),
@@ -61,7 +61,7 @@ impl HeldIterator {
         self.expected.sort_by(|a, b| self.order.compare(&a.0, &b.0));
     }
 
-    /// Has it see what `table` holds, which is what the database holds or a snapshot sees.
+    /// Refreshes it to `table`, the contents of the database or of a snapshot.
     pub(crate) fn refresh(&mut self, snapshot: Option<&Snapshot>, table: &Table) {
         let refreshed = match snapshot {
             Some(snapshot) => self.iterator.refresh_at(snapshot),
@@ -128,7 +128,7 @@ impl HeldIterator {
         assert_eq!(self.iterator.entry(), expected, "a held iterator, after {what}");
     }
 
-    /// Goes through everything, there and back.
+    /// Iterates over everything, forward and backward.
     pub(crate) fn check_all(&mut self) {
         let iterator = &mut self.iterator;
         must(iterator.seek_to_first(), "an iterator that was held");

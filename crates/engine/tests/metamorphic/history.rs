@@ -10,37 +10,37 @@ use crate::change::Change;
 pub(crate) const FAMILIES: [&str; 2] = ["default", "other"];
 /// Number of ordinary keys.
 const KEYS: u32 = 60;
-/// Number of keys that have the same prefix.
+/// Number of keys that share a prefix.
 const KEYS_OF_A_PREFIX: u32 = 7;
 /// Number of keys of a column family that are deleted by single deletions.
 const SINGLE_KEYS: u32 = 10;
-/// When the clock of a simulated disk begins, in seconds since 1970.
+/// Time at which the clock of a simulated disk begins, in seconds since 1970.
 const CLOCK_BEGINS_S: u64 = 1_700_000_000;
 /// Maximum number of held snapshots, and of held iterators.
 const HELD_MAX: usize = 4;
 
-/// A change to a column family, by its place in [`FAMILIES`].
+/// A change to a column family, given by its index in [`FAMILIES`].
 #[derive(Debug, Clone)]
 pub(crate) struct Write {
     pub(crate) family: usize,
     pub(crate) change: Change,
 }
 
-/// The next thing to do. Families are given by their places in [`FAMILIES`].
+/// The next operation. Families are given by their indexes in [`FAMILIES`].
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// The operations of a batch.
+    /// Writes these changes.
     Write(Vec<Write>),
-    /// Files that are made of these changes and taken in, all for one column family, the newest
-    /// last; in each, deletions of ranges come first, and then each key once, in order.
+    /// Ingests files made from these changes into one column family, the newest last. In each file,
+    /// range deletions come first, and then each key once, in order.
     Ingest {
         family: usize,
         files: Vec<Vec<Change>>,
     },
     TakeSnapshot,
-    /// The snapshot at that place among those held, modulo their number.
+    /// Releases the held snapshot at this index, modulo their number.
     ReleaseSnapshot(usize),
-    /// An iterator that later questions go on with.
+    /// Creates an iterator that later reads continue to use.
     HoldIterator(usize),
     ReleaseIterator(usize),
     Flush(usize),
@@ -54,7 +54,7 @@ pub(crate) enum Step {
         end: Option<Vec<u8>>,
         rewrite: BottommostRewrite,
     },
-    /// Some options of the column family, its tables or the database become others.
+    /// Changes some options of the column family, its tables or the database.
     ChangeOptions(usize),
     Pause,
     Continue,
@@ -62,12 +62,12 @@ pub(crate) enum Step {
         seconds: u64,
     },
     Reopen,
-    /// Everything that is held is asked for answers.
+    /// Reads from the database, and from everything that is held.
     Ask,
 }
 
 impl Step {
-    /// Whether answers and later steps are the same without it.
+    /// Whether results and later steps are the same without it.
     pub(crate) fn is_upkeep(&self) -> bool {
         match self {
             Self::Flush(_)
@@ -90,17 +90,17 @@ impl Step {
     }
 }
 
-/// Steps, and the orders of the column families' keys.
+/// Steps, and the key orders of the column families.
 #[derive(Debug, Clone)]
 pub(crate) struct History {
     pub(crate) orders: [Comparator; 2],
-    /// Each has a number that it keeps when others are taken out: what a run chooses at a step
-    /// follows from it.
+    /// The steps. Each has a number that it keeps when others are removed: the random choices of a
+    /// run at a step follow from it.
     pub(crate) steps: Vec<(u64, Step)>,
 }
 
 impl History {
-    /// Any history.
+    /// Returns a random history.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         let other = if rng.bool() { Comparator::ReverseBytewise } else { Comparator::Bytewise };
         let orders = [Comparator::Bytewise, other];
@@ -118,8 +118,8 @@ struct Generator {
     orders: [Comparator; 2],
     /// Number of range deletions per 100 changes.
     ranges: u8,
-    /// The keys for single deletions, by column family: whether each was put since its last
-    /// deletion. One that a range deletion may have deleted is used no more.
+    /// The keys for single deletions, by column family, and whether each was put since its last
+    /// deletion. A key that a range deletion may have deleted is no longer used.
     singles: [Vec<(Vec<u8>, bool)>; 2],
 }
 
@@ -223,7 +223,7 @@ impl Generator {
         Write { family, change }
     }
 
-    /// A put, or a single deletion of what was put once.
+    /// Returns a put, or a single deletion of a key that was put once.
     fn single(&mut self, family: usize) -> Change {
         let value = self.value();
         match self.rng.choice(&mut self.singles[family]) {
@@ -246,7 +246,7 @@ impl Generator {
         Change::DeleteRange { begin, end }
     }
 
-    /// Two keys in their order, often near each other.
+    /// Returns two keys in order, often near each other.
     fn range(&mut self, family: usize) -> (Vec<u8>, Vec<u8>) {
         let from = self.rng.u32(..KEYS);
         let to = if self.rng.u8(..4) == 0 {
@@ -258,7 +258,8 @@ impl Generator {
         if self.orders[family].compare(&a, &b).is_le() { (a, b) } else { (b, a) }
     }
 
-    /// Mostly a few bytes; some are as long as a small table, and few as a quarter of a memtable.
+    /// Returns a value: mostly a few bytes; some are as long as a small table, and few as a quarter
+    /// of a memtable.
     fn value(&mut self) -> Vec<u8> {
         let length = match self.rng.u8(..60) {
             0 => self.rng.usize(..16_000),
@@ -269,7 +270,7 @@ impl Generator {
         self.bytes(length)
     }
 
-    /// Any time, mostly about when the clock of a simulated disk begins.
+    /// Returns a time, mostly near the time at which the clock of a simulated disk begins.
     fn time_s(&mut self) -> u64 {
         match self.rng.u8(..8) {
             0 => self.rng.u64(..),
@@ -292,7 +293,7 @@ impl Generator {
     }
 }
 
-/// An ordinary key: a few are short, and most have a prefix of four bytes.
+/// Returns an ordinary key: a few are short, and most have a prefix of four bytes.
 fn key(number: u32) -> Vec<u8> {
     match number {
         0 => Vec::new(),
@@ -307,7 +308,7 @@ fn key(number: u32) -> Vec<u8> {
     }
 }
 
-/// A key for single deletions, in the midst of the ordinary ones.
+/// Returns a key for single deletions, which lies among the ordinary ones.
 fn single_key(number: u32) -> Vec<u8> {
     [&key(3 + number * 5)[..], b"!single"].concat()
 }

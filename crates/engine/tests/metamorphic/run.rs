@@ -1,4 +1,4 @@
-//! A history that is run under random options, next to a model.
+//! A run of a history under random options, compared with a model.
 
 use std::any::Any;
 use std::fmt;
@@ -21,7 +21,7 @@ use crate::setup::{OptionChange, Setup};
 use crate::subject::Effort;
 use crate::{check, ingestion, subject};
 
-/// The location of the database.
+/// Directory of the database.
 const DIRECTORY: &str = "/database";
 /// Number of random reads of each column family, in addition to the complete ones.
 const EFFORT: Effort = Effort { gets: 5, multi_gets: 1, walks: 1, between: disturb };
@@ -34,17 +34,17 @@ pub(crate) struct Tally {
     openings: u64,
     compactions: u64,
     pub(crate) ingestions: u64,
-    /// The files that were ingested below level 0.
+    /// Number of files that were ingested below level 0.
     pub(crate) deep_files: u64,
     changes: u64,
-    /// Number of complete reads, at the present or a snapshot.
+    /// Number of complete reads, of the latest state or a snapshot.
     pub(crate) views: u64,
     /// Number of these with tables below level 0.
     pub(crate) deep_views: u64,
 }
 
 impl Tally {
-    /// Adds what another counted.
+    /// Adds another tally.
     pub(crate) fn add(&mut self, other: &Self) {
         self.runs += other.runs;
         self.steps += other.steps;
@@ -96,13 +96,13 @@ pub(crate) struct Run<'a> {
     snapshots: Vec<HeldSnapshot>,
     iterators: Vec<HeldIterator>,
     is_paused: bool,
-    /// Whether there is a new version before each move of an iterator that is held.
+    /// Whether a new version is created before each move of a held iterator.
     bumps_versions: bool,
     tally: Tally,
 }
 
 impl<'a> Run<'a> {
-    /// Runs a history, with choices that follow from `seed`. Answers what went wrong, if anything.
+    /// Runs a history, with choices that follow from `seed`. Returns the error, if there was one.
     pub(crate) fn play(history: &'a History, seed: u64) -> Result<Tally, String> {
         let mut rng = Rng::with_seed(seed);
         let mut run = Self {
@@ -217,7 +217,7 @@ impl<'a> Run<'a> {
         self.move_iterators();
     }
 
-    /// Writes as a batch, or each change by itself.
+    /// Writes changes as a batch, or one by one.
     fn write(&mut self, writes: &[Write]) {
         let options = WriteOptions {
             sync: self.rng.u8(..10) == 0,
@@ -247,7 +247,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Makes files, and has them taken in.
+    /// Creates files, and ingests them.
     fn ingest(&mut self, family: usize, files: &[Vec<Change>]) {
         let Open { db, families, options } = self.open.as_ref().expect("an open database");
         let mut writer = must(SstFileWriter::new(options, FAMILIES[family]), "making files");
@@ -297,7 +297,7 @@ impl<'a> Run<'a> {
         };
         match changed {
             Ok(()) => self.tally.changes += 1,
-            // It may not go with others, of which only opening mends some.
+            // It may contradict other options; only opening corrects some of these.
             Err(error) if error.kind() == ErrorKind::InvalidArgument => {}
             Err(error) => panic!("{change:?}: {error}"),
         }
@@ -314,7 +314,7 @@ impl<'a> Run<'a> {
         self.iterators.push(held);
     }
 
-    /// Moves the iterators that are held. In some runs there is a new version before each move.
+    /// Moves the held iterators. In some runs a new version is created before each move.
     fn move_iterators(&mut self) {
         let Open { db, families, .. } = self.open.as_ref().expect("an open database");
         for held in &mut self.iterators {
@@ -341,7 +341,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The expected contents of the database.
+    /// Returns the expected contents of the database.
     fn dump(&self) -> Vec<Entry> {
         let mut dump = Vec::new();
         for ((name, table), order) in FAMILIES.iter().zip(&self.tables).zip(&self.history.orders) {
@@ -377,7 +377,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// At times puts what iterators read into other tables.
+/// Occasionally rewrites the tables that iterators read.
 fn disturb(db: &Db, family: &ColumnFamily, rng: &mut Rng) {
     match rng.u8(..60) {
         0 => must(db.flush_cf(family), "flushing"),

@@ -1,4 +1,4 @@
-//! Random options, under all of which a database must return the same results.
+//! Random options, all of which must lead to the same results.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tailwater_io::sim::SimStorage;
 use crate::history::FAMILIES;
 use crate::io_modes::{self, Disk, IoModes};
 
-/// The common options. Nothing may wait for a compaction that is paused or switched off.
+/// The common options. Nothing may wait for a compaction that is paused or disabled.
 const DATABASE: &str = "create_if_missing=true;create_missing_column_families=true";
 const FAMILY: &str = "merge_operator=StringAppendOperator;write_buffer_size=65536;\
     level0_slowdown_writes_trigger=1000000;level0_stop_writes_trigger=1000000;\
@@ -90,10 +90,10 @@ const OF_FAMILY: [&[&str]; 28] = [
 /// Directories in which direct I/O may be refused: everywhere, and where some tables are.
 const DIRECTORIES: [&str; 3] = ["/", "/database", "/deeper"];
 
-/// Two directories for tables, of which the first has room for few.
+/// Two directories for tables, the first of which has room for only a few.
 const PATHS: &str = "cf_paths={/database,3000:/deeper}";
 
-/// Ages, which FIFO compaction would drop tables by.
+/// Ages at which FIFO compaction would drop tables.
 const AGES: [&[&str]; 2] = [
     &["ttl=0", "ttl=50", "ttl=5000"],
     &["periodic_compaction_seconds=0", "periodic_compaction_seconds=700"],
@@ -128,7 +128,7 @@ pub(crate) enum OptionChange {
 }
 
 impl OptionChange {
-    /// Any of the above that can be changed.
+    /// Returns one of the above options that can be changed.
     pub(crate) fn random(rng: &mut Rng) -> Self {
         loop {
             let of_database = rng.u8(..4) == 0;
@@ -148,7 +148,7 @@ impl OptionChange {
                 (_, true) => is_mutable::<BlockBasedTableOptions>(name),
                 _ => is_mutable::<ColumnFamilyOptions>(name),
             };
-            // Writes that skip the log count on being flushed.
+            // Unlogged writes rely on being flushed.
             let loses = text.contains("avoid_flush_during_shutdown");
             if loses || changes.is_empty() || !changes.iter().all(is_mutable) {
                 continue;
@@ -203,7 +203,7 @@ struct FamilySetup {
     text: String,
     style: Style,
     levels: u32,
-    /// Whether its tables are in several directories, as they are from then on.
+    /// Whether its tables are in several directories; once they are, they stay so.
     has_paths: bool,
 }
 
@@ -215,12 +215,13 @@ pub(crate) struct Setup {
     io_modes: IoModes,
     disk: Disk,
     families: Vec<FamilySetup>,
-    /// Whether there are threads in the background.
+    /// Whether there are background threads.
     pub(crate) has_threads: bool,
 }
 
 impl Setup {
-    /// Any options that a database can be opened with which was opened with those `before`.
+    /// Returns random options with which a database can be opened that was last opened with
+    /// `before`.
     pub(crate) fn random(rng: &mut Rng, orders: &[Comparator], before: Option<&Self>) -> Self {
         let families = orders.iter().enumerate().map(|(at, order)| {
             let before = before.map(|setup| &setup.families[at]);
@@ -233,19 +234,19 @@ impl Setup {
         Self { database, io_modes, disk, families, has_threads: rng.u8(..5) == 0 }
     }
 
-    /// Makes a new disk the one that it is opened on.
+    /// Configures a new disk on which the database is opened.
     pub(crate) fn set_up_disk(&self, storage: &SimStorage) {
         self.disk.set_up(storage);
     }
 
-    /// Whether writes may leave the log out: not where closing would lose them, and not between
-    /// the records of a recycled log, which refuse to be replayed with holes.
+    /// Whether writes may be unlogged: not if closing would lose them, and not between the records
+    /// of a recycled log, which cannot be replayed with gaps.
     pub(crate) fn may_skip_log(&self) -> bool {
         !self.database.contains("avoid_flush_during_shutdown")
             && !self.database.contains("recycle_log_file_num")
     }
 
-    /// The same as the engine takes it.
+    /// Returns the options in the engine's form.
     pub(crate) fn options(&self, storage: &SimStorage) -> OpenOptions {
         let new = || OpenOptions::new(Arc::new(storage.clone()));
         let mut options = new();
@@ -262,7 +263,7 @@ impl Setup {
         options
     }
 
-    /// The differences between two setups, for a message.
+    /// Returns the options as text for a message.
     pub(crate) fn text(&self) -> String {
         let families = FAMILIES.iter().zip(&self.families);
         let Self { database, io_modes, disk, has_threads, .. } = self;
@@ -304,7 +305,7 @@ impl FamilySetup {
     }
 }
 
-/// One value of each factor.
+/// Returns one random value of each factor.
 fn choose(factors: &[&[&str]], rng: &mut Rng) -> String {
     let values = factors.iter().map(|values| values[rng.usize(..values.len())]);
     values.filter(|value| !value.is_empty()).collect::<Vec<_>>().join(";")

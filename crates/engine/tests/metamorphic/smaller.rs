@@ -6,11 +6,11 @@ use crate::change::Change;
 use crate::history::{History, Step, Write};
 use crate::run::Run;
 
-/// Maximum number of runs of a history in order to shrink it.
+/// Maximum number of runs to shrink a history.
 const TRIES: usize = 400;
 
-/// Takes steps out of a history as long as the run of that seed fails, and tells what is left and
-/// how it fails. A run with threads may not fail again, and is left as it is.
+/// Removes steps from a history as long as the run with this seed fails. Returns the remaining
+/// steps and the failure. A run with threads may not fail again, and is left unchanged.
 pub(crate) fn report(mut history: History, seed: u64) -> String {
     let Err(mut failure) = Run::play(&history, seed) else {
         return format!("it does not fail again; its steps are {:#?}", history.steps);

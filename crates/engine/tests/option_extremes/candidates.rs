@@ -1,4 +1,4 @@
-//! Values to try, of every option.
+//! Values to try for every option.
 
 use tailwater::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, DbOptions,
@@ -6,7 +6,7 @@ use tailwater::options::{
     UniversalCompactionOptions, Verdict,
 };
 
-/// Whole numbers: the ends of each type, what is next to them, and what is large.
+/// Whole numbers: the limits of each type, their neighbours, and large numbers.
 const NUMBERS: &[&str] = &[
     "0",
     "1",
@@ -35,11 +35,11 @@ const FRACTIONS: &[&str] = &[
     "inf", "-inf",
 ];
 
-/// Options whose meaning is whether a database is there, or is made, at all.
+/// Options that decide whether a database must exist or is created.
 const ABOUT_BEING_THERE: &[&str] =
     &["create_if_missing", "error_if_exists", "disallow_memtable_writes"];
 
-/// Each option that takes text or lists, with values for it.
+/// Each option that takes text or lists, with values to try.
 const OTHERS: &[(&str, &[&str])] = &[
     ("daily_offpeak_time_utc", &["", "00:00-23:59", "24:00-25:00", "99999999999:0-1:1", "-"]),
     ("db_host_id", &["", "x", "__hostname__"]),
@@ -97,15 +97,15 @@ const OTHERS: &[(&str, &[&str])] = &[
 /// One option set to one value.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
-    /// The option's name, with its groups before it and a dot between them.
+    /// The option's name, preceded by its groups, separated by dots.
     pub(crate) option: String,
     /// The option string.
     pub(crate) text: String,
-    /// Whether the option changes nothing, so that accepting it is all there is to try.
+    /// Whether the option has no effect, so that only its acceptance can be tried.
     pub(crate) is_ignored: bool,
 }
 
-/// Every candidate of every option.
+/// Returns every candidate of every option.
 pub(crate) fn all() -> Vec<Candidate> {
     let mut all = Vec::new();
     of::<DbOptions>(&mut all, "", ("", ""));
@@ -132,7 +132,7 @@ pub(crate) fn all() -> Vec<Candidate> {
     all
 }
 
-/// The options of compression: the level for each algorithm, the others once.
+/// Adds the options of compression: the level for each algorithm, the others once.
 fn compression(all: &mut Vec<Candidate>) {
     const KINDS: [&str; 6] = [
         "kSnappyCompression",
@@ -156,14 +156,14 @@ fn compression(all: &mut Vec<Candidate>) {
     }
 }
 
-/// The candidates of compression in a group.
+/// Returns the candidates of compression in a group.
 fn around(prefix: &str, before: &str) -> Vec<Candidate> {
     let mut candidates = Vec::new();
     of::<CompressionOptions>(&mut candidates, prefix, (before, "}"));
     candidates
 }
 
-/// The candidates of a group of options, whose option strings stand between two texts.
+/// Adds the candidates of a group of options, whose option strings are enclosed in two texts.
 fn of<T: OptionTable + Default>(all: &mut Vec<Candidate>, prefix: &str, around: (&str, &str)) {
     let defaults = T::default();
     for info in T::table() {
@@ -181,7 +181,7 @@ fn of<T: OptionTable + Default>(all: &mut Vec<Candidate>, prefix: &str, around: 
     }
 }
 
-/// The values to try of an option that has this default.
+/// Returns the values to try for an option with this default.
 fn values<T: OptionTable>(name: &str, default: &str, options: &mut T) -> Vec<String> {
     let owned = |values: &[&str]| values.iter().map(|&value| value.to_owned()).collect();
     if let Some((_, values)) = OTHERS.iter().find(|(other, _)| *other == name) {
@@ -196,7 +196,7 @@ fn values<T: OptionTable>(name: &str, default: &str, options: &mut T) -> Vec<Str
     if default.parse::<f64>().is_ok() {
         return owned(FRACTIONS);
     }
-    // One of several names: what a value that is none is refused with lists them.
+    // One of several names: the error about an invalid value lists them.
     let refused = options.set_option(name, "no such value").err().map(|error| error.problem);
     if let Some(Problem::Malformed { expected, .. }) = refused
         && let Some(names) = expected.strip_prefix("one of ")

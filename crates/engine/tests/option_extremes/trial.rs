@@ -1,4 +1,4 @@
-//! A database that is opened, written, flushed, compacted and opened again.
+//! A database that is opened, written, flushed, compacted and reopened.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 /// Number of keys.
 const KEYS: usize = 150;
 
-/// A clock that does not wait.
+/// A clock on which waiting takes no time.
 #[derive(Debug)]
 struct Hurrying(Arc<ManualClock>);
 
@@ -35,12 +35,12 @@ impl Clock for Hurrying {
     }
 }
 
-/// Tries options over a base. `Ok(false)` where they are refused as they should be.
+/// Tries options on top of a base. Returns `Ok(false)` if they are correctly refused.
 pub(crate) fn run(base: &str, candidates: &[Candidate]) -> Result<bool, String> {
     caught(|| attempt(base, candidates, true))
 }
 
-/// The result of a trial, or the message of its panic.
+/// Returns the result of a trial, or the message of its panic.
 fn caught(attempt: impl FnOnce() -> Result<bool, String>) -> Result<bool, String> {
     catch_unwind(AssertUnwindSafe(attempt)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().cloned();
@@ -49,17 +49,17 @@ fn caught(attempt: impl FnOnce() -> Result<bool, String>) -> Result<bool, String
     })
 }
 
-/// The same, with threads in the background.
+/// Like [`run`], with background threads.
 pub(crate) fn run_with_threads(candidates: &[Candidate]) -> Result<bool, String> {
     attempt("", candidates, false)
 }
 
-/// Changes an option of a database that is open. `Ok(false)` where that is refused as it should be.
+/// Changes an option of an open database. Returns `Ok(false)` if that is correctly refused.
 pub(crate) fn change(candidate: &Candidate) -> Result<bool, String> {
     caught(|| attempt_change(candidate))
 }
 
-/// Whether a database is opened with options.
+/// Whether a database opens with options.
 pub(crate) fn is_accepted(candidates: &[Candidate]) -> bool {
     let disk = SimStorage::new(1);
     options(&disk, "", candidates).is_ok_and(|options| open(&options, candidates).is_ok())
@@ -137,9 +137,9 @@ fn attempt_change(candidate: &Candidate) -> Result<bool, String> {
 }
 
 enum Refusal {
-    /// By an error that names an option that was set.
+    /// Refused by an error that names an option that was set.
     Named,
-    /// By an error that does not.
+    /// Refused by an error that does not name one.
     Unnamed(String),
 }
 
@@ -169,7 +169,7 @@ fn open(options: &OpenOptions, candidates: &[Candidate]) -> Result<Db, Refusal> 
     Db::open("/db", options).map_err(|error| refusal(&error, candidates))
 }
 
-/// The options that the database's files say.
+/// Returns the options recorded in the database's files.
 fn loaded(disk: &SimStorage) -> Result<OpenOptions, String> {
     let mut loaded = OpenOptions::load_from(Arc::new(disk.clone()), "/db".as_ref())
         .map_err(|error| format!("loading the OPTIONS file: {error}"))?;
@@ -185,7 +185,7 @@ fn work(db: &Db, model: &mut Model, round: usize) -> Result<(), String> {
     let options = WriteOptions::default();
     for number in 0..KEYS {
         let key = format!("key{:05}", (number * 7 + round * 31) % (2 * KEYS)).into_bytes();
-        // Half of it compresses.
+        // Half of the value is compressible.
         let mut value = vec![b'v'; 40 + number % 100];
         value.extend(format!("{number} {round}").into_bytes());
         db.put_cf_opt(&family, &key, &value, &options).map_err(say("a put"))?;
@@ -210,7 +210,7 @@ fn work(db: &Db, model: &mut Model, round: usize) -> Result<(), String> {
     check(db, model)
 }
 
-/// Holds the database against the model.
+/// Compares the database with the model.
 fn check(db: &Db, model: &Model) -> Result<(), String> {
     let family = db.cf_handle("default").map_err(|error| error.to_string())?;
     let reads = ReadOptions { total_order_seek: true, ..ReadOptions::default() };

@@ -1,5 +1,5 @@
-//! The list of all options: each has a verdict, each that is honoured has a test that shows it, and
-//! `docs/options.md` agrees.
+//! The list of all options: each has a verdict, each honoured one has a test that shows its effect,
+//! and `docs/options.md` agrees.
 //!
 //! `TAILWATER_REWRITE=1 cargo test -p tailwater --test options` regenerates the document.
 
@@ -19,7 +19,7 @@ use tailwater_testkit::golden;
 
 use crate::effects;
 
-/// An option, with its group before a dot if it is a part of one.
+/// An option, prefixed with its group and a dot if it is part of one.
 struct Row {
     name: String,
     about: &'static str,
@@ -28,12 +28,12 @@ struct Row {
     verdict: Verdict,
 }
 
-/// Options that are groups of others, whose parts are honoured or not.
+/// Options that are groups of others, and whose parts have verdicts of their own.
 const GROUPS: [&str; 4] =
     ["table_factory", "compression_opts", "metadata_cache_options", "compaction_options_universal"];
 
-/// Tests elsewhere that fail where an option is ignored: option, file, test. In a file of cases the
-/// option stands by its name.
+/// Tests elsewhere that fail if an option is ignored: option, file, test. A file of cases has the
+/// option's name in place of a test.
 const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "low_priority_compactions",
@@ -133,7 +133,7 @@ fn rows() -> Vec<Row> {
     .collect()
 }
 
-/// The tests that show options: option, file, test.
+/// Returns the tests that show the effect of options: option, file, test.
 fn shown() -> Vec<(&'static str, String, &'static str)> {
     let here = [
         ("database", effects::database::SHOWN),
@@ -162,9 +162,9 @@ fn every_option_that_is_honoured_has_a_test_that_shows_it() {
         honoured.map(|row| row.name.as_str()).filter(|name| !GROUPS.contains(name)).collect();
     let shown: BTreeSet<&str> = shown().iter().map(|(option, ..)| *option).collect();
     let unshown: Vec<_> = honoured.difference(&shown).collect();
-    assert!(unshown.is_empty(), "honoured, and no test shows it: {unshown:?}");
+    assert!(unshown.is_empty(), "honoured, but no test shows it: {unshown:?}");
     let stale: Vec<_> = shown.difference(&honoured).collect();
-    assert!(stale.is_empty(), "shown, and not honoured: {stale:?}");
+    assert!(stale.is_empty(), "shown, but not honoured: {stale:?}");
 }
 
 #[test]
@@ -181,14 +181,14 @@ fn the_tests_that_show_options_are_there() {
     }
 }
 
-/// Whether a group of options gives a name a verdict, or says that it has lost its meaning.
+/// Whether a group of options has a verdict for a name, or lists it as retired.
 fn has_verdict<T: OptionTable>(name: &str) -> bool {
     T::table().iter().any(|info| info.name == name)
         || T::other_names().iter().any(|other| other.name == name)
         || T::retired_names().contains(&name)
 }
 
-/// Whether the parts have verdicts that a value in braces names.
+/// Whether all parts that a value in braces names have verdicts.
 fn parts_have_verdicts(option: &str, value: &str) -> bool {
     let known: fn(&str) -> bool = match option {
         "compression_opts" | "bottommost_compression_opts" | "blob_compression_opts" => {
@@ -251,7 +251,7 @@ fn the_list_of_options_is_up_to_date() {
     assert_eq!(found, page, "docs/options.md; TAILWATER_REWRITE=1 writes it anew");
 }
 
-/// The directory of the crate.
+/// Returns the directory of the crate.
 fn engine() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }

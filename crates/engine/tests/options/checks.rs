@@ -86,7 +86,7 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
     }
 }
 
-/// Databases were refused for writing because of options without which every entry, every answer
+/// Databases were refused for writing because of options without which every entry, every result
 /// and a later opening by RocksDB are the same.
 #[test]
 fn what_only_adds_checks_or_places_files_is_accepted() {
@@ -256,7 +256,7 @@ fn tables_go_to_four_directories_at_most() {
     assert!(check_column_family(&family, &DbOptions::default()).is_err());
 }
 
-/// Sets options of a column family that are known to be right.
+/// Sets options of a column family that are known to be valid.
 trait SetAll {
     fn set(&mut self, text: &str);
 }
@@ -282,14 +282,14 @@ fn reading_minds_only_what_it_depends_on() {
     assert_eq!(check("read_io_executor_threads=0"), Err("read_io_executor_threads".to_owned()));
 }
 
-/// Every reason that `check.rs` gives is given to somebody.
+/// Every reason in `check.rs` occurs.
 #[test]
 fn the_reasons_say_what_is_missing() {
     for (text, reason) in [
-        ("allow_mmap_reads=true;use_direct_reads=true", "allow_mmap_reads through it"),
+        ("allow_mmap_reads=true;use_direct_reads=true", "which allow_mmap_reads uses"),
         (
             "allow_mmap_writes=true;use_direct_io_for_flush_and_compaction=true",
-            "allow_mmap_writes through it",
+            "which allow_mmap_writes uses",
         ),
         (
             "writable_file_max_buffer_size=0;use_direct_io_for_flush_and_compaction=true",

@@ -1,4 +1,4 @@
-//! OPTIONS files: read, written, and brought into range as RocksDB does.
+//! OPTIONS files: read, written, and adjusted to ranges as RocksDB does.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,14 +11,15 @@ use tailwater_format::options_text::Document;
 
 /// The OPTIONS file of RocksDB 11.8.1 for a new database with only the two options that create it.
 const DEFAULT: &str = include_str!("data/default-11.8.1");
-/// Its OPTIONS file for two column families with filters, prefixes, and compression for each level.
+/// RocksDB's OPTIONS file for two column families with filters, prefixes, and a compression per
+/// level.
 const RICH: &str = include_str!("data/rich-11.8.1");
 /// Every line of the fixtures' OPTIONS files.
 const FIXTURE_LINES: &str = include_str!("data/fixture-lines.txt");
-/// Option strings, and what RocksDB made of them.
+/// Option strings, and RocksDB's results for them.
 const SANITIZED: &str = include_str!("data/sanitized.txt");
 
-/// The file's text from its version on; what stands before is a comment.
+/// Returns the file's text from its version on; the text before it is a comment.
 fn body(text: &str) -> &str {
     &text[text.find("[Version]").unwrap()..]
 }
@@ -83,7 +84,8 @@ fn every_line_of_the_fixtures_goes_through_unchanged() {
     }
 }
 
-/// One case of [`SANITIZED`]: two option strings, and the lines that differ from the defaults.
+/// Returns the cases of [`SANITIZED`]: two option strings, and the lines that differ from the
+/// defaults.
 fn cases() -> Vec<(&'static str, &'static str, BTreeSet<&'static str>)> {
     let blocks = SANITIZED.split("\n\n").filter(|block| block.starts_with("database:"));
     blocks
@@ -97,7 +99,7 @@ fn cases() -> Vec<(&'static str, &'static str, BTreeSet<&'static str>)> {
         .collect()
 }
 
-/// The lines of a file with the kind of their section before them.
+/// Returns the lines of a file, each prefixed with the kind of its section.
 fn lines(options: &Options) -> BTreeSet<String> {
     let family = options.column_family("default").unwrap();
     let line = |section: &str, (name, value): (&str, String)| format!("{section} {name}={value}");
@@ -122,7 +124,7 @@ fn values_are_read_and_brought_into_range_as_by_rocksdb() {
     }
 }
 
-/// A file with these lines about the database and the default column family's tables.
+/// Returns a file with these lines for the database and for the default column family's tables.
 fn file(version: &str, database: &str, table: &str) -> Document {
     let text = format!(
         "[Version]\nrocksdb_version={version}\n\

@@ -1,4 +1,4 @@
-//! The tables of options themselves.
+//! The tables in which options are declared.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use tailwater::options::{
     UniversalCompactionOptions, Verdict,
 };
 
-/// Every name that RocksDB 11.8.1 registers, with the group it is in.
+/// Every name that RocksDB 11.8.1 registers, with its group.
 const NAMES: &str = include_str!("data/names-11.8.1.txt");
 
 fn names_of<T: OptionTable>() -> BTreeSet<&'static str> {
@@ -26,7 +26,7 @@ fn every_name_of_rocksdb_stands_in_its_table_once() {
         pairs.filter(|(found, _)| *found == group).map(|(_, name)| name).collect()
     };
     let mut database = names_of::<DbOptions>();
-    // The name that the option had before it was taken into RocksDB.
+    // The option's name before it was adopted by RocksDB.
     assert!(database.remove("use_direct_reads_for_compaction"));
     // Options that RocksDB sets in code only.
     assert!(database.remove("db_paths"));

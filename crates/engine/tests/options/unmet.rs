@@ -1,4 +1,4 @@
-//! Requested features that a database does not support: it reports them, and works without.
+//! Requests that a database does not support: it reports them, and works without.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// The options recorded in the database's files.
+/// Returns the options recorded in the database's files.
 fn loaded(disk: &SimStorage) -> OpenOptions {
     let mut options =
         OpenOptions::load_from(Arc::new(disk.clone()), DB.as_ref()).expect("the OPTIONS file");
@@ -47,7 +47,7 @@ fn compact(db: &Db) {
         .expect("a compaction");
 }
 
-/// The one warning that has these words in it.
+/// Returns the single warning that contains these words.
 #[track_caller]
 fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
     let mut found = db.warnings().iter().filter(|warning| warning.contains(words));
@@ -56,8 +56,8 @@ fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
     warning
 }
 
-/// Objects that the OPTIONS file names and nobody supplied kept a database from being opened for
-/// writing, or were passed over without a word.
+/// Objects that the OPTIONS file names and nobody supplied prevented opening a database for
+/// writing, or were silently ignored.
 #[test]
 fn objects_that_nobody_supplies_are_reported_and_done_without() {
     let objects = [
@@ -120,7 +120,7 @@ fn objects_that_nobody_supplies_are_reported_and_done_without() {
     }
 }
 
-/// The names and values of a column family's options.
+/// Returns the names and values of a column family's options.
 trait PrintAll {
     fn print_all(&self) -> Vec<(&'static str, String)>;
 }
@@ -189,7 +189,7 @@ fn what_column_families_have_in_common_is_reported_once() {
     assert!(warning(&db, "bloom_locality").contains("of 'three' has no effect"));
 }
 
-/// A compression level that zlib does not have failed each flush, and then each opening.
+/// A compression level that zlib does not support made each flush fail, and then each opening.
 #[test]
 fn blocks_are_stored_where_zlib_does_not_have_the_level() {
     for level in ["10", "-2", "2147483647", "-2147483648"] {

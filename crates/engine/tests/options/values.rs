@@ -1,4 +1,4 @@
-//! Values in text: numbers, choices, objects, groups, and option strings over them.
+//! Values as text: numbers, choices, objects, groups, and option strings of these.
 
 use std::path::Path;
 
@@ -110,7 +110,7 @@ fn filter_policies_say_how_many_bits() {
 }
 
 /// Objects with options of their own lost their braces in lists, and listeners the braces around
-/// all.
+/// the whole list.
 #[test]
 fn lists_of_objects_are_written_as_rocksdb_writes_them() {
     let mut database = DbOptions::default();
@@ -204,7 +204,7 @@ fn a_string_that_is_refused_changes_nothing() {
     assert_eq!(family, ColumnFamilyOptions::default());
 }
 
-/// Changes options one after the other, from the defaults of both.
+/// Changes options one after another, starting from the defaults of both.
 fn changed(
     changes: &[(&str, &str)],
 ) -> (Result<DbOptions, String>, Result<ColumnFamilyOptions, String>) {
@@ -301,7 +301,7 @@ fn no_text_makes_the_parsers_panic() {
         let _ = family.table_factory.set_option(&format!("filter_policy{part}"), &value);
         let _ = set_options(&mut database, &mut family, &format!("{name}{part}={value}"));
     }
-    // Every accepted value can be written and read again.
+    // Every accepted value can be written and read back.
     for (name, value) in database.print_options() {
         DbOptions::default().set_option(name, &value).unwrap();
     }

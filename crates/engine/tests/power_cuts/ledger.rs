@@ -1,7 +1,7 @@
 //! The guarantees given to writers, and the findings after a cut.
 //!
-//! A writer makes one put after the other. Once a synced put has returned, it and all earlier puts
-//! of the writer must be found. Each later put, the last of which did not return, may be found, but
+//! A writer makes one put after another. Once a synced put has returned, it and all earlier puts of
+//! the writer must be found. Each later put, the last of which did not return, may be found, but
 //! for each key only one of them, or the earlier value.
 
 use std::collections::BTreeMap;
@@ -22,17 +22,17 @@ pub(crate) struct Ledger {
 
 #[derive(Debug)]
 struct Writer {
-    /// The number of this life's first put.
+    /// Number of this life's first put.
     first: u64,
-    /// The number of the first put that did not return: it may have been done.
+    /// Number of the first put that did not return: it may have taken effect.
     returned: u64,
-    /// Puts below this one are promised.
+    /// Puts below this number must be found.
     promised: u64,
-    /// By slot, the put that was found when this life began.
+    /// The put that was found at the start of this life, by slot.
     found: Vec<Option<u64>>,
 }
 
-/// By writer and slot, the put that was found.
+/// The put that was found, by writer and slot.
 type Found = Vec<Vec<Option<u64>>>;
 
 impl Ledger {
@@ -41,12 +41,12 @@ impl Ledger {
         Self { plan, writers: (0..WRITERS).map(|_| writer()).collect() }
     }
 
-    /// The numbers that the writers begin with.
+    /// Returns the numbers with which the writers begin.
     pub(crate) fn first(&self) -> Vec<u64> {
         self.writers.iter().map(|writer| writer.first).collect()
     }
 
-    /// A put returned. It is a promise if it was synced.
+    /// Records that a put returned. If it was synced, it must be found from here on.
     pub(crate) fn returned(&mut self, writer: usize, number: u64, synced: bool) {
         let writer = &mut self.writers[writer];
         assert_eq!(number, writer.returned, "a writer's puts in order");
@@ -56,12 +56,12 @@ impl Ledger {
         }
     }
 
-    /// Number of puts that returned in this life.
+    /// Returns the number of puts that returned in this life.
     pub(crate) fn count(&self) -> u64 {
         self.writers.iter().map(|writer| writer.returned - writer.first).sum()
     }
 
-    /// Checks what a database holds, and answers which puts that is.
+    /// Checks the contents of a database. Returns the puts that were found.
     ///
     /// # Errors
     /// The missing values, and values that were never written.
@@ -95,7 +95,7 @@ impl Ledger {
         Err(format!("{count} keys are wrong, such as\n{}", wrong.join("\n")))
     }
 
-    /// By slot, the puts of which one must be found, oldest first; `None` for no value.
+    /// Returns, by slot, the puts of which one must be found, oldest first; `None` for no value.
     fn possible(&self, writer: usize) -> Vec<Vec<Option<u64>>> {
         let ledger = &self.writers[writer];
         let mut possible: Vec<_> = ledger.found.iter().map(|found| vec![*found]).collect();
@@ -137,11 +137,11 @@ impl Ledger {
         )
     }
 
-    /// The database lives on from what was found, which is promised from here on: whoever found it
-    /// had opened the database for writing.
+    /// Begins the next life with the puts that were found, which must be found from here on: they
+    /// were read from a database that was opened for writing.
     pub(crate) fn live_on(&mut self, found: Found) {
         for (writer, found) in self.writers.iter_mut().zip(found) {
-            // The put that did not return is not tried again.
+            // The put that did not return is not repeated.
             let first = writer.returned + 1;
             *writer = Writer { first, returned: first, promised: first, found };
         }
@@ -165,14 +165,14 @@ mod tests {
         for number in 0..second {
             ledger.returned(0, number, number == 0);
         }
-        // The first is promised, the second was tried.
+        // The first put must be found, the second may be.
         assert!(ledger.check(&[]).is_err());
         assert!(ledger.check(&[entry(0)]).is_ok());
         let found = ledger.check(&[entry(second)]).expect("what may be there");
         assert!(ledger.check(&[entry(second + 1)]).is_err());
         assert!(ledger.check(&[Entry { value: vec![1; 9000], ..entry(0) }]).is_err());
         assert!(ledger.check(&[entry(0), Entry { key: vec![1], ..entry(0) }]).is_err());
-        // From here on the second is promised.
+        // From here on the second must be found.
         ledger.live_on(found);
         assert_eq!(ledger.first(), [second + 1, 1, 1, 1]);
         assert!(ledger.check(&[entry(0)]).is_err());

@@ -17,11 +17,11 @@ use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::process::{self, Syncs};
 
-/// A cut comes before the request with a number below a power of two, whose exponent is one of
+/// Range of exponents: the power is cut before a random request whose number is below two to one of
 /// these. Opening a database takes some 30 to 80 requests.
 const REQUESTS: RangeInclusive<u32> = 6..=11;
 
-/// A database, the disk that it is on, and how its story goes.
+/// A database, its disk, and the parameters of its lives.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) filesystem: Filesystem,
@@ -31,14 +31,14 @@ pub(crate) struct Case {
     pub(crate) seed: u64,
 }
 
-/// The reasons why the test of a database ends early.
+/// The reasons why a case ends early.
 #[derive(Debug)]
 pub(crate) enum Ended {
-    /// Nothing can be tried here.
+    /// The test is not possible here.
     Skipped(String),
     /// An acknowledged write is missing, or an unknown value was found.
     Lost(String),
-    /// Something else went wrong.
+    /// Any other failure.
     Failed(String),
 }
 
@@ -50,10 +50,10 @@ impl fmt::Display for Case {
 }
 
 impl Case {
-    /// Lives, and answers how many puts returned in all.
+    /// Runs all lives. Returns the total number of puts that returned.
     pub(crate) fn play(self, oracle: &mut Option<Oracle>) -> Result<u64, Ended> {
         let mut rng = Rng::with_seed(self.seed);
-        // With a slow flush more is pending when the power goes.
+        // With slow flushes, more is pending when the power is cut.
         let flush_delay = Duration::from_millis(if rng.bool() { 2 } else { 0 });
         let shape = Shape { sector: self.filesystem.sector, flush_delay, ..Shape::default() };
         let mut disk = VolatileDisk::new(shape, rng.u64(..)).map_err(Ended::Skipped)?;
@@ -76,14 +76,15 @@ impl Case {
         Ok(returned)
     }
 
-    /// Writes until the power is gone.
+    /// Writes until the power is cut.
     fn live(self, disk: &VolatileDisk, plan: Plan, ledger: &mut Ledger) -> Result<(), String> {
         let directory = disk.path().join("db");
         let gone = || disk.loss().is_some();
         process::write_until_it_fails(&directory, self.options, plan, self.syncs, ledger, gone)
     }
 
-    /// Looks at what the cut left: RocksDB at a copy, and ours at the database itself.
+    /// Checks the state that the cut left: a copy with RocksDB, and the database itself with
+    /// Tailwater.
     fn look(
         self,
         disk: &mut VolatileDisk,
@@ -116,11 +117,11 @@ impl Ended {
     }
 }
 
-/// The contents that RocksDB recovers from a copy of a database.
+/// Returns the contents that RocksDB recovers from a copy of a database.
 fn rocksdb_finds(directory: &Path, oracle: &mut Oracle) -> Result<Vec<Entry>, String> {
     let scratch = tempfile::tempdir().expect("a directory");
     let copy = scratch.path().join("db");
-    // The cut may have come before there was a directory.
+    // The cut may have come before the directory existed.
     if directory.exists() {
         let copied = Command::new("cp").arg("-r").arg(directory).arg(&copy).output();
         let copied = copied.map_err(|error| format!("cp: {error}"))?;

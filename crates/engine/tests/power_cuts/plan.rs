@@ -1,17 +1,17 @@
-//! The data that writers write, derived from a seed: the writing and the checking process both know
-//! it.
+//! The data that writers write, derived from a seed, which both the writing and the checking
+//! process know.
 
 use fastrand::Rng;
 
 /// Number of writing threads.
 pub(crate) const WRITERS: usize = 4;
-/// Number of keys of each of them.
+/// Number of keys of each writer.
 pub(crate) const SLOTS: usize = 40;
-/// The longest value.
+/// Maximum length of a value, in bytes.
 const LONGEST: usize = 8 << 10;
 
-/// Number of puts of which one is synced: in some plans all are, in others so few that whole logs
-/// are complete before anybody syncs them.
+/// Number of puts per synced put: with 1 all are synced; with the largest, whole logs are complete
+/// before a put is synced.
 const SYNCED: [u64; 4] = [1, 2, 8, 32];
 
 /// The writes of a run.
@@ -31,8 +31,8 @@ pub(crate) struct Put {
 }
 
 impl Plan {
-    /// The put that a writer does as its `number`-th. Every length of values is there, and short
-    /// ones as often as long ones.
+    /// Returns a writer's put with this number. Values have all lengths, and short ones are as
+    /// frequent as long ones.
     pub(crate) fn put(self, writer: usize, number: u64) -> Put {
         let mut rng = Rng::with_seed(self.seed ^ (number << 8 | writer as u64));
         // Similar seeds yield similar first numbers.
@@ -46,7 +46,7 @@ impl Plan {
     }
 }
 
-/// A writer's key.
+/// Returns a writer's key.
 pub(crate) fn key(writer: usize, slot: usize) -> Vec<u8> {
     format!("writer{writer} slot{slot:02}").into_bytes()
 }

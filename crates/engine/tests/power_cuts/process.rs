@@ -1,5 +1,5 @@
-//! The processes that use the filesystem whose power is cut. This process serves its disk, so it
-//! does not use it itself.
+//! The processes that use the filesystem whose power is cut. This process serves the disk, so it
+//! does not use the filesystem itself.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,9 +14,9 @@ use tailwater_testkit::dump::{self, Entry};
 use crate::ledger::Ledger;
 use crate::plan::{Plan, WRITERS};
 
-/// Tells a process what to do: a line of words, then a line of options.
+/// Environment variable with the task of a process: a line of words, then a line of options.
 const TASK: &str = "TAILWATER_POWER_CUTS_TASK";
-/// Begin lines that say that a put returned, and that something failed.
+/// Prefixes of lines that report that a put returned, and that an operation failed.
 const RETURNED: &str = "returned ";
 const FAILED: &str = "failed ";
 /// The word for [`Syncs::AsPlanned`].
@@ -27,9 +27,9 @@ const PATIENCE: Duration = Duration::from_secs(120);
 /// The puts that are synced, and those that count as synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Syncs {
-    /// Those that the plan says.
+    /// The puts that the plan says are synced.
     AsPlanned,
-    /// None are, and those that the plan says are taken for it.
+    /// No puts are synced, but those that the plan says are treated as synced.
     Pretended,
 }
 
@@ -54,7 +54,7 @@ fn child_process() {
 }
 
 fn say(line: &str) {
-    // The line that the test harness begins is not ours.
+    // Ends the line that the test harness has begun.
     std::io::stdout().write_all(format!("\n{line}\n").as_bytes()).expect("somebody who listens");
 }
 
@@ -65,7 +65,7 @@ fn open(directory: &Path, options: &str) -> Result<Db, Error> {
     Db::open(directory, &open)
 }
 
-/// Puts until it fails.
+/// Puts until a put fails.
 fn write(
     directory: &Path,
     options: &str,
@@ -94,7 +94,7 @@ fn write(
     Ok(())
 }
 
-/// Opens a database, closes it again, and leaves a dump of it.
+/// Opens a database, closes it again, and writes a dump of it.
 #[expect(clippy::disallowed_methods, reason = "a dump is no file of a database")]
 fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
     let db = open(directory, options)?;
@@ -113,7 +113,8 @@ fn read(directory: &Path, options: &str, output: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Has a process write to a database until it fails, which it may when `may_fail` says so.
+/// Runs a process that writes to a database until it fails, which it may once `may_fail` returns
+/// true.
 ///
 /// # Errors
 /// Returns the first failure, or the unexpected exit of the process.
@@ -148,7 +149,7 @@ pub(crate) fn write_until_it_fails(
     }
 }
 
-/// Has a process open a database for writing, and answers what is in it.
+/// Runs a process that opens a database for writing. Returns the database's contents.
 #[expect(clippy::disallowed_methods, reason = "a dump is no file of a database")]
 pub(crate) fn read_all(directory: &Path, options: &str) -> Result<Vec<Entry>, String> {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -165,7 +166,7 @@ pub(crate) fn read_all(directory: &Path, options: &str) -> Result<Vec<Entry>, St
     }
 }
 
-/// A process that ends with this.
+/// A process that is killed when this is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -175,7 +176,7 @@ impl Drop for Process {
     }
 }
 
-/// Has a process do a task, and hears its lines.
+/// Runs a process for a task, and passes its lines to `hear`.
 fn run(task: &str, options: &str, mut hear: impl FnMut(&str)) -> Result<(), String> {
     let child = Command::new(std::env::current_exe().expect("this program"))
         .args(["--exact", "process::child_process"])

@@ -1,4 +1,4 @@
-//! RocksDB 11.8.1's statistics of golden databases that it opened for reading, word for word.
+//! RocksDB 11.8.1's statistics of golden databases that it opened for reading, compared verbatim.
 
 use tailwater::SizeOptions;
 
@@ -46,7 +46,8 @@ const RANGES: [(&[u8], &[u8]); 6] = [
 ];
 
 /// For a column family of a database, the bytes of tables in each of the ranges, and the entries
-/// and bytes of memtables in the first, which has all: of a part RocksDB estimates them by chance.
+/// and bytes of memtables in the first range, which covers everything. For a smaller range RocksDB
+/// estimates them by random sampling.
 type Sizes = (&'static str, &'static str, [u64; 6], (u64, u64));
 
 const SIZES: [Sizes; 5] = [

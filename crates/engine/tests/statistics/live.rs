@@ -69,7 +69,7 @@ fn what_readers_hold_is_reported() {
         .expect("an iterator");
     counted.flush();
     assert!(number("rocksdb.current-super-version-number") > before);
-    assert_eq!(number("rocksdb.num-live-versions"), 2, "the iterator has the one before");
+    assert_eq!(number("rocksdb.num-live-versions"), 2, "the iterator has the previous one");
     iterator.seek_to_first().expect("a seek");
     drop(iterator);
     counted.put("b", "1");

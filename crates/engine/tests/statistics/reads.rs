@@ -127,8 +127,8 @@ fn index_and_filter_blocks_count_where_the_cache_has_them() {
     assert_eq!(second["block.cache.bytes.read"], charges);
 }
 
-/// A get that finds a filter and an index in the cache and a data block not, does so twice: from
-/// memory, and then from the file. It counts once.
+/// A get that finds a filter and an index in the cache, but not the data block, searches twice: in
+/// memory, and then with the file. It counts once.
 #[test]
 fn a_get_that_leaves_memory_counts_blocks_once() {
     let counted = Counted::new(
@@ -197,7 +197,7 @@ fn a_table_that_cannot_be_opened_counts_an_error() {
         .purpose(Purpose::FlushWrite)
         .from(0);
     counted.disk.set_faults(FaultPlan::none().with(unreadable));
-    // It is opened, so that no read has to.
+    // The table is opened by the flush, so that no read has to open it.
     counted.flush();
     let moved = counted.moved();
     assert_eq!(moved.get("no.file.errors"), Some(&1), "{moved:?}");

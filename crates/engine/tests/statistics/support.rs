@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tailwater::{ColumnFamily, Db, OpenOptions, ReadOptions, Statistics, WriteOptions};
 use tailwater_io::sim::SimStorage;
 
-/// A new database on a simulated disk, whose figures are kept.
+/// A new database on a simulated disk, with statistics.
 pub(crate) struct Counted {
     pub(crate) disk: SimStorage,
     pub(crate) db: Db,
@@ -19,7 +19,7 @@ impl Counted {
         Self::with(text, |_| ())
     }
 
-    /// With additional options that `change` sets.
+    /// Opens the database with additional options that `change` sets.
     pub(crate) fn with(text: &str, change: impl FnOnce(&mut OpenOptions)) -> Self {
         let disk = SimStorage::new(1);
         let statistics = Arc::new(Statistics::new());
@@ -54,7 +54,7 @@ impl Counted {
         value.unwrap_or_else(|| panic!("there is no property {name}"))
     }
 
-    /// Every ticker that moved since the last call, without `rocksdb.`, and by how much.
+    /// Returns every ticker that changed since the last call, without `rocksdb.`, and by how much.
     pub(crate) fn moved(&self) -> BTreeMap<String, u64> {
         let moved = Statistics::ticker_names()
             .map(|name| (name, self.statistics.ticker(name).expect("a ticker")))
@@ -65,14 +65,15 @@ impl Counted {
         moved
     }
 
-    /// Number of measurements of a histogram, and their sum, since tickers were last looked at.
+    /// Returns the number and the sum of a histogram's measurements since the tickers were last
+    /// read.
     pub(crate) fn measured(&self, name: &str) -> (u64, u64) {
         let data = self.statistics.histogram(&format!("rocksdb.{name}")).expect("a histogram");
         (data.count, data.sum)
     }
 }
 
-/// Options that make a database on a simulated disk, with no thread in the background.
+/// Returns options that create a database on a simulated disk, without background threads.
 pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
@@ -82,18 +83,18 @@ pub(crate) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// The same as [`Counted::moved`] answers.
+/// Returns the expected tickers in the form of [`Counted::moved`].
 pub(crate) fn tickers<const N: usize>(expected: [(&str, u64); N]) -> BTreeMap<String, u64> {
     expected.into_iter().map(|(name, by)| (name.to_owned(), by)).collect()
 }
 
-/// A property of a column family.
+/// Returns a property of a column family.
 pub(crate) fn property(db: &Db, family: &str, name: &str) -> Option<String> {
     let family = db.cf_handle(family).expect("a column family");
     db.property_value_cf(&family, name).expect("a property")
 }
 
-/// A golden database, opened for reading as its OPTIONS say.
+/// Opens a golden database for reading with its OPTIONS file.
 pub(crate) fn golden(name: &str) -> (tempfile::TempDir, Db) {
     let directory = tailwater_testkit::golden::unpack(name);
     let db = open_read_only(directory.path());

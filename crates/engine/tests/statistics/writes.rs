@@ -91,7 +91,7 @@ fn a_flush_counts_its_table() {
     assert_eq!(counted.measured("db.flush.micros").0, 1);
     assert_eq!(counted.measured("table.sync.micros").0, 1);
     let size: u64 = counted.property("rocksdb.live-sst-files-size").parse().expect("a number");
-    // It is opened, so that no read has to.
+    // The table is opened by the flush, so that no read has to open it.
     assert_eq!(counted.moved(), tickers([("flush.write.bytes", size), ("no.file.opens", 1)]));
     let report = counted.property("rocksdb.cfstats");
     let level = report.lines().find(|line| line.starts_with("  L0")).expect("a line for level 0");
@@ -132,8 +132,8 @@ fn a_stall_counts_how_long_it_took() {
     assert!(!stall.contains("00:00:0.000"), "{stall}");
 }
 
-/// The inputs of a compaction that reads past the page cache are opened a second time, and neither
-/// they nor their filters come into the block cache.
+/// A compaction that bypasses the page cache opens its inputs a second time, and puts neither them
+/// nor their filters into the block cache.
 #[test]
 fn a_direct_compaction_leaves_the_caches_alone() {
     let counted = Counted::new(
@@ -158,7 +158,7 @@ fn a_direct_compaction_leaves_the_caches_alone() {
     let (opens, _) = counted.measured("table.open.io.micros");
     let moved = counted.moved();
     assert_eq!(moved.get("tailwater.compaction.direct.file.opens"), Some(&3), "{moved:?}");
-    // The output is opened for users; how long it takes to open a table is measured of all.
+    // The output is opened for users; the time to open a table is measured for all tables.
     assert_eq!((moved.get("no.file.opens"), opens), (Some(&1), 4), "{moved:?}");
     assert!(!moved.keys().any(|name| name.starts_with("block.cache.filter")), "{moved:?}");
     assert!(!moved.keys().any(|name| name.starts_with("block.cache.data")), "{moved:?}");

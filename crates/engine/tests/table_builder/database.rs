@@ -26,7 +26,7 @@ use crate::records::{self, Record};
 const DATABASE_ID: &str = "8b6c7c3a-2f4e-4a0e-9d7e-5f3b1c2d4e6f";
 const MANIFEST: u64 = 1;
 
-/// A database, and what it holds.
+/// A database and its contents.
 #[derive(Debug)]
 pub(crate) struct Database {
     pub(crate) path: PathBuf,
@@ -44,7 +44,7 @@ pub(crate) struct Database {
     edits: Vec<VersionEdit>,
 }
 
-/// A range tombstone, cut at the bounds of a table.
+/// A range tombstone, truncated at the bounds of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct Cut {
     pub(crate) start: Vec<u8>,
@@ -53,7 +53,7 @@ pub(crate) struct Cut {
     pub(crate) largest: Vec<u8>,
 }
 
-/// A column family's options out of an option string, as opening a database takes them.
+/// Returns a column family's options from an option string, sanitized as by opening a database.
 pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
     options::set_options(&mut database, &mut family, text)
@@ -63,7 +63,7 @@ pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     family
 }
 
-/// The table options of a column family.
+/// Returns the table format of a column family.
 pub(crate) fn format(options: &ColumnFamilyOptions, merge_operator: Option<&str>) -> Arc<Format> {
     let name = options.comparator.id().expect("a comparator");
     let comparator = Comparator::built_in(name).expect("a comparator that is built in");
@@ -77,7 +77,7 @@ pub(crate) fn format(options: &ColumnFamilyOptions, merge_operator: Option<&str>
     Arc::new(Format::new(options, comparator, extractor, merge_operator))
 }
 
-/// A writer of a new file.
+/// Returns a writer of a new file.
 pub(crate) fn writer(storage: &dyn Storage, path: &Path) -> SequentialWriter {
     let file = storage
         .create(path, Create::New, IoMode::Buffered, Purpose::FlushWrite)
@@ -89,7 +89,8 @@ pub(crate) fn writer(storage: &dyn Storage, path: &Path) -> SequentialWriter {
 }
 
 impl Database {
-    /// A database with an empty default column family, not complete yet.
+    /// Creates a database with an empty default column family, which is incomplete until
+    /// [`Self::finish`].
     #[expect(clippy::disallowed_methods, reason = "a directory for the test's files")]
     pub(crate) fn new(path: PathBuf, session: u64) -> Self {
         std::fs::create_dir(&path).expect("a new directory");
@@ -108,12 +109,12 @@ impl Database {
         }
     }
 
-    /// The names and options of the column families other than the default one.
+    /// Returns the names and options of the column families other than the default one.
     pub(crate) fn families(&self) -> Vec<(&str, &str)> {
         self.families.iter().map(|(name, options)| (name.as_str(), options.as_str())).collect()
     }
 
-    /// Adds a column family with tables in level 0 that hold these records, the oldest first.
+    /// Adds a column family whose tables in level 0 hold these records, the oldest first.
     pub(crate) fn add_family(&mut self, name: &str, text: &str, tables: &[Vec<Record>]) {
         let options = family_options(text);
         let format = format(&options, Some("StringAppendOperator"));
@@ -134,8 +135,8 @@ impl Database {
         self.put_family(name, text, options, files);
     }
 
-    /// Adds a column family with tables in any level: the level, the records but range deletions,
-    /// and those, cut to the table.
+    /// Adds a column family with tables in any level: the level, the records other than range
+    /// deletions, and the range deletions, truncated to the table.
     pub(crate) fn add_levels(
         &mut self,
         name: &str,
@@ -227,7 +228,7 @@ impl Database {
         finished
     }
 
-    /// Completes the directory.
+    /// Completes the database's files.
     pub(crate) fn finish(&mut self) {
         let first = VersionEdit {
             database_id: Some(DATABASE_ID.to_owned()),
@@ -255,7 +256,7 @@ impl Database {
     }
 }
 
-/// Adds records in the order of their keys, and range tombstones between them, as they come.
+/// Adds records in key order, with range tombstones between them in any order.
 pub(crate) fn add(builder: &mut Builder, records: &[Record], comparator: &Comparator) {
     let mut records: Vec<(Vec<u8>, &Record)> =
         records.iter().map(|record| (record.internal_key(), record)).collect();
@@ -278,7 +279,7 @@ pub(crate) fn add(builder: &mut Builder, records: &[Record], comparator: &Compar
     }
 }
 
-/// The reported properties of a table must match its records.
+/// Checks that the reported properties of a table match its records.
 fn check_finished(finished: &FinishedTable, records: &[Record], comparator: &Comparator) {
     let compare = |a: &Vec<u8>, b: &Vec<u8>| key::compare_internal(comparator, a, b);
     let ends = records.iter().map(|record| match record.kind {

@@ -1,4 +1,4 @@
-//! Rejected input, and tables whose file fails.
+//! Rejected input, and tables whose files fail.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ fn write_table(storage: &SimStorage) -> Result<()> {
         builder.add(&key, &[number as u8; 30])
     });
     if let Err(error) = &answer {
-        // The failure stays, whatever is added.
+        // The failure is latched, whatever is added later.
         let key = internal_key(b"zzzzz", 9, ValueType::Value);
         let again = builder.add(&key, b"").expect_err("a builder that failed");
         assert_eq!(again.to_string(), error.to_string());

@@ -1,9 +1,9 @@
 //! Tables written by RocksDB, rebuilt from their entries.
 //!
-//! The same entries with the same options must produce the same table: every block, its place, and
-//! every property. The exceptions are the random base context in checksums; a filter that RocksDB
-//! fitted to its allocator, `optimize_filters_for_memory`; and the compression of blocks if the
-//! codec's library differs, with its consequences.
+//! The same entries with the same options must produce the same table: every block, its location,
+//! and every property. The exceptions are the random base context in checksums; a filter that
+//! RocksDB fitted to its allocator, with `optimize_filters_for_memory`; and the compression of
+//! blocks, with its consequences, if the codec's library differs.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -26,36 +26,36 @@ use tailwater_io::{IoMode, Purpose, Storage};
 
 use crate::database;
 
-/// A table taken apart.
+/// The parts of a table.
 struct Table {
     footer: Footer,
-    /// The blocks that the metaindex names, in its order, and an index that the footer names.
+    /// The blocks that the metaindex names, in its order, and an index that the footer refers to.
     meta: Vec<(String, BlockHandle)>,
     properties: Properties,
-    /// The data blocks as they are stored, with their compression.
+    /// The data blocks as stored, with their compression.
     data: Vec<(BlockHandle, Compression, Vec<u8>)>,
     bytes: Vec<u8>,
 }
 
-/// The extent to which a table was rebuilt identically.
+/// How many tables were rebuilt identically.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
-    /// Tables that were not built again, since we do not write such.
+    /// Tables that were not rebuilt, since Tailwater does not write such tables.
     pub(crate) left_out: usize,
-    /// Tables of which every byte is the same that chance did not make.
+    /// Tables of which every byte that is not random is the same.
     pub(crate) same: usize,
-    /// Tables whose blocks are the same once they are decompressed.
+    /// Tables whose blocks are the same after decompression.
     pub(crate) compressed_otherwise: usize,
 }
 
-/// The name of the column family that a table belongs to, and its number.
+/// Returns the name of a table's column family, and the table's number.
 pub(crate) fn family_and_number(bytes: &[u8]) -> (String, u64) {
     let properties = Table::parse(bytes.to_vec()).properties;
     let family = String::from_utf8(properties.column_family_name).expect("a name");
     (family, properties.original_file_number)
 }
 
-/// The tables that the MANIFEST of a database has, by their numbers.
+/// Returns the tables in the MANIFEST of a database, by number.
 pub(crate) fn known(directory: &Path) -> BTreeMap<u64, NewFile> {
     let storage = PosixStorage::new();
     let state = manifest::current(&storage, directory)
@@ -66,8 +66,8 @@ pub(crate) fn known(directory: &Path) -> BTreeMap<u64, NewFile> {
     files.map(|file| (file.number, file)).collect()
 }
 
-/// Builds the table again and compares. `known` is what the MANIFEST has of it, `options` are those
-/// of its column family; `other_codecs` may have compressed otherwise.
+/// Rebuilds the table and compares. `known` is its entry in the MANIFEST, `options` are those of
+/// its column family; `other_codecs` tells whether other versions of the codecs compressed it.
 pub(crate) fn check(
     bytes: Vec<u8>,
     known: &NewFile,
@@ -119,7 +119,8 @@ pub(crate) fn check(
     assert_eq!(comparable(&again.properties, same, options), before, "{context}");
 }
 
-/// Everything but what the base context makes: places, contents, and how the file ends.
+/// Checks that everything other than the base context is the same: locations, contents, and the end
+/// of the file.
 fn check_same(table: &Table, again: &Table, context: &str) {
     assert_eq!(again.meta, table.meta, "{context}: other places");
     for (name, handle) in &table.meta {
@@ -133,7 +134,7 @@ fn check_same(table: &Table, again: &Table, context: &str) {
     }
 }
 
-/// The properties without those that depend on how well a codec or an allocator does.
+/// Returns the properties without those that depend on the efficiency of a codec or an allocator.
 fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions) -> Properties {
     let mut properties = properties.clone();
     if options.table_factory.optimize_filters_for_memory {
@@ -148,7 +149,7 @@ fn comparable(properties: &Properties, same: bool, options: &ColumnFamilyOptions
     properties
 }
 
-/// The MANIFEST must record what RocksDB recorded.
+/// Checks that the MANIFEST would record what RocksDB recorded.
 fn check_reported(
     table: &Table,
     finished: &FinishedTable,
@@ -167,7 +168,7 @@ fn check_reported(
         (known.size, known.tail_size) = (reported.size, reported.tail_size);
     }
     if known.level > 0 && table.properties.num_range_deletions > 0 {
-        // The entries do not show where a compaction cut its tombstones.
+        // The entries do not show where a compaction truncated the tombstones.
         (known.smallest, known.largest) = (reported.smallest.clone(), reported.largest.clone());
     }
     assert_eq!(reported, known, "{context}");
@@ -194,7 +195,7 @@ impl Table {
         table
     }
 
-    /// A block as it is stored, after a check of its checksum.
+    /// Returns a block as stored, after verifying its checksum.
     fn stored(&self, handle: BlockHandle) -> (Compression, Vec<u8>) {
         let end = handle.end() as usize;
         let (block, kind) = self
@@ -205,7 +206,7 @@ impl Table {
         (Compression::from_byte(kind).expect("a compression"), block.to_vec())
     }
 
-    /// The blocks that are compressed if that is worth it, as they are stored: data and index.
+    /// Returns the blocks that are compressed if that saves enough, as stored: data and index.
     fn compressible(&self) -> impl Iterator<Item = (Compression, Vec<u8>)> {
         let index = self.meta.iter().filter(|(name, _)| name == meta::INDEX);
         let data = self.data.iter().map(|(_, kind, bytes)| (*kind, bytes.clone()));
@@ -243,7 +244,7 @@ impl Table {
         blocks
     }
 
-    /// Builds a table of the same entries under the same options, as the properties tell them.
+    /// Builds a table of the same entries with the options recorded in the properties.
     fn build_again(&self, options: &ColumnFamilyOptions) -> (FinishedTable, Self) {
         let storage = SimStorage::new(1);
         let path = Path::new("/rebuilt.sst");
@@ -266,7 +267,7 @@ impl Table {
         }
         let tombstones = self.meta_block(meta::RANGE_DELETIONS);
         let tombstones = tombstones.map_or_else(Vec::new, |block| entries(&block));
-        // The format permits any order.
+        // Tombstones may be added in any order.
         for (start, end) in tombstones.into_iter().rev() {
             builder.add_range_tombstone(&start, &end).unwrap_or_else(|error| panic!("{error}"));
         }
@@ -328,7 +329,7 @@ fn decompressed(kind: Compression, bytes: &[u8]) -> Vec<u8> {
     output
 }
 
-/// The keys and values of a block.
+/// Returns the keys and values of a block.
 fn entries(block: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let layout = Layout::parse(block).expect("a block");
     let (mut cursor, mut entries) = (Cursor::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! Random records, and their resulting contents.
+//! Random records, and the contents that result from them.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use fastrand::Rng;
 use tailwater_format::Comparator;
 use tailwater_format::key::{self, Sequence, ValueType};
 
-/// A write, as tables hold it.
+/// A write, as stored in tables.
 #[derive(Debug, Clone)]
 pub(crate) struct Record {
     pub(crate) key: Vec<u8>,
     pub(crate) sequence: Sequence,
     pub(crate) kind: ValueType,
-    /// The value; of a range deletion the end.
+    /// The value; for a range deletion, the end.
     pub(crate) value: Vec<u8>,
 }
 
@@ -25,14 +25,14 @@ impl Record {
     }
 }
 
-/// This many records of every kind with the next sequence numbers, in their order.
+/// Returns this many records of every kind with the next sequence numbers, in order.
 pub(crate) fn random(
     rng: &mut Rng,
     reverse: bool,
     sequence: &mut Sequence,
     count: usize,
 ) -> Vec<Record> {
-    // Now and then a table of range deletions alone.
+    // Occasionally a table has only range deletions.
     let only_ranges = rng.u8(..20) == 0;
     (0..count)
         .map(|_| {
@@ -82,13 +82,13 @@ fn random_value(rng: &mut Rng) -> Vec<u8> {
         1..5 => rng.usize(..1000),
         _ => rng.usize(..60),
     };
-    // Half of them compress.
+    // Half of the values are compressible.
     let letters = if rng.bool() { 2 } else { 255 };
     (0..length).map(|_| rng.u8(..letters)).collect()
 }
 
-/// The keys that records leave alive with their values, in the order of the keys. Operands are
-/// joined by commas.
+/// Returns the keys and values that result from records, in key order. Operands are joined by
+/// commas.
 pub(crate) fn live(records: &[Record], comparator: &Comparator) -> Vec<(Vec<u8>, Vec<u8>)> {
     let mut versions: BTreeMap<&[u8], Vec<&Record>> = BTreeMap::new();
     let (ranges, points): (Vec<&Record>, Vec<&Record>) =
@@ -113,7 +113,7 @@ pub(crate) fn live(records: &[Record], comparator: &Comparator) -> Vec<(Vec<u8>,
     live
 }
 
-/// The value that versions of a key come to, newest first.
+/// Returns the value that results from versions of a key, newest first.
 fn folded(versions: &[&Record]) -> Option<Vec<u8>> {
     let mut parts: Vec<&[u8]> = Vec::new();
     for record in versions {

@@ -44,7 +44,7 @@ fn the_oldest_blob_file_is_reported() {
     let records = [
         record("a", 1, ValueType::BlobIndex, &blob(20, None)),
         record("b", 2, ValueType::BlobIndex, &blob(12, None)),
-        // Only the old stacked BlobDB wrote this, and kept its own account of files.
+        // Only the old stacked BlobDB wrote such indexes, and tracked its files on its own.
         record("c", 3, ValueType::BlobIndex, &blob(5, Some(1))),
         record("d", 4, ValueType::BlobIndex, &blob(17, None)),
     ];
@@ -52,7 +52,7 @@ fn the_oldest_blob_file_is_reported() {
     let (finished, _) = builder.finish().unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(finished.oldest_blob_file_number, Some(12));
     assert_eq!(finished.new_file(3).oldest_blob_file_number, Some(12));
-    // Without a database and a session no unique id is the table's own.
+    // Without a database and session ID, the table has no unique id of its own.
     assert_eq!((finished.unique_id, finished.new_file(3).level), ([0; 2], 3));
 }
 
@@ -73,7 +73,7 @@ fn tombstones_reach_no_further_than_they_are_said_to() {
     assert_eq!((finished.smallest_sequence, finished.largest_sequence), (7, 9));
 }
 
-/// The algorithm and whether its parameters are those of the last level.
+/// Returns the algorithm, and whether its parameters are those of the last level.
 fn chosen(compression: &TableCompression) -> (Compression, bool) {
     (compression.kind, compression.options.enabled)
 }
@@ -131,7 +131,7 @@ fn neighbours_in_a_level_share_a_tombstone() {
     let mut database = Database::new(directory.path().join("db"), 5);
     let put = |key: &str, sequence| record(key, sequence, ValueType::Value, b"value");
     let tombstone = record("c", 20, ValueType::RangeDeletion, b"t");
-    // The tombstone is cut at "m": there the first table ends and the second begins.
+    // The tombstone is truncated at "m", where the first table ends and the second begins.
     let cut = |from: &str, to: &str| Cut {
         start: record(from, 20, ValueType::RangeDeletion, b"").internal_key(),
         end: b"t".to_vec(),

@@ -1,4 +1,4 @@
-//! Options that tables are written with.
+//! Options with which tables are written.
 
 use fastrand::Rng;
 
@@ -13,7 +13,7 @@ enum Scope {
 
 use Scope::{Family, Table};
 
-/// The values with which each of them is tried; an empty one means the default.
+/// The values with which each option is tried; an empty one means the default.
 const FACTORS: [(Scope, &[&str]); 20] = [
     (
         Family,
@@ -85,13 +85,13 @@ const FACTORS: [(Scope, &[&str]); 20] = [
     (Table, &["", "decouple_partitioned_filters=false"]),
 ];
 
-/// Options of column families in which every two values meet at least once.
+/// Returns options of column families in which every two values occur together at least once.
 pub(crate) fn all(rng: &mut Rng) -> Vec<String> {
     let sizes: Vec<usize> = FACTORS.iter().map(|(_, values)| values.len()).collect();
     pairwise::combinations(&sizes, rng).iter().map(|choice| family_options(choice)).collect()
 }
 
-/// The options of a column family, with those mended that do not go together.
+/// Returns the options of a column family, with incompatible ones corrected.
 fn family_options(choice: &[usize]) -> String {
     let chosen = |scope: Scope| -> Vec<&str> {
         let values = FACTORS.iter().zip(choice).filter(|((of, _), _)| *of == scope);

@@ -1,4 +1,4 @@
-//! Following a database while others write.
+//! Following a database during writes.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -29,14 +29,14 @@ fn write_all(db: &Db, writer: u32, mut rng: fastrand::Rng) {
     }
 }
 
-/// Reads everything, and asserts that it comes in order and only when it is published.
+/// Reads all batches, and asserts that they come in order and only after they are published.
 fn follow(db: &Db, mut updates: Updates) {
     let mut next = [0; WRITERS as usize];
     let mut due = 1;
     let mut last_came = Instant::now();
     while next.iter().any(|&next| next < BATCHES * seed::rounds() as u32) {
         let Some(batch) = updates.next() else {
-            assert!(last_came.elapsed() < PATIENCE, "nothing comes behind {due}");
+            assert!(last_came.elapsed() < PATIENCE, "nothing comes after {due}");
             thread::yield_now();
             continue;
         };
@@ -64,7 +64,7 @@ fn run(text: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let options = options(&format!("write_buffer_size=100000;{text}"));
     let db = Db::open(directory.path(), &options).expect("a database");
-    // They begin before anything is written, or its log may be gone.
+    // Following begins before anything is written, since a log may be removed later.
     let followers = [(); 2].map(|()| db.updates_since(0).expect("the logs"));
     thread::scope(|scope| {
         for writer in 0..WRITERS {

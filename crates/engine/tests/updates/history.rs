@@ -1,4 +1,4 @@
-//! The history of writes, and its followers.
+//! The history of writes, and followers of it.
 
 use tailwater::{Db, ErrorKind, Updates, WriteBatch};
 
@@ -8,16 +8,16 @@ pub(crate) struct History {
     batches: Vec<WriteBatch>,
     /// Number of batches that may be in tables and no longer in logs.
     flushed: usize,
-    /// Number of batches that were written to the log file.
+    /// Number of batches that were written to the log's file.
     handed_on: usize,
 }
 
 /// A follower of the database.
 pub(crate) struct Follower {
     updates: Updates,
-    /// Index of the expected next batch; `None` before the first one if any may come.
+    /// Index of the next expected batch; `None` before the first one if any batch may come.
     at: Option<usize>,
-    /// Whether it may turn out that no log has the first.
+    /// Whether no log may have the first batch any more.
     may_be_gone: bool,
 }
 
@@ -26,22 +26,22 @@ impl History {
         self.batches.push(batch);
     }
 
-    /// Number of batches.
+    /// Returns the number of batches.
     pub(crate) fn len(&self) -> usize {
         self.batches.len()
     }
 
-    /// Notes that everything is in the logs' files.
+    /// Records that all batches are in the logs' files.
     pub(crate) fn hand_on(&mut self) {
         self.handed_on = self.batches.len();
     }
 
-    /// Notes that everything may be in tables.
+    /// Records that all batches may be in tables.
     pub(crate) fn flush(&mut self) {
         self.flushed = self.batches.len();
     }
 
-    /// The sequence number of the last operation.
+    /// Returns the sequence number of the last operation.
     pub(crate) fn last_sequence(&self) -> u64 {
         self.batches.iter().map(|batch| u64::from(batch.count())).sum()
     }
@@ -52,14 +52,14 @@ impl History {
         self.batches.iter().position(holds).expect("a batch that holds it")
     }
 
-    /// Returns the number of batches that must be returned. An empty one need not be before
-    /// something is behind it.
+    /// Returns the number of batches that must be returned. An empty batch need not be returned
+    /// before another batch follows it.
     fn visible(&self) -> usize {
         let mut handed_on = self.batches[..self.handed_on].iter();
         handed_on.rposition(|batch| batch.count() > 0).map_or(0, |last| last + 1)
     }
 
-    /// Follows from a sequence number on; 0 takes any.
+    /// Starts following at a sequence number; with 0, at any.
     pub(crate) fn follow(
         &self,
         db: &Db,
@@ -87,7 +87,7 @@ impl History {
 }
 
 impl Follower {
-    /// Takes this many batches, or all that exist. Returns false if the first is in no log.
+    /// Takes this many batches, or all that exist. Returns false if no log has the first one.
     pub(crate) fn advance(&mut self, count: usize, history: &History, context: &str) -> bool {
         for _ in 0..count {
             match self.updates.next() {

@@ -1,4 +1,4 @@
-//! Random work of every kind that is logged, followed from random places.
+//! Random logged work of every kind, followed from random sequence numbers.
 
 use fastrand::Rng;
 use tailwater::options::ColumnFamilyOptions;
@@ -12,10 +12,10 @@ use crate::support::open;
 /// Number of operations on each database.
 const STEPS: usize = 400;
 
-/// A database, what was written to it, and those who follow it.
+/// A database, its history, and its followers.
 struct Scene {
     disk: SimStorage,
-    /// The options that stay.
+    /// The options that do not change.
     text: String,
     is_manual: bool,
     db: Db,
@@ -161,7 +161,7 @@ impl Scene {
     }
 }
 
-/// Logs with padding in them and zeros behind them.
+/// Options for logs that contain padding and are followed by zeros.
 const DIRECT: &str = "wal_io_mode=direct;wal_preallocation_block_size=16384;";
 
 #[test]

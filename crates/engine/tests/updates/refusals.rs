@@ -1,4 +1,4 @@
-//! Requests that are refused, and errors that end following.
+//! Refused requests, and errors that end following.
 
 use tailwater::{Db, ErrorKind, SstFileWriter};
 use tailwater_io::sim::{Fault, FaultPlan, FaultRule, SimStorage};
@@ -99,7 +99,7 @@ fn what_was_flushed_before_anybody_followed_is_gone() {
 
 #[test]
 fn damage_is_reported_with_file_and_offset() {
-    // The last record, of a batch of 17 bytes, is flipped, cut short, and cut off.
+    // The last record, of a batch of 17 bytes, is damaged by a flipped bit, truncated, or removed.
     for (cut, is_reported) in
         [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends short")]
     {

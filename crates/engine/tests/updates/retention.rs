@@ -25,7 +25,7 @@ fn logs_stay_while_they_are_followed_and_go_afterwards() {
         expect_keys(&mut late, &["3", "4", "5"]);
         expect_keys(&mut updates, &["0", "1", "2", "3", "4", "5"]);
         db.flush_all().expect("a flush");
-        assert_eq!(logs(&disk).len(), 2 + recycle, "the one both are at, and the one behind");
+        assert_eq!(logs(&disk).len(), 2 + recycle, "the one where both are, and the next one");
         put(&db, "6");
         expect_keys(&mut updates, &["6"]);
         drop(late);

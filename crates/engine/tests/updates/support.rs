@@ -11,13 +11,13 @@ pub(crate) use crate::database::{default_family, failure, options, simulated, sy
 
 pub(crate) const PATH: &str = "/db";
 
-/// Opens a database on a simulated disk, with no thread in the background.
+/// Opens a database on a simulated disk, without background threads.
 pub(crate) fn open(disk: &SimStorage, text: &str) -> Db {
     let db = Db::open(PATH, &simulated(disk, text));
     db.unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// Puts a key, whose value is the same.
+/// Puts a key with a value equal to the key.
 pub(crate) fn put(db: &Db, key: &str) {
     put_with(db, key, &WriteOptions::default());
 }
@@ -26,7 +26,7 @@ pub(crate) fn put_with(db: &Db, key: &str, options: &WriteOptions) {
     db.put_cf_opt(&default_family(db), key.as_bytes(), key.as_bytes(), options).expect("a put");
 }
 
-/// The keys of the batches up to where there is nothing yet, or up to an error.
+/// Returns the keys of the available batches, or an error.
 pub(crate) fn keys(updates: &mut Updates) -> Result<Vec<String>, Error> {
     let mut keys = Vec::new();
     for batch in updates {
@@ -38,18 +38,18 @@ pub(crate) fn keys(updates: &mut Updates) -> Result<Vec<String>, Error> {
     Ok(keys)
 }
 
-/// Asserts which keys come, up to where there is nothing yet.
+/// Asserts the keys of the available batches.
 #[track_caller]
 pub(crate) fn expect_keys(updates: &mut Updates, expected: &[&str]) {
     assert_eq!(keys(updates).expect("batches"), expected);
 }
 
-/// The names of the logs, oldest first.
+/// Returns the names of the logs, oldest first.
 pub(crate) fn logs(disk: &SimStorage) -> Vec<String> {
     database::logs(disk, PATH.as_ref())
 }
 
-/// Does something to a log from outside.
+/// Changes a log from outside the database.
 pub(crate) fn meddle(
     disk: &SimStorage,
     log: &str,

@@ -1,4 +1,4 @@
-//! Options that are changed while the database is open.
+//! Changing options while the database is open.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -23,7 +23,7 @@ fn set(db: &Db, changes: &[(&str, &str)]) {
     db.set_options_cf(&default_family(db), changes).expect("changed options");
 }
 
-/// The numbers of the OPTIONS files.
+/// Returns the numbers of the OPTIONS files.
 fn options_files(disk: &SimStorage) -> Vec<String> {
     let mut files = names(disk, DB.as_ref());
     files.retain(|name| name.starts_with("OPTIONS-"));
@@ -51,7 +51,7 @@ fn a_change_is_reported_written_and_kept() {
     }
     assert_eq!(default_family(&db).options().write_buffer_size, 1 << 20);
     assert_eq!(db.database_options().expect("options").bytes_per_sync, 64 << 10);
-    // The machine stops without the database being closed.
+    // The machine stops while the database is open.
     let image = disk.crash_image(1);
     let loaded = OpenOptions::load_from(Arc::new(image), DB.as_ref()).expect("options");
     assert_eq!(loaded.column_family("default").write_buffer_size, 1 << 20);
@@ -186,7 +186,8 @@ fn new_tables_are_written_and_read_by_new_options() {
         iterator.valid().then(|| String::from_utf8_lossy(iterator.key()).into_owned())
     };
     assert_eq!(seek(&db, "abcxx").as_deref(), Some("abcxx"));
-    // The table's filter knows prefixes of five bytes, and is of no use for those of three.
+    // The table's filter contains prefixes of five bytes, so it cannot be used for prefixes of
+    // three.
     set(&db, &[("prefix_extractor", "fixed:3")]);
     assert_eq!(seek(&db, "abcxz").as_deref(), Some("abcyy"));
     put(&db, "abdaa", "1").expect("a put");
@@ -241,7 +242,7 @@ fn all_logs_together_keep_to_a_new_bound() {
     assert_eq!(level_0(&db), 1, "what the oldest log held is in a table");
 }
 
-/// A clock on which it is at once as late as anybody waits for.
+/// A clock on which every wait ends at once.
 #[derive(Debug)]
 struct Hurrying(Arc<ManualClock>);
 
@@ -322,7 +323,7 @@ fn a_compaction_keeps_the_options_that_it_began_with() {
             db.compact_range_cf_opt(&default_family(&db), None, None, &all).expect("a compaction");
         });
         filter.began.wait();
-        // The options that the outputs are written with.
+        // The options with which the outputs are written.
         set(&db, &[("compression", "kZSTD"), ("table_factory", "{format_version=5}")]);
         filter.goes_on.wait();
         compacting.join().expect("the thread");
@@ -414,7 +415,7 @@ fn options_change_while_others_read_write_and_compact() {
     assert!(found.is_empty(), "{found:?}");
 }
 
-/// One of a few changes after the other.
+/// Makes one of a few changes, by turns.
 fn change_something(db: &Db, of_database: bool, round: usize) {
     let changes: &[(&str, &str)] = match (of_database, round % 6) {
         (false, 0) => &[("write_buffer_size", "100k"), ("compression", "kZSTD")],
@@ -444,7 +445,7 @@ fn change_something(db: &Db, of_database: bool, round: usize) {
     }
 }
 
-/// Options that were loaded before the lock was taken undid what was set in between.
+/// Options that were loaded before the lock was taken undid changes made in between.
 #[test]
 fn what_is_set_before_the_lock_is_taken_stays_set() {
     let disk = SimStorage::new(1);

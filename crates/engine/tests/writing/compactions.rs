@@ -1,4 +1,4 @@
-//! Compactions: their results, and what happens if they cannot continue.
+//! Compactions: their results, and what happens if they fail.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
-/// Puts a hundred keys, of which each has `mark` in its value, and flushes.
+/// Puts a hundred keys with `mark` in their values, and flushes.
 fn round(db: &Db, mark: &str) {
     for key in 0..100 {
         put(db, &format!("{key:03}"), &format!("{mark}{}", "v".repeat(90))).expect("a put");
@@ -33,8 +33,8 @@ fn tables(disk: &SimStorage) -> Vec<String> {
     names.filter(|name| name.ends_with(".sst")).collect()
 }
 
-/// Number of tables after the removal of obsolete ones. Readers of other databases in this
-/// process, those of other tests, keep it for a moment.
+/// Returns the number of tables after the removal of obsolete ones. Readers of other databases in
+/// this process, those of other tests, may delay the removal.
 fn tables_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     for _ in 0..1000 {
         if tables(disk).len() == expected {
@@ -46,7 +46,7 @@ fn tables_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     tables(disk).len()
 }
 
-/// Changes bytes inside a table.
+/// Damages bytes inside a table. Returns its original contents.
 fn damage(disk: &SimStorage, name: &str) -> Vec<u8> {
     let path = Path::new(PATH).join(name);
     let file = disk.open(&path, IoMode::Buffered, Purpose::Verification).expect("a table");
@@ -108,7 +108,7 @@ fn what_an_iterator_and_a_snapshot_show_outlives_a_compaction() {
     let value = db.get_cf_opt(&family, b"007", &read).expect("a get").expect("a value");
     assert!(value.starts_with(b"old"));
     drop((read, iterator));
-    // Without the snapshot the last level lets go of what it showed.
+    // Without the snapshot, the last level drops the versions that it saw.
     let before: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");
     db.compact_range_cf_opt(&family, None, None, &FORCE).expect("a compaction");
     let after: u64 = property(&db, "rocksdb.live-sst-files-size").parse().expect("a number");

@@ -1,4 +1,4 @@
-//! An order that treats different bytes as the same key.
+//! A comparator that treats different bytes as the same key.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use tailwater_testkit::seed;
 
 use crate::support::{default_family, simulated};
 
-/// By bytes, but capitals are small letters.
+/// Bytewise, but ignoring case.
 struct IgnoringCase {
     declared: Option<bool>,
 }
@@ -32,7 +32,7 @@ impl CustomComparator for IgnoringCase {
     }
 }
 
-/// Options of tables and column families that go by the bytes of keys, or cut tables up.
+/// Options of tables and column families that depend on the bytes of keys, or split tables.
 const OPTIONS: [&str; 4] = [
     "",
     "block_based_table_factory={filter_policy=bloomfilter:10:false;block_size=100;\
@@ -52,11 +52,11 @@ fn options(disk: &SimStorage, text: &str, declared: Option<bool>) -> OpenOptions
     options
 }
 
-/// The expected contents of a database: by the key in small letters, the spelling that iterators
-/// show, where that is known, and the value.
+/// The expected contents of a database: by lower-case key, the spelling that iterators show, if
+/// known, and the value.
 type Model = BTreeMap<Vec<u8>, (Option<Vec<u8>>, Vec<u8>)>;
 
-/// A key, in any spelling.
+/// Returns a key in a random spelling.
 fn key(rng: &mut Rng) -> Vec<u8> {
     let number = rng.u32(..40);
     let plain = format!("key{}{number:02}", ["", "a", "longer"][number as usize % 3]);
@@ -80,7 +80,7 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
                 Some((_, old)) => [old, &b","[..], &value].concat(),
                 None => value.clone(),
             };
-            // Operands are folded under any of the spellings.
+            // Operands may be merged under any of the spellings.
             model.insert(small(&key), (None, merged));
             db.merge_cf_opt(family, &key, &value, &options)
         }
@@ -99,7 +99,7 @@ fn write(db: &Db, family: &ColumnFamily, model: &mut Model, rng: &mut Rng) {
     written.expect("a write");
 }
 
-/// Asks a database for everything that the model has, and what it has not, in any spelling.
+/// Reads every key that the model has or lacks, in random spellings, and compares.
 fn check(
     db: &Db,
     family: &ColumnFamily,
@@ -123,7 +123,7 @@ fn check(
         assert_eq!(found, expected, "{context}: {shown}");
         let together = together.expect("a get").map(|value| value.to_vec());
         assert_eq!(together, expected, "{context}: {shown} among others");
-        // A seek by prefix finds the key too, if it is there.
+        // A seek by prefix also finds the key, if it exists.
         let mut iterator = db.raw_iterator_cf_opt(family, &read(false)).expect("an iterator");
         iterator.seek(key).expect("a seek");
         let is_here = iterator.valid() && small(iterator.key()) == small(key);
@@ -158,8 +158,8 @@ fn check(
     }
 }
 
-/// A filter, or the hashes of a data block, did not have a key that was asked for in another
-/// spelling than it was written in: it was not found.
+/// A key was not found in another spelling than the one in which it was written, because a filter
+/// or a data block's hash index contains only that one.
 #[test]
 fn keys_are_found_in_every_spelling() {
     let mut seed = seed::rng();
@@ -182,7 +182,8 @@ fn keys_are_found_in_every_spelling() {
                 _ => db.flush_all().expect("a flush"),
             }
             if round == 3 {
-                // Tables have filters from here on, which an order that says nothing builds.
+                // From here on tables have filters, which a comparator without this declaration
+                // builds.
                 held = None;
                 drop(db);
                 let opened = Db::open("/db", &options(&disk, text, Some(true)));

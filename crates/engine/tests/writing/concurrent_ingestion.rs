@@ -10,7 +10,7 @@ use tailwater_io::Purpose;
 use crate::gate::{Call, Gate};
 use crate::support::{default_family, findings, make_file, options, put};
 
-/// All keys and values of a column family, as one read without a snapshot sees them.
+/// Returns all keys and values of a column family, as one read without a snapshot sees them.
 fn all(db: &Db, family: &ColumnFamily) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
     let mut found = Vec::new();
@@ -28,9 +28,9 @@ fn pair(key: &str, value: &str) -> (String, String) {
     (key.to_owned(), value.to_owned())
 }
 
-/// An ingestion that was under way when its database was closed went on after the lock was given
-/// up, and removed tables of whoever opened the database next: those that had got the numbers which
-/// it had taken for its own.
+/// An ingestion in progress when its database was closed continued after the lock was released. It
+/// removed tables of the next process that opened the database: those with the file numbers that
+/// the ingestion had reserved.
 #[test]
 fn closing_waits_for_an_ingestion() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -54,7 +54,7 @@ fn closing_waits_for_an_ingestion() {
         while put(&db, "key", "value").is_ok() {
             thread::yield_now();
         }
-        // By the last pause, a call that gives up the lock without waiting has done so.
+        // By the last pause, a close that released the lock without waiting would have done so.
         let others: Vec<_> = (0..5)
             .map(|_| {
                 thread::sleep(Duration::from_millis(40));
@@ -74,7 +74,7 @@ fn closing_waits_for_an_ingestion() {
     assert!(all(&next, &default_family(&next)).iter().all(|(key, _)| key == "key"));
 }
 
-/// A read without a snapshot saw the files of an ingestion that have no sequence number and not
+/// A read without a snapshot saw the files of an ingestion that have no sequence number but not
 /// those that have one.
 #[test]
 fn a_read_sees_all_files_of_a_column_family_or_none() {
@@ -91,7 +91,7 @@ fn a_read_sees_all_files_of_a_column_family_or_none() {
         make_file(&options, &path, &[key], "new");
         path
     });
-    // At the table of the second column family, when it is opened for being read.
+    // Stops when the table of the second column family is opened.
     gate.stop(Call::Open(Purpose::FlushWrite), 2);
     let seen = thread::scope(|scope| {
         scope.spawn(|| {

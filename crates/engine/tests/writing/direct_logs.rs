@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 const PATH: &str = "/db";
-/// The units in which logs get space, in bytes; 0 is none.
+/// Units in which space for logs is preallocated, in bytes; 0 disables preallocation.
 const SPACE: [u64; 6] = [0, 4096, 64 << 10, 256 << 10, 1 << 20, 4 << 20];
 const DIRECT: &str = "wal_io_mode=direct";
 
@@ -48,7 +48,7 @@ fn end_of(disk: &SimStorage, log: &Path) -> u64 {
     end
 }
 
-/// Whether the log that is written now is padded.
+/// Whether the current log is padded.
 fn is_direct(disk: &SimStorage) -> bool {
     disk.openings()
         .iter()
@@ -57,7 +57,8 @@ fn is_direct(disk: &SimStorage) -> bool {
         .is_some_and(|opening| opening.mode == IoMode::Direct)
 }
 
-/// Values of lengths that leave every kind of gap: whole blocks, and a few bytes more and less.
+/// Returns lengths of values that leave every kind of gap: whole blocks, and a few bytes more and
+/// less.
 fn lengths(space: u64) -> Vec<usize> {
     let around = |length: usize| (length.saturating_sub(40)..length + 40).step_by(7);
     let mut lengths: Vec<usize> = [4096, 8192, 32 << 10].into_iter().flat_map(around).collect();
@@ -107,7 +108,7 @@ fn what_was_synced_survives_and_its_blocks_are_never_written_again() {
     }
 }
 
-/// The test above can fail: through the page cache blocks are written again.
+/// Shows that the test above can fail: through the page cache, blocks are written repeatedly.
 #[test]
 fn a_buffered_log_writes_its_last_block_again() {
     let disk = SimStorage::new(1);
@@ -200,8 +201,8 @@ fn a_group_that_did_not_come_to_the_device_whole_is_a_torn_tail_and_no_damage() 
     assert!(torn > 20, "only {torn} of 200 images have anything torn");
 }
 
-/// The mode that skips what is missing left logs with a hole in place, where recovery was not to
-/// flush, and verification found them damaged.
+/// The mode that skips missing records left logs with a gap in place if recovery was not to flush,
+/// and verification reported them as damaged.
 #[test]
 fn a_log_with_a_hole_does_not_stay() {
     let disk = SimStorage::new(1);
@@ -228,8 +229,8 @@ fn a_log_without_zeros_left_is_followed_by_another() {
         let disk = SimStorage::new(1);
         let text = format!("{DIRECT};wal_preallocation_block_size=65536{more}");
         let db = open(&disk, &text);
-        // Without syncs, too: what is in a log is on the device before anything of the next is.
-        // This mode would go on behind a gap; it refuses a record that is torn.
+        // Also without syncs: everything in a log is on the device before any part of the next.
+        // This mode would continue after a gap; it refuses a torn record.
         let tolerant = format!("wal_recovery_mode=kTolerateCorruptedTailRecords{more}");
         let mut opened = 0;
         for number in 0..60 {
@@ -254,7 +255,7 @@ fn no_room_for_zeros_stops_no_write() {
     let text = format!("{DIRECT};wal_preallocation_block_size=65536");
     let db = open(&disk, &text);
     put_synced(&db, "a", "1").expect("a put");
-    // It goes beyond the zeros, and the zeros of the log for the next have no room.
+    // The log needs more than its zeros, and there is no space to preallocate the next.
     let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).path_containing(".dbtmp");
     disk.set_faults(FaultPlan::none().with(full));
     put_synced(&db, "b", &"v".repeat(100_000)).expect("a put");
@@ -263,11 +264,11 @@ fn no_room_for_zeros_stops_no_write() {
     assert_eq!(logs(&disk).len(), 2, "where there are no zeros to get there is no other log");
     let image = open(&disk.crash_image(1), &text);
     assert!(["a", "b", "c", "d"].iter().all(|key| get(&image, key).is_some()));
-    // The file that the next log is to begin in.
+    // The file in which the next log is to begin.
     let full = FaultRule::new(Fault::NoSpace).operation(Operation::Create).at(0);
     disk.set_faults(FaultPlan::none().with(full));
     db.flush_all().expect("a flush");
-    // And no room for anything.
+    // There is no space for anything.
     disk.set_faults(FaultPlan::none().with(FaultRule::new(Fault::NoSpace)));
     let (kind, message) = failure(put_synced(&db, "e", "1"));
     assert!(kind == ErrorKind::NoSpace && message.contains(".log"), "{message}");
@@ -337,7 +338,7 @@ fn an_error_names_the_option_that_asks_for_an_unsupported_mode() {
     assert!(kind == ErrorKind::NotSupported && message.contains("16384"), "{message}");
 }
 
-/// The LOG of the database.
+/// Returns the LOG of the database.
 fn info_log(disk: &SimStorage) -> String {
     let file = disk.open(&Path::new(PATH).join("LOG"), IoMode::Buffered, Purpose::Metadata);
     let file = file.expect("a LOG");
@@ -346,7 +347,7 @@ fn info_log(disk: &SimStorage) -> String {
     String::from_utf8_lossy(&bytes[..count]).into_owned()
 }
 
-/// The effect of a kernel that loses direct writes could not be shown.
+/// The effect of a kernel that loses direct writes was not shown anywhere.
 #[test]
 fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
     let fault = "direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65";
@@ -379,7 +380,7 @@ fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
     assert!(!is_direct(&disk.clone()));
 }
 
-/// Whether logs are flushed could not be seen, and no test could bring it about.
+/// Whether logs are made durable by flushes was not visible, and no test could cause it.
 #[test]
 fn the_quicker_way_to_make_logs_durable_is_taken_and_reported() {
     let us = |write: u64, durable: u64, sync: u64| DeviceTimes {
@@ -421,7 +422,7 @@ fn the_quicker_way_to_make_logs_durable_is_taken_and_reported() {
     }
 }
 
-/// Before the measurement, the default is reported.
+/// The default is reported before the measurement.
 #[test]
 fn how_logs_become_durable_is_reported_before_it_is_known() {
     let disk = SimStorage::new(1);
@@ -431,8 +432,8 @@ fn how_logs_become_durable_is_reported_before_it_is_known() {
     assert!(modes.contains("flushes (fdatasync) were not tried"), "{modes}");
 }
 
-/// With threads, space is being made while memtables are flushed, logs are switched, and the
-/// database is closed or dropped.
+/// With background threads, space is preallocated while memtables are flushed, logs are switched,
+/// and the database is closed or dropped.
 #[test]
 fn closing_and_dropping_while_space_is_made_leaves_nothing_over() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -468,8 +469,7 @@ fn closing_and_dropping_while_space_is_made_leaves_nothing_over() {
     }
 }
 
-/// A synced batch with nothing in it puts what was written before on the device, and nothing else
-/// in the log.
+/// A synced empty batch makes earlier writes durable, and adds nothing else to the log.
 #[test]
 fn a_synced_empty_batch_syncs_a_direct_log() {
     for space in SPACE {

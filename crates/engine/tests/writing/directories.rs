@@ -1,4 +1,4 @@
-//! The directories that belong to a database, and the files in them that may be removed.
+//! The directories that belong to a database, and which files in them may be removed.
 
 use std::path::Path;
 
@@ -79,7 +79,7 @@ fn a_directory_may_have_several_names() {
     }
 }
 
-/// With other `db_paths` than before, opening deleted all tables and lost them.
+/// With different `db_paths` than before, opening deleted all tables.
 #[test]
 fn tables_are_not_removed_where_the_options_expect_them_elsewhere() {
     for (before, after) in [
@@ -95,7 +95,7 @@ fn tables_are_not_removed_where_the_options_expect_them_elsewhere() {
             let (kind, message) = failure(attempt.map(|_| ()));
             assert_eq!(kind, ErrorKind::Corruption, "{before} -> {after}: {message}");
             assert!(message.contains(".sst: the MANIFEST names this file"), "{message}");
-            // The directory is found without an option where the database has claimed it.
+            // A directory that the database has claimed is found without an option.
             if !before.is_empty() || after.contains("/home/db") {
                 assert!(message.contains("there is a file of that name in"), "{message}");
             }
@@ -126,7 +126,7 @@ fn tables_may_have_leveldb_names() {
     holds_all(&open(&disk, "/copy", "").expect("the checkpoint"));
 }
 
-/// Missing and cut files showed only when they were read.
+/// Missing and truncated files were not detected before they were read.
 #[test]
 fn every_file_must_be_there_and_whole() {
     let (disk, db) = database("");
@@ -148,7 +148,7 @@ fn every_file_must_be_there_and_whole() {
     }
 }
 
-/// A copy whose options name the original's directory of logs removed the original's files.
+/// A copy whose options name the original's log directory removed the original's files.
 #[test]
 fn a_copy_does_not_touch_the_originals_directories() {
     let text = "wal_dir=/logs;db_paths=/tables;avoid_flush_during_recovery=true";
@@ -167,8 +167,7 @@ fn a_copy_does_not_touch_the_originals_directories() {
     holds_all(&open(&disk, DB, text).expect("the original"));
 }
 
-/// The recorded identity of a database that was moved to another disk is the same except for the
-/// inode.
+/// When a database was moved to another disk, only the inode in its recorded identity differs.
 #[test]
 fn a_moved_database_adopts_its_directories() {
     let text = "wal_dir=/logs;db_paths=/tables";
@@ -211,8 +210,8 @@ fn what_was_there_before_a_claim_is_never_removed() {
     }
 }
 
-/// A new database replayed and removed the logs of another one, and was made over the tables of one
-/// that had lost its CURRENT.
+/// A new database replayed and removed the logs of another one, and was created over the tables of
+/// one that had lost its CURRENT.
 #[test]
 fn a_new_database_takes_nothing_that_is_there() {
     let (disk, db) = database("wal_dir=/logs");
@@ -248,14 +247,14 @@ fn logs_that_are_known_are_missed() {
         }
     }
     holds_all(&open(&disk, DB, "wal_dir=/logs").expect("the database"));
-    // Moved to where the options expect them, they are found.
+    // After they are moved to where the options expect them, the logs are found.
     for log in names(&disk, "/logs", ".log") {
         disk.rename(&Path::new("/logs").join(&log), &Path::new(DB).join(&log)).expect("renaming");
     }
     holds_all(&open(&disk, DB, "").expect("the database with its logs"));
 }
 
-/// Options name directories that are no longer there.
+/// The options name directories that no longer exist.
 #[test]
 fn a_recorded_directory_of_logs_that_is_gone_is_the_home() {
     let (disk, db) = database("");
@@ -282,7 +281,7 @@ fn a_recorded_directory_of_logs_that_is_gone_is_the_home() {
     assert_eq!(load().expect("options").database().wal_dir, "");
 }
 
-/// The largest number that a name can have was counted on.
+/// The largest possible number in a file name was used for the counter.
 #[test]
 fn a_name_with_the_largest_number_is_nobodys() {
     let (disk, db) = database("");
@@ -295,7 +294,7 @@ fn a_name_with_the_largest_number_is_nobodys() {
     }
 }
 
-/// A family's directories were forgotten with the family, whatever was still in them.
+/// A family's directories were forgotten with the family, even if files remained in them.
 #[test]
 fn nothing_stays_of_a_dropped_column_family() {
     let (disk, db) = database("");
@@ -316,7 +315,7 @@ fn nothing_stays_of_a_dropped_column_family() {
     assert!(open(&crashed, DB, "").is_err(), "the family's table is in a directory of its own");
 }
 
-/// `destroy` removed what it could not know to be the database's.
+/// `destroy` removed files that might not be the database's.
 #[test]
 fn destroying_removes_what_is_certainly_the_databases() {
     let text = "wal_dir=/logs;db_paths=/tables";
@@ -333,7 +332,7 @@ fn destroying_removes_what_is_certainly_the_databases() {
     assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
     holds_all(&open(&unclaimed, DB, text).expect("nothing was removed"));
 
-    // Without the options that name them, the claimed directories are found as well.
+    // The claimed directories are found even without the options that name them.
     Db::destroy(DB, &simulated(&disk, "wal_dir=/logs")).expect("destroying");
     for directory in ["/logs", "/tables", DB] {
         assert!(disk.metadata(directory.as_ref()).is_err(), "{directory}");
@@ -345,7 +344,7 @@ fn destroying_removes_what_is_certainly_the_databases() {
     holds_all(&open(&disk, DB, text).expect("the database"));
 }
 
-/// Databases in directories of these names, inside the home, were removed with the database.
+/// Databases in directories with these names, inside the home, were removed with the database.
 #[test]
 fn destroying_leaves_other_databases_inside_the_home() {
     let (disk, db) = database("wal_dir=/logs");
@@ -365,8 +364,8 @@ fn destroying_leaves_other_databases_inside_the_home() {
     assert_eq!(names(&disk, DB, ""), ["archive", "lost"]);
 }
 
-/// A database whose directory was renamed went on by its path: it removed logs of the database that
-/// had got the name, and wrote its own files there.
+/// A database whose directory was renamed kept using its path: it removed logs of the database that
+/// had taken the name, and wrote its own files there.
 #[test]
 fn a_database_keeps_to_the_directories_that_it_was_opened_with() {
     for text in ["", "wal_dir=/logs"] {
@@ -395,8 +394,8 @@ fn a_database_keeps_to_the_directories_that_it_was_opened_with() {
     }
 }
 
-/// A table that RocksDB wrote to a directory that another database had claimed was taken for a left
-/// over one.
+/// A table that RocksDB wrote to a directory that another database had claimed was taken for an
+/// obsolete file.
 #[test]
 fn a_table_that_another_database_made_stays_in_an_outside_directory() {
     let (disk, db) = database("db_paths=/tables");

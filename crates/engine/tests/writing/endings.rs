@@ -1,4 +1,4 @@
-//! Calls in unusual places: while a thread ends, and in code that the database itself calls.
+//! Calls in unusual places: while a thread ends, and in code that the database calls.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ thread_local! {
     static AT_END: RefCell<AtEnd> = RefCell::default();
 }
 
-/// Everything that a thread may do to a database.
+/// Performs every operation that a thread may do with a database.
 fn use_it(db: &Db, round: &str) {
     let family = default_family(db);
     let none = ReadOptions::default();
@@ -60,8 +60,8 @@ fn use_it(db: &Db, round: &str) {
     assert!(get(db, "table").is_some());
 }
 
-/// A put or a get in the destructor of a thread-local value ended the process: what the database
-/// keeps for the thread was gone already.
+/// A put or a get in the destructor of a thread-local value ended the process: the database's own
+/// thread-local values were gone already.
 #[test]
 fn a_thread_that_ends_can_use_the_database() {
     for inline in [true, false] {
@@ -74,7 +74,7 @@ fn a_thread_that_ends_can_use_the_database() {
         let db = Db::open(PATH, &options).expect("a database");
         put(&db, "table", &"v".repeat(1000)).expect("a put");
         db.flush_all().expect("a flush");
-        // Values of a thread go in the opposite order of their first uses.
+        // Thread-local values are dropped in the reverse order of their first use.
         for is_first in [true, false] {
             let is_done = Arc::new(AtomicBool::new(false));
             let (done, used) = (Arc::clone(&is_done), db.clone());
@@ -100,7 +100,8 @@ fn a_thread_that_ends_can_use_the_database() {
     }
 }
 
-/// A database with a fuse, of one table, whose second is flushed when the fuse may burn.
+/// Opens a database with a fuse and one table, whose second table is flushed once the fuse may
+/// blow.
 fn open(disk: &SimStorage, fuse: &Arc<Fuse>, text: &str) -> Db {
     let mut options = options(disk, fuse);
     options.set_options("level0_file_num_compaction_trigger=2").expect("options");
@@ -120,7 +121,7 @@ fn options(disk: &SimStorage, fuse: &Arc<Fuse>) -> OpenOptions {
     options
 }
 
-/// Opens the database when it was closed.
+/// Reopens the database after it was closed.
 fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     for _ in 0..2000 {
         match Db::open(PATH, &options(disk, fuse)) {
@@ -132,8 +133,8 @@ fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     panic!("the database was never closed");
 }
 
-/// The last handle was dropped by code of the user's that the database called in a thread of its
-/// own. That waited for itself to end, and the lock was never given up.
+/// User code that the database called in one of its own threads dropped the last handle. Closing
+/// then waited for its own thread to end, and the lock was never released.
 #[test]
 fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
     for (object, threads, text) in [
@@ -145,7 +146,7 @@ fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
         let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
         let db = open(&disk, &fuse, text);
         db.put_cf_opt(&default_family(&db), b"unlogged", b"1", &unlogged()).expect("a put");
-        // It overlaps the first, so that it is not merely moved.
+        // Overlaps the first table, so that it is not merely moved.
         put(&db, "a", "2").expect("a put");
         put(&db, "c", "1").expect("a put");
         let last = db.clone();
@@ -157,7 +158,7 @@ fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
             }
             drop(last);
         });
-        // No caller waits for the flush: its thread may be the one that drops the handle.
+        // No caller waits for the flush, since its thread may be the one that drops the handle.
         db.set_options_cf(&default_family(&db), &[("write_buffer_size", "65536")])
             .expect("options");
         for key in 0..20 {
@@ -174,7 +175,7 @@ fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
     }
 }
 
-/// Closing waits for the work of the database, of which the code that asks is a part.
+/// Closing waits for the work of the database, of which the calling code is part.
 #[test]
 fn code_that_the_database_calls_cannot_close_it() {
     let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));

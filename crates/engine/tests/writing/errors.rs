@@ -9,7 +9,7 @@ use crate::support::{default_family, failure, findings, get, put, simulated, syn
 const PATH: &str = "/db";
 
 fn open(disk: &SimStorage) -> Db {
-    // No flush is tried again by itself, so that each failure shows.
+    // No flush is retried automatically, so that each failure shows.
     let options = simulated(disk, "max_bgerror_resume_count=0");
     Db::open(PATH, &options).expect("a database")
 }
@@ -19,7 +19,7 @@ fn fail_once(disk: &SimStorage, fault: Fault, operation: Operation, purpose: Pur
     disk.set_faults(FaultPlan::none().with(rule));
 }
 
-/// A database that holds `before`, whose next write is to be `during`, which fails.
+/// Returns a database that holds `before` and whose write of `during` failed.
 fn failed_write(fault: Fault, operation: Operation) -> (SimStorage, Db) {
     let disk = SimStorage::new(3);
     let db = open(&disk);

@@ -74,8 +74,9 @@ fn all_memtables_together_are_bounded() {
     assert!(size <= 300_000, "{size}");
 }
 
-/// A flush dropped a deletion that a newer write hid, though a single deletion was to take that
-/// write away: a compaction did, and what the deletion had deleted in a deeper level showed again.
+/// A flush dropped a deletion that a newer write hid, although a single deletion was to remove that
+/// write. Once a compaction did so, the value that the deletion had deleted in a deeper level
+/// showed again.
 #[test]
 fn a_deletion_stays_below_a_write_that_a_single_deletion_deletes() {
     let disk = SimStorage::new(1);
@@ -101,8 +102,8 @@ fn a_deletion_stays_below_a_write_that_a_single_deletion_deletes() {
     assert_eq!(stored, expected.map(|(key, kind)| (key.to_owned(), kind)));
 }
 
-/// A flush wrote every range deletion at every sequence number over every key that it covers, and
-/// what they had deleted, too: 2,000 that overlap took 66 MB.
+/// A flush wrote every range deletion at every sequence number for every key that it covers, and
+/// the deleted records, too: 2,000 overlapping ones took 66 MB.
 #[test]
 fn what_no_snapshot_tells_apart_of_range_deletions_is_not_written() {
     let disk = SimStorage::new(1);
@@ -128,7 +129,7 @@ fn what_no_snapshot_tells_apart_of_range_deletions_is_not_written() {
     let put_of = |key: &str, sequence, value: &str| {
         (key.to_owned(), sequence, ValueType::Value, value.as_bytes().to_vec())
     };
-    // The last one reaches over all others.
+    // The last one overlaps all others.
     let expected = [
         put_of("00500", 1, "seen"),
         put_of("00502", 403, "newer"),
@@ -139,7 +140,7 @@ fn what_no_snapshot_tells_apart_of_range_deletions_is_not_written() {
     let get = |key: &str| db.get_cf_opt(&family, key.as_bytes(), &at_snapshot).expect("a get");
     assert_eq!((get("00500").as_deref(), get("00501")), (Some(&b"seen"[..]), None));
 
-    // Snapshots between two tell them apart.
+    // Snapshots between two range deletions distinguish them.
     delete_range(1000, 1005);
     let between = db.snapshot();
     delete_range(1002, 1008);

@@ -1,4 +1,4 @@
-//! A disk that is full, and a directory that cannot be written.
+//! A full disk, and a directory that cannot be written.
 
 use std::path::Path;
 use std::time::Duration;
@@ -51,7 +51,7 @@ fn writing_goes_on_when_a_full_disk_has_room_again() {
     PosixStorage::new().remove(&ballast).expect("room");
     let mut tries = 0;
     while let Err(error) = db.resume() {
-        // A flush that is on its way may take the room once more.
+        // A flush in progress may take the space once more.
         tries += 1;
         assert!(tries < 100, "there is room, but: {error}");
         std::thread::sleep(Duration::from_millis(20));

@@ -1,4 +1,4 @@
-//! User-defined objects whose only function is to panic on a test's request.
+//! User-defined objects that panic when a test requests it.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -12,7 +12,7 @@ use tailwater_format::Comparator;
 use tailwater_format::comparator::CustomComparator;
 use tailwater_io::Clock;
 
-/// A user's object, by what it is.
+/// The kinds of user-supplied objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Object {
     Comparator,
@@ -24,30 +24,30 @@ pub(crate) enum Object {
 }
 
 impl Object {
-    /// Its name in errors.
+    /// Returns the object's name in errors.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Comparator => "comparator 'tests.Fused'",
             Self::MergeOperator => "merge operator 'tests.Fused'",
             Self::PrefixExtractor => "prefix extractor 'tests.Fused'",
             Self::CompactionFilter => "compaction filter 'tests.Fused'",
-            // They are the database's own, as a rule.
+            // The clock and the storage are usually the database's own.
             Self::Clock | Self::Storage => "on purpose",
         }
     }
 }
 
-/// Says which object panics, and in which threads.
+/// The object that panics, and the threads in which it does.
 #[derive(Debug, Default)]
 pub(crate) struct Fuse(Mutex<Option<Armed>>);
 
 struct Armed {
     object: Object,
-    /// Prefix of the names of the threads.
+    /// Prefix of the threads' names.
     threads: &'static str,
     /// Number of calls that succeed first.
     passes: usize,
-    /// The action instead of a panic, executed once.
+    /// An action to run once instead of panicking.
     instead: Option<Box<dyn FnOnce() + Send>>,
 }
 
@@ -58,17 +58,17 @@ impl fmt::Debug for Armed {
 }
 
 impl Fuse {
-    /// Has an object panic when it is called in a thread whose name begins with `threads`.
+    /// Makes an object panic when it is called in a thread whose name begins with `threads`.
     pub(crate) fn arm(&self, object: Object, threads: &'static str) {
         self.arm_after(object, threads, 0);
     }
 
-    /// The same, after some calls.
+    /// Like [`Fuse::arm`], after some calls.
     pub(crate) fn arm_after(&self, object: Object, threads: &'static str, passes: usize) {
         self.set(Some(Armed { object, threads, passes, instead: None }));
     }
 
-    /// Has an object do something once, when it is called in such a thread.
+    /// Makes an object run an action once, when it is called in such a thread.
     pub(crate) fn call(
         &self,
         object: Object,
@@ -83,18 +83,18 @@ impl Fuse {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = armed;
     }
 
-    /// Has nothing panic any more, and watches for calls of an object in such threads.
+    /// Stops all panics, and watches for calls of an object in such threads.
     pub(crate) fn watch(&self, object: Object, threads: &'static str) {
         self.arm_after(object, threads, usize::MAX);
     }
 
-    /// Whether what is watched was called.
+    /// Whether the watched object was called.
     pub(crate) fn has_seen_a_call(&self) -> bool {
         let armed = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         armed.as_ref().is_some_and(|armed| armed.passes < usize::MAX)
     }
 
-    /// Has nothing panic any more.
+    /// Stops all panics.
     pub(crate) fn disarm(&self) {
         self.set(None);
     }
@@ -118,7 +118,7 @@ impl Fuse {
     }
 }
 
-/// All of a user's objects with one fuse.
+/// All kinds of user-supplied objects, with one fuse.
 struct Fused(Arc<Fuse>);
 
 impl CustomComparator for Fused {
@@ -190,7 +190,7 @@ impl Clock for FusedClock {
     }
 }
 
-/// Makes objects with a fuse known, and has column families use them.
+/// Registers objects with a fuse, and sets options so that column families use them.
 pub(crate) fn install(options: &mut OpenOptions, clock: Arc<dyn Clock>, fuse: &Arc<Fuse>) {
     let fused = Arc::new(Fused(Arc::clone(fuse)));
     options.add_comparator(Comparator::Custom(fused.clone()));

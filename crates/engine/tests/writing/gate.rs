@@ -1,4 +1,5 @@
-//! Files with a gate: one call waits there until the test releases it. They can also have a fuse.
+//! Storage with a gate, at which one call waits until the test releases it. It may also have a
+//! fuse.
 
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -12,7 +13,7 @@ use tailwater_io::{
 
 use crate::fuse::{Fuse, Object};
 
-/// A call that may be stopped.
+/// A call that can be stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Call {
     Open(Purpose),
@@ -29,15 +30,15 @@ pub(crate) enum Call {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The call to stop, and how many of the same pass before it.
+    /// The call to stop, and the number of such calls that pass before it.
     awaited: Option<(Call, usize)>,
     is_reached: bool,
     is_open: bool,
-    /// Whether the stopped call fails when it goes on, where the gate can fail it.
+    /// Whether the stopped call fails when it continues, if the gate can make it fail.
     fails: bool,
 }
 
-/// Files with a gate.
+/// Storage with a gate.
 #[derive(Debug)]
 pub(crate) struct Gate {
     files: Arc<dyn Storage>,
@@ -52,7 +53,7 @@ struct Barrier {
 }
 
 impl Gate {
-    /// Those of the system.
+    /// Creates a gate for the system's storage.
     pub(crate) fn new() -> Arc<Self> {
         Self::over(Arc::new(PosixStorage::new()))
     }
@@ -61,13 +62,13 @@ impl Gate {
         Arc::new(Self { files, barrier: Arc::default() })
     }
 
-    /// Files whose creation, removal and writes panic as the fuse says.
+    /// Creates storage whose creations, removals and writes of files panic as the fuse determines.
     pub(crate) fn fused(files: Arc<dyn Storage>, fuse: &Arc<Fuse>) -> Arc<Self> {
         let barrier = Barrier { fuse: Arc::clone(fuse), ..Barrier::default() };
         Arc::new(Self { files, barrier: Arc::new(barrier) })
     }
 
-    /// Options of a database with these files, which is made where there is none.
+    /// Returns options of a database on this storage, which is created if missing.
     pub(crate) fn options(self: &Arc<Self>, text: &str) -> OpenOptions {
         let mut options = OpenOptions::new(Arc::clone(self) as Arc<dyn Storage>);
         options.set_options("create_if_missing=true").expect("options");
@@ -75,7 +76,7 @@ impl Gate {
         options
     }
 
-    /// Stops such a call, after others of the same have passed.
+    /// Stops such a call, after `passes` others have passed.
     pub(crate) fn stop(&self, call: Call, passes: usize) {
         let mut state = self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner);
         *state = State { awaited: Some((call, passes)), ..State::default() };
@@ -87,20 +88,20 @@ impl Gate {
         drop(self.barrier.changed.wait_while(state, |state| !state.is_reached));
     }
 
-    /// Lets the call go on.
+    /// Lets the call continue.
     pub(crate) fn open(&self) {
         self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner).is_open = true;
         self.barrier.changed.notify_all();
     }
 
-    /// Lets a sync of a MANIFEST go on and fail.
+    /// Lets a sync of a MANIFEST continue and fail.
     pub(crate) fn open_to_fail(&self) {
         self.barrier.state.lock().unwrap_or_else(PoisonError::into_inner).fails = true;
         self.open();
     }
 }
 
-/// Opens a gate in any case, also where an assertion failed: threads wait at it.
+/// Opens a gate when dropped, even after a failed assertion, since threads wait at it.
 pub(crate) struct Opening<'g>(pub(crate) &'g Gate);
 
 impl Drop for Opening<'_> {
@@ -110,7 +111,7 @@ impl Drop for Opening<'_> {
 }
 
 impl Barrier {
-    /// Waits where the call is stopped. Returns whether it is to fail.
+    /// Waits if the call is to be stopped. Returns whether it is to fail.
     fn pass(&self, call: Call) -> bool {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         match &mut state.awaited {

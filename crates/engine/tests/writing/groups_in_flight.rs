@@ -15,14 +15,14 @@ use crate::support::{default_family, findings, get, logs, names, property, simul
 const PATH: &str = "/db";
 const DIRECT: &str = "wal_io_mode=direct";
 
-/// A database with a direct log, on a simulated disk with a gate.
+/// Opens a database with a direct log, on a simulated disk with a gate.
 fn open(disk: &SimStorage) -> (Arc<Gate>, Db) {
     let gate = Gate::over(Arc::new(disk.clone()));
     let mut options = gate.options(DIRECT);
     options.set_clock(disk.clock());
     options.set_inline_background(true);
     let db = Db::open(Path::new(PATH), &options).expect("a database");
-    // So that what is to come finds zeros, and a log that has begun.
+    // Begins a log, so that later groups find zeros.
     put(&db, "before").expect("a put");
     (gate, db)
 }
@@ -35,7 +35,7 @@ fn log_writes(disk: &SimStorage) -> u64 {
     disk.statistics().snapshot(Purpose::Wal).writes.count
 }
 
-/// Waits until something more of the logs is on the disk.
+/// Waits until more of the logs is on the disk.
 fn wait_for_write(disk: &SimStorage, before: u64) {
     while log_writes(disk) == before {
         thread::yield_now();
@@ -44,7 +44,7 @@ fn wait_for_write(disk: &SimStorage, before: u64) {
 
 #[test]
 fn a_group_is_written_beside_the_one_ahead_and_not_acknowledged_before_it() {
-    // Also at the end of a block of the log's format, so that the next holds what is behind.
+    // Also at the end of a block of the log's format, so that the next block holds the rest.
     for first in 0..9 {
         let disk = SimStorage::new(first);
         let (gate, db) = open(&disk);
@@ -70,7 +70,7 @@ fn a_group_is_written_beside_the_one_ahead_and_not_acknowledged_before_it() {
     }
 }
 
-/// Recovers a log with a hole where the one ahead is to go.
+/// Recovers a log with a gap where the group ahead is to be written.
 fn recover_without_them(image: &SimStorage) {
     let found = findings(Path::new(PATH), &simulated(image, ""));
     assert!(found.iter().all(|it| it.severity == Severity::TornTail), "{found:?}");
@@ -85,7 +85,8 @@ fn recover_without_them(image: &SimStorage) {
     assert!(["before", "after"].iter().all(|key| get(&db, key).is_some()));
 }
 
-/// The same on a device whose flushes are quicker than its durable writes, once that is known.
+/// Like [`open`], on a device whose flushes are faster than its durable writes, once that has been
+/// measured.
 fn open_with_flushes(disk: &SimStorage) -> (Arc<Gate>, Db) {
     let times = DeviceTimes { write_ns: 50_000, durable_write_ns: 8_000_000, sync_ns: 4_000_000 };
     disk.set_times(times);
@@ -115,7 +116,7 @@ fn wait_for_key_in_log(disk: &SimStorage, key: &str) {
     }
 }
 
-/// If flushes were faster, each group waited for the one ahead, unnoticed.
+/// If flushes were faster, each group waited for the one ahead, which went unnoticed.
 #[test]
 fn groups_that_are_flushed_are_written_beside_each_other_too() {
     let disk = SimStorage::new(1);
@@ -204,7 +205,7 @@ fn who_needs_writes_to_stand_still_waits_for_them() {
         let ahead = scope.spawn(|| put(&db, "ahead"));
         gate.wait();
         let flush = scope.spawn(|| db.flush_all());
-        // A call that does not wait has switched the log by then.
+        // A call that does not wait would have switched the log by then.
         for _ in 0..1000 {
             assert!(!flush.is_finished() && logs() == 1);
             thread::yield_now();
@@ -216,7 +217,7 @@ fn who_needs_writes_to_stand_still_waits_for_them() {
     assert!(get(&db, "ahead").is_some());
 }
 
-/// A sync of the log that somebody asks for has nothing to do with what is in flight.
+/// A requested sync of the log does not wait for groups in flight.
 #[test]
 fn syncing_the_log_does_not_wait_for_them() {
     let disk = SimStorage::new(1);

@@ -1,4 +1,4 @@
-//! Files that are ingested, and those that are rejected.
+//! Ingested and rejected files.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use crate::support::{
 const PATH: &str = "/database";
 const FILE: &str = "/outside/file.sst";
 
-/// A disk with a directory for files outside the database.
+/// Returns a disk with a directory for files outside the database.
 fn disk() -> SimStorage {
     let disk = SimStorage::new(1);
     disk.create_directory(Path::new("/outside")).expect("a directory");
@@ -40,7 +40,7 @@ fn ingest(db: &Db, path: &str, options: &IngestOptions) -> Result<IngestedFile> 
     Ok(files.pop().expect("one file"))
 }
 
-/// Takes the file in, which must be refused, for this reason, and change nothing.
+/// Tries to ingest the file. That must be refused and change nothing. Returns the reason.
 fn refused(disk: &SimStorage, db: &Db, options: &IngestOptions) -> (ErrorKind, String) {
     let state = || {
         let tables = names(disk, Path::new(PATH)).into_iter().filter(|name| name.ends_with("sst"));
@@ -147,7 +147,7 @@ fn files_are_linked_moved_or_copied() {
     let links = IngestOptions { link_files: true, ..IngestOptions::default() };
     assert!(!ingest(&db, FILE, &links).expect("a file").is_copy);
     assert!(disk.metadata(Path::new(FILE)).is_ok(), "the first name stays");
-    // A new file, not the one that is linked.
+    // Makes a new file, rather than changing the linked one.
     disk.remove(Path::new(FILE)).expect("a file");
     make(&options, FILE, &["c"], "copied");
     let no_links = FaultRule::new(Fault::InputOutput).operation(Operation::Link).from(0);
@@ -162,7 +162,7 @@ fn files_are_linked_moved_or_copied() {
     );
 }
 
-/// A table of the database that was moved in again lost the name by which it was known.
+/// A table of the database that was moved in again lost its original name.
 #[test]
 fn a_table_of_the_database_is_not_moved() {
     let disk = disk();
@@ -197,7 +197,7 @@ fn a_table_of_the_database_is_not_moved() {
         }
     }
     assert_eq!(db.live_files().len(), 1);
-    // Linked or copied nothing loses its name.
+    // Linked or copied, no table loses its name.
     let links = IngestOptions { link_files: true, ..IngestOptions::default() };
     for (path, options) in paths.iter().zip([links, IngestOptions::default()]) {
         db.ingest_external_file_cf_opts(&family, &[path], &options).expect("a file");
@@ -210,7 +210,7 @@ fn a_table_of_the_database_is_not_moved() {
     assert_eq!(get_from(&db, &family, "a").as_deref(), Some("ingested"));
 }
 
-/// A table that only an iterator still reads was removed at its first name.
+/// A table that only an iterator still reads lost its original name.
 #[test]
 fn a_table_that_is_still_read_is_not_moved() {
     let disk = disk();
@@ -257,8 +257,8 @@ fn a_file_that_is_named_twice_is_moved_in_twice() {
     assert_eq!(get_from(&db, &other, "a").as_deref(), Some("ingested"));
 }
 
-/// By a symbolic link the link itself was taken in: who cleared up where it led to took the table
-/// away.
+/// Moving in a file by a symbolic link ingested the link itself: removing its target removed the
+/// table.
 #[test]
 fn a_file_that_is_moved_in_by_a_symbolic_link_is_in_the_database() {
     for moves in [false, true] {
@@ -339,7 +339,7 @@ fn files_that_are_not_for_this_are_refused_by_name() {
     write(b"no table");
     refused(ErrorKind::Corruption, "footer");
     make(&simulated(&disk, "comparator=rocksdb.ReverseBytewiseComparator"), FILE, &["b"], "value");
-    refused(ErrorKind::InvalidArgument, "in order of 'rocksdb.ReverseBytewiseComparator'");
+    refused(ErrorKind::InvalidArgument, "comparator is 'rocksdb.ReverseBytewiseComparator'");
     let mut writer = SstFileWriter::new(&mine, "default").expect("a writer");
     writer = writer.for_column_family(&other);
     writer.open(Path::new(FILE)).expect("a file");
@@ -470,8 +470,7 @@ fn it_is_reported_and_counted() {
     assert!(log.contains(line), "{log}");
 }
 
-/// Number of times that each ingestion is repeated while others write, and how many keys a file
-/// has.
+/// Number of times that each ingestion is repeated during writes, and number of keys in a file.
 const REPEATS: usize = 60;
 const KEYS: usize = 40;
 
@@ -530,7 +529,7 @@ fn make_numbered(options: &OpenOptions, path: &Path, number: usize) {
     writer.finish().expect("a whole file");
 }
 
-/// Writes keys in between those that are ingested.
+/// Writes keys between the ingested ones.
 fn write_until(db: &Db, families: &[ColumnFamily], is_done: &AtomicBool) {
     let mut number = 0_usize;
     while !is_done.load(Ordering::Acquire) {
@@ -543,7 +542,7 @@ fn write_until(db: &Db, families: &[ColumnFamily], is_done: &AtomicBool) {
     }
 }
 
-/// Asserts that all keys that are ingested have the same value at a snapshot.
+/// Asserts that all ingested keys have the same value at a snapshot.
 fn check_whole(db: &Db, families: &[ColumnFamily]) {
     let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
     let mut seen = Vec::new();

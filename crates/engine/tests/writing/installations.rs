@@ -1,6 +1,6 @@
-//! Installations wait for the device without the version lock: reads, writes and other work go on
-//! while a new table is opened or the MANIFEST is synced. Edits reach the MANIFEST one after the
-//! other.
+//! Installations wait for the device without the version lock: reads, writes and other work
+//! continue while a new table is opened or the MANIFEST is synced. Edits are written to the
+//! MANIFEST one after another.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ use crate::support::{failure, findings, get_from, make_file, names, property, si
 
 const PATH: &str = "/db";
 
-/// Number and length of the pauses in which a test waits for what must happen during a blocked
-/// call.
+/// Number and length of the pauses in which a test waits for something that must happen while a
+/// call is blocked.
 const PAUSES: usize = 1000;
 const PAUSE: Duration = Duration::from_millis(5);
 
@@ -33,7 +33,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Two column families. The first has two tables in level 0 that a compaction merges.
+    /// Creates two column families. The first has two tables in level 0 that a compaction merges.
     fn new() -> Self {
         let disk = SimStorage::new(1);
         let gate = Gate::over(Arc::new(disk.clone()));
@@ -62,7 +62,7 @@ impl Scene {
         self.db.compact_range_cf_opt(family, None, None, &CompactRangeOptions::default())
     }
 
-    /// Number of tables that flushes and installations created or opened.
+    /// Returns the number of tables that flushes and installations created or opened.
     fn opens(&self) -> u64 {
         self.disk.statistics().snapshot(Purpose::FlushWrite).opens
     }
@@ -71,7 +71,7 @@ impl Scene {
         self.disk.statistics().snapshot(Purpose::Manifest).writes.count
     }
 
-    /// Writes to both column families, and reads what it wrote and what was there.
+    /// Writes to both column families, and reads the new and the existing keys.
     fn use_both(&self, value: &str) {
         for family in [&self.first, &self.second] {
             self.put(family, "m", value);
@@ -80,7 +80,7 @@ impl Scene {
         assert_eq!(self.get(&self.first, "a").as_deref(), Some("new"));
     }
 
-    /// Closes the database and checks what is on the disk against what it must hold.
+    /// Closes the database and compares the contents on the disk with the expected ones.
     fn check_reopened(self, expected: &[(&str, &str, Option<&str>)]) {
         let Self { disk, db, first, second, .. } = self;
         drop((first, second));
@@ -96,7 +96,7 @@ impl Scene {
     }
 }
 
-/// Waits until something happens, and fails where it does not while a call is blocked.
+/// Waits until something happens, and fails if it does not while a call is blocked.
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..PAUSES {
         if is_so() {
@@ -148,7 +148,7 @@ fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
         let (opens, written) = (scene.opens(), scene.manifest_writes());
         let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
-        // The memtable is sealed now, and its table is not installed.
+        // The memtable is sealed, but its table is not installed yet.
         scene.use_both("2");
         assert_eq!(property(&scene.db, "rocksdb.num-files-at-level0"), "2");
         // By the last pause, a call that could overtake the installation has done so.
@@ -290,7 +290,7 @@ fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
 #[test]
 fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
     let scene = Scene::new();
-    // Between the keys of the tables in level 0, so that it goes to level 1.
+    // Its key is between those of the tables in level 0, so that it goes to level 1.
     let file = Path::new("/file");
     make_file(&scene.gate.options(""), file, &["m"], "ingested");
     let due = [("level0_file_num_compaction_trigger", "1"), ("disable_auto_compactions", "false")];
@@ -301,9 +301,9 @@ fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
             scene.db.ingest_external_file_cf_opts(&scene.first, &[file], &IngestOptions::default())
         });
         scene.gate.wait();
-        // The tables in level 0 are due now, and reach over the file's key.
+        // The tables in level 0 are now due for compaction, and their range covers the file's key.
         let changing = scope.spawn(|| scene.db.set_options_cf(&scene.first, &due));
-        // By the last pause, a call that does not wait has claimed them.
+        // By the last pause, a call that does not wait would have claimed them.
         (0..20).for_each(|_| thread::sleep(PAUSE));
         drop(opening);
         let ingested = ingestion.join().expect("a thread").expect("an ingestion");

@@ -1,4 +1,4 @@
-//! A database written by this engine, as seen by its users: what works, and the errors they get for
+//! A database written by this engine, from its users' point of view: what works, and the errors for
 //! what does not.
 #![cfg(not(loom))]
 

@@ -12,7 +12,7 @@ use crate::support::{
     default_family, failure, findings, get, names, options, put, simulated, unlogged,
 };
 
-/// Set in the environment of a process that is this test's child.
+/// Environment variable that is set in a child process of this test.
 const CHILD: &str = "TAILWATER_TEST_CHILD_DIRECTORY";
 
 #[test]
@@ -29,8 +29,8 @@ fn a_database_that_is_not_there_is_not_made_unasked() {
     assert!(text.contains("error_if_exists"), "{text}");
 }
 
-/// A database was opened with fewer levels than it has tables in, and what was taken in or written
-/// above the last level of the options hid behind older values below it.
+/// A database was opened with fewer levels than its tables are in, and data that was ingested or
+/// written above the last level of the options was hidden by older values below it.
 #[test]
 fn tables_in_levels_that_the_options_do_not_count_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -214,8 +214,8 @@ fn options_that_are_not_built_are_refused_by_name() {
     assert!(error.contains("sync"), "{error}");
 }
 
-/// Opening listed the home for the LOG, the OPTIONS file, the tables and the logs: with very many
-/// tables, that took most of its time.
+/// Opening listed the home separately for the LOG, the OPTIONS file, the tables and the logs, which
+/// took most of the time if there were very many tables.
 #[test]
 fn a_directory_is_listed_once() {
     let disk = SimStorage::new(7);
@@ -236,7 +236,7 @@ fn a_directory_is_listed_once() {
     assert_eq!(lists(), 1, "for reading");
     assert_eq!(get(&for_reading, "key").as_deref(), Some("value"));
     drop((db, for_reading));
-    // Two OPTIONS files are kept, without a directory search.
+    // Two OPTIONS files are kept, without listing the directory again.
     drop(Db::open(Path::new("/db"), &options).expect("the database"));
     let entries = disk.list("/db".as_ref()).expect("the directory");
     let is_options = |entry: &&DirectoryEntry| entry.name.starts_with("OPTIONS-");

@@ -2,8 +2,8 @@
 //! returned them.
 //!
 //! Every public call that takes one rejects those of another database, of an earlier or later
-//! opening of the same directory, and of a handle that was opened for reading only.
-//! [`SstFileWriter::for_column_family`] takes one too, but only records its name and id.
+//! opening of the same directory, and of a read-only handle. [`SstFileWriter::for_column_family`]
+//! also takes one, but only records its name and id.
 
 use std::path::Path;
 
@@ -17,10 +17,10 @@ use crate::support::{get_from, simulated};
 
 const FILE: &str = "/outside.sst";
 const NAME: &str = "family";
-/// The key that every family has.
+/// A key that every family has.
 const KEY: &[u8] = b"key";
 
-/// A call that takes a column family, by its name.
+/// A call that takes a column family, with its name.
 type Call = (&'static str, fn(&Db, &ColumnFamily, &ReadOptions) -> Result<()>);
 
 fn write_options() -> WriteOptions {
@@ -49,7 +49,7 @@ const READS: [Call; 8] = [
     ("property", |db, family, _| db.property_value_cf(family, "rocksdb.levelstats").map(drop)),
 ];
 
-/// Number of threads that take a snapshot.
+/// Number of read calls that take a snapshot.
 const SNAPSHOT_READS: usize = 5;
 
 /// Calls that change something.
@@ -81,7 +81,7 @@ const CHANGES: [Call; 11] = [
 
 fn options(disk: &SimStorage) -> OpenOptions {
     let mut options = simulated(disk, "merge_operator=put;create_missing_column_families=true");
-    // A flush that nobody does would be waited for.
+    // Otherwise a flush would wait forever for a thread to do it.
     options.set_inline_background(false);
     options.set_column_family(NAME, options.column_family(NAME).clone());
     options
@@ -107,13 +107,13 @@ fn make_file(disk: &SimStorage) {
 enum Origin {
     OtherDatabase,
     EarlierOpening,
-    /// It is a handle of the same database, and was opened for reading.
+    /// A read-only handle of the same database.
     ReadOnly,
 }
 
 const ORIGINS: [Origin; 3] = [Origin::OtherDatabase, Origin::EarlierOpening, Origin::ReadOnly];
 
-/// A database, a family and a snapshot that are not its own, and whoever owns them.
+/// Returns a database, a family and a snapshot that are not its own, and the handle that owns them.
 fn scene(origin: Origin) -> (SimStorage, Db, ColumnFamily, Snapshot, Db) {
     let disk = SimStorage::new(1);
     make_file(&disk);
@@ -144,8 +144,8 @@ fn expect_refused(result: Result<()>, context: &str) {
     assert!(error.message().contains("not of this opening"), "{context}: {error}");
 }
 
-/// Handles of another database, and those of an earlier opening of the same one, were taken: a
-/// flush by one waited for ever and let the other database pass by synced writes, a put went to the
+/// Handles of another database, and those of an earlier opening of the same one, were accepted: a
+/// flush with one waited forever and let the other database skip synced writes, a put went to the
 /// other database, and a snapshot showed later writes.
 #[test]
 fn handles_of_others_are_refused() {
@@ -187,7 +187,7 @@ fn snapshots_of_others_are_refused() {
     }
 }
 
-/// The same calls with the database's own handles, which are taken.
+/// The same calls accept the database's own handles.
 #[test]
 fn handles_of_ones_own_are_taken() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
@@ -200,7 +200,7 @@ fn handles_of_ones_own_are_taken() {
     db.put_cf_opt(&default, b"a", b"", &write_options()).expect("a clone's handle is the same");
 }
 
-/// A flush by the handle of a column family that was dropped answered that it was done.
+/// A flush with the handle of a dropped column family reported success.
 #[test]
 fn a_dropped_family_is_not_the_one_that_has_its_name() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
@@ -222,7 +222,7 @@ fn a_dropped_family_is_not_the_one_that_has_its_name() {
     assert_eq!(get_from(&db, &again, "changed"), None);
 }
 
-/// A batch names column families by their ids: one that the database does not have is refused.
+/// A batch names column families by ID: one that the database does not have is refused.
 #[test]
 fn a_batch_for_a_family_of_others_is_refused_where_its_id_is_unknown() {
     let (_disk, db, _, _, other) = scene(Origin::OtherDatabase);

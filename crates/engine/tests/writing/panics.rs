@@ -20,7 +20,7 @@ use crate::support::{default_family, failure, findings, get, level_0, put, synce
 
 const PATH: &str = "/db";
 
-/// A disk, and a fuse for what a database on it is opened with.
+/// A disk, and a fuse for the objects of a database on it.
 struct Scene {
     disk: SimStorage,
     fuse: Arc<Fuse>,
@@ -49,7 +49,7 @@ impl Scene {
         Db::open(PATH, &options).expect("a database")
     }
 
-    /// Opens it again when nothing panics any more, and looks whether all is there.
+    /// Reopens the database after the panics have stopped, and checks that all keys exist.
     fn check_after(&self, keys: &[&str]) {
         self.fuse.disarm();
         assert_eq!(findings(PATH.as_ref(), &self.options()), []);
@@ -60,7 +60,7 @@ impl Scene {
     }
 }
 
-/// Fails unless writes, flushes, `background_error` and `close` tell of the panic of an object.
+/// Fails unless writes, flushes, `background_error` and `close` report the panic of an object.
 fn expect_latched(db: &Db, object: Object) {
     let latched = db.background_error().expect("a failure");
     expect_panic(latched.kind(), &latched.to_string(), object);
@@ -86,8 +86,8 @@ fn wait_for_failure(db: &Db) {
     }
 }
 
-/// A panic on the flushing thread ended it: flushes, writers and `resume` waited for ever, there
-/// was no background error, and closing succeeded.
+/// A panic in the flushing thread ended it: flushes, writers and `resume` waited forever, there was
+/// no background error, and closing succeeded.
 #[test]
 fn a_flush_that_panics_is_reported_and_taken_up_by_resuming() {
     for object in [Object::Comparator, Object::PrefixExtractor, Object::Storage] {
@@ -116,7 +116,7 @@ fn a_flush_that_panics_is_reported_and_taken_up_by_resuming() {
     }
 }
 
-/// The same, closed without `resume`.
+/// The same, but closed without `resume`.
 #[test]
 fn closing_tells_of_a_flush_that_panicked() {
     let scene = Scene::new("");
@@ -130,7 +130,7 @@ fn closing_tells_of_a_flush_that_panicked() {
     scene.check_after(&["a", "b"]);
 }
 
-/// The thread that writes the buffers of tables is another one.
+/// The buffers of tables are written by another thread.
 #[test]
 fn a_writing_thread_that_panics_fails_its_flush() {
     let scene = Scene::new("compression=kNoCompression;writable_file_max_buffer_size=65536");
@@ -149,8 +149,8 @@ fn a_writing_thread_that_panics_fails_its_flush() {
     scene.check_after(&["000", "099"]);
 }
 
-/// A database with two tables that overlap, of which the second is flushed when compactions may
-/// panic.
+/// Returns a database with two overlapping tables, the second of which is flushed once compactions
+/// may panic.
 fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) -> Db {
     let db = scene.open();
     let family = default_family(&db);
@@ -169,7 +169,7 @@ fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) 
     db
 }
 
-/// A panic on a compaction thread, or on the thread of a subcompaction, was not reported.
+/// A panic in a compaction thread, or in the thread of a subcompaction, was not reported.
 #[test]
 fn a_compaction_that_panics_is_reported_and_taken_up_by_resuming() {
     let objects = [
@@ -234,7 +234,7 @@ fn a_compaction_that_was_asked_for_answers_with_the_panic() {
     }
 }
 
-/// A panic on the cleaning thread ended it, and files stayed that nobody needs.
+/// A panic in the cleaning thread ended it, and obsolete files remained.
 #[test]
 fn a_cleaning_that_panics_is_reported() {
     let scene = Scene::new("disable_auto_compactions=true");
@@ -243,7 +243,7 @@ fn a_cleaning_that_panics_is_reported() {
     db.flush_all().expect("a flush");
     scene.fuse.arm(Object::Storage, "tailwater-clean");
     let force = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
-    // One table replaces another, so it panics once.
+    // A single table is replaced, so it panics once.
     db.compact_range_cf_opt(&default_family(&db), None, None, &force).expect("a compaction");
     wait_for_failure(&db);
     expect_latched(&db, Object::Storage);
@@ -255,8 +255,8 @@ fn a_cleaning_that_panics_is_reported() {
     scene.check_after(&["a", "b"]);
 }
 
-/// Resumes until a flush succeeds: a panic under way may be reported after the first attempt. A
-/// flush thread that has flushed has reported all of its panics.
+/// Resumes until a flush succeeds: a panic in progress may be reported after the first attempt. A
+/// flushing thread that has flushed has reported all its panics.
 fn resume_after_the_last_panic(db: &Db) {
     while db.resume().and_then(|()| put(db, "resumed", "1")).and_then(|()| db.flush_all()).is_err()
     {
@@ -278,7 +278,7 @@ fn upkeep_that_panics_is_reported() {
     put(&db, "b", "1").expect("a put");
 }
 
-/// A panic on the thread that makes space for logs ended it, and every later log waited for space.
+/// A panic in the thread that preallocates logs ended it, and every later log waited for space.
 #[test]
 fn preallocation_that_panics_is_reported() {
     let scene = Scene::new("wal_io_mode=direct");
@@ -288,7 +288,7 @@ fn preallocation_that_panics_is_reported() {
     expect_latched(&db, Object::Storage);
     scene.fuse.watch(Object::Storage, "tailwater-wal");
     while !scene.fuse.has_seen_a_call() {
-        // Each flush begins a log, which asks for space for the next.
+        // Each flush begins a log, which requests preallocation of the next.
         resume_after_the_last_panic(&db);
     }
     // The thread has reported all its panics.
@@ -332,7 +332,7 @@ fn work_that_panics_in_the_thread_that_asked_is_reported() {
     assert_eq!(level_0(&db), 0);
 }
 
-/// A writer whose comparator panics panics itself. The other writers get errors, and none hangs.
+/// If a comparator panics, its writer panics. The other writers get errors, and none hangs.
 #[test]
 fn a_writer_that_panics_leaves_the_queue_to_others() {
     const WRITERS: usize = 4;
@@ -344,7 +344,7 @@ fn a_writer_that_panics_leaves_the_queue_to_others() {
         scene.fuse.arm_after(Object::Comparator, "writer", passes);
         let write = |writer: usize| {
             for round in 0..100 {
-                // Some are inserted by their leader, and some by their own thread.
+                // Some batches are inserted by the leader, and some by their own thread.
                 let mut batch = tailwater::WriteBatch::new();
                 for key in 0..if writer == 0 { 100 } else { 3 } {
                     batch
@@ -379,7 +379,7 @@ fn a_writer_that_panics_leaves_the_queue_to_others() {
     }
 }
 
-/// An ingestion works in the thread that asked, and leads the write queue for a while.
+/// An ingestion runs in the calling thread, and is leader of the write queue for a while.
 #[test]
 fn an_ingestion_that_panics_leaves_the_queue_to_others() {
     let mut panicked = 0;
@@ -409,7 +409,7 @@ fn an_ingestion_that_panics_leaves_the_queue_to_others() {
                 ingest().expect("an ingestion");
             }
         }
-        // Closing waits for whoever works on files, and there is nobody.
+        // Closing waits for threads that work on files, and there are none.
         let _ = db.close();
         drop((db, family));
         scene.check_after(&["b"]);

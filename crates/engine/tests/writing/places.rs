@@ -1,4 +1,4 @@
-//! The directories that tables are placed in.
+//! The directories in which tables are placed.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use tailwater_io::sim::SimStorage;
 
 use crate::support::{default_family, findings, get, names, put, simulated};
 
-/// Outputs were said to be in the first directory, whichever they were written to.
+/// Outputs were recorded in the first directory, whichever they were written to.
 #[test]
 fn compacted_tables_are_found_in_the_directory_of_their_level() {
     let disk = SimStorage::new(1);
@@ -34,7 +34,7 @@ fn compacted_tables_are_found_in_the_directory_of_their_level() {
     assert_eq!(get(&open(), "b").as_deref(), Some("2"));
 }
 
-/// A column family without directories of its own has the database's; flushed tables go to the
+/// A column family without directories of its own uses the database's. Flushed tables go to the
 /// first, and those of a level to the first in which it and the levels above it fit.
 #[test]
 fn levels_go_to_the_first_directory_that_has_room() {
@@ -70,7 +70,7 @@ fn levels_go_to_the_first_directory_that_has_room() {
             }
         }
     }
-    // Level 0 is taken to be as large as level 1, and both have room in the first.
+    // Level 0 is assumed to be as large as level 1, and both fit into the first directory.
     let places: Vec<_> = places.iter().map(|(level, path)| (*level, &**path)).collect();
     let expected = [(0, "/fast"), (1, "/fast"), (2, "/middle"), (3, "/slow"), (4, "/slow")];
     assert_eq!(places, expected);

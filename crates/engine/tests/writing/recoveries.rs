@@ -15,7 +15,7 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
-/// A database that was just made was refused for having no log.
+/// A database that had just been created was refused for having no log.
 #[test]
 fn a_new_database_may_track_its_logs() {
     let disk = SimStorage::new(1);
@@ -27,7 +27,7 @@ fn a_new_database_may_track_its_logs() {
     }
 }
 
-/// A directory for tables that was not there was made for a new database only; another did not
+/// A missing directory for tables was created only for a new database; an existing database did not
 /// open.
 #[test]
 fn a_database_may_be_given_further_directories() {
@@ -42,9 +42,9 @@ fn a_database_may_be_given_further_directories() {
     assert!(elsewhere.is_dir());
 }
 
-/// The remains of an older log after the end of the one that overwrote it stayed when the next was
-/// begun. Replay took it for the end of all logs, and a database in which tables of one column
-/// family held what came after did not open.
+/// The remains of an older log after the end of the one that overwrote it stayed when the next log
+/// was begun. Replay took them for the end of all logs, and a database did not open if tables of
+/// one column family held later writes.
 #[test]
 fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {
     let disk = SimStorage::new(1);
@@ -67,8 +67,8 @@ fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {
     assert_eq!(get(&db, "b").as_deref(), Some("2"));
 }
 
-/// A log that ended inside a record was kept under avoid_flush_during_recovery. Once tables held
-/// what came after, the next opening took its end for the loss of that.
+/// A log that ended inside a record was kept with avoid_flush_during_recovery. Once tables held
+/// later writes, the next opening took the log's end for a loss of these.
 #[test]
 fn a_log_that_is_kept_ends_with_a_whole_record() {
     let disk = SimStorage::new(1);
@@ -95,8 +95,8 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
     assert_eq!((get(&db, "b").as_deref(), get(&db, "c")), (Some("2"), None));
 }
 
-/// A log that was not synced could be missing after a crash of the machine, or its end, and a later
-/// one be there: what the later one held was taken, though what came before it was lost.
+/// After a crash of the machine, an unsynced log or its end could be missing while a later log
+/// existed: the later log was replayed although writes before it were lost.
 #[test]
 fn replay_does_not_go_on_behind_a_gap_between_logs() {
     let disk = SimStorage::new(1);
@@ -105,7 +105,7 @@ fn replay_does_not_go_on_behind_a_gap_between_logs() {
     put(&db, "zero", "0").expect("a put");
     put(&db, "one", "1").expect("a put");
     db.put_cf_opt(&other, b"a", b"1", &WriteOptions::default()).expect("a put");
-    // A flush switches the log, of which the default family still needs what it holds.
+    // A flush switches the log, which the default family still needs.
     db.flush_cf(&other).expect("a flush");
     put(&db, "two", "2").expect("a put");
     let logs = |disk: &SimStorage| logs(disk, PATH.as_ref());
@@ -117,9 +117,9 @@ fn replay_does_not_go_on_behind_a_gap_between_logs() {
 
     let missing = disk.process_crash_image(1);
     missing.remove(&Path::new(PATH).join(first)).expect("removing a log");
-    // The flush needed it synced; the bytes removed here represent a disk that lost them.
+    // The flush required the log to be synced; removing bytes here simulates a disk that lost them.
     let error = Db::open(PATH, &simulated(&missing, "")).expect_err("a log is missing");
-    assert!(error.to_string().contains("is missing, and may hold writes"), "{error}");
+    assert!(error.to_string().contains("is missing; it may have held writes"), "{error}");
     let skipping = simulated(&missing, "wal_recovery_mode=kSkipAnyCorruptedRecords");
     let reader = Db::open_read_only(PATH, &skipping).expect("a reader");
     let left_out = &reader.left_out()[0];

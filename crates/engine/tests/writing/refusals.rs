@@ -1,5 +1,4 @@
-//! The errors of rejected calls: after an error, after closing, and where the handle was opened for
-//! reading only.
+//! The errors of rejected calls: after an error, after closing, and on a read-only handle.
 
 use std::error::Error as _;
 use std::path::Path;
@@ -14,7 +13,7 @@ use crate::support::{default_family, failure, get, put, simulated, synced};
 
 const PATH: &str = "/db";
 
-/// A call that needs a database which is open for writing.
+/// A call that needs a database that is open for writing.
 type Call = (&'static str, fn(&Db) -> Result<()>);
 
 const CALLS: [Call; 18] = [
@@ -58,8 +57,7 @@ fn open(disk: &SimStorage) -> Db {
     Db::open(PATH, &options).expect("a database")
 }
 
-/// A database that was closed, and one that was opened for reading, called the call wrong that they
-/// refused: invalid argument.
+/// A closed database and a read-only handle reported refused calls as invalid arguments.
 #[test]
 fn closed_and_read_only_handles_say_what_they_are() {
     let disk = SimStorage::new(1);
@@ -86,7 +84,7 @@ fn closed_and_read_only_handles_say_what_they_are() {
     assert_eq!(get(&open(&disk), "refused"), None);
 }
 
-/// The causes of a database's failure: an injected fault, and the call that fails.
+/// A cause of a database's failure: the call that fails, and the fault that is injected.
 type Place = (&'static str, fn(&Db) -> Result<()>, Operation, Purpose);
 
 const PLACES: [Place; 6] = [
@@ -103,8 +101,8 @@ const PLACES: [Place; 6] = [
     ("a sync of the MANIFEST", |db| db.flush_all(), Operation::Sync, Purpose::Manifest),
 ];
 
-/// Refusals after an error have that error's kind, file and source. What
-/// caused an error could not be asked for, and closing took the background error away.
+/// Refusals after an error have that error's kind, file and source. The source was not available,
+/// and closing removed the background error.
 #[test]
 fn what_is_refused_after_an_error_has_its_kind_and_source() {
     for (place, work, operation, purpose) in PLACES {
@@ -128,7 +126,7 @@ fn what_is_refused_after_an_error_has_its_kind_and_source() {
             };
             refused(Err(first.clone()), "the call that failed");
             refused(Err(db.background_error().expect("a failure")), "background_error");
-            // The others are none that write, or are `resume`, which goes on.
+            // The other calls do not write, or are `resume`, which continues.
             for (name, call) in CALLS.iter().filter(|(name, _)| {
                 !["set_options", "set_database_options", "resume", "updates_since"].contains(name)
             }) {
@@ -141,7 +139,7 @@ fn what_is_refused_after_an_error_has_its_kind_and_source() {
     }
 }
 
-/// The same of a compaction, which nobody called for.
+/// The same for a background compaction.
 #[test]
 fn a_compaction_that_fails_is_reported_with_its_kind_and_source() {
     let disk = SimStorage::new(1);

@@ -18,8 +18,8 @@ fn compact(db: &Db, family: &ColumnFamily) {
         .expect("a compaction");
 }
 
-/// A table was removed under the readers of an older version, if it had been moved to another level
-/// before it was compacted.
+/// A table that had been moved to another level before it was compacted was removed although
+/// readers of an older version needed it.
 #[test]
 fn a_moved_table_stays_while_an_older_version_is_read() {
     let disk = SimStorage::new(1);
@@ -30,7 +30,7 @@ fn a_moved_table_stays_while_an_older_version_is_read() {
     db.close().expect("closing");
     drop((db, family));
 
-    // The table is opened when it is read.
+    // The table is not opened before it is read.
     let (db, family) = open(&disk, "level_compaction_dynamic_level_bytes=true;max_open_files=20");
     let mut older = db.raw_iterator_cf_opt(&family, &ReadOptions::default()).expect("an iterator");
     compact(&db, &family);

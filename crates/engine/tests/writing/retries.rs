@@ -6,7 +6,7 @@ use tailwater_io::{Operation, Purpose};
 
 use crate::support::{failure, get, put, simulated};
 
-/// After `resume` a flush that found no space was tried again without any pause, some ten thousand
+/// After `resume`, a flush that found no space was retried without any pause, some ten thousand
 /// times a second.
 #[test]
 fn a_flush_without_space_is_tried_once_for_each_resuming() {
@@ -35,7 +35,7 @@ fn a_flush_without_space_is_tried_once_for_each_resuming() {
     }
     assert_eq!(failure(db.flush_all()).0, ErrorKind::NoSpace, "a flush that is asked for is tried");
     for _ in 0..3000 {
-        // A pause that ended at once would end here.
+        // A pause that ends too early would end here.
         std::thread::yield_now();
         assert_eq!(get(&db, "a").as_deref(), Some("1"));
     }

@@ -33,11 +33,12 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     }
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "1000000");
     let hasty = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
-    // Small ones are let through until the allowance is used up.
+    // Small writes pass until the allowance is used up.
     let (kind, text) = failure(db.put_cf_opt(&default_family(&db), b"a", [b'1'; 100_000], &hasty));
     assert_eq!((kind, text.contains("3 tables in level 0")), (ErrorKind::Busy, true), "{text}");
     flush_rounds(&db, 1);
-    // Near the stop it goes down quickly: when the memtable is sealed, and when it is a table.
+    // Near the stop the rate falls quickly: once when the memtable is sealed, and once when it is a
+    // table.
     assert_eq!(property(&db, "rocksdb.actual-delayed-write-rate"), "360000");
     flush_rounds(&db, 1);
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
@@ -55,8 +56,8 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
 }
 
-/// Level 0 of a database under universal compaction grew without bound: it was not compacted, and
-/// write stalls were off.
+/// Level 0 of a database with universal compaction grew without bound: it was not compacted, and
+/// write stalls were disabled.
 #[test]
 fn universal_databases_stall_until_somebody_compacts_them() {
     let disk = SimStorage::new(1);
@@ -102,8 +103,8 @@ fn universal_databases_stall_until_somebody_compacts_them() {
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
 }
 
-/// Tables of a database under FIFO compaction grew without bound: none was dropped, and write
-/// stalls were off.
+/// Tables of a database with FIFO compaction grew without bound: none was dropped, and write stalls
+/// were disabled.
 #[test]
 fn fifo_databases_stall_on_what_would_have_to_be_dropped() {
     let disk = SimStorage::new(1);
@@ -132,7 +133,7 @@ fn fifo_databases_stall_on_what_would_have_to_be_dropped() {
     db.set_options_cf(&family, &more).expect("a change");
     assert_eq!(db.stall_state(), StallState::Normal);
     (0..8).for_each(|_| flush());
-    // Only the newest value of the key is left of all tables.
+    // Only the newest value of the key remains of all tables.
     db.set_options_cf(&family, &[("compaction_options_fifo", "{max_table_files_size=100000}")])
         .expect("a change");
     assert_eq!(property(&db, "rocksdb.is-write-stopped"), "1");
@@ -194,7 +195,7 @@ fn the_rate_of_slow_writes_follows_what_there_is_to_compact() {
     db.pause_compactions().expect("a pause");
     flush_rounds(&db, 3);
     assert_eq!(rate(), "573440", "it went up when the delay ended");
-    // There is one rate: column families that are content make it go up, as in RocksDB.
+    // There is one rate, and column families without a backlog raise it, as in RocksDB.
     let options = default_family(&db).options().clone();
     let other = db.create_cf("other", &options).expect("a column family");
     for _ in 0..2 {

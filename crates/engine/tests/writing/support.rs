@@ -18,24 +18,24 @@ pub(crate) fn put(db: &Db, key: &str, value: &str) -> Result<()> {
     db.put_cf_opt(&default_family(db), key.as_bytes(), value.as_bytes(), &WriteOptions::default())
 }
 
-/// A value of the default column family.
+/// Returns a value from the default column family.
 pub(crate) fn get(db: &Db, key: &str) -> Option<String> {
     get_from(db, &default_family(db), key)
 }
 
-/// A value.
+/// Returns a value from a column family.
 pub(crate) fn get_from(db: &Db, family: &ColumnFamily, key: &str) -> Option<String> {
     let value = db.get_cf_opt(family, key.as_bytes(), &ReadOptions::default()).expect("a get");
     value.map(|value| String::from_utf8(value).expect("text"))
 }
 
-/// A property of the default column family.
+/// Returns a property of the default column family.
 pub(crate) fn property(db: &Db, name: &str) -> String {
     let value = db.property_value_cf(&default_family(db), name).expect("a property");
     value.unwrap_or_else(|| panic!("there is no property {name}"))
 }
 
-/// Number of tables in level 0.
+/// Returns the number of tables in level 0.
 pub(crate) fn level_0(db: &Db) -> usize {
     property(db, "rocksdb.num-files-at-level0").parse().expect("a number")
 }
@@ -43,8 +43,8 @@ pub(crate) fn level_0(db: &Db) -> usize {
 /// A record of a table: key, sequence number, type and value.
 pub(crate) type Stored = (String, u64, ValueType, Vec<u8>);
 
-/// The entries of a database's tables, in the order of [`Db::live_files`]; the range tombstones of
-/// a table, whose value is their end, follow its other records.
+/// Returns the entries of a database's tables, in the order of [`Db::live_files`]; the range
+/// tombstones of a table, whose value is their end, follow its other records.
 pub(crate) fn stored(storage: &dyn Storage, db: &Db) -> Vec<Stored> {
     let mut stored = Vec::new();
     for file in db.live_files() {
@@ -64,14 +64,14 @@ pub(crate) fn stored(storage: &dyn Storage, db: &Db) -> Vec<Stored> {
     stored
 }
 
-/// The findings of verification, without notes.
+/// Returns the findings of verification, without notes.
 pub(crate) fn findings(path: &Path, options: &OpenOptions) -> Vec<Finding> {
     let report = verify(path, options, &mut |_| {});
     let findings = report.findings.into_iter();
     findings.filter(|finding| finding.severity > Severity::Note).collect()
 }
 
-/// Makes a file of puts outside a database.
+/// Creates a file of puts outside a database.
 pub(crate) fn make_file(options: &OpenOptions, path: &Path, keys: &[&str], value: &str) {
     let mut writer = SstFileWriter::new(options, "default").expect("a writer");
     writer.open(path).expect("a file");
@@ -81,7 +81,7 @@ pub(crate) fn make_file(options: &OpenOptions, path: &Path, keys: &[&str], value
     writer.finish().expect("a whole file");
 }
 
-/// The contents of a database's LOG.
+/// Returns the contents of a database's LOG.
 pub(crate) fn log(disk: &SimStorage, directory: &str) -> String {
     let path = Path::new(directory).join("LOG");
     let file = disk.open(&path, IoMode::Buffered, Purpose::Metadata).expect("a LOG");

@@ -9,8 +9,8 @@ use tailwater_io::thread::{NotStarted, with_starts_left};
 
 use crate::support::{get, put, simulated};
 
-/// Opening waited for ever where a thread could not be started: for those that had been started,
-/// and that had not been asked to end. The lock was held meanwhile.
+/// If a thread could not be started, opening waited forever for the threads that had been started
+/// and not been told to end. The lock was held meanwhile.
 #[test]
 fn opening_fails_where_a_thread_cannot_be_started_and_leaves_no_lock() {
     let disk = SimStorage::new(1);
@@ -29,7 +29,7 @@ fn opening_fails_where_a_thread_cannot_be_started_and_leaves_no_lock() {
                 let text = error.to_string();
                 let name = text.split('\'').nth(1).expect("the thread's name").to_owned();
                 missing.push(name);
-                // It can be opened: the lock was given up, and no thread holds it any more.
+                // It can be opened, since the lock was released and no thread holds it any more.
                 open().expect("with room for all threads").close().expect("closing");
             }
         }
@@ -43,7 +43,7 @@ fn opening_fails_where_a_thread_cannot_be_started_and_leaves_no_lock() {
     assert_eq!(get(&db, "a").as_deref(), Some("1"));
 }
 
-/// A database that is open goes on with the threads it has.
+/// An open database continues with the threads that it has.
 #[test]
 fn where_no_more_compactions_can_run_those_that_can_go_on() {
     let disk = SimStorage::new(1);

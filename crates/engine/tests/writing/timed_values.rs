@@ -36,8 +36,8 @@ fn preferring(key: &str, sequence: u64, value: &str, preferred: u64) -> Stored {
 }
 
 /// A flush left the time of the write where a table has the sequence number that the value prefers.
-/// RocksDB's next compaction gave the value that number: it was invisible from then on, and what it
-/// had overwritten, and even what was deleted, showed again.
+/// RocksDB's next compaction gave the value that number: it was invisible from then on, and the
+/// values that it had overwritten, even deleted ones, showed again.
 #[test]
 fn without_known_times_a_table_has_plain_values() {
     let disk = SimStorage::new(1);
@@ -48,7 +48,7 @@ fn without_known_times_a_table_has_plain_values() {
     db.flush_all().expect("a flush");
     assert_eq!(stored(&disk, &db), [plain("key", 1, "value"), plain("soon", 2, "value")]);
     assert_eq!(get(&db, "key").as_deref(), Some("value"));
-    // No times are known yet either when what the logs hold is flushed.
+    // No times are known either when the contents of the logs are flushed.
     timed_put(&db, "key", "newer", 2);
     let disk = disk.process_crash_image(1);
     let db = open(&disk, "preserve_internal_time_seconds=1000");
@@ -56,14 +56,14 @@ fn without_known_times_a_table_has_plain_values() {
     assert_eq!(get(&db, "key").as_deref(), Some("newer"));
 }
 
-/// The options were refused, and no table said when its records were written.
+/// The options were refused, and no table recorded when its records were written.
 #[test]
 fn tables_tell_when_they_were_written_where_that_is_preserved() {
     let disk = SimStorage::new(1);
     disk.clock().advance(1_000_000 * SECOND_NS);
     let begun_s = now_s(&disk);
     let db = open(&disk, "preserve_internal_time_seconds=10000;disable_auto_compactions=true");
-    // A new database has numbers for the time before.
+    // A new database has sequence numbers for the time before.
     assert_eq!(db.latest_sequence_number(), 100);
     put(&db, "a", "1").expect("a put");
     disk.clock().advance(500 * SECOND_NS);
@@ -77,7 +77,7 @@ fn tables_tell_when_they_were_written_where_that_is_preserved() {
         times.expect("times").iter().map(|it| (it.sequence, it.time_s)).collect::<Vec<_>>()
     };
     assert_eq!(reported(&db), [(100, begun_s), (102, begun_s + 500)]);
-    // Earlier writes, by their own times, come before it.
+    // An earlier write, by its own time, comes before it.
     timed_put(&db, "long ago", "3", begun_s - 5000);
     timed_put(&db, "never", "4", 7);
     timed_put(&db, "now", "5", begun_s + 501);
@@ -90,7 +90,7 @@ fn tables_tell_when_they_were_written_where_that_is_preserved() {
     ] {
         assert!(records.contains(&expected), "{expected:?} in {records:?}");
     }
-    // A compaction to the bottom gives it that number, and keeps numbers that tell times.
+    // A compaction to the bottom gives it that number, and keeps sequence numbers that imply times.
     let options = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
     let compact = || {
         db.compact_range_cf_opt(&default_family(&db), None, None, &options).expect("a compaction");
@@ -109,7 +109,7 @@ fn tables_tell_when_they_were_written_where_that_is_preserved() {
         "{:?}",
         reported(&db)
     );
-    // Later the first of them tell nothing that is asked any more.
+    // Later, the first of them are too old to matter.
     disk.clock().advance(9_600 * SECOND_NS);
     compact();
     expected[2] = plain("long ago", 0, "3");

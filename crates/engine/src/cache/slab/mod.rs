@@ -55,8 +55,8 @@ const STEPS: usize = 16;
 const SIZES: usize = 1 + (SLOT_MAX / SLOT_MIN).ilog2() as usize * STEPS;
 /// Maximum number of dropped slots reclaimed under one holding of a lock.
 const PIECE: usize = 32;
-/// Number of times that each size reclaims [`PIECE`] slots before a new region is added: together
-/// as many as a region has of 4 KiB, so that reclaiming keeps up when block sizes change.
+/// Number of times that each size reclaims [`PIECE`] slots before a new region is added: in total
+/// as many as a region has slots of 4 KiB, so that reclaiming keeps up when block sizes change.
 const PIECES: usize = 8;
 /// Share of free slots from which a region's free pages are released: 1/SPARSE_PART.
 const SPARSE_PART: usize = 4;

@@ -42,9 +42,9 @@ fn what_was_hit_survives_a_scan_as_long_as_the_cache() {
         put(&cache, key(2, block), Priority::Low);
     }
     let survivors = (0..32).filter(|&block| is_resident(&cache, key(1, block))).count();
-    assert_eq!(survivors, 32, "hot blocks left to a scan");
+    assert_eq!(survivors, 32, "a scan evicted hot blocks");
     let others = (32..64).filter(|&block| is_resident(&cache, key(1, block))).count();
-    assert_eq!(others, 0, "blocks that nobody asked for outlived the scan");
+    assert_eq!(others, 0, "blocks that were never hit outlived the scan");
 
     assert!((0..32).all(|block| hit(&cache, key(1, block))));
     // Entries that are hit occasionally survive a scan of any length.
@@ -59,7 +59,7 @@ fn what_was_hit_survives_a_scan_as_long_as_the_cache() {
         put(&cache, key(4, block), Priority::Low);
     }
     let survivors = (0..32).filter(|&block| is_resident(&cache, key(1, block))).count();
-    assert_eq!(survivors, 0, "blocks that nobody asked for again are still there");
+    assert_eq!(survivors, 0, "blocks that were not hit again are still there");
 }
 
 #[test]
@@ -93,8 +93,8 @@ fn lower_priorities_go_first() {
         while left(1) == 30 {
             put(&cache, key(2, fresh), Priority::Low);
             fresh += 1;
-            assert!(left(1) == 30 || left(0) == 0, "an index block left before a data block");
-            assert!(fresh < 10_000, "index blocks stay for ever");
+            assert!(left(1) == 30 || left(0) == 0, "an index block went before a data block");
+            assert!(fresh < 10_000, "index blocks are never evicted");
         }
     }
 }
@@ -192,7 +192,7 @@ fn a_lower_capacity_is_kept_at_once_and_the_hot_stay() {
     let wanted = 150 * UNIT * 63 / 64;
     assert!(cache.usage() <= wanted && cache.usage() > wanted - 5 * UNIT, "{cache:?}");
     let hot = (0..80).filter(|&block| is_resident(&cache, key(1, block))).count();
-    assert_eq!(hot, 80, "hot blocks left before cold ones");
+    assert_eq!(hot, 80, "hot blocks were evicted before cold ones");
 
     let held = put(&cache, key(2, 0), Priority::Low);
     cache.set_capacity(0);

@@ -1,6 +1,6 @@
 //! The sum of the properties of all tables, in the form of RocksDB's `TableProperties::ToString`.
 //!
-//! Only numbers are added. The others are shown as for a table without them.
+//! Only numbers are added. Other entries are shown as for a table that lacks them.
 
 use std::fmt::{Display, Write as _};
 
@@ -10,7 +10,7 @@ use tailwater_io::Purpose;
 use crate::column_family::SuperVersion;
 use crate::error::Result;
 
-/// Entries after the numbers, which cannot be added.
+/// The entries after the numbers, which cannot be added up.
 const NOTHING: [(&str, &str); 24] = [
     ("filter policy name", "N/A"),
     ("prefix extractor name", "N/A"),
@@ -52,7 +52,7 @@ pub(super) fn text(source: &SuperVersion, level: Option<usize>) -> Result<String
     Ok(sum.text())
 }
 
-/// The numbers of tables' properties, added up.
+/// The sums of the numbers in tables' properties.
 #[derive(Default)]
 struct Sum {
     numbers: Properties,
@@ -126,7 +126,7 @@ impl Sum {
         put("raw value size", &sum.raw_value_size);
         put("raw average value size", &format!("{:.6}", average(sum.raw_value_size)));
         put("data block size", &sum.data_size);
-        // RocksDB knows it only for tables that it has just written; no table records it.
+        // RocksDB knows this only for tables that it has just written; no table records it.
         put("data uncompressed size", &0);
         let index = format!(
             "index block size (user-key? {}, delta-value? {})",

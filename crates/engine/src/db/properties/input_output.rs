@@ -1,4 +1,4 @@
-//! What was read, written and synced, by purpose.
+//! The property of reads, writes and syncs by purpose.
 
 use std::fmt::Write as _;
 

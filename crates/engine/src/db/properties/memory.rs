@@ -20,7 +20,7 @@ pub(super) fn number(family: &ColumnFamily, source: &SuperVersion, name: &str) -
     let cache = || source.tables().context().block_cache.as_deref();
     Some(match name {
         "num-immutable-mem-table" => immutable.len() as u64,
-        // Memtables are released when they are in tables.
+        // A memtable is released as soon as it is flushed.
         "num-immutable-mem-table-flushed" => 0,
         "cur-size-active-mem-table" => active.memory_usage() as u64,
         "cur-size-all-mem-tables" => memtable_bytes(source),
@@ -37,7 +37,7 @@ pub(super) fn number(family: &ColumnFamily, source: &SuperVersion, name: &str) -
     })
 }
 
-/// Returns everything that memory is charged to, a line each, in bytes unless stated otherwise.
+/// Returns all uses of memory, one per line, in bytes unless stated otherwise.
 pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
     let context = source.tables().context();
     let cache = context.block_cache.as_deref();
@@ -62,7 +62,7 @@ pub(super) fn text(family: &ColumnFamily, source: &SuperVersion) -> String {
     })
 }
 
-/// Returns the decisions of a block cache that sizes itself, a line each; `None` for any other.
+/// Returns the sizing decisions of a self-sizing block cache, one per line; `None` for any other.
 pub(super) fn block_cache_size(source: &SuperVersion) -> Option<String> {
     let cache = source.tables().context().block_cache.as_deref()?;
     let AutoSizes { ceiling, grown, shrunk, ghosts } = cache.auto_sizes()?;

@@ -1,8 +1,8 @@
 //! Properties: figures of a column family, by RocksDB's names.
 //!
 //! Names, units and text formats are those of RocksDB (`db/internal_stats.cc`), so that its tools
-//! can read them. A name that RocksDB does not have, or about work that a read-only handle never
-//! does, has no value. Names of our own begin with `tailwater.`.
+//! can read them. A name that RocksDB does not have, or a property of work that a read-only handle
+//! never does, has no value. Tailwater's own names begin with `tailwater.`.
 
 mod aggregated;
 mod blobs;
@@ -129,7 +129,7 @@ impl Db {
         Ok(number.map(|number| number.to_string()))
     }
 
-    /// Returns a property that is a text.
+    /// Returns a property as text.
     fn text_property(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
         let source = family.super_version();
         let version = source.version();

@@ -36,8 +36,8 @@ fn total_table_bytes(family: &ColumnFamily) -> u64 {
     saturating_sum(sizes.into_values())
 }
 
-/// Returns when the oldest key was written, in seconds since 1970. Only tables that were not made
-/// by compactions have that time.
+/// Returns when the oldest key was written, in seconds since 1970. Tables made by compactions do
+/// not have that time.
 pub(super) fn estimated_oldest_key_time_s(
     source: &SuperVersion,
     family: &ColumnFamily,
@@ -128,8 +128,8 @@ pub(super) fn compression_ratio(source: &SuperVersion, level: &Level) -> Result<
     Ok(if file_bytes == 0 { -1.0 } else { raw_bytes as f64 / file_bytes as f64 })
 }
 
-/// Returns the number of entries that are not deletions, less one for every deletion: in memtables,
-/// deletions are counted among the entries. Overwritten keys and merge operands count as keys.
+/// Returns the number of entries that are not deletions, minus one for every deletion, since
+/// memtables count deletions among the entries. Overwritten keys and merge operands count as keys.
 pub(super) fn estimated_keys(source: &SuperVersion) -> Result<u64> {
     let (mut entries, mut deletions) = (0u64, 0u64);
     for (_, file) in source.version().files() {

@@ -4,7 +4,7 @@
 //! table of the level itself overlaps its key range. The output of a running compaction counts as
 //! an overlap in its level. A file that hides records gets the next sequence number, and so is
 //! newer than all existing data; so does every file that existing snapshots must not see. A file
-//! that hides nothing keeps 0.
+//! that hides nothing keeps sequence number 0.
 //!
 //! If files overlap each other, they are divided into batches of files that do not. Each batch is
 //! newer than the one before, and goes to a level above it.
@@ -31,7 +31,7 @@ use crate::version::{Compaction, Version};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Placement {
     pub(super) level: usize,
-    /// 0 if it hides nothing.
+    /// The sequence number of its records; 0 if it hides nothing.
     pub(super) sequence: Sequence,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct FamilyContext<'a> {
     pub(super) style: CompactionStyle,
     /// Number of levels.
     pub(super) levels: usize,
-    /// The levels between 0 and this one stay empty.
+    /// The base level: the levels between 0 and this one stay empty.
     pub(super) base_level: usize,
     /// The highest assigned sequence number.
     pub(super) last_sequence: Sequence,
@@ -56,9 +56,9 @@ pub(super) struct FamilyContext<'a> {
 /// The rules for placing a batch of files that do not overlap each other.
 #[derive(Debug, Clone, Copy)]
 struct BatchRules {
-    /// Every file gets a sequence number.
+    /// Whether every file gets a sequence number.
     numbers_all: bool,
-    /// They go to a level above this one; to level 0 if this is 0.
+    /// The level above which the files go; to level 0 if this is 0.
     below: usize,
 }
 
@@ -111,12 +111,12 @@ impl FamilyContext<'_> {
         };
         let is_numbered = hides || rules.numbers_all;
         if is_numbered && !self.options.allow_global_seqno {
-            let message = "the file hides what is in the database or from snapshots, and needs a \
+            let message = "the file hides existing data or is hidden from snapshots, and needs a \
                  sequence number, which allow_global_seqno forbids";
             return Err(Error::invalid_argument(message).in_file(&file.path));
         }
         if self.options.fail_if_not_bottommost_level && level + 1 < self.levels {
-            let message = format!("the file fits in level {level}, not in the last");
+            let message = format!("the file fits in level {level}, but not in the last level");
             return Err(Error::new(ErrorKind::Busy, message).in_file(&file.path));
         }
         Ok(Placement { level, sequence: if is_numbered { last_sequence + 1 } else { 0 } })

@@ -180,7 +180,7 @@ fn files_that_overlap_lie_one_above_the_other() {
     );
     assert_eq!(places(&["1: a-z"], &["a-c", "c-d", "a-d"]), [(0, 101), (0, 102), (0, 103)]);
     assert_eq!(places(&["2: a-b"], &["a-c", "c-d"]), [(1, 101), (0, 102)]);
-    // The exclusive end of a range tombstone is not in its file.
+    // The exclusive end of a range tombstone is not part of the file.
     assert_eq!(places(&[], &["a-c)", "c-d"]), [(6, 0), (6, 0)]);
 }
 

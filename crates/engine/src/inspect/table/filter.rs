@@ -10,7 +10,7 @@ use crate::error::Result;
 /// Facts about a table's filter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilterFacts {
-    /// The name of the policies that read it: `rocksdb.BuiltinBloomFilter`.
+    /// The name of the filter policies that can read it, such as `rocksdb.BuiltinBloomFilter`.
     pub policy: String,
     /// Its location, or that of the index of its partitions.
     pub handle: BlockHandle,
@@ -18,11 +18,11 @@ pub struct FilterFacts {
     pub partitions: Vec<BlockHandle>,
     /// The size of its blocks, without trailers and the index of partitions, in bytes.
     pub bytes: u64,
-    /// The structure of it or of its first partition.
+    /// The structure of the filter or of its first partition.
     pub structure: FilterStructure,
     /// Whether it contains whole keys.
     pub whole_keys: bool,
-    /// The name of the extractor of the prefixes that it contains, if any.
+    /// The name of the prefix extractor, if the filter contains prefixes.
     pub prefix_extractor: Option<String>,
 }
 

@@ -40,7 +40,7 @@ pub struct TableFile {
 /// A block that the metaindex names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetaEntry {
-    /// Its name: `rocksdb.properties`.
+    /// Its name, such as `rocksdb.properties`.
     pub name: Vec<u8>,
     /// Its location.
     pub handle: BlockHandle,
@@ -105,7 +105,8 @@ impl TableFile {
         &self.footer
     }
 
-    /// Checksum errors of metaindex, properties and dictionary that could be read nevertheless.
+    /// Returns checksum errors of metaindex, properties and dictionary blocks that could be read
+    /// nevertheless.
     pub fn damage(&self) -> &[Error] {
         &self.damage
     }

@@ -7,10 +7,10 @@ use tailwater_format::key::{self, ValueType};
 use super::{DbIterator, Direction, EntryLocation, FIRST_TRAILER, set_internal_key};
 use crate::error::Result;
 
-/// The result of a key's records so far, oldest first, below the operands.
+/// The result of a key's records so far, read oldest first, without the operands above it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Base {
-    /// No value: none yet, or deleted.
+    /// No value so far, or deleted.
     Nothing,
     /// `self.value` holds the content of a record of this type.
     Record(ValueType),
@@ -48,8 +48,8 @@ impl DbIterator {
         Ok(())
     }
 
-    /// Moves before every record of the key in `self.key`, and returns where the resulting value
-    /// is, if there is one.
+    /// Moves before every record of the key in `self.key`, and returns the location of the
+    /// resulting value, if there is one.
     fn fold_key(&mut self) -> Result<EntryLocation> {
         let mut base = Base::Nothing;
         let mut passed = 0;
@@ -72,7 +72,7 @@ impl DbIterator {
                 continue;
             }
             if self.view.equates_different_bytes {
-                // Of several equal keys, the bytes of the newest record's key are shown.
+                // If several keys are equal, the bytes of the newest record's key are shown.
                 self.note_key();
             }
             if let Some(cover) = self.merged.cover() {

@@ -44,7 +44,7 @@ impl Drop for Counts {
 }
 
 impl DbIterator {
-    /// Counts a seek that began at `begun`.
+    /// Counts a seek that started at `begun`.
     pub(super) fn count_seek(&self, begun: Option<Started>) {
         let (Some(counts), Some(begun)) = (&self.counts, begun) else { return };
         counts.statistics.record_since(Histogram::DbSeek, begun);

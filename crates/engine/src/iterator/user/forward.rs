@@ -10,10 +10,9 @@ impl DbIterator {
     #[inline]
     pub(super) fn step_forward(&mut self) -> Result<()> {
         if self.direction == Direction::Backward {
-            // The sources are before the key whose value was copied: all records of that key are
-            // skipped, from its first.
+            // The sources are before the key whose value was copied: all its records are skipped.
             self.direction = Direction::Forward;
-            // The key's prefix may differ from the one that was sought.
+            // The key may have another prefix than the target of the last seek.
             self.merged.ask_prefix_filters(false);
             set_internal_key(&mut self.target, &self.key, FIRST_TRAILER);
             self.merged.seek(&self.target)?;
@@ -104,7 +103,7 @@ impl DbIterator {
     }
 
     /// Starting at the newest visible record of the key in `self.key`, merges it and older records
-    /// into a value. Returns where the value is.
+    /// into a value. Returns the location of the value.
     pub(super) fn fold_records_below(&mut self) -> Result<EntryLocation> {
         self.operands.clear();
         let mut base = None;
@@ -149,7 +148,7 @@ impl DbIterator {
         Ok(EntryLocation::Copied)
     }
 
-    /// Returns the blob index in a record of that type, if reading the blob is deferred.
+    /// Returns the blob index in a record of this type, if reading the blob is deferred.
     pub(super) fn deferred_blob<'a>(
         &self,
         value_type: ValueType,
@@ -164,8 +163,7 @@ impl DbIterator {
         }
     }
 
-    /// Returns the value in a record of that type. `user_key` must have the bytes it was written
-    /// with.
+    /// Returns the value in a record of this type. `user_key` must be the key's bytes as written.
     pub(super) fn plain_value(
         &self,
         user_key: &[u8],
@@ -193,7 +191,7 @@ impl DbIterator {
             Direction::Forward => "after",
             Direction::Backward => "before",
         };
-        self.damaged(format!("records are not in order: '{found}' stands {direction} '{last}'"))
+        self.damaged(format!("records are not in order: '{found}' comes {direction} '{last}'"))
     }
 
     /// Returns an error about damage in the file of the current record.

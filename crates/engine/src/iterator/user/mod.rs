@@ -69,9 +69,9 @@ pub struct DbIterator {
     source: Arc<SuperVersion>,
     /// The source of newer super versions; `None` on a read-only handle.
     origin: Option<Origin>,
-    /// Whether it moves to newer super versions by itself.
+    /// Whether it moves to newer super versions on its own.
     refreshes: bool,
-    /// Whether it has lost its sources, because moving to others failed.
+    /// Whether it lost its sources because moving to others failed.
     is_incomplete: bool,
     /// A failed [`DbIterator::refresh`] or [`DbIterator::refresh_at`], to be retried.
     unfinished: Option<Refresh>,
@@ -86,14 +86,14 @@ pub struct DbIterator {
     /// The current value, if `place` is [`EntryLocation::Copied`].
     value: Vec<u8>,
     operands: Operands,
-    /// The user key that was written with the value going backward, or with an unread blob, where
-    /// that matters.
+    /// The user key with the bytes that were written with the value, going backward or for an
+    /// unread blob, if they may differ from `key`.
     base_key: Vec<u8>,
-    /// Copies of the keys it was on, if they must keep their addresses.
+    /// Copies of the keys that it has visited, if these must keep their addresses.
     pinned: Option<PinnedKeys>,
-    /// A key to seek with.
+    /// Buffer for a key to seek to.
     target: Vec<u8>,
-    /// The prefix that it must stay within, if any.
+    /// The prefix to which it is restricted, if any.
     prefix: Option<Vec<u8>>,
     /// Its counts, if there is a statistics object.
     counts: Option<Counts>,
@@ -125,7 +125,7 @@ pub(crate) struct View {
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
     /// The prefix extractor for filters, if a seek need only find keys with the target's prefix.
     pub(crate) filter_prefixes: Option<PrefixExtractor>,
-    /// Maximum number of records stepped over before it seeks instead.
+    /// Maximum number of records that it steps over before it seeks instead.
     pub(crate) max_sequential_skip: u64,
 }
 
@@ -134,7 +134,7 @@ pub(crate) struct View {
 enum EntryLocation {
     /// There is no position.
     Nowhere,
-    /// In the current record of the merged sources.
+    /// On the current record of the merged sources.
     OnRecord,
     /// In its own buffers.
     Copied,
@@ -353,7 +353,7 @@ impl DbIterator {
     /// Moves to the next key. Without a position, it does nothing.
     #[expect(
         clippy::should_implement_trait,
-        reason = "the field's name for it; what it would yield is borrowed"
+        reason = "the usual name in RocksDB; an Iterator could not yield borrowed entries"
     )]
     #[inline]
     pub fn next(&mut self) -> Result<()> {
@@ -411,7 +411,7 @@ impl DbIterator {
         self.go(Direction::Forward, |merged, target| merged.seek(target))
     }
 
-    /// Moves the merged sources with `place`, and from there to a visible key.
+    /// Moves the merged sources with `place`, and from there to the nearest visible key.
     fn go(
         &mut self,
         direction: Direction,
@@ -503,12 +503,12 @@ impl View {
     }
 }
 
-/// Returns the sources of a super version, newest first. Those that are also in `old`, the sources
-/// of an earlier one, are kept.
+/// Returns the sources of a super version, newest first. Sources that are also in `old`, those of
+/// an earlier super version, are kept.
 ///
-/// With a target, each is at the first record not below it, or, going backward, at the last not
-/// above it; a kept one stays where it is, on the same side of the target. Without a target all
-/// must be sought next.
+/// With a target, each is at its first record at or after it or, going backward, at its last record
+/// at or before it; a kept source stays where it is, on the same side of the target. Without a
+/// target, a seek must follow.
 fn leaves(
     source: &SuperVersion,
     snapshot: Sequence,

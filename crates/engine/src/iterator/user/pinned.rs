@@ -3,10 +3,10 @@
 /// Size of a chunk of memory, in bytes, unless a key is larger.
 const CHUNK_BYTES: usize = 32 << 10;
 
-/// Copies of the keys that an iterator was on.
+/// Copies of the keys that an iterator has visited.
 ///
-/// They are copies, although blocks and memtables may have a key in one piece: so every key is
-/// pinned, whatever its encoding and the direction, and the iterator can release what it has
+/// They are copies even if a block or memtable has the key in one piece: so every key is pinned,
+/// whatever its encoding and the direction, and the iterator can release the blocks that it has
 /// passed.
 #[derive(Debug, Default)]
 pub(super) struct PinnedKeys {

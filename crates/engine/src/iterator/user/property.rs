@@ -12,8 +12,8 @@ impl DbIterator {
     /// - `rocksdb.iterator.is-value-pinned`: the same for the value, which is never pinned: `0`.
     /// - `rocksdb.iterator.internal-key`: the user key, as in RocksDB.
     ///
-    /// Without a position, the two about pinning are `Iterator is not valid.`, and the key is
-    /// empty.
+    /// Without a position, the two properties about pinning are `Iterator is not valid.`, and the
+    /// key is empty.
     pub fn property(&self, name: &str) -> Option<Vec<u8>> {
         let of_place = |is_pinned: bool| match self.valid() {
             true => u8::from(is_pinned).to_string(),

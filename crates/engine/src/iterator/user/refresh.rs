@@ -3,13 +3,13 @@
 //!
 //! The iterator keeps its sequence number, so both super versions show it the same keys and values,
 //! though perhaps in other sources: a flush moves records to a table, a compaction drops invisible
-//! ones. Sources in both super versions are kept with their positions and read-ahead; the others
-//! are created and positioned.
+//! ones. Sources that are in both super versions are kept with their positions and read-ahead; the
+//! others are created and positioned.
 //!
 //! It moves at the beginning of a step, not at its end, so that the current key and value keep
-//! their addresses until the step. Moving forward, all new sources are positioned before the first
+//! their addresses until the step. Moving forward, all new sources are positioned at the first
 //! record of the current key, and the step skips all its records. Moving backward, they are
-//! positioned before them. A seek or a change of direction positions all sources anyway.
+//! positioned before these. A seek or a change of direction positions all sources anyway.
 //!
 //! After an error in between, the iterator has no sources and no position; the next seek creates
 //! them.
@@ -29,10 +29,10 @@ use super::{DbIterator, EntryLocation, FIRST_TRAILER, leaves, set_internal_key};
 pub(super) struct Origin {
     family: Followed,
     shared: Weak<ReadState>,
-    /// Whether the iterator refreshes itself while it has a snapshot.
+    /// Whether the options ask the iterator to refresh itself while it has a snapshot.
     is_asked: bool,
-    /// Held while the iterator refreshes itself, so that every newer super version has what it
-    /// shows.
+    /// Held while the iterator refreshes itself, so that every newer super version keeps what the
+    /// iterator shows.
     snapshot: Option<Snapshot>,
 }
 
@@ -56,18 +56,18 @@ impl DbIterator {
 
     /// Makes it see the current state of the database, and releases the memtables and tables that
     /// it kept for the earlier state. It has no position until the next seek. It no longer
-    /// refreshes itself, since it has no snapshot any more.
+    /// refreshes itself, since it no longer has a snapshot.
     ///
     /// # Errors
-    /// Read-only, on a read-only handle; closed, if the database has no handle any more; invalid
-    /// argument, if the dropped column family has none; those of opening tables, after which the
-    /// next seek tries again.
+    /// Read-only, on a read-only handle; closed, if the database has no handle left; invalid
+    /// argument, if the column family was dropped and has no handle left; those of opening tables,
+    /// after which the next seek tries again.
     pub fn refresh(&mut self) -> Result<()> {
         self.refresh_to(Refresh(None))
     }
 
     /// Makes it see what `snapshot` sees, and otherwise works like [`DbIterator::refresh`]. It then
-    /// refreshes itself if its options say so.
+    /// refreshes itself if its options ask for that.
     ///
     /// # Errors
     /// The errors of [`DbIterator::refresh`]; invalid argument, for a snapshot of another database.
@@ -88,7 +88,7 @@ impl DbIterator {
         }
         // Loaded before the sequence number: a newer version may lack records of an older moment.
         let Some(source) = origin.family.super_version() else {
-            let message = "the iterator's column family was dropped, and nobody has a handle to it";
+            let message = "the iterator's column family was dropped, and has no handle left";
             return Err(Error::invalid_argument(message));
         };
         origin.snapshot = snapshot.filter(|_| origin.is_asked).cloned();
@@ -98,8 +98,8 @@ impl DbIterator {
             None => shared.published(),
         };
         self.place = EntryLocation::Nowhere;
-        // Until it succeeds it is retried, with its snapshot held or at a later moment: nothing
-        // keeps what is visible at this one.
+        // Retried until it succeeds, with its snapshot held or at a later moment: nothing keeps the
+        // records visible at this one.
         self.unfinished = Some(refresh);
         self.go_over(source, sequence, None)?;
         self.unfinished = None;
@@ -112,7 +112,7 @@ impl DbIterator {
         self.is_view_old = false;
     }
 
-    /// Returns whether there is a newer super version.
+    /// Whether there is a newer super version.
     #[inline]
     pub(super) fn is_outdated(&self) -> bool {
         self.refreshes
@@ -177,8 +177,8 @@ impl DbIterator {
         self.go_over(source, self.view.snapshot, direction)
     }
 
-    /// Moves to another super version, in which it sees `sequence`. With a direction, the sources
-    /// are positioned before the records of the current key.
+    /// Moves to another super version, and to the state at `sequence`. With a direction, the
+    /// sources are positioned before the records of the current key.
     fn go_over(
         &mut self,
         source: Arc<SuperVersion>,

@@ -1,8 +1,8 @@
-//! A sorted list of entries that many threads insert into and read at once.
+//! A sorted list of entries that many threads insert into and read concurrently.
 //!
-//! Every node is on level 0; a quarter of the nodes of a level are on the next one too. A search
-//! follows the highest level up to the last node before its target, then moves down a level, and so
-//! on: about two steps on each level.
+//! Every node is on level 0; a quarter of the nodes of a level are also on the next one. A search
+//! follows the highest level up to the last node before its target, then continues a level below,
+//! and so on: about two steps on each level.
 //!
 //! Invariants:
 //! - Nodes are never removed and never change, apart from their links.
@@ -13,7 +13,7 @@
 //!
 //! Order of an insert: find the position; write the node; on each level, point the node at its
 //! successor, then swing the predecessor's link from that successor to the node; if another insert
-//! was faster, walk on from the predecessor and try again. Nothing waits: neither readers, nor
+//! came first, walk on from the predecessor and try again. Nothing waits: neither readers nor
 //! inserts, which repeat a step only when another insert has made progress.
 //!
 //! Nodes start with eight bytes of their user key, as a number that sorts like the key. Most
@@ -61,9 +61,9 @@ pub(super) struct SkipList {
 /// An internal key to look for or insert.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
-    /// Sorts like the user key as far as it distinguishes keys: its first eight bytes, big-endian,
-    /// padded with zeros, and inverted for the reverse order. 0 for all keys if the comparator is
-    /// not built in.
+    /// Sorts like the user key as far as it distinguishes keys: the key's first eight bytes,
+    /// big-endian, padded with zeros, and inverted for the reverse order. 0 for all keys if the
+    /// comparator is not built in.
     prefix: u64,
     user_key: &'a [u8],
     trailer: u64,
@@ -136,11 +136,12 @@ impl SkipList {
             if level > 0
                 && let Some(below) = node.next(level - 1)
             {
-                // Every other step moves down; by then its node is being fetched.
+                // On average every other step moves down; the node below is prefetched for it.
                 below.prefetch();
             }
             match next {
-                // The node that ended the level above is not before the target here either.
+                // The node that ended the level above is not before the target on this level
+                // either.
                 Some(next) if Some(next) != bound && self.is_before(next, target) => node = next,
                 _ if level == 0 => return next,
                 _ => {
@@ -182,8 +183,8 @@ impl SkipList {
     ) -> Option<Node<'list>> {
         match self.locate(target, splice) {
             Some(node) if self.is_at(node, target) => Some(node),
-            // Not the predecessor of the node after the target: others may have been inserted
-            // between since.
+            // Not the predecessor of the node after the target: other nodes may have been inserted
+            // between them since.
             _ => splice.step_over_previous(),
         }
     }

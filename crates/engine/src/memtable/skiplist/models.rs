@@ -1,11 +1,11 @@
-//! Inserts and reads in every order that the memory model allows.
+//! Loom models of inserts and reads, in every order that the memory model allows.
 //!
 //! Run with `RUSTFLAGS="--cfg loom" cargo test -p tailwater --lib models`.
 //!
-//! loom remembers only the last access to an atomic: once a writer has itself read a link, it
+//! loom remembers only the last access to an atomic: once a writer has itself read a link, loom
 //! forgets a reader that read it earlier, and does not try the other order. So readers are spawned
-//! and writers run first, on the test's thread; and each test of a reader states what a reader may
-//! see and fails unless all of it was seen.
+//! and writers run first, on the test's thread. Each test of a reader states what a reader may see,
+//! and fails unless all of it was seen.
 #![cfg(loom)]
 
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ fn finds(list: &SkipList, key: u8) -> bool {
     list.find(&target).is_some_and(|node| node.key_parts().0 == user_key)
 }
 
-/// Returns all results that `test` had.
+/// Returns the set of all results of `test`.
 fn model<T: Ord + Send + 'static>(
     test: impl Fn(Arc<SkipList>) -> T + Send + Sync + 'static,
 ) -> BTreeSet<T> {

@@ -43,7 +43,7 @@ pub(in crate::memtable) struct Node<'list> {
     list: PhantomData<&'list u8>,
 }
 
-/// A node's address, which does not imply that its list is alive; null for none.
+/// A node's address, which does not keep its list alive; null for none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::memtable) struct NodeAddress(*mut u8);
 
@@ -58,7 +58,7 @@ unsafe impl Send for NodeAddress {}
 // SAFETY: as above.
 unsafe impl Sync for NodeAddress {}
 
-/// A list's first node, which has all levels and no key.
+/// A list's first node, which is on all levels and has no key.
 pub(super) struct Head(NonNull<u8>);
 
 // SAFETY: as for any node, all that changes in it is atomic.
@@ -90,7 +90,7 @@ impl NodeAddress {
 }
 
 impl<'list> Node<'list> {
-    /// Returns the node at that address; none for null.
+    /// Returns the node at this address; `None` for null.
     ///
     /// # Safety
     /// The address must be null or that of a node whose list lives for `'list`.
@@ -119,12 +119,12 @@ impl<'list> Node<'list> {
         else {
             panic!("an entry of {key_length} and {} bytes is too long for a node", value.len())
         };
-        assert!(height >= 1, "a node has a level at least");
+        assert!(height >= 1, "a node has at least one level");
         let tower = (height - 1) * LINK_SIZE;
         let memory = arena.allocate(shard, tower + KEY + key_length + value.len());
         // SAFETY: the arena gave this call alone `tower` bytes, `KEY` bytes and room for key and
-        // value, aligned for links and so for the numbers that follow them. The slices are
-        // elsewhere: nobody else knows this memory.
+        // value, aligned for links and so for the numbers that follow them. The slices cannot
+        // overlap this memory: no other code knows it.
         unsafe {
             let address = memory.add(tower);
             for level in 0..height {
@@ -229,8 +229,8 @@ impl<'list> Node<'list> {
 mod tests {
     use super::*;
 
-    /// In builds without debug assertions the length was cut to 32 bits, and what follows the value
-    /// was read as the rest of it, or beyond the end.
+    /// In builds without debug assertions the length was truncated to 32 bits, and the bytes after
+    /// the value were read as its rest, possibly beyond the end.
     #[test]
     #[should_panic(expected = "too long for a node")]
     fn a_value_whose_length_does_not_fit_is_refused() {

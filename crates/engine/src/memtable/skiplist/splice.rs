@@ -4,8 +4,8 @@
 //! starts from the lowest level on which the two still enclose the new key as neighbours, so that
 //! searches near each other are short: a sequential insert needs only level 0.
 //!
-//! A splice outlives the calls that use it and borrows no list; it stores the number of the list
-//! that its addresses are from. No two lists have the same number, so an address is followed only
+//! A splice outlives the calls that use it and borrows no list; it stores the number of the list to
+//! which its addresses belong. No two lists have the same number, so an address is followed only
 //! while its list is alive.
 #![expect(unsafe_code, reason = "turns kept addresses into nodes again, once their list is known")]
 
@@ -18,7 +18,7 @@ pub(in crate::memtable) struct Splice {
     list: u64,
     /// For each level a node before the key; the head where the list has no such level.
     previous: [NodeAddress; MAX_HEIGHT],
-    /// For each level the node that followed it, none at the end.
+    /// For each level the node that followed it; none at the end.
     next: [NodeAddress; MAX_HEIGHT],
 }
 
@@ -50,10 +50,11 @@ impl Splice {
         AttachedSplice { splice: self, list }
     }
 
-    /// Returns the node at an address from the list this splice was last attached to.
+    /// Returns the node at an address in the list to which this splice was last attached.
     ///
     /// # Safety
-    /// The address must be null or of a node of the list that the splice was last attached to.
+    /// The address must be null or that of a node of the list to which the splice was last
+    /// attached.
     ///
     /// # Panics
     /// If `list` is another one.
@@ -63,9 +64,9 @@ impl Splice {
         list: &'list SkipList,
         address: NodeAddress,
     ) -> Option<Node<'list>> {
-        assert_eq!(self.list, list.number(), "a cursor was given another memtable than its own");
-        // SAFETY: the caller vouches for the list that the splice knows, which is the one that is
-        // borrowed here.
+        assert_eq!(self.list, list.number(), "a cursor was used with another memtable");
+        // SAFETY: by the caller's contract the address is of the list that the splice was last
+        // attached to, which is the one borrowed here.
         unsafe { Node::at(address) }
     }
 }
@@ -73,7 +74,7 @@ impl Splice {
 impl<'list> AttachedSplice<'_, 'list> {
     #[inline]
     pub(in crate::memtable) fn previous(&self, level: usize) -> Node<'list> {
-        // SAFETY: `attach` saw to it that all addresses are of this list, which lives for `'list`.
+        // SAFETY: `attach` ensured that all addresses are of this list, which lives for `'list`.
         let node = unsafe { Node::at(self.splice.previous[level]) };
         node.unwrap_or_else(|| self.list.head())
     }

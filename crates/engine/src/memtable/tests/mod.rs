@@ -1,4 +1,4 @@
-//! The memtable against a sorted list, alone and under threads.
+//! Tests of the memtable against a sorted list, with one and with several threads.
 #![cfg(not(loom))]
 
 mod model;

@@ -41,8 +41,8 @@ fn an_insert_that_panics_leaves_the_next_one_its_place() {
     let count = rounds(2000, 100) as u64;
     let mut added = Vec::new();
     for number in 0..count {
-        // Ascending keys, each next to the one before, and between them one far away that may fail
-        // on the way.
+        // Ascending keys near each other, and between them one far away, whose insert may fail on
+        // the way.
         let near = (1 << 40) + number;
         memtable.add(number, ValueType::Value, &near.to_be_bytes(), b"").unwrap();
         added.push(near);

@@ -34,7 +34,7 @@ pub(crate) struct LevelState {
     /// The files that are inputs of running compactions.
     pub(crate) files_being_compacted: usize,
     pub(crate) bytes: u64,
-    /// The compaction score; from 1 on the level needs compaction.
+    /// The compaction score; a level with a score of at least 1 needs compaction.
     pub(crate) score: f64,
 }
 
@@ -73,10 +73,11 @@ pub(crate) fn family_text(state: &FamilyState, statistics: &FamilyStatistics) ->
     text
 }
 
-/// Returns the text of the stall counts and, if there were any stalls, of their number since
-/// `earlier`.
+/// Returns the text of the stall counts and, if there were any stalls, of the number of stalls
+/// since `earlier`.
 pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
-    // Stall conditions are checked without regard to running compactions, so those counts are 0.
+    // Stall conditions are checked without regard to running compactions, so the counts with
+    // ongoing compactions are 0.
     let mut text = format!(
         "Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 0, \
          cf-l0-file-count-limit-stops-with-ongoing-compaction: 0, \
@@ -103,7 +104,7 @@ pub(crate) fn stall_text(stalls: &StallCounts, earlier: Option<u64>) -> String {
 
 fn header(family: &str, rows: &str) -> String {
     let columns = format!("{rows}    Files   Size     Score {COLUMNS}");
-    // As long as the line with its newline.
+    // The rule is as long as the line with its newline.
     let rule = "-".repeat(columns.len() + 1);
     format!("\n** Compaction Stats [{family}] **\n{columns}\n{rule}\n")
 }
@@ -137,7 +138,7 @@ fn append_line(
     done: &LevelFigures,
 ) {
     let seconds = done.micros as f64 / 1e6;
-    // One more, to avoid a division by zero.
+    // One is added to avoid a division by zero.
     let elapsed = (done.micros + 1) as f64 / 1e6;
     let gigabytes_new = gigabytes(done.bytes_written) - gigabytes(done.bytes_read_in_level);
     let average = if done.count == 0 { 0.0 } else { seconds / done.count as f64 };

@@ -40,7 +40,8 @@ impl TableCompression {
     }
 
     /// Returns the compression of tables that compactions write into `level`. `base_level` is the
-    /// first level below 0 that has tables, or 1; `bottommost` says that no lower level has any.
+    /// first level below 0 that has tables, or 1; `bottommost` tells whether no deeper level has
+    /// any.
     pub fn for_level(
         options: &ColumnFamilyOptions,
         level: usize,
@@ -118,7 +119,7 @@ impl TableCompression {
     }
 }
 
-/// Converts an option's value. `Inherited` does not occur here, as the checked options guarantee.
+/// Converts an option's value. `Inherited` cannot occur, since the options were checked.
 fn format_compression(kind: CompressionType) -> Compression {
     match kind {
         CompressionType::None | CompressionType::Inherited => Compression::None,

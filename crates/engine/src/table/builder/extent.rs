@@ -36,7 +36,8 @@ impl Extent {
         }
     }
 
-    /// Adds an entry, whose internal key is above those before. [`Extent::end`] gets the last key.
+    /// Adds an entry, whose internal key is above all previous ones. [`Extent::end`] gets the last
+    /// key.
     #[inline]
     pub(super) fn add(
         &mut self,

@@ -44,7 +44,7 @@ impl FilterBuilder {
         self.bloom.num_entries()
     }
 
-    /// Returns the length that the block would have now, in bytes.
+    /// Returns the length of the block if it were built now, in bytes.
     pub(super) fn size_estimate(&self) -> usize {
         self.bloom.block_length(self.bloom.num_entries())
     }

@@ -1,4 +1,4 @@
-//! A complete table, and its facts for the MANIFEST.
+//! A complete table, and its metadata for the MANIFEST.
 
 use tailwater_format::key::Sequence;
 use tailwater_format::table::Properties;
@@ -13,8 +13,8 @@ pub struct FinishedTable {
     pub size: u64,
     /// The smallest internal key, range tombstones included.
     pub smallest: Vec<u8>,
-    /// The largest internal key, range tombstones included. If a range tombstone ends last, this is
-    /// its end key with the maximum sequence number.
+    /// The largest internal key, range tombstones included. If a range tombstone extends furthest,
+    /// this is its end key with the maximum sequence number.
     pub largest: Vec<u8>,
     /// The lowest sequence number.
     pub smallest_sequence: Sequence,
@@ -22,7 +22,7 @@ pub struct FinishedTable {
     pub largest_sequence: Sequence,
     /// The lowest number of the blob files that the table refers to.
     pub oldest_blob_file_number: Option<u64>,
-    /// The length of everything behind the data blocks, in bytes.
+    /// The length of everything after the data blocks, in bytes.
     pub tail_size: u64,
     /// The table's unique id; zeros if it has none of its own.
     pub unique_id: [u64; 2],
@@ -33,9 +33,9 @@ pub struct FinishedTable {
 }
 
 impl FinishedTable {
-    /// Returns the version edit's entry that adds the table to `level`. Facts that the table does
-    /// not know keep their defaults: its path, its epoch, and the bytes that its range tombstones
-    /// cover.
+    /// Returns the version edit's entry that adds the table to `level`. Fields that the table does
+    /// not determine keep their defaults: its path, its epoch, and the bytes that its range
+    /// tombstones cover.
     pub fn new_file(&self, level: u32) -> NewFile {
         NewFile {
             level,

@@ -35,7 +35,8 @@ impl Format {
         prefix_extractor: Option<PrefixExtractor>,
         merge_operator_name: Option<&str>,
     ) -> Self {
-        // A filter hashes the bytes of keys, and would miss equal keys with different bytes.
+        // A filter hashes the bytes of keys, and would miss keys that are equal but have different
+        // bytes.
         let filter_policy = match comparator.equates_different_bytes() {
             true => None,
             false => filter_policy(&options.table_factory.filter_policy),
@@ -58,7 +59,7 @@ impl Format {
 
     pub(super) fn block_options(&self) -> BuilderOptions {
         let options = &self.options;
-        // A hash index would miss equal keys with different bytes, too.
+        // A hash index would miss such keys, too.
         let hashed = options.data_block_index_type == DataBlockIndexType::BinaryAndHash
             && self.comparator.distinguishes_all_bytes();
         BuilderOptions {
@@ -77,7 +78,8 @@ impl Format {
         }
     }
 
-    /// Whether index values are delta-encoded, which needs blocks without padding between them.
+    /// Whether index values are delta-encoded, which requires that blocks have no padding between
+    /// them.
     pub(super) fn delta_index_values(&self) -> bool {
         !self.options.block_align
     }

@@ -8,7 +8,7 @@
 //! # Invariants
 //! - Keys ascend strictly; an entry out of order is refused and not added.
 //! - Blocks end where RocksDB ends them, and hold the bytes that RocksDB would write.
-//! - Properties count exactly what was added: the next compaction checks this.
+//! - Properties count exactly what was added: the next compaction checks the counts.
 //! - The first failure latches: nothing is added after it, and every later call returns it.
 //!
 //! # Steps
@@ -135,7 +135,7 @@ impl Builder {
         self
     }
 
-    /// Keeps blocks in memory whose records come from blocks that users read.
+    /// Keeps those blocks in memory whose records come from blocks that users read.
     #[must_use]
     pub(crate) fn with_handover(mut self, table_handover: Option<TableHandover>) -> Self {
         self.table_handover = table_handover;
@@ -149,7 +149,7 @@ impl Builder {
         self
     }
 
-    /// Does what [`Builder::add`] does, for an entry from a block with the given warmth.
+    /// Like [`Builder::add`], for an entry from a block with the given warmth.
     #[inline]
     pub(crate) fn add_warm(
         &mut self,
@@ -164,18 +164,18 @@ impl Builder {
         Ok(())
     }
 
-    /// Adds an entry. Its internal key is above all those before, and not a range deletion.
+    /// Adds an entry. Its internal key must be above all previous ones, and not a range deletion.
     ///
     /// # Errors
     /// Corruption, for a key that is out of order or not an internal key, or for a malformed blob
     /// index, entity or timed value; not supported, for a key or value of 4 GiB; errors of the
-    /// file, which may concern blocks written long before. Each is latched.
+    /// file, possibly from blocks written much earlier. Each is latched.
     pub fn add(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         self.latched(|builder| builder.add_entry(internal_key, value))
     }
 
-    /// Adds a range tombstone, given as the internal key of its start, of the range deletion type,
-    /// and the user key of its end. The table's key range grows to include it.
+    /// Adds a range tombstone, given as the internal key of its start, with the range deletion
+    /// type, and the user key of its end. The table's key range grows to include it.
     ///
     /// # Errors
     /// Corruption, for a key of another type or an empty range; latched.
@@ -209,7 +209,7 @@ impl Builder {
         self.properties.num_entries
     }
 
-    /// Returns the size of the complete blocks in the file, in bytes, which RocksDB compares with a
+    /// Returns the size of the complete blocks in the file, in bytes. RocksDB compares this with a
     /// table's target size.
     pub fn size(&self) -> u64 {
         self.output.offset()
@@ -265,12 +265,13 @@ impl Builder {
         if key.value_type == ValueType::RangeDeletion {
             return Err(self.out_of_place("a range deletion among the entries", internal_key));
         }
-        // The block is empty only before the very first entry: a block ends when the next begins.
+        // The block is empty only before the very first entry: a block ends only when the next one
+        // begins.
         let comparator = &self.format.comparator;
         let last = self.block.last_key();
         if !self.block.is_empty() && key::compare_internal(comparator, last, internal_key).is_ge() {
             return Err(
-                self.out_of_place("an entry that is not above the one before", internal_key)
+                self.out_of_place("an entry that is not above the previous one", internal_key)
             );
         }
         Ok(())
@@ -289,7 +290,7 @@ impl Builder {
             || comparator.compare(key.user_key, end).is_ge()
             || key::compare_internal(comparator, smallest, largest).is_gt()
         {
-            return Err(self.out_of_place("a range tombstone of no range", start));
+            return Err(self.out_of_place("an empty range tombstone", start));
         }
         self.extent.add_sequence(key.sequence);
         self.extent.add_range(comparator, smallest, largest);
@@ -356,12 +357,12 @@ impl Builder {
     #[cold]
     fn refused(&self, error: tailwater_format::Error) -> Error {
         Error::decoding(self.output.path(), self.output.offset(), error)
-            .while_doing("an entry to be written")
+            .while_doing("writing an entry")
     }
 
     #[cold]
     fn out_of_place(&self, what: &str, key: &[u8]) -> Error {
-        let message = format!("to be written: {what}: '{}'", key.escape_ascii());
+        let message = format!("refused to write {what}: '{}'", key.escape_ascii());
         Error::corruption_at(self.output.path(), self.output.offset(), message)
     }
 }

@@ -42,8 +42,8 @@ impl Origin {
             .map_or([0; 2], |id| id.words())
     }
 
-    /// Returns the number mixed into all checksums of the table, which is not 0. It differs between
-    /// the files of a database, so that a misplaced block of another file fails its checksum.
+    /// Returns the number mixed into all checksums of the table; never 0. It differs between the
+    /// files of a database, so that a block of another file in the wrong place fails its checksum.
     pub(super) fn base_context(&self) -> u32 {
         let id =
             UniqueId::forced(self.db_id.as_bytes(), self.session_id.as_bytes(), self.file_number);

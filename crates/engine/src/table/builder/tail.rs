@@ -186,7 +186,7 @@ impl Builder {
     pub fn tail_size_estimate(&self) -> u64 {
         let filter = self.filter.as_ref().map_or(0, |filter| filter.size_estimate());
         let entry = BLOCK_TRAILER_LENGTH + FOOTER_LENGTH + self.block.last_key().len();
-        // Each also takes two lengths and a restart.
+        // Each tombstone also takes two lengths and a restart.
         let tombstones = self.range_tombstones_length + 16 * self.range_tombstones.len();
         (filter + self.index.size_estimate() + entry + tombstones) as u64 + SMALL_BLOCKS
     }

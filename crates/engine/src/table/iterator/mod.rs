@@ -88,7 +88,8 @@ impl TableIterator {
         self.table = table;
     }
 
-    /// Switches to a table that replaced this one, unpositioned, and continues its readahead.
+    /// Switches to a table that replaced this one, unpositioned, and continues with the same
+    /// readahead.
     pub(crate) fn go_on_in(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
         self.leave();
         self.read_ahead.go_on(plan, &table);
@@ -157,7 +158,7 @@ impl TableIterator {
         self.last_in_block_or_before()
     }
 
-    /// Goes to the first record that is not below an internal key.
+    /// Goes to the first record at or after an internal key.
     pub(crate) fn seek(&mut self, target: &[u8]) -> Result<()> {
         let (user_key, _) = key::split(target).unwrap_or((target, 0));
         if self.asks_prefix_filter && self.table.filters_by(self.prefixes.as_ref()) {
@@ -171,7 +172,7 @@ impl TableIterator {
         self.seek_unfiltered(target)
     }
 
-    /// Does what [`TableIterator::seek`] does, without checking a filter.
+    /// Like [`TableIterator::seek`], without checking a filter.
     fn seek_unfiltered(&mut self, target: &[u8]) -> Result<()> {
         let (user_key, trailer) = key::split(target).unwrap_or((target, 0));
         let stored_trailer = self.stored_trailer(trailer);
@@ -201,7 +202,7 @@ impl TableIterator {
         if is_in_block { Ok(()) } else { self.check_not_below(target) }
     }
 
-    /// Goes to the last record that is not above an internal key.
+    /// Goes to the last record at or before an internal key.
     pub(crate) fn seek_for_prev(&mut self, target: &[u8]) -> Result<()> {
         self.seek_unfiltered(target)?;
         if !self.valid() {
@@ -216,13 +217,13 @@ impl TableIterator {
         Ok(())
     }
 
-    /// Fails if the iterator is below the internal key that was sought. This happens only in a
-    /// table whose records are out of order, where a caller that seeks forward would loop forever.
+    /// Fails if the iterator is below the sought internal key. This happens only in a table whose
+    /// records are out of order, where a caller that seeks forward would loop forever.
     pub(crate) fn check_not_below(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Less)
     }
 
-    /// Fails if the iterator is above the internal key that was sought, like
+    /// Fails if the iterator is above the sought internal key, like
     /// [`TableIterator::check_not_below`].
     pub(crate) fn check_not_above(&self, target: &[u8]) -> Result<()> {
         self.check_order(target, Ordering::Greater)
@@ -327,8 +328,8 @@ impl TableIterator {
         Ok(true)
     }
 
-    /// Returns the trailer to seek in the blocks. Records with a global sequence number store
-    /// zeros, which sort behind every other trailer of their key.
+    /// Returns the trailer with which to seek in the blocks. Records with a global sequence number
+    /// store zeros, which sort after every other trailer of their key.
     fn stored_trailer(&self, trailer: u64) -> u64 {
         match self.table.global_sequence() {
             None => trailer,

@@ -1,9 +1,9 @@
-//! Readahead of an iterator that goes through a table block by block.
+//! Readahead of an iterator that moves through a table block by block.
 //!
 //! The first blocks are read one at a time, since a seek often needs no more. After a few
 //! sequential reads, a larger part of the file is read at once, and twice as much the next time, up
-//! to a maximum. Blocks in the cache are taken from there and do not break the sequence. A
-//! compaction that reads with direct I/O streams its tables instead.
+//! to a maximum. Cached blocks are taken from the cache and do not break the sequence. A compaction
+//! that reads with direct I/O streams its tables instead.
 
 use std::sync::Arc;
 
@@ -19,22 +19,22 @@ use crate::table::{ReadProfile, TableReader};
 
 use super::stream::{BlockStream, Streaming};
 
-/// Maximum size of a readahead, in bytes: more would only take memory.
+/// Maximum size of a readahead, in bytes: a larger one would only take memory.
 const READ_AHEAD_MAX: usize = 64 << 20;
 
-/// The read-ahead of an iterator.
+/// The kind of readahead of an iterator.
 #[derive(Debug, Clone)]
 pub(crate) enum ReadPlan {
-    /// Automatic, growing with sequential reads.
+    /// Automatic; grows with sequential reads.
     Growing,
-    /// This many bytes at once.
+    /// A fixed number of bytes at a time.
     Fixed(usize),
     /// Requests in flight while the iterator decodes.
     Streamed(Arc<Streaming>),
 }
 
 impl ReadPlan {
-    /// Reads this many bytes ahead; 0 means automatic.
+    /// Returns the plan to read this many bytes ahead; 0 means automatic.
     pub(crate) fn of_bytes(bytes: usize) -> Self {
         if bytes > 0 { Self::Fixed(bytes) } else { Self::Growing }
     }
@@ -55,7 +55,7 @@ pub(super) struct ReadAhead {
     goes_on: bool,
     /// Size of the next readahead, in bytes.
     length: usize,
-    /// Whether `length` was requested, and so applies from the first block and does not grow.
+    /// Whether `length` was requested: then it applies from the first block and does not grow.
     fixed: bool,
     stream: Option<BlockStream>,
 }
@@ -145,7 +145,7 @@ impl ReadAhead {
             table.count(Ticker::PrefetchHits, 1);
         }
         let Some(raw) = self.span(handle.offset, needed) else {
-            // The file ends inside the block: the plain path reports it.
+            // The file ends inside the block: the ordinary read reports it.
             return table.load_absent(handle, BlockKind::Data, profile);
         };
         let dictionary = table.dictionary_for(BlockKind::Data);
@@ -201,7 +201,7 @@ fn from_stream(
     let needed = file.length_with_trailer(handle)?;
     let raw = stream.read(table, handle, needed, profile)?;
     if raw.len() < needed {
-        // The stream or the file ends inside the block: the plain path reads it or reports the
+        // The stream or the file ends inside the block: the ordinary read returns it or reports the
         // error.
         return table.load_absent(handle, BlockKind::Data, profile);
     }

@@ -26,7 +26,7 @@ pub(crate) struct Streaming {
     pub(crate) workers: Option<Arc<Workers>>,
     /// The foreground reads to which the streams yield.
     pub(crate) foreground: Arc<Foreground>,
-    /// Blocks whose keys are all above this user key are not read.
+    /// Upper bound, as a user key: blocks whose keys are all above it are not read.
     pub(crate) until: Option<Vec<u8>>,
 }
 
@@ -51,13 +51,13 @@ impl BlockStream {
         }
     }
 
-    /// Marks that the next read is from another table.
+    /// Records that the next read is from another table.
     pub(super) fn leave(&mut self) {
         self.is_here = false;
     }
 
     /// Returns the `length` bytes of a block and its trailer; fewer if the file or the streamed
-    /// span ends.
+    /// span ends earlier.
     pub(super) fn read(
         &mut self,
         table: &TableReader,

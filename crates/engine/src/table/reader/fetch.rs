@@ -31,14 +31,14 @@ thread_local! {
 }
 
 fn with_scratch<R>(read: impl FnOnce(&mut Scratch) -> R) -> R {
-    // A thread that is ending may have dropped its scratch already.
+    // A thread that is ending may already have dropped its scratch.
     let mut scratch = SCRATCH.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = read(&mut scratch);
     let _ = SCRATCH.try_with(|kept| kept.set(Some(scratch)));
     result
 }
 
-/// A table's file, with all that is needed to read its blocks.
+/// A table's file, with everything needed to read its blocks.
 #[derive(Debug)]
 pub(crate) struct BlockFile {
     pub(super) file: Arc<dyn ReadFile>,

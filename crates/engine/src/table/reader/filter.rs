@@ -11,8 +11,8 @@ use crate::prefix_extractor::PrefixExtractor;
 use crate::table::reader::{BlockAccess, FilterKind, Loading, Probe, ReadProfile, TableReader};
 
 impl TableReader {
-    /// Whether the table may have the user key; `None` if a needed block is not accessible. Also
-    /// returns the probe to count if the table turns out to have the key.
+    /// Whether the table may contain the user key; `None` if a needed block is not accessible. Also
+    /// returns the probe to count if the table turns out to contain the key.
     #[inline]
     pub(crate) fn may_contain<A: BlockAccess>(
         &self,
@@ -58,7 +58,7 @@ impl TableReader {
         }
     }
 
-    /// Whether the filter's prefixes were extracted by the same extractor.
+    /// Whether the filter's prefixes were made by this extractor.
     pub(crate) fn filters_by(&self, prefixes: Option<&PrefixExtractor>) -> bool {
         match (&self.filter.prefixes, prefixes) {
             (Some(own), Some(current)) => own.same_as(current),

@@ -20,9 +20,9 @@ pub(crate) struct GetCursors {
 /// The outcome of a lookup in one table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TableStep {
-    /// The lookup has seen all that the table has of its key.
+    /// The lookup has taken all records of its key in the table.
     Taken(Step),
-    /// A block is not reachable with this access. The lookup is in its state before this table.
+    /// A block is not accessible. The lookup is in its state before this table.
     Unreachable,
 }
 
@@ -38,8 +38,8 @@ enum BlockStep {
 }
 
 impl TableReader {
-    /// Feeds `lookup` all that the table has of its key: the range tombstone that covers it, then
-    /// its records, newest first.
+    /// Passes everything that the table has about the key to `lookup`: the range tombstone that
+    /// covers it, then its records, newest first.
     pub(crate) fn get<A: BlockAccess, S: Sink>(
         &self,
         access: &A,
@@ -138,7 +138,7 @@ impl TableReader {
         Ok(Some(BlockStep::Ended))
     }
 
-    /// Feeds the lookup the key's records in one data block.
+    /// Passes the key's records in one data block to the lookup.
     #[inline]
     fn get_in_block<S: Sink>(
         &self,
@@ -149,7 +149,7 @@ impl TableReader {
     ) -> Result<BlockStep> {
         let (bytes, layout) = (block.bytes(), block.layout());
         let (user_key, snapshot) = (lookup.user_key, lookup.snapshot);
-        // Records with a global sequence number store zeros, which sort behind every snapshot.
+        // Records with a global sequence number store zeros, which sort after every snapshot.
         let trailer = match self.global_sequence {
             None => lookup.seek_trailer(),
             Some(_) => key::pack_trailer(key::MAX_SEQUENCE, ValueType::FOR_SEEK),

@@ -40,7 +40,7 @@ pub(crate) use open::TableIdentity;
 pub(crate) struct TableContext {
     /// The order of user keys.
     pub(crate) comparator: Comparator,
-    /// The current extractor of prefixes.
+    /// The current prefix extractor.
     pub(crate) prefix_extractor: Option<PrefixExtractor>,
     /// The block cache; `None` caches no blocks.
     pub(crate) block_cache: Option<Arc<BlockCache>>,
@@ -48,13 +48,13 @@ pub(crate) struct TableContext {
     pub(crate) uses_filters: bool,
     /// Whether a table's unique id is checked against the MANIFEST.
     pub(crate) verifies_unique_ids: bool,
-    /// The memory in which index and filter blocks are kept.
+    /// Where index and filter blocks are kept.
     pub(crate) meta_blocks: MetaBlockPlacement,
     /// Automatic readahead of iterators.
     pub(crate) auto_read_ahead: AutoReadAhead,
-    /// Whether the system is advised of random reads.
+    /// Whether the system is advised that reads are random.
     pub(crate) advises_random: bool,
-    /// Statistics to which reads are added, if any.
+    /// The statistics to which reads are added, if any.
     pub(crate) statistics: Option<Arc<Statistics>>,
     /// Memory of readers outside the block cache, in the whole database.
     pub(crate) reader_memory: Arc<ReaderMemory>,
@@ -62,31 +62,31 @@ pub(crate) struct TableContext {
     pub(crate) handover: Option<Arc<Handover>>,
 }
 
-/// The memory in which the index and filter blocks of tables are kept: in the block cache, or with
-/// the open table.
+/// Where the index and filter blocks of tables are kept: in the block cache, or with the open
+/// table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MetaBlockPlacement {
-    /// The tables that keep the roots of partitioned indexes and filters.
+    /// The tables that keep the roots of their partitioned indexes and filters.
     pub(crate) roots: Kept,
-    /// The tables that keep unpartitioned indexes and filters.
+    /// The tables that keep their unpartitioned indexes and filters.
     pub(crate) whole: Kept,
-    /// Whether those in the block cache have a higher priority than data blocks.
+    /// Whether index and filter blocks in the block cache have a higher priority than data blocks.
     pub(crate) high_priority: bool,
 }
 
 /// The tables that keep a type of block in memory while they are open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
-    /// None.
+    /// No tables.
     Never,
-    /// Those of level 0.
+    /// The tables of level 0.
     InLevel0,
-    /// All.
+    /// All tables.
     Always,
 }
 
 impl MetaBlockPlacement {
-    /// Keeps all with the open table.
+    /// Keeps all these blocks with the open table.
     pub(crate) const WITH_TABLE: Self =
         Self { roots: Kept::Always, whole: Kept::Always, high_priority: true };
 }
@@ -125,9 +125,9 @@ pub(crate) struct TableReader {
     range_tombstones: Arc<FragmentedRangeTombstones>,
     /// The sequence number of all records of an ingested file, whose records store zeros.
     global_sequence: Option<Sequence>,
-    /// The file's share of the open-file budget of compactions, if it counts.
+    /// The file's part of the open-file budget of compactions, if it counts against it.
     permit: Option<OpenPermit>,
-    /// The regions that users read lately, for warm handover.
+    /// The regions that users read recently, for warm handover.
     hot_regions: Option<Arc<HotRegions>>,
 }
 
@@ -169,17 +169,17 @@ struct MetaBlock {
 }
 
 impl TableReader {
-    /// Holds a permit of its open file until the reader is dropped.
+    /// Counts the open file against a budget until the reader is dropped.
     pub(crate) fn count_with(&mut self, permit: OpenPermit) {
         self.permit = Some(permit);
     }
 
-    /// Records the regions that users read from now on.
+    /// Starts recording the regions that users read.
     pub(crate) fn set_hot_regions(&mut self, hot_regions: Arc<HotRegions>) {
         self.hot_regions = Some(hot_regions);
     }
 
-    /// Whether walking the index may read blocks from the file.
+    /// Whether traversing the index may read blocks from the file.
     pub(crate) fn is_index_partitioned(&self) -> bool {
         self.index.partitioned || self.index.root.kept.is_none()
     }

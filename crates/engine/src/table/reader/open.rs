@@ -25,8 +25,8 @@ use crate::table::reader::{
     TableReader,
 };
 
-/// Size of the first read at a file's end, in bytes, if the MANIFEST does not record its tail's
-/// length.
+/// Size of the first read at a file's end, in bytes, if the MANIFEST does not record the length of
+/// its tail.
 const DEFAULT_TAIL_LENGTH: u64 = 64 << 10;
 
 /// Facts about a table from the MANIFEST that its reader needs.
@@ -38,14 +38,14 @@ pub(crate) struct TableIdentity {
     pub(crate) largest_sequence: Option<Sequence>,
     /// Its expected unique id.
     pub(crate) unique_id: Option<[u64; 2]>,
-    /// The length of everything behind the data blocks, in bytes; 0 if unknown.
+    /// The length of everything after the data blocks, in bytes; 0 if unknown.
     pub(crate) tail_length: u64,
     /// Whether it is in level 0.
     pub(crate) level_0: bool,
 }
 
 impl TableIdentity {
-    /// A table of which nothing is known.
+    /// Returns the identity of a table about which nothing is known.
     pub(crate) fn unknown() -> Self {
         Self {
             cache_id: 0,
@@ -360,7 +360,7 @@ impl Opening<'_> {
 }
 
 /// Returns the extractor of the prefixes in a table's filter: the column family's if it has the
-/// recorded name, otherwise the built-in one of that name. Without an extractor, the filter's
+/// recorded name, otherwise the built-in one with that name. Without an extractor, the filter's
 /// prefixes are not used.
 fn prefix_extractor(name: &[u8], context: &TableContext) -> Option<PrefixExtractor> {
     let name = str::from_utf8(name).ok()?;

@@ -17,7 +17,7 @@ use crate::step::Step;
 /// Options that create everything that is missing.
 pub(crate) const CREATE: &str = "create_if_missing=true;create_missing_column_families=true";
 
-/// The real RocksDB, a directory for databases, and chance.
+/// The real RocksDB, a directory for databases, and a random number generator.
 pub(crate) struct Laboratory {
     pub(crate) oracle: Oracle,
     directory: TempDir,
@@ -27,7 +27,7 @@ pub(crate) struct Laboratory {
     places: usize,
 }
 
-/// Calls `test` as often as the environment asks for; not at all where there is no oracle.
+/// Calls `test` as often as the environment requests; not at all without the oracle.
 pub(crate) fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
     let Some(oracle) = Oracle::start(part) else { return };
     let seed = seed::rng();
@@ -41,13 +41,13 @@ pub(crate) fn in_laboratory(part: &str, mut test: impl FnMut(&mut Laboratory)) {
 }
 
 impl Laboratory {
-    /// A place for the next database.
+    /// Returns a place for the next database.
     pub(crate) fn next_place(&mut self) -> Place {
         self.places += 1;
         Place::new(self.directory.path().join(self.places.to_string()))
     }
 
-    /// Removes all places, of which no database may be open.
+    /// Removes all places. None of their databases may be open.
     #[expect(clippy::disallowed_methods, reason = "around databases, not in one")]
     pub(crate) fn clear(&mut self) {
         for entry in std::fs::read_dir(self.directory.path()).expect("a directory") {
@@ -62,8 +62,8 @@ impl Laboratory {
         place.copy_to(self.directory.path().join(self.places.to_string()))
     }
 
-    /// Asserts that RocksDB finds what the model has in the database that the script opens. It
-    /// stays open.
+    /// Asserts that RocksDB finds the model's contents in the database that the script opens. The
+    /// database stays open.
     pub(crate) fn rocksdb_finds(&mut self, script: Script, model: &Model, context: &str) {
         let found = self
             .oracle
@@ -72,13 +72,13 @@ impl Laboratory {
         assert_same(&found, &model.dump(), &format!("{context}: RocksDB"));
     }
 
-    /// Has RocksDB carry out a script.
+    /// Makes RocksDB run a script.
     pub(crate) fn rocksdb_does(&mut self, script: &Script, context: &str) -> String {
         let answer = self.oracle.run(script);
         answer.unwrap_or_else(|error| panic!("{context}: RocksDB says {error}"))
     }
 
-    /// Has RocksDB close the database.
+    /// Makes RocksDB close the database.
     pub(crate) fn rocksdb_closes(&mut self, context: &str) {
         let mut script = Script::default();
         script.line(&[&"close"]);
@@ -86,7 +86,7 @@ impl Laboratory {
     }
 }
 
-/// Opens a database of ours for writing, and asserts that it holds what the model has.
+/// Opens a database with Tailwater for writing, and asserts that it holds the model's contents.
 pub(crate) fn open_ours(
     shape: &Shape,
     place: &Place,
@@ -101,8 +101,8 @@ pub(crate) fn open_ours(
     db
 }
 
-/// Has ours do random steps, as many, and what makes them durable but for the log's last bytes. A
-/// snapshot on the way has tables keep what it shows.
+/// Makes Tailwater do `count` random steps, and those that make them durable except for the log's
+/// last bytes. A snapshot taken in between makes tables keep older versions.
 pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize, context: &str) {
     let perform = |steps: Vec<Step>| {
         for step in steps {
@@ -118,7 +118,7 @@ pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize,
     shows(db, snapshot, &model, &format!("{context}, by a snapshot"));
 }
 
-/// Asserts that a snapshot shows what the model had in the default family.
+/// Asserts that a snapshot shows the contents that the model had in the default family.
 fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
     let fail = |error: Error| -> ! { panic!("{context}: {error}") };
     let family = db.cf_handle("default").unwrap_or_else(|error| fail(error));
@@ -135,8 +135,8 @@ fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
     assert!(!iterator.valid(), "{context}: more than was written");
 }
 
-/// A script by which RocksDB does random steps, as many, and hands everything to the system; with a
-/// snapshot on the way.
+/// Returns a script by which RocksDB does `count` random steps, with a snapshot in between, and
+/// hands everything to the system.
 pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> Script {
     let mut script = Script::default();
     let before = rng.usize(..=count);
@@ -149,7 +149,8 @@ pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> S
     script
 }
 
-/// Asserts that ours finds what the model has in a database, read only, and nothing wrong with it.
+/// Asserts that Tailwater finds the model's contents in a database, opened read-only, and no
+/// damage.
 pub(crate) fn ours_finds(options: &OpenOptions, place: &Place, model: &Model, context: &str) {
     let db = Db::open_read_only(place.database(), options)
         .unwrap_or_else(|error| panic!("{context}: opening for reading: {error}"));

@@ -10,7 +10,7 @@ use tailwater_testkit::dump::Entry;
 use crate::random::{self, Operands};
 use crate::step::{Durability, Record, Step, Write};
 
-/// The longest value, in bytes.
+/// Maximum length of a value, in bytes.
 const LONGEST: usize = 400;
 /// Maximum number of column families.
 const FAMILIES: usize = 6;
@@ -19,10 +19,10 @@ const FAMILIES: usize = 6;
 #[derive(Debug, Clone)]
 pub(crate) struct Model {
     families: Vec<Family>,
-    /// The options of families that are created on the way.
+    /// The options of families that are created later.
     new_family: String,
     created: u32,
-    /// Whether writes may leave the log out.
+    /// Whether writes may be unlogged.
     may_skip_log: bool,
 }
 
@@ -34,43 +34,43 @@ struct Family {
     reverse: bool,
     operands: Operands,
     entries: BTreeMap<Vec<u8>, Vec<u8>>,
-    /// Keys that were put once and are there.
+    /// Keys that exist and were put exactly once.
     single: BTreeSet<Vec<u8>>,
     next_single: u32,
-    /// Whether it has writes that are not logged and not flushed.
+    /// Whether it has writes that are neither logged nor flushed.
     is_at_risk: bool,
 }
 
 impl Model {
-    /// An empty database of column families with these names and options, of which one must be
-    /// `default`; those created later get the options of the last.
+    /// Creates an empty database of column families with these names and options, one of which must
+    /// be `default`; families created later get the options of the last one.
     pub(crate) fn new(families: &[(String, String)], may_skip_log: bool) -> Self {
         let new_family = families.last().expect("families").1.clone();
         let families = families.iter().map(|(name, options)| Family::new(name, options)).collect();
         Self { families, new_family, created: 0, may_skip_log }
     }
 
-    /// The column families, with their options.
+    /// Returns the column families, with their options.
     pub(crate) fn families(&self) -> Vec<(&str, &str)> {
         self.families.iter().map(|family| (&*family.name, &*family.options)).collect()
     }
 
-    /// Every entry, the families by their names.
+    /// Returns every entry, by family name.
     pub(crate) fn dump(&self) -> Vec<Entry> {
         let mut families: Vec<&Family> = self.families.iter().collect();
         families.sort_by(|a, b| a.name.cmp(&b.name));
         families.into_iter().flat_map(Family::dump).collect()
     }
 
-    /// `count` random steps, which the model has made then.
+    /// Returns `count` random steps, and applies them to the model.
     pub(crate) fn advance(&mut self, rng: &mut Rng, count: usize) -> Vec<Step> {
         (0..count).map(|_| self.advance_one(rng)).collect()
     }
 
-    /// Takes the writes of a step.
+    /// Applies the writes of a step.
     ///
     /// # Panics
-    /// If one is to a family that there is not.
+    /// Panics if a write is to a family that does not exist.
     pub(crate) fn apply(&mut self, step: &Step) {
         let Step::Write(writes, _) = step else { panic!("{step:?} is no write") };
         for Write { family, record } in writes {
@@ -80,7 +80,7 @@ impl Model {
         }
     }
 
-    /// Makes data durable that is neither logged nor flushed.
+    /// Returns steps that make data durable that is neither logged nor flushed.
     pub(crate) fn settle(&mut self) -> Vec<Step> {
         let at_risk = self.families.iter_mut().filter(|family| family.is_at_risk);
         at_risk
@@ -99,7 +99,7 @@ impl Model {
                 Step::Flush(self.families[some].name.clone())
             }
             12..16 if self.families.len() < FAMILIES => {
-                // A name that was dropped may come again.
+                // The name of a dropped family may be used again.
                 let name = format!("family{}", self.created % 4);
                 self.created += 1;
                 if self.families.iter().any(|family| family.name == name) {
@@ -193,7 +193,7 @@ impl Family {
         }
     }
 
-    /// A range from `key` on, mostly a short one, so that something is left.
+    /// Returns a range from `key` on, mostly a short one, so that something remains.
     fn random_range(&self, rng: &mut Rng, key: Vec<u8>) -> Record {
         let other = match rng.u8(..12) {
             0 => random::key(rng, random::KEYS),
@@ -227,7 +227,7 @@ impl Family {
     }
 }
 
-/// A time that a database may know of: mostly one in the last hour.
+/// Returns a write time that a database may know: mostly one in the last hour.
 fn random_time_s(rng: &mut Rng) -> u64 {
     let now_s = SystemClock.wall_us() / 1_000_000;
     match rng.u8(..10) {
@@ -241,7 +241,7 @@ fn random_time_s(rng: &mut Rng) -> u64 {
 fn merge(operands: Operands, value: Option<&Vec<u8>>, operand: &[u8]) -> Vec<u8> {
     match (operands, value) {
         (Operands::Numbers, _) => {
-            // Values of another length do not count.
+            // Values of another length count as zero.
             let number = |bytes: &[u8]| bytes.try_into().map_or(0, u64::from_le_bytes);
             let sum = number(operand).wrapping_add(value.map_or(0, |value| number(value)));
             sum.to_le_bytes().to_vec()

@@ -6,35 +6,35 @@ use std::time::SystemTime;
 
 /// The placeholder for the directory of a place in option strings.
 const ROOT: &str = "$ROOT";
-/// Number of times that a copy is tried while the files change.
+/// Maximum number of attempts to copy files while they change.
 const ATTEMPTS: usize = 2000;
 
-/// A directory with all files of a database: the database in `db`, and next to it what its
-/// options put elsewhere.
+/// A directory with all files of a database: the database in `db`, and next to it the directories
+/// that its options name.
 #[derive(Debug, Clone)]
 pub(crate) struct Place {
     root: PathBuf,
 }
 
 impl Place {
-    /// The place in a directory, which is made.
+    /// Creates the place in a directory, which it creates.
     #[expect(clippy::disallowed_methods, reason = "around a database, not in it")]
     pub(crate) fn new(root: PathBuf) -> Self {
         std::fs::create_dir_all(&root).expect("a directory");
         Self { root }
     }
 
-    /// The directory that has all of them.
+    /// Returns the directory that has all files.
     pub(crate) fn root(&self) -> &Path {
         &self.root
     }
 
-    /// The database's directory.
+    /// Returns the database's directory.
     pub(crate) fn database(&self) -> PathBuf {
         self.root.join("db")
     }
 
-    /// A text of options with the directories of this place in it.
+    /// Returns an option string with the directories of this place.
     pub(crate) fn expand(&self, text: &str) -> String {
         text.replace(ROOT, &self.root.display().to_string())
     }
@@ -43,7 +43,7 @@ impl Place {
     /// copy is repeated if anything changed meanwhile.
     ///
     /// # Panics
-    /// If the files keep changing.
+    /// Panics if the files keep changing.
     pub(crate) fn copy_to(&self, root: PathBuf) -> Self {
         let copy = Self::new(root);
         for _ in 0..ATTEMPTS {
@@ -57,7 +57,7 @@ impl Place {
         panic!("the files of {} keep changing", self.root.display());
     }
 
-    /// Whether everything that was there to be copied was there when its turn came.
+    /// Copies the files. Returns whether none of them was removed meanwhile.
     #[expect(clippy::disallowed_methods, reason = "around a database, not in it")]
     fn try_copy(&self, copy: &Self) -> bool {
         self.files().keys().all(|path| {
@@ -67,7 +67,7 @@ impl Place {
         })
     }
 
-    /// The lengths of all files that matter, and when they were last changed.
+    /// Returns the lengths and modification times of all relevant files.
     #[expect(clippy::disallowed_methods, reason = "around a database, not in it")]
     fn files(&self) -> BTreeMap<PathBuf, (u64, SystemTime)> {
         let mut files = BTreeMap::new();
@@ -75,7 +75,7 @@ impl Place {
         while let Some(directory) = waiting.pop() {
             for entry in std::fs::read_dir(&directory).expect("a directory that can be listed") {
                 let path = entry.expect("an entry of the directory").path();
-                // A file may go between the two.
+                // A file may be removed between listing and reading.
                 let Ok(metadata) = std::fs::metadata(&path) else { continue };
                 if metadata.is_dir() {
                     waiting.push(path);
@@ -89,8 +89,8 @@ impl Place {
     }
 }
 
-/// Whether a file is part of what is copied: not the information logs, which change all the time,
-/// and not the lock, which a process that opens and closes the file would lose.
+/// Whether a file is to be copied: not the information logs, which change all the time, and not the
+/// lock, which a process would lose by opening and closing the file.
 fn matters(path: &Path) -> bool {
     let name = path.file_name().expect("a name").to_string_lossy();
     name != "LOCK" && name != "LOG" && !name.starts_with("LOG.old")

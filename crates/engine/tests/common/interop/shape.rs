@@ -1,4 +1,4 @@
-//! A database's options, in the form for both engines.
+//! A database's options, in a form for both engines.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ use crate::model::Model;
 use crate::place::Place;
 use crate::step::family_options;
 
-/// Additional options of every column family: memtables so small that they fill.
+/// Additional options of every column family: memtables small enough to fill up.
 const SMALL: &str = "write_buffer_size=65536";
-/// The directories for tables where there are several, below the place's, and their sizes in bytes.
+/// Directories for tables, if there are several, below the place's, and their sizes in bytes.
 const TABLE_DIRECTORIES: [(&str, u64); 2] = [("fast", 60_000), ("slow", 1 << 40)];
 
 /// A database's options.
@@ -21,27 +21,27 @@ const TABLE_DIRECTORIES: [(&str, u64); 2] = [("fast", 60_000), ("slow", 1 << 40)
 pub(crate) struct Shape {
     /// Options of the database; `$ROOT` denotes the place's directory.
     pub(crate) database: String,
-    /// Further ones for RocksDB alone.
+    /// Additional options for RocksDB only.
     pub(crate) theirs: String,
-    /// Further ones for ours alone.
+    /// Additional options for Tailwater only.
     pub(crate) ours: String,
-    /// Those of its first column families, by name.
+    /// Options of its first column families, by name.
     pub(crate) families: Vec<(String, String)>,
     /// Whether tables are in several directories.
     pub(crate) several_paths: bool,
-    /// Whether ours works without threads of its own.
+    /// Whether Tailwater works without background threads.
     pub(crate) inline: bool,
 }
 
-/// One text of options out of several, of which some may be empty.
+/// Joins several option strings, some of which may be empty.
 pub(crate) fn join(texts: &[&str]) -> String {
     let texts: Vec<&str> = texts.iter().copied().filter(|text| !text.is_empty()).collect();
     texts.join(";")
 }
 
 impl Shape {
-    /// A database with those options, and three column families with those others: one without
-    /// merges, one of numbers, one of text.
+    /// Creates a database with the first options and three column families with the second: one
+    /// without merges, one of numbers, one of text.
     pub(crate) fn new(database: &str, family: &str) -> Self {
         let families = [
             ("default", ""),
@@ -60,20 +60,21 @@ impl Shape {
         }
     }
 
-    /// The same database, whose bytes move in these modes.
+    /// Returns the same database with these I/O modes.
     pub(crate) fn in_modes(mut self, io_modes: &IoModes) -> Self {
         self.database = join(&[&self.database, &io_modes.flags]);
         self.ours = join(&[&self.ours, &io_modes.ours]);
         self
     }
 
-    /// An empty model of the database.
+    /// Returns an empty model of the database.
     pub(crate) fn model(&self) -> Model {
         let recycles = self.database.contains("recycle_log_file_num=");
         Model::new(&self.families, !recycles)
     }
 
-    /// The options with which Tailwater opens the database of the model's families, and `more`.
+    /// Returns the options with which Tailwater opens the database with the model's families, and
+    /// `more`.
     pub(crate) fn open_options(&self, place: &Place, model: &Model, more: &str) -> OpenOptions {
         let text = place.expand(&join(&[&self.database, &self.ours, more]));
         let mut database = DbOptions::default();
@@ -85,7 +86,7 @@ impl Shape {
             .map(|(path, target_size)| DbPath { path, target_size })
             .collect();
         let mut options = OpenOptions::default();
-        // Places are copied with all their directories, whose claims then name the original.
+        // A place is copied with all its directories, whose claims then name the original.
         options.set_adopt_directories(true);
         options.set_database(database);
         for (name, text) in model.families() {
@@ -95,7 +96,8 @@ impl Shape {
         options
     }
 
-    /// The script lines that open the model's column families in RocksDB. `more` adds options.
+    /// Returns the script lines that open the model's column families in RocksDB. `more` adds
+    /// options.
     pub(crate) fn describe(&self, place: &Place, model: &Model, more: &str) -> Script {
         let text = place.expand(&join(&[&self.database, &self.theirs, more]));
         let mut script = Script::describe(&place.database(), &text, &model.families());
@@ -105,7 +107,7 @@ impl Shape {
         script
     }
 
-    /// The table directories with their target sizes in bytes, if there are several.
+    /// Returns the table directories with their target sizes in bytes, if there are several.
     pub(crate) fn table_directories(&self, place: &Place) -> Vec<(PathBuf, u64)> {
         let directory = |&(name, bytes): &(&str, u64)| {
             (PathBuf::from(place.expand(&format!("$ROOT/{name}"))), bytes)

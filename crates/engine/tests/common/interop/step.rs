@@ -4,20 +4,20 @@ use tailwater::options::{self, ColumnFamilyOptions, DbOptions};
 use tailwater::{Db, Result, WriteBatch, WriteOptions};
 use tailwater_testkit::oracle::Script;
 
-/// One thing that is done to a database.
+/// One operation on a database.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// Writes, all or nothing.
+    /// Writes a batch atomically.
     Write(Vec<Write>, Durability),
-    /// Flushes the column family of that name and waits.
+    /// Flushes the column family with this name and waits.
     Flush(String),
-    /// Creates a column family of that name, with these options.
+    /// Creates a column family with this name and these options.
     Create(String, String),
-    /// Drops the column family of that name.
+    /// Drops the column family with this name.
     Drop(String),
 }
 
-/// A write to the column family of that name.
+/// A write to the column family with this name.
 #[derive(Debug, Clone)]
 pub(crate) struct Write {
     pub(crate) family: String,
@@ -36,7 +36,7 @@ pub(crate) enum Record {
     TimedPut(Vec<u8>, Vec<u8>, u64),
 }
 
-/// The logging of a write.
+/// Whether a write is logged and synced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     Unlogged,
@@ -44,7 +44,7 @@ pub(crate) enum Durability {
     Synced,
 }
 
-/// The options that a text sets, over the defaults.
+/// Returns the options that a text sets, over the defaults.
 pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
     let mut family = ColumnFamilyOptions::default();
     options::set_options(&mut DbOptions::default(), &mut family, text)
@@ -53,7 +53,7 @@ pub(crate) fn family_options(text: &str) -> ColumnFamilyOptions {
 }
 
 impl Step {
-    /// Does it to a database of ours.
+    /// Performs the step on a Tailwater database.
     pub(crate) fn perform(&self, db: &Db) -> Result<()> {
         match self {
             Self::Write(writes, durability) => perform_writes(db, writes, *durability),
@@ -63,7 +63,7 @@ impl Step {
         }
     }
 
-    /// Has RocksDB do it.
+    /// Adds the step to a script for RocksDB.
     pub(crate) fn tell(&self, script: &mut Script) {
         match self {
             Self::Write(writes, durability) => tell_writes(script, writes, *durability),
@@ -80,7 +80,7 @@ fn perform_writes(db: &Db, writes: &[Write], durability: Durability) -> Result<(
         disable_wal: durability == Durability::Unlogged,
         ..WriteOptions::default()
     };
-    // One by its own method, if it has one, several in a batch.
+    // A single write uses its own method, if there is one; several use a batch.
     if let [Write { family, record }] = writes
         && !matches!(record, Record::TimedPut(..))
     {

@@ -10,17 +10,17 @@ use tailwater::{
 use tailwater_io::Storage;
 use tailwater_testkit::scenario::{Answer, Contents, Job, Work};
 
-/// The library, which is given storage to work on.
+/// The library, with the storage that it uses.
 #[derive(Debug)]
 pub(crate) struct Library {
     pub(crate) storage: Arc<dyn Storage>,
-    /// The options of all databases: the clock, and whether there are threads.
+    /// Creates the options of all databases: the clock, and whether there are threads.
     pub(crate) begin: fn(&Arc<dyn Storage>) -> OpenOptions,
 }
 
 impl Library {
-    /// Does something to a database and closes it, as the program does: the options are those of
-    /// the OPTIONS file, with what is given over them.
+    /// Runs a job on a database and closes it, as the program does: with the options of the OPTIONS
+    /// file, overridden by the given ones.
     pub(crate) fn work(&self, job: &Job<'_>) -> Result<Answer> {
         let path = Path::new(job.path);
         match job.work {
@@ -81,7 +81,7 @@ impl Library {
         Ok(Contents::new())
     }
 
-    /// The options with which a database is opened.
+    /// Returns the options with which a database is opened.
     fn options(&self, job: &Job<'_>, create: bool) -> Result<OpenOptions> {
         let path = Path::new(job.path);
         let mut options = (self.begin)(&self.storage);
@@ -89,7 +89,7 @@ impl Library {
         if is_directory {
             let loaded = OpenOptions::load_from(Arc::clone(&self.storage), path)?;
             options.set_database(loaded.database().clone());
-            // The file may name column families that were dropped since.
+            // The file may name column families that have since been dropped.
             if let Ok(names) = Db::list_cf(path, &loaded) {
                 for name in loaded.column_families().filter(|&it| names.iter().any(|n| n == it)) {
                     options.set_column_family(name, loaded.column_family(name).clone());
@@ -115,12 +115,12 @@ fn put(db: &Db, entries: &[(String, String)]) -> Result<()> {
     db.write_opt(&mut batch, &WriteOptions::default())
 }
 
-/// The result of opening a database.
+/// Returns the warnings of opening a database, as text.
 fn warnings(db: &Db) -> String {
     db.warnings().join("\n")
 }
 
-/// The contents of a database.
+/// Returns the contents of a database.
 pub(crate) fn contents(db: &Db) -> Result<Contents> {
     let mut contents = Contents::new();
     for family in db.column_families() {

@@ -11,7 +11,7 @@ use tailwater_testkit::scenario::{Files, Node};
 #[derive(Debug)]
 pub(crate) struct SimFiles {
     pub(crate) disk: SimStorage,
-    /// Targets of symbolic links, by path: the disk does not say.
+    /// Targets of symbolic links, by path, which the disk does not report.
     links: BTreeMap<PathBuf, PathBuf>,
 }
 
@@ -20,7 +20,7 @@ impl SimFiles {
         Self { disk, links: BTreeMap::new() }
     }
 
-    /// All of a test's actions outside databases are durable.
+    /// Makes a name durable, as all of a test's actions outside databases are.
     fn sync_parent(&self, path: &Path) {
         let parent = path.parent().expect("a path below the root");
         self.disk.sync_directory(parent).expect("a directory");
@@ -101,7 +101,7 @@ impl Files for SimFiles {
     }
 }
 
-/// The bytes of a file.
+/// Returns the bytes of a file.
 fn read(disk: &SimStorage, path: &Path) -> Vec<u8> {
     // A database that a failed step left open holds its LOCK, which cannot be opened.
     let Ok(file) = disk.open(path, IoMode::Buffered, Purpose::Metadata) else { return Vec::new() };

@@ -1,7 +1,7 @@
-//! The chapter of the list that each option is in.
+//! The chapter of the document for each option.
 
-/// A chapter: its title, what it is about, and what the names of its options contain. An option
-/// stands in the first chapter that has it.
+/// A chapter: its title, its introduction, and parts of the names of its options. An option is in
+/// the first chapter that matches.
 pub(super) struct Topic {
     pub(super) title: &'static str,
     pub(super) about: &'static str,
@@ -12,29 +12,31 @@ const fn topic(title: &'static str, about: &'static str, parts: &'static [&'stat
     Topic { title, about, parts }
 }
 
-/// The chapters, those first that take options away from others.
+/// The chapters; those that take options from others come first.
 static RULES: &[Topic] = &[
     topic(
         "Universal and FIFO databases",
-        "These styles are compacted manually only, by `Db::compact_range` or \
-         `tailwater db compact`. Until then writes are stalled as those of leveled databases are: \
-         by the number of sorted runs under universal compaction, by the bytes above \
-         `max_table_files_size` under FIFO compaction, which count as bytes that wait to be \
-         compacted and are not dropped. A write that is stopped fails after 10 seconds in which \
-         nobody compacts. `disable_auto_compactions` switches these stalls off.",
+        "These styles are only compacted manually, by `Db::compact_range` or `tailwater db \
+         compact`. Until then writes are stalled as in leveled databases: by the number of \
+         sorted runs under universal compaction, and by the bytes above \
+         `max_table_files_size` under FIFO compaction, which count as pending compaction \
+         bytes and are not dropped. A stopped write fails after 10 seconds without a \
+         compaction. `disable_auto_compactions` disables these stalls.",
         &["compaction_options_universal", "compaction_options_fifo"],
     ),
     topic(
         "How bytes move",
-        "Through the page cache, or past it, by purpose. Those that end in `_io_mode`, and \
-         `direct_request_size`, are Tailwater's own and stand in the file `TAILWATER-OPTIONS`. Modes \
-         are `buffered`, `direct`, `uncached`, `fadvise` or `auto`, and go before RocksDB's flags. \
-         [direct-io.md](direct-io.md) says what to switch on when.",
+        "I/O through the page cache or past it, by purpose. Options that end in `_io_mode`, \
+         and `direct_request_size`, are Tailwater's own and are stored in the file \
+         `TAILWATER-OPTIONS`. Modes are `buffered`, `direct`, `uncached`, `fadvise` or \
+         `auto`, and take precedence over RocksDB's flags. [direct-io.md](direct-io.md) \
+         describes when to enable which.",
         &["_io_mode", "use_direct", "direct_request"],
     ),
     topic(
         "Large values in blob files",
-        "Blob files that RocksDB wrote are read, and compactions carry their values along.",
+        "Blob files that RocksDB wrote are read, and compactions keep references to their \
+         values.",
         &["blob"],
     ),
     topic(
@@ -53,7 +55,7 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "Write-ahead logs",
-        "What a synced write costs, and what a crash leaves.",
+        "The cost of a synced write, and what survives a crash.",
         &[
             "wal",
             "WAL",
@@ -66,7 +68,7 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "Write stalls",
-        "When writes are slowed down or stopped because flushes and compactions are behind.",
+        "When writes are slowed down or stopped because flushes or compactions are behind.",
         &[
             "level0_slowdown",
             "level0_stop",
@@ -77,7 +79,7 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "The information log and statistics",
-        "What is reported, where, and how much of it is kept.",
+        "What is logged and counted, where, and for how long.",
         &[
             "info_log",
             "log_file",
@@ -93,7 +95,7 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "Filters",
-        "What spares reads of tables that do not have a key.",
+        "Filters avoid reads of tables that do not contain a key.",
         &[
             "filter_policy",
             "whole_key_filtering",
@@ -108,7 +110,7 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "Cache and reading",
-        "What of tables is in memory, and how the rest is read.",
+        "Which parts of tables are kept in memory, and how the others are read.",
         &[
             "cache",
             "pinning",
@@ -129,7 +131,7 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "Memtables and writes",
-        "How much is held in memory before it becomes a table.",
+        "How much data is held in memory before it is flushed to a table.",
         &[
             "write_buffer",
             "memtable",
@@ -153,7 +155,7 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "When and what to compact",
-        "The shape of the tree, and what sets a compaction off.",
+        "The shape of the tree, and what triggers a compaction.",
         &[
             "level0_file_num",
             "max_bytes_for_level",
@@ -181,7 +183,7 @@ static RULES: &[Topic] = &[
     ),
     topic(
         "Work in the background",
-        "How many threads flush and compact, how fast, and what is checked of what they write.",
+        "How many threads flush and compact, how fast, and how their output is checked.",
         &[
             "background",
             "max_subcompactions",
@@ -216,19 +218,23 @@ static RULES: &[Topic] = &[
             "sst_unique_id",
         ],
     ),
-    topic("Opening and closing, files and the MANIFEST", "What is made, checked and kept.", &[""]),
+    topic(
+        "Opening and closing, files and the MANIFEST",
+        "What is created, checked and kept.",
+        &[""],
+    ),
 ];
 
 /// The chapters in the order in which they are printed.
 const ORDER: &[usize] = &[9, 4, 5, 10, 1, 11, 12, 3, 7, 8, 13, 6, 2, 0];
 
-/// The chapters, in the order in which they are read.
+/// Returns the chapters in the order of the document.
 pub(super) fn topics() -> impl Iterator<Item = &'static Topic> {
     ORDER.iter().map(|&at| &RULES[at])
 }
 
 impl Topic {
-    /// Whether an option stands here.
+    /// Whether this chapter matches an option.
     pub(super) fn has(&self, name: &str) -> bool {
         let first = RULES.iter().find(|topic| {
             topic.parts.iter().any(|part| match part.strip_prefix('=') {

@@ -1,4 +1,4 @@
-//! Options of the database as a whole: opening, closing, its files, work in the background.
+//! Options of the database as a whole: opening, closing, its files, background work.
 
 use std::time::{Duration, Instant};
 
@@ -140,8 +140,8 @@ effects! {
         };
         assert!(calls("", Operation::Write) < 4);
         assert!(calls("writable_file_max_buffer_size=16k", Operation::Write) > 15);
-        // The buffer was allocated at its full size, which ended the process where there was not
-        // as much memory.
+        // The buffer was allocated at its full size, and the process ended if there was too little
+        // memory.
         assert!(calls("writable_file_max_buffer_size=1t", Operation::Write) < 4);
         let pieces = "writable_file_max_buffer_size=16k";
         let begun = calls(pieces, Operation::StartWriteback);
@@ -167,7 +167,7 @@ effects! {
     }
 
     work_is_shared_by_threads shows "max_background_jobs", "max_background_compactions" {
-        // Nothing else in this process has a thread of these names.
+        // No other thread of this process has these names.
         for (text, name) in [
             ("max_background_jobs=40", "tailwater-comp29"),
             ("max_background_jobs=2;max_background_compactions=24", "tailwater-comp23"),
@@ -223,7 +223,8 @@ effects! {
         db.put_cf_opt(&family, b"a", b"1", &WriteOptions::default()).expect("a put");
         let no_space = FaultRule::new(Fault::NoSpace).purpose(Purpose::FlushWrite).from(0);
         disk.set_faults(FaultPlan::none().with(no_space));
-        // With the usual interval thirty tries take minutes, and the usual count has no end.
+        // With the default interval, thirty retries take minutes, and the default number of retries
+        // is unlimited.
         assert!(db.flush_cf(&family).is_err());
         until(|| db.background_error().is_some());
     }
@@ -243,7 +244,7 @@ effects! {
             db.flush_all().expect("a flush");
         }
         let numbers = || -> Vec<u64> { db.live_files().iter().map(|file| file.number).collect() };
-        // The first time a thread may still be at work on account of the flush.
+        // The first time, a thread may still be working because of the flush.
         for _ in 0..3 {
             std::thread::sleep(Duration::from_millis(100));
             let before = numbers();
@@ -266,19 +267,19 @@ fn write_from_many_threads(scene: &Scene) {
     });
 }
 
-/// Whether a thread of this process has that name.
+/// Whether a thread of this process has this name.
 fn has_thread(name: &str) -> bool {
     #[expect(clippy::disallowed_methods, reason = "threads are files of the system's here")]
     let threads = std::fs::read_dir("/proc/self/task").expect("threads");
     threads.flatten().any(|thread| {
         #[expect(clippy::disallowed_methods, reason = "names of threads are files, too")]
         let own = std::fs::read_to_string(thread.path().join("comm"));
-        // The system keeps 15 bytes of a name.
+        // The system stores at most 15 bytes of a name.
         own.is_ok_and(|own| own.trim() == &name[..name.len().min(15)])
     })
 }
 
-/// Waits for something that threads in the background do.
+/// Waits for an effect of background threads.
 fn until(is_so: impl Fn() -> bool) {
     let begun = Instant::now();
     while !is_so() {

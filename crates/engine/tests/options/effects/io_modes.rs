@@ -1,4 +1,4 @@
-//! I/O modes by purpose: which files are opened for direct I/O, and which are not.
+//! I/O modes by purpose: which files are opened for direct I/O.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -18,11 +18,11 @@ enum Done {
 
 use Done::{Read, Written};
 
-/// The options with which everything is opened: outputs are read back, and users open their tables
-/// anew.
+/// The options with which every database is opened: outputs are read back, and users' reads reopen
+/// tables.
 const ALWAYS: &str = "paranoid_file_checks=true;max_open_files=20;disable_auto_compactions=true";
 
-/// Fills a database, compacts it, reads it, ingests a table, makes a checkpoint by copying.
+/// Fills a database, compacts it, reads it, ingests a table, and makes a checkpoint by copying.
 fn work(text: &str) -> Vec<(Done, Opening)> {
     let disk = SimStorage::new(1);
     disk.start_recording();
@@ -60,8 +60,8 @@ fn ingest(scene: &Scene, text: &str) {
         .expect("an ingestion");
 }
 
-/// The tables that were opened and created, in order. None of those calls fails, so that the list
-/// of calls and that of what was opened go together.
+/// Returns the tables that were opened and created, in order. None of these calls fails, so that
+/// the lists of calls and of opened files correspond.
 fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     let is_table = |path: &Path| path.extension().is_some_and(|extension| extension == "sst");
     let calls = disk.calls().into_iter().filter(|call| {
@@ -77,12 +77,12 @@ fn tables_opened(disk: &SimStorage) -> Vec<(Done, Opening)> {
     both.collect()
 }
 
-/// Operations in a mode.
+/// Returns the operations in a mode.
 fn done_in(opened: &[(Done, Opening)], mode: IoMode) -> BTreeSet<Done> {
     opened.iter().filter(|(_, opening)| opening.mode == mode).map(|(done, _)| *done).collect()
 }
 
-/// The purposes for which shared readers are opened: gets, and tables as they come to be.
+/// The purposes for which shared readers are opened: gets, and tables when they are created.
 const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::UserRead),
     Read(Purpose::FlushWrite),
@@ -90,8 +90,8 @@ const FOR_EVERYBODY: [Done; 4] = [
     Read(Purpose::CompactionRead),
 ];
 
-/// The operations that an option switches to direct I/O; every other file of a table is opened
-/// buffered.
+/// Checks that an option switches these operations to direct I/O, and that every other table file
+/// is opened buffered.
 fn switches(text: &str, to_direct: &[Done]) {
     let opened = work(text);
     let direct = done_in(&opened, IoMode::Direct);
@@ -111,7 +111,7 @@ effects! {
         switches("use_direct_io_for_compaction_reads=true", &read);
         switches("use_direct_reads_for_compaction=true", &read);
         switches("compaction_read_io_mode=direct;verification_io_mode=buffered", &read[..1]);
-        // The option of our own goes before the flag.
+        // Tailwater's own option takes precedence over the flag.
         switches("use_direct_io_for_compaction_reads=true;compaction_read_io_mode=buffered", &[]);
     }
 
@@ -120,12 +120,12 @@ effects! {
         let direct = done_in(&opened, IoMode::Direct);
         assert!(direct.contains(&Read(Purpose::UserRead)), "{direct:?}");
         assert!(direct.iter().all(|done| matches!(done, Read(_))), "{direct:?}");
-        // Compactions read what everybody reads: no reader of their own is buffered.
+        // Compactions use the shared readers: they open no buffered reader of their own.
         let buffered = done_in(&opened, IoMode::Buffered);
         assert!(FOR_EVERYBODY.iter().all(|done| !buffered.contains(done)), "{buffered:?}");
         let opened = work("user_read_io_mode=direct");
         assert!(done_in(&opened, IoMode::Direct).contains(&Read(Purpose::UserRead)));
-        // Those are compactions' own.
+        // The buffered readers are the compactions' own.
         assert!(done_in(&opened, IoMode::Buffered).contains(&Read(Purpose::CompactionRead)));
     }
 
@@ -171,8 +171,8 @@ effects! {
 
     compactions_hand_over_what_users_read shows "warm_handover" {
         const MISS: &str = "rocksdb.block.cache.data.miss";
-        // Number of users' block reads that miss the block cache before a compaction and after
-        // it, and how many were handed over.
+        // Returns the number of users' block reads that miss the block cache before a compaction
+        // and after it, and the number of blocks handed over.
         let misses = |text: &str| {
             let always = "use_direct_reads=true;disable_auto_compactions=true";
             let scene = try_open(&SimStorage::new(1), &format!("{always};{text}"));
@@ -285,7 +285,7 @@ fn a_database_that_is_only_read_tells_what_modes_come_to() {
 fn held_back(text: &str, duration_ns: u64) -> u64 {
     let disk = SimStorage::new(1);
     let mut options = options(&disk, &format!("{ALWAYS};direct_request_size=4096;{text}"));
-    // A caller that works inline has no requests in flight that could be limited.
+    // Inline work has no concurrent requests that could be limited.
     options.set_inline_background(false);
     let db = tailwater::Db::open(DB, &options).expect("a new database");
     let scene = Scene { disk: disk.clone(), db, statistics: Default::default() };

@@ -16,7 +16,7 @@ fn synced_put(scene: &Scene, key: &str, value: &str) {
     scene.db.put_cf_opt(&scene.family(), key, value, &synced).expect("a put");
 }
 
-/// The bytes of the newest log.
+/// Returns the bytes of the newest log.
 fn newest_log(scene: &Scene) -> Vec<u8> {
     let name = scene.names(".log").into_iter().max().expect("a log");
     read(&scene.disk, &Path::new(DB).join(name))
@@ -104,7 +104,8 @@ effects! {
             for log in names_in(&disk, DB, ".log") {
                 disk.remove(&Path::new(DB).join(log)).expect("removed");
             }
-            // The other modes refuse what the MANIFEST's own list of logs names and is missing.
+            // The other modes refuse to open if a log is missing that the MANIFEST's own list
+            // names.
             let text = format!("{text}wal_recovery_mode=kSkipAnyCorruptedRecords");
             assert_eq!(try_open(&disk, &text).is_err(), is_refused, "{text}");
         }

@@ -4,10 +4,10 @@ use tailwater::{ErrorKind, StallCause, StallState, WriteOptions};
 
 use super::support::open;
 
-/// Compactions are paused, so that what waits for them stays.
+/// Compactions are paused, so that stalls that depend on them last.
 const PAUSED: &str = "level0_file_num_compaction_trigger=2;compression=kNoCompression";
 
-/// The result of flushing a few tables while compactions are paused.
+/// Returns the stall state after flushing a few tables while compactions are paused.
 fn stall_after(text: &str, tables: usize) -> StallState {
     let scene = open(&format!("{PAUSED};{text}"));
     scene.db.pause_compactions().expect("a pause");
@@ -62,7 +62,7 @@ effects! {
     }
 
     memtables_may_wait shows "max_write_buffer_number" {
-        // As many are merged as there may be, less the one that is written.
+        // At most the maximum number of memtables are merged, minus the active one.
         for (number, is_flushed) in [("2", true), ("20", false)] {
             let scene = open(&format!(
                 "disable_auto_compactions=true;write_buffer_size=64k;\

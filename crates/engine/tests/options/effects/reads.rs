@@ -9,7 +9,7 @@ use tailwater_testkit::golden;
 
 use super::support::{DB, Scene, open, options};
 
-/// A database of one table, opened anew with these options, with nothing in its cache.
+/// Returns a database of one table, reopened with these options and an empty cache.
 fn table_of(keys: usize, family: &str, table: &str) -> Scene {
     let text = format!(
         "{family};disable_auto_compactions=true;compression=kNoCompression;\
@@ -21,7 +21,7 @@ fn table_of(keys: usize, family: &str, table: &str) -> Scene {
     scene.reopen(&text)
 }
 
-/// Number of times that the device is read by a scan over everything.
+/// Returns the number of reads from the device in a scan of everything.
 fn scan_reads(table: &str) -> usize {
     let scene = table_of(5000, "", table);
     let before = scene.calls(Operation::Read, Purpose::UserRead);
@@ -29,7 +29,7 @@ fn scan_reads(table: &str) -> usize {
     scene.calls(Operation::Read, Purpose::UserRead) - before
 }
 
-/// A database with prefix Bloom filters of three bytes.
+/// Returns a database with prefix Bloom filters of three bytes.
 fn prefixed(text: &str) -> Scene {
     let scene = open(&format!(
         "prefix_extractor=fixed:3;disable_auto_compactions=true;{text};\
@@ -41,7 +41,7 @@ fn prefixed(text: &str) -> Scene {
     scene
 }
 
-/// The index and filter blocks in the cache after a table was opened and read.
+/// Returns the index and filter blocks in the cache after a table was opened and read.
 fn cached(family: &str, table: &str) -> (u64, u64) {
     let scene = table_of(1000, family, table);
     scene.get("000007");
@@ -88,7 +88,7 @@ effects! {
         assert!(never > 100 && usual < never / 3, "{usual} and {never}");
         assert!(scan_reads("initial_auto_readahead_size=256k") < usual);
         assert!(scan_reads("num_file_reads_for_auto_readahead=50") > usual + 20);
-        // Doubled, what is read at once must not overflow.
+        // The readahead size is doubled, which must not overflow.
         let largest = "initial_auto_readahead_size=18446744073709551615;\
                        max_auto_readahead_size=18446744073709551615";
         assert!(scan_reads(largest) < usual);
@@ -140,7 +140,7 @@ effects! {
     tops_of_parts_are_pinned shows
         "pin_top_level_index_and_filter", "metadata_cache_options.top_level_index_pinning"
     {
-        // Tables in parts are RocksDB's.
+        // Partitioned tables are RocksDB's.
         let copy = golden::unpack("formats");
         let lookups = |table: &str| {
             let mut options = OpenOptions::load(copy.path()).expect("an OPTIONS file");

@@ -15,15 +15,15 @@ use tailwater_io::{IoMode, Operation, Purpose, Storage};
 /// Directory of databases.
 pub(super) const DB: &str = "/db";
 
-/// A database on a simulated disk, and what is counted of it.
+/// A database on a simulated disk, with counters.
 pub(super) struct Scene {
     pub(super) disk: SimStorage,
     pub(super) db: Db,
     pub(super) statistics: Arc<Statistics>,
 }
 
-/// Options for databases on `disk`; missing ones are created. Background work runs in the calling
-/// thread.
+/// Returns options for databases on `disk`; missing databases are created. Background work runs in
+/// the calling thread.
 pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     let mut options = OpenOptions::new(Arc::new(disk.clone()));
     options.set_clock(disk.clock());
@@ -33,7 +33,7 @@ pub(super) fn options(disk: &SimStorage, text: &str) -> OpenOptions {
     options
 }
 
-/// An option string without the assignments that a test left empty.
+/// Returns an option string without the empty assignments that a test left.
 fn without_gaps(text: &str) -> String {
     let mut text = format!(";{text};");
     for (gap, filled) in [(";;;", ";"), (";;", ";"), ("{;", "{"), (";}", "}")] {
@@ -51,7 +51,7 @@ pub(super) fn try_open(disk: &SimStorage, text: &str) -> Result<Scene> {
     Ok(Scene { disk: disk.clone(), db, statistics })
 }
 
-/// A new database on a new disk, whose calls are recorded.
+/// Returns a new database on a new disk, whose calls are recorded.
 pub(super) fn open(text: &str) -> Scene {
     let disk = SimStorage::new(1);
     disk.start_recording();
@@ -59,7 +59,7 @@ pub(super) fn open(text: &str) -> Scene {
 }
 
 impl Scene {
-    /// The database closed and opened again with other options.
+    /// Closes the database and reopens it with other options.
     pub(super) fn reopen(self, text: &str) -> Self {
         let disk = self.disk.clone();
         drop(self);
@@ -79,7 +79,7 @@ impl Scene {
         self.db.put_cf_opt(&self.family(), key.as_bytes(), value.as_bytes(), &options)
     }
 
-    /// Puts keys `from..to`, each with a value of `length` bytes that do not compress.
+    /// Puts keys `from..to`, each with an incompressible value of `length` bytes.
     pub(super) fn fill(&self, from: usize, to: usize, length: usize) {
         let mut random = fastrand::Rng::with_seed(from as u64);
         for key in from..to {
@@ -116,7 +116,7 @@ impl Scene {
         keys
     }
 
-    /// Number of tables of each level that has any.
+    /// Returns the number of tables of each level that has any.
     pub(super) fn levels(&self) -> Vec<(usize, usize)> {
         let mut levels = std::collections::BTreeMap::new();
         for file in self.db.live_files() {
@@ -129,18 +129,18 @@ impl Scene {
         self.db.live_files().iter().filter(|file| file.level == 0).count()
     }
 
-    /// The lengths of all tables, in bytes.
+    /// Returns the lengths of all tables, in bytes.
     pub(super) fn sizes(&self) -> Vec<u64> {
         self.db.live_files().iter().map(|file| file.size).collect()
     }
 
-    /// The first table.
+    /// Returns the first table.
     pub(super) fn table(&self) -> TableFile {
         let file = self.db.live_files().into_iter().next().expect("a table");
         TableFile::open(&self.disk, &file.path).expect("a table that can be opened")
     }
 
-    /// The properties of the first table.
+    /// Returns the properties of the first table.
     pub(super) fn properties(&self) -> Properties {
         self.table().properties().as_ref().expect("properties").clone()
     }
@@ -163,25 +163,25 @@ impl Scene {
         counted.count()
     }
 
-    /// The names in the database's directory that contain `part`.
+    /// Returns the names in the database's directory that contain `part`.
     pub(super) fn names(&self, part: &str) -> Vec<String> {
         names_in(&self.disk, DB, part)
     }
 
-    /// The whole LOG.
+    /// Returns the whole LOG.
     pub(super) fn log(&self) -> String {
         String::from_utf8(read(&self.disk, &Path::new(DB).join("LOG"))).expect("text")
     }
 }
 
-/// The names in a directory that contain `part`.
+/// Returns the names in a directory that contain `part`.
 pub(super) fn names_in(disk: &SimStorage, directory: &str, part: &str) -> Vec<String> {
     let entries = disk.list(directory.as_ref()).unwrap_or_default();
     let names = entries.into_iter().map(|entry| entry.name);
     names.filter(|name| name.contains(part)).collect()
 }
 
-/// A whole file.
+/// Returns a whole file.
 pub(super) fn read(disk: &SimStorage, path: &Path) -> Vec<u8> {
     let file = disk.open(path, IoMode::Buffered, Purpose::Metadata).expect("a file");
     let mut bytes = vec![0; file.length().expect("a length") as usize];

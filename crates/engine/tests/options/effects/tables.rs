@@ -4,7 +4,7 @@ use tailwater_format::checksum::ChecksumType;
 
 use super::support::{Scene, open};
 
-/// A flushed table of keys with the values `value` makes.
+/// Returns a flushed table of keys with the values that `value` returns.
 fn flushed(family: &str, table: &str, value: impl Fn(usize) -> String) -> Scene {
     let scene = open(&format!(
         "{family};disable_auto_compactions=true;block_based_table_factory={{{table}}}"
@@ -16,34 +16,34 @@ fn flushed(family: &str, table: &str, value: impl Fn(usize) -> String) -> Scene 
     scene
 }
 
-/// A value that compresses somewhat.
+/// Returns a value that compresses somewhat.
 fn value(key: usize) -> String {
     format!("value-{}-{}", key % 7, "x".repeat(20))
 }
 
-/// A value that compresses to about half.
+/// Returns a value that compresses to about half its size.
 fn half_random(key: usize) -> String {
     let mut random = fastrand::Rng::with_seed(key as u64);
     let half: String = (0..50).map(|_| random.alphanumeric()).collect();
     half + &"x".repeat(50)
 }
 
-/// The length of a table that is not compressed.
+/// Returns the length of an uncompressed table.
 fn plain_size(table: &str) -> u64 {
     flushed("compression=kNoCompression", table, value).sizes()[0]
 }
 
-/// The length of a compressed table.
+/// Returns the length of a compressed table.
 fn packed_size(family: &str, table: &str, value: fn(usize) -> String) -> u64 {
     flushed(family, table, value).sizes()[0]
 }
 
-/// The properties of a table that is not compressed.
+/// Returns the properties of an uncompressed table.
 fn properties(table: &str) -> tailwater_format::table::Properties {
     flushed("compression=kNoCompression", table, value).properties()
 }
 
-/// The recorded compression of the table of a compaction to the last level.
+/// Returns the compression recorded in a table that was compacted to the last level.
 fn compacted(family: &str) -> String {
     let scene = flushed(family, "", value);
     scene.put("000007", "1");
@@ -100,7 +100,7 @@ effects! {
     }
 
     tables_have_a_version shows "format_version" {
-        // Those below 5 are not written.
+        // Versions below 5 are not written.
         for (version, written) in [(2, 5), (4, 5), (5, 5), (6, 6), (7, 7)] {
             let table = flushed("", &format!("format_version={version}"), value).table();
             assert_eq!(table.footer().format_version, written, "{version}");
@@ -124,7 +124,7 @@ effects! {
         let blocks = |table: &str| properties(table).num_data_blocks;
         let usual = blocks("");
         assert!(blocks("block_size=512") > usual * 6);
-        // With a record more in it than fits, a block is longer.
+        // A block that includes a record too many is longer.
         let large = "block_size=90";
         let (exact, over) = (
             blocks(&format!("{large};block_size_deviation=50")),

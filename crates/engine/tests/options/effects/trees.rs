@@ -24,11 +24,11 @@ impl CustomCompactionFilter for NoneStays {
     }
 }
 
-/// Leveled, with level 1 first and small tables.
+/// Options for leveled compaction with a static level 1 and small tables.
 const STATIC: &str = "level_compaction_dynamic_level_bytes=false;compression=kNoCompression;\
                       write_buffer_size=64k";
 
-/// A tree of about a megabyte.
+/// Returns a tree of about a megabyte.
 fn tree(text: &str) -> Scene {
     let scene = open(&format!("{STATIC};{text}"));
     scene.fill(0, 500, 1000);
@@ -37,7 +37,7 @@ fn tree(text: &str) -> Scene {
     scene
 }
 
-/// Bytes by level.
+/// Returns the bytes by level.
 fn level_bytes(scene: &Scene) -> Vec<u64> {
     let mut bytes = vec![0; 7];
     for file in scene.db.live_files() {
@@ -46,7 +46,7 @@ fn level_bytes(scene: &Scene) -> Vec<u64> {
     bytes
 }
 
-/// The largest table.
+/// Returns the size of the largest table.
 fn largest(scene: &Scene) -> u64 {
     scene.sizes().into_iter().max().expect("a table")
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Result, Storage, WriteFile};
 
-/// A disk on which each sync of a file and all its metadata is counted.
+/// Returns a disk that counts syncs of a file with all its metadata.
 pub(super) fn watched(disk: &SimStorage) -> (Arc<dyn Storage>, Arc<AtomicU64>) {
     let full_syncs = Arc::new(AtomicU64::new(0));
     let watched = Watched { disk: disk.clone(), full_syncs: Arc::clone(&full_syncs) };

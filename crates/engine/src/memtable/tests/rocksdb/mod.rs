@@ -1,11 +1,10 @@
 //! A memtable filled with the same operations as the real RocksDB's (11.8.1, through its Java
 //! binding).
 //!
-//! Beside this file: `operations.txt`, one write a line in the order of their sequence
-//! numbers from 1, over two column families, of which `reverse` has the reverse bytewise order;
-//! `survivors.txt`, what RocksDB then read back; `fragments_*.txt`, the entries of the
-//! `rocksdb.range_del` block of the table that a flush made of each family. All keys and values in
-//! hex.
+//! Files: `operations.txt`, one write per line in the order of their sequence numbers from 1, over
+//! two column families, of which `reverse` has the reverse bytewise order; `survivors.txt`, the
+//! values that RocksDB then read back; `fragments_*.txt`, the entries of the `rocksdb.range_del`
+//! block of the table to which each family was flushed. All keys and values are in hex.
 
 use tailwater_format::Comparator;
 use tailwater_format::key::{MAX_SEQUENCE, ValueType, pack_trailer, put_internal_key};

@@ -27,7 +27,7 @@ pub(crate) struct ReadProfile {
 
 /// A way to access blocks.
 pub(crate) trait BlockAccess {
-    /// Returns the block at `handle`; `None` if this access cannot reach it.
+    /// Returns the block at `handle`; `None` if this access cannot provide it.
     fn block<'a>(
         &'a self,
         table: &'a TableReader,
@@ -39,7 +39,7 @@ pub(crate) trait BlockAccess {
     fn count(&self, table: &TableReader, probe: Probe);
 }
 
-/// Events of a get in tables that are counted.
+/// The counted events of a get in tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Probe {
     /// A data block was in the cache.
@@ -50,13 +50,13 @@ pub(crate) enum Probe {
     FilterHit,
     /// A filter of whole keys excluded the key.
     KeyAbsent,
-    /// A filter of whole keys may have the key.
+    /// A filter of whole keys may contain the key.
     KeyPossible,
     /// The table has the key after a positive from its filter of whole keys.
     KeyPresent,
     /// A filter of prefixes excluded the key's prefix.
     PrefixAbsent,
-    /// A filter of prefixes may have the key's prefix.
+    /// A filter of prefixes may contain the key's prefix.
     PrefixPossible,
     /// The table has the key after a positive from its filter of prefixes.
     PrefixPresent,
@@ -65,7 +65,7 @@ pub(crate) enum Probe {
 impl Probe {
     const COUNT: usize = Self::PrefixPresent as usize + 1;
 
-    /// The tickers that each probe adds to.
+    /// The tickers to which each probe is added.
     const TICKERS: [(Ticker, Option<Ticker>); Self::COUNT] = [
         (Ticker::BlockCacheDataHit, Some(Ticker::BlockCacheHit)),
         (Ticker::BlockCacheIndexHit, Some(Ticker::BlockCacheHit)),
@@ -78,7 +78,7 @@ impl Probe {
         (Ticker::BloomFilterPrefixTruePositive, None),
     ];
 
-    /// Returns the hit of a block of this kind.
+    /// Returns the probe for a cache hit of a block of this kind.
     fn hit(kind: BlockKind) -> Self {
         match kind {
             BlockKind::Data => Self::DataHit,
@@ -98,7 +98,7 @@ impl Probe {
     }
 }
 
-/// Blocks in memory only: takes no lock, touches no reference count, allocates nothing.
+/// Access to blocks in memory only: takes no lock, touches no reference count, allocates nothing.
 ///
 /// Counts are buffered: if a table's block is not in memory, the table is searched again with
 /// [`Loading`], and counted then.
@@ -111,14 +111,14 @@ pub(crate) struct Resident<'g> {
 /// Buffered counts of [`Resident`].
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Counts {
-    /// By [`Probe`].
+    /// The counts, indexed by [`Probe`].
     probes: [Cell<u32>; Probe::COUNT],
     /// Charge of the cached blocks that were read, in bytes; only with statistics.
     cached_bytes: Cell<u64>,
 }
 
 impl<'g> Resident<'g> {
-    /// Creates one with zero counts.
+    /// Creates an access with zero counts.
     #[inline]
     pub(crate) fn new(guard: &'g Guard) -> Self {
         Self { guard, counts: Counts::default() }
@@ -130,7 +130,7 @@ impl<'g> Resident<'g> {
         self.counts.clone()
     }
 
-    /// Restores the counts of `mark`.
+    /// Restores the counts to `mark`.
     pub(crate) fn rewind(&self, mark: &Counts) {
         let counts = self.counts.probes.iter().zip(&mark.probes);
         counts.for_each(|(count, mark)| count.set(mark.get()));
@@ -180,7 +180,7 @@ impl BlockAccess for Resident<'_> {
     }
 }
 
-/// Blocks in memory, and those in the file otherwise.
+/// Access to blocks in memory, or else in the file.
 pub(crate) struct Loading<'o>(pub(crate) &'o ReadProfile);
 
 impl BlockAccess for Loading<'_> {

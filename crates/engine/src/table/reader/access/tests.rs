@@ -1,4 +1,4 @@
-//! Counts of block accesses that are not users' reads.
+//! Tests of the counts of block accesses other than users' reads.
 
 use std::sync::Arc;
 

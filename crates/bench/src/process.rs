@@ -28,7 +28,10 @@ pub(crate) fn anonymous_bytes() -> Result<u64, Failure> {
     Ok(field("/proc/self/status", "RssAnon:")? << 10)
 }
 
-#[expect(clippy::disallowed_methods, reason = "reads statistics of the kernel, not a database's files")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads statistics of the kernel, not a database's files"
+)]
 fn field(file: &str, name: &str) -> Result<u64, Failure> {
     let text = std::fs::read_to_string(file)?;
     let line = text.lines().find_map(|line| line.strip_prefix(name));

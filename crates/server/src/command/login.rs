@@ -65,7 +65,7 @@ pub(crate) async fn login(
     let before = session.binding();
     let binding = state.sessions.bind(session, user, head.client).inspect_err(|_| {
         state.metrics.refused("client_id");
-        debug!(address = %session.address, user, sdk, "login refused: another user has this client id");
+        debug!(address = %session.address, user, sdk, "login refused: client id of another user");
     })?;
     if before.is_some_and(|before| before.client != head.client || before.user != user) {
         // The group memberships belonged to another client.

@@ -88,10 +88,10 @@ async fn wrong_bodies_of_every_command_do_no_harm() {
         raw.stream.write_all(&frame).await.expect("a write");
         let answer = raw.answer().await;
         assert_eq!(answer.command, Command::Reply as u8, "{}: {body:?}", meta.name);
-        // The reply to a request whose handler panicked.
+        // Status 1 is the reply to a request whose handler panicked.
         assert_ne!(answer.status, 1, "{}: {body:?}", meta.name);
         if request % 100 == 0 {
-            // A body that happens to be valid may have deleted them.
+            // A damaged body that happens to be valid may have deleted them.
             let _ = client.create_stream("s").await;
             let options = TopicCreateOptions::default();
             let _ = client.create_topic(&id("s"), "t", &options).await;

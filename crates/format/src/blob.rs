@@ -31,12 +31,12 @@ const MAGIC: u32 = 0x0024_8f37;
 const VERSION: u32 = 1;
 const HAS_EXPIRATION: u8 = 1;
 
-/// The first bytes of a blob file.
+/// The header of a blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobFileHeader {
     /// The column family's id.
     pub column_family_id: u32,
-    /// How every value of the file is compressed.
+    /// Compression type of every value of the file.
     pub compression: Compression,
     /// Whether values expire. Only the old stacked BlobDB writes such files.
     pub has_expiration: bool,
@@ -45,10 +45,10 @@ pub struct BlobFileHeader {
 }
 
 impl BlobFileHeader {
-    /// Reads the header that `bytes` begins with.
+    /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
-    /// Corruption, for fewer bytes, another magic number or version, unknown flags, or an unknown
+    /// Corruption, for too few bytes, a wrong magic number or version, unknown flags, or an unknown
     /// compression type.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const WHAT: &str = "blob file header";
@@ -80,7 +80,7 @@ impl BlobFileHeader {
     }
 }
 
-/// The last bytes of a blob file that was closed.
+/// The footer of a blob file, written when the file is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlobFileFooter {
     /// Number of records in the file.
@@ -91,10 +91,10 @@ pub struct BlobFileFooter {
 }
 
 impl BlobFileFooter {
-    /// Reads the footer that `bytes` begins with.
+    /// Reads the footer at the start of `bytes`.
     ///
     /// # Errors
-    /// Corruption, for fewer bytes, another magic number or a checksum that does not match.
+    /// Corruption, for too few bytes, a wrong magic number or a checksum mismatch.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const WHAT: &str = "blob file footer";
         let mut reader = Reader::new(bytes);
@@ -124,7 +124,7 @@ impl BlobFileFooter {
 pub struct BlobRecordHeader {
     /// The length of the key in bytes.
     pub key_length: u64,
-    /// The length of the value as it is stored, in bytes.
+    /// The length of the stored value, in bytes.
     pub value_length: u64,
     /// When the value expires, in seconds since 1970; 0 for never.
     pub expiration: u64,
@@ -133,7 +133,7 @@ pub struct BlobRecordHeader {
 }
 
 impl BlobRecordHeader {
-    /// Returns the header of a record with that user key and value as it is stored.
+    /// Returns the header of a record with this user key and stored value.
     pub fn new(key: &[u8], value: &[u8], expiration: u64) -> Self {
         Self {
             key_length: key.len() as u64,
@@ -143,10 +143,10 @@ impl BlobRecordHeader {
         }
     }
 
-    /// Reads the header that `bytes` begins with.
+    /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
-    /// Corruption, for fewer bytes, a checksum that does not match or lengths that fit no file.
+    /// Corruption, for too few bytes, a checksum mismatch or lengths that fit no file.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const WHAT: &str = "blob record header";
         let mut reader = Reader::new(bytes);
@@ -158,7 +158,7 @@ impl BlobRecordHeader {
         let expiration = reader.fixed64(WHAT)?;
         if key_length.checked_add(value_length).is_none_or(|length| length > i64::MAX as u64) {
             let found = format!("{key_length} and {value_length}");
-            return Err(Error::corruption(WHAT, 0, "lengths in a file", found));
+            return Err(Error::corruption(WHAT, 0, "lengths that fit in a file", found));
         }
         Ok(Self { key_length, value_length, expiration, checksum })
     }
@@ -174,7 +174,7 @@ impl BlobRecordHeader {
         put_fixed32(out, self.checksum);
     }
 
-    /// Returns the length of the record, header, key and value.
+    /// Returns the length of the record in bytes: header, key and value.
     pub fn record_length(&self) -> u64 {
         BLOB_RECORD_HEADER_LENGTH as u64 + self.key_length + self.value_length
     }
@@ -182,7 +182,7 @@ impl BlobRecordHeader {
     /// Checks the key and stored value of the record.
     ///
     /// # Errors
-    /// Corruption, for a checksum that does not match or other lengths. Offsets count from the key.
+    /// Corruption, for a checksum mismatch or different lengths. Offsets count from the key.
     pub fn verify(&self, key: &[u8], value: &[u8]) -> Result<()> {
         const WHAT: &str = "blob record";
         let lengths = (key.len() as u64, value.len() as u64);
@@ -195,7 +195,7 @@ impl BlobRecordHeader {
     }
 }
 
-/// The value that a table holds in place of one in a blob file.
+/// What a table stores in place of a value in a blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobIndex<'a> {
     /// A value that stayed in the table because it expires. Only the old stacked BlobDB writes
@@ -217,9 +217,9 @@ pub struct BlobLocation {
     pub file_number: u64,
     /// The offset of the value's first byte.
     pub offset: u64,
-    /// The length of the value as it is stored, in bytes.
+    /// The length of the stored value, in bytes.
     pub size: u64,
-    /// How it is compressed.
+    /// Compression type of the value.
     pub compression: Compression,
     /// Expiration time, in seconds since 1970, if it has one. Only the old stacked BlobDB writes
     /// this.
@@ -231,11 +231,11 @@ const BLOB: u8 = 1;
 const BLOB_WITH_EXPIRATION: u8 = 2;
 
 impl<'a> BlobIndex<'a> {
-    /// Reads all of `bytes`.
+    /// Decodes the index in `bytes`.
     ///
     /// # Errors
-    /// Corruption, for an unknown type, incomplete fields or trailing bytes; unsupported, for a
-    /// blob in the file that holds the index, which has number 0.
+    /// Corruption, for an unknown type, incomplete fields or trailing bytes; unsupported, for file
+    /// number 0, which denotes a blob in the table itself.
     pub fn decode(bytes: &'a [u8]) -> Result<Self> {
         const WHAT: &str = "blob index";
         let mut reader = Reader::new(bytes);
@@ -261,7 +261,7 @@ impl<'a> BlobIndex<'a> {
         Ok(Self::Blob(BlobLocation { file_number, offset, size, compression, expiration }))
     }
 
-    /// Appends the index.
+    /// Appends the encoded index.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             Self::Inlined { expiration, value } => {
@@ -288,10 +288,10 @@ impl<'a> BlobIndex<'a> {
 
 impl BlobLocation {
     /// Returns the offset of the record, whose key has `key_length` bytes, in a file of
-    /// `file_length` bytes that has its footer.
+    /// `file_length` bytes including the footer.
     ///
     /// # Errors
-    /// Corruption, where the record would lie outside the part of the file that holds records.
+    /// Corruption, if the record does not lie between the header and the footer of the file.
     pub fn record_offset(&self, key_length: usize, file_length: u64) -> Result<u64> {
         let before = BLOB_RECORD_HEADER_LENGTH as u64 + key_length as u64;
         let start = self.offset.checked_sub(before);

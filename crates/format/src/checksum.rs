@@ -11,10 +11,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use xxhash_rust::xxh32::{Xxh32, xxh32};
 use xxhash_rust::xxh64::{Xxh64, xxh64};
 
-/// Rotates the masked value away from any sum that a CRC of it could produce.
+/// Number added to a rotated CRC to mask it.
 const CRC_MASK_DELTA: u32 = 0xa282_ead8;
 
-/// Folds the last byte into an XXH3 checksum.
+/// Multiplier that folds the last byte into an XXH3 checksum.
 const LAST_BYTE_MULTIPLIER: u32 = 0x6b90_83d9;
 
 /// Returns the CRC32C (Castagnoli) of `data`.
@@ -41,8 +41,7 @@ pub const fn unmask_crc32c(masked: u32) -> u32 {
     masked.wrapping_sub(CRC_MASK_DELTA).rotate_left(15)
 }
 
-/// How the blocks of a table are protected. The numbers are those of the footer and of the OPTIONS
-/// file.
+/// The checksum type of a table's blocks, numbered as in the footer and the OPTIONS file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum ChecksumType {
@@ -60,10 +59,10 @@ pub enum ChecksumType {
 }
 
 impl ChecksumType {
-    /// Every type, in the order of their numbers.
+    /// All types, in the order of their numbers.
     pub const ALL: [Self; 5] = [Self::None, Self::Crc32c, Self::XxHash, Self::XxHash64, Self::Xxh3];
 
-    /// Returns the type with that number.
+    /// Returns the type with this number.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Self::ALL.get(usize::from(byte)).copied()

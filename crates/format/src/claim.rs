@@ -3,8 +3,8 @@
 //! Tables, blob files and logs may be kept outside a database's home, the directory with its
 //! CURRENT file. Their names are numbers, so they do not identify their owner, and a copy of a
 //! database names the same directories as the original. A database that writes to such a directory
-//! first leaves a claim there, [`CLAIM`](crate::file_name::FileKind::Claim): text of one field a
-//! line.
+//! first leaves a claim there, [`CLAIM`](crate::file_name::FileKind::Claim): a text file with one
+//! field per line.
 //!
 //! ```text
 //! TAILWATER-CLAIM 1
@@ -19,15 +19,15 @@
 //!
 //! `device` and `inode` are those of the home; `home` is its absolute path. `database` has no value
 //! if the database has no durable id. `inside` is only in the claim on a directory inside the home:
-//! its own device and inode, and its path from the home. Each `keep` names a file that was there
-//! before the claim and did not belong to the database: it is never removed. Values are escaped as
-//! in a Rust string literal, so that none contains a line break.
+//! its own device and inode, and its path relative to the home. Each `keep` names a file that was
+//! there before the claim and did not belong to the database: it is never removed. Values are
+//! escaped as in a Rust string literal, so that none contains a line break.
 
 use crate::{Error, Result};
 
 /// First line of a claim.
 const HEADING: &str = "TAILWATER-CLAIM 1";
-/// Last line of a claim; without it the file is cut short.
+/// Last line of a claim; a file without it is truncated.
 const END: &str = "end";
 
 /// The owner of the files of a directory. Texts are kept escaped, as in the file: they are only
@@ -36,7 +36,7 @@ const END: &str = "end";
 pub struct Claim {
     /// Id of the database; empty if it has no durable one.
     pub database_id: String,
-    /// Device that the database's home is on.
+    /// Device of the database's home.
     pub home_device: u64,
     /// Inode of the database's home.
     pub home_inode: u64,
@@ -52,11 +52,11 @@ pub struct Claim {
 /// A directory inside the home of the database that claims it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inside {
-    /// Device that the directory is on.
+    /// Device of the directory.
     pub device: u64,
     /// Inode of the directory.
     pub inode: u64,
-    /// Path of the directory from the home, escaped as the other texts are.
+    /// Path of the directory relative to the home, escaped.
     pub path: String,
 }
 
@@ -83,7 +83,7 @@ impl Claim {
         }
     }
 
-    /// Returns the claim on a directory inside the home, at this path from there and with this
+    /// Returns the claim on a directory inside the home, with this path relative to it and this
     /// device and inode.
     #[must_use]
     pub fn inside(mut self, path: &str, device: u64, inode: u64) -> Self {

@@ -16,21 +16,21 @@ use crate::user_code;
 ///
 /// An order may treat different bytes as the same key, as does a case-insensitive one, or one that
 /// ignores trailing zeros. Filters and the hash indexes of data blocks identify keys by their
-/// bytes. Such an order must declare itself by [`can_keys_with_different_byte_contents_be_equal`]:
+/// bytes. Such an order must declare this with [`can_keys_with_different_byte_contents_be_equal`]:
 ///
 /// | declared | filters | hash indexes of data blocks |
 /// |---|---|---|
-/// | `Some(true)` | neither built nor asked | neither built nor asked |
+/// | `Some(true)` | neither built nor consulted | neither built nor consulted |
 /// | `Some(false)` | by `filter_policy` | by `data_block_index_type` |
-/// | `None`, the default | by `filter_policy` | neither built nor asked |
+/// | `None`, the default | by `filter_policy` | neither built nor consulted |
 ///
-/// Existing filters and hash indexes of tables, written by RocksDB or before the order declared
-/// itself, are ignored wherever the table above says that they are not consulted.
+/// Filters and hash indexes that already exist, because RocksDB or an earlier declaration had them
+/// built, are ignored where the table above says that they are not consulted.
 ///
-/// `None` behaves like RocksDB, whose own default is that keys of different bytes can be equal, but
-/// which consults it for hash indexes alone. If an order treats different bytes as the same key,
-/// does not declare so, and has a `filter_policy`, a get, multi-get or prefix seek by another
-/// spelling than the one written may wrongly find nothing.
+/// `None` behaves like RocksDB, whose default is that keys of different bytes can be equal, but
+/// which consults the declaration only for hash indexes. If an order treats different bytes as the
+/// same key, does not declare so, and has a `filter_policy`, a get, multi-get or prefix seek with a
+/// spelling other than the one written may wrongly find nothing.
 ///
 /// Iterators return the spelling of the newest visible write.
 ///
@@ -73,7 +73,7 @@ pub trait CustomComparator: Send + Sync {
 
     /// Returns whether keys that are not the same bytes can compare equal; `None` if that is not
     /// declared, see [above](CustomComparator#keys-that-are-equal-but-not-the-same-bytes). It must
-    /// always return the same. RocksDB's `CanKeysWithDifferentByteContentsBeEqual`.
+    /// always return the same value. RocksDB's `CanKeysWithDifferentByteContentsBeEqual`.
     fn can_keys_with_different_byte_contents_be_equal(&self) -> Option<bool> {
         None
     }
@@ -102,7 +102,7 @@ pub trait CustomComparator: Send + Sync {
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub enum Comparator {
-    /// By unsigned bytes, shorter first: `leveldb.BytewiseComparator`.
+    /// Lexicographic by unsigned bytes: `leveldb.BytewiseComparator`.
     #[default]
     Bytewise,
     /// The opposite of [`Comparator::Bytewise`]: `rocksdb.ReverseBytewiseComparator`.
@@ -112,7 +112,7 @@ pub enum Comparator {
 }
 
 impl Comparator {
-    /// Returns the built-in order of that name.
+    /// Returns the built-in order with this name.
     pub fn built_in(name: &str) -> Option<Self> {
         match name {
             "leveldb.BytewiseComparator" | "rocksdb.BytewiseComparator" => Some(Self::Bytewise),
@@ -185,8 +185,7 @@ impl Comparator {
                     }
                 }
             }
-            // Nothing shorter sorts after a key in reverse order, except prefixes, which RocksDB
-            // leaves alone too.
+            // Left unchanged, as in RocksDB.
             Self::ReverseBytewise => {}
             Self::Custom(custom) => called(&**custom, |custom| custom.find_short_successor(key)),
         }
@@ -228,7 +227,7 @@ fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
         }
         return;
     }
-    // `limit` is the shared prefix and low + 1: raise a later byte of `start` instead.
+    // `limit` is the shared prefix followed by low + 1: increment a later byte of `start` instead.
     let after = start.iter().skip(shared + 1).position(|&byte| byte < 0xff);
     if let Some(at) = after.map(|at| at + shared + 1) {
         start.truncate(at + 1);
@@ -240,8 +239,8 @@ fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
 
 fn reverse_bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
     let shared = common_prefix(start, limit);
-    // In reverse order a prefix of `start` sorts after it, and before `limit` while it is above
-    // `limit`.
+    // In reverse order a prefix of `start` sorts after it, and before `limit` as long as its bytes
+    // are above those of `limit`.
     let (Some(&high), Some(&low)) = (start.get(shared), limit.get(shared)) else { return };
     if high > low && shared + 1 < start.len() {
         start.truncate(shared + 1);

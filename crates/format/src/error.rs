@@ -1,9 +1,9 @@
-//! Why bytes could not be decoded.
+//! Errors of decoders and encoders.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// Why bytes could not be decoded.
+/// Errors of decoders and encoders.
 ///
 /// An offset counts from the start of the slice that the decoder was given; a caller that knows the
 /// file adds the slice's offset, see [`Error::at`].
@@ -11,7 +11,7 @@ use std::fmt;
 pub enum Error {
     /// The bytes are damaged: a checksum, a length or a value contradicts the format.
     Corruption {
-        /// What was being decoded, in the format's own words: "block trailer", "version edit".
+        /// What was being decoded, in the format's terms: "block trailer", "version edit".
         what: Cow<'static, str>,
         /// Offset of the error, in bytes from the start of the decoded slice.
         offset: u64,
@@ -20,7 +20,7 @@ pub enum Error {
         /// What was found there.
         found: Cow<'static, str>,
     },
-    /// The bytes are well formed but use something that is refused by name rather than misread.
+    /// The bytes are well formed but use a feature that is rejected by name rather than misread.
     Unsupported {
         /// The feature's name: "user-defined timestamps", "plain table".
         feature: Cow<'static, str>,
@@ -53,7 +53,7 @@ impl Error {
         Self::corruption(what, offset, "more bytes", "the end")
     }
 
-    /// Creates the error for a feature that is refused by name.
+    /// Creates the error for an unsupported feature.
     #[cold]
     pub fn unsupported(feature: impl Into<Cow<'static, str>>) -> Self {
         Self::Unsupported { feature: feature.into() }

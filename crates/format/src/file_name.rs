@@ -1,21 +1,22 @@
-//! The names in a database's directory, and what the `CURRENT` file says.
+//! File names in a database's directory, and the contents of `CURRENT`.
 //!
 //! One counter numbers tables, logs, blob files, MANIFESTs and OPTIONS files, so a number
 //! identifies at most one of them that is in use. Numbers are decimal, padded with zeros to six
-//! digits. A file whose name [`FileKind::parse`] does not know is not the database's: it is neither
-//! read nor removed. Source: `file/filename.cc`.
+//! digits. A file whose name [`FileKind::parse`] does not recognise does not belong to the
+//! database: it is neither read nor removed. Source: `file/filename.cc`.
 
 use std::fmt;
 
 use crate::{Error, Result};
 
-/// The folder, below the directory of the logs, of logs that are kept after they were flushed.
+/// Name of the subdirectory of the log directory for logs that are kept after they were flushed.
 pub const ARCHIVE_DIRECTORY: &str = "archive";
 
 /// The name of the information log in the database's own directory.
 pub const INFO_LOG: &str = "LOG";
 
-/// The longest prefix that [`info_log_prefix`] makes of a path, in bytes, without its `_LOG`.
+/// Maximum length of the prefix that [`info_log_prefix`] derives from a path, in bytes, without its
+/// `_LOG`.
 const INFO_LOG_PREFIX_MAX: usize = 255;
 
 /// The kind of a file in a database's directory, with the number in its name.
@@ -48,7 +49,7 @@ pub enum FileKind {
     Identity,
     /// `LOCK`: held while the database is open for writing.
     Lock,
-    /// `LOG`: messages for people.
+    /// `LOG`: the information log.
     InfoLog,
     /// `LOG.old.1700000000000000`: an earlier `LOG`, with the time of its replacement in
     /// microseconds since 1970.
@@ -57,7 +58,7 @@ pub enum FileKind {
     CompactionProgress(u64),
     /// `COMPACTION_PROGRESS-1700000000000000.dbtmp`: the same, being written.
     TemporaryCompactionProgress(u64),
-    /// `METADB-7`: a database about databases, from RocksDB's early days.
+    /// `METADB-7`: a meta database of early RocksDB versions.
     MetaDatabase(u64),
     /// `TAILWATER-OPTIONS`: options that RocksDB does not have.
     TailwaterOptions,
@@ -68,7 +69,7 @@ pub enum FileKind {
     /// for writing.
     OutsideLock,
     /// `TAILWATER-DIRECTORIES`: the directories outside the database's own that it has claimed, one
-    /// absolute path a line.
+    /// absolute path per line.
     ClaimedDirectories,
     /// `TAILWATER-STAGING`: marks a directory in which a checkpoint is being assembled.
     Staging,
@@ -206,15 +207,15 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// Parses digits and nothing else as a number of 64 bits.
+/// Parses a 64-bit number that consists only of digits.
 fn parse_number(digits: &str) -> Option<u64> {
     let only_digits = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     only_digits.then(|| digits.parse().ok()).flatten()
 }
 
 /// Returns the prefix of names of information logs in a separate directory: the database's absolute
-/// path with every byte outside `[0-9A-Za-z._-]` replaced by `_`, without a leading one, and
-/// `_LOG`.
+/// path with every byte outside `[0-9A-Za-z._-]` replaced by `_`, without a leading `_`, followed
+/// by `_LOG`.
 pub fn info_log_prefix(absolute_path: &str) -> String {
     let mut prefix = String::new();
     for (index, byte) in absolute_path.bytes().enumerate() {

@@ -89,7 +89,7 @@ pub fn user_key(internal_key: &[u8]) -> &[u8] {
     }
 }
 
-/// Appends the internal key of these parts.
+/// Appends the internal key with these parts.
 #[inline]
 pub fn put_internal_key(out: &mut Vec<u8>, user_key: &[u8], trailer: u64) {
     out.reserve(user_key.len() + TRAILER_LENGTH);
@@ -105,10 +105,10 @@ pub fn compare_internal(comparator: &Comparator, a: &[u8], b: &[u8]) -> Ordering
     comparator.compare(a_key, b_key).then(b_trailer.cmp(&a_trailer))
 }
 
-/// An internal key in its parts.
+/// An internal key, split into its parts.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct ParsedKey<'a> {
-    /// The key as the user knows it.
+    /// The user key.
     pub user_key: &'a [u8],
     /// The number of the write.
     pub sequence: Sequence,

@@ -1,6 +1,6 @@
-//! Identifies the user-defined object whose code panicked.
+//! Records which user-defined object's code panicked.
 //!
-//! A panic says what went wrong, but not in whose code. So calls of comparators, merge operators,
+//! A panic does not say which object's code it came from. So calls of comparators, merge operators,
 //! prefix extractors and compaction filters go through [`call`]: if one unwinds, the name of its
 //! object is kept, in that thread, for the code that converts the panic to an error.
 //!
@@ -13,8 +13,8 @@ thread_local! {
     static PANICKED: Cell<Option<String>> = const { Cell::new(None) };
 }
 
-/// Calls code of a user-defined object of some kind, such as "comparator". If it panics, `name` is
-/// called for the object's name, and the panic continues.
+/// Calls code of a user-defined object; `kind` is its kind, such as "comparator". If it panics,
+/// `name` is called for the object's name, and the panic continues.
 #[inline]
 pub fn call<'a, R>(
     kind: &'static str,
@@ -30,13 +30,13 @@ pub fn call<'a, R>(
 /// Returns the object whose code panicked in this thread since [`forget_panicked`]: "comparator
 /// 'name'".
 pub fn panicked() -> Option<String> {
-    // Inaccessible while the thread ends: then no object is named.
+    // Inaccessible while the thread exits; then no object is named.
     let kept = PANICKED.try_with(Cell::take).ok().flatten()?;
     let _ = PANICKED.try_with(|slot| slot.set(Some(kept.clone())));
     Some(kept)
 }
 
-/// Forgets what panicked before in this thread.
+/// Discards the record of an earlier panic in this thread.
 pub fn forget_panicked() {
     let _ = PANICKED.try_with(Cell::take);
 }
@@ -74,7 +74,7 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(panicked().as_deref(), Some("comparator 'mine'"));
         }
-        panics(|| call("filter", || panic!("nor has it a name"), || panic!("on purpose")));
+        panics(|| call("filter", || panic!("it has no name either"), || panic!("on purpose")));
         assert_eq!(panicked().as_deref(), Some("filter '?'"));
         forget_panicked();
         assert_eq!(panicked(), None);

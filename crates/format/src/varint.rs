@@ -24,7 +24,7 @@ impl<'a> Reader<'a> {
         Self { bytes, length: bytes.len() }
     }
 
-    /// Returns how many bytes have been read.
+    /// Returns the number of bytes read so far.
     pub fn offset(&self) -> usize {
         self.length - self.bytes.len()
     }
@@ -87,7 +87,7 @@ impl<'a> Reader<'a> {
                 self.bytes = self.bytes.get(length..).unwrap_or_default();
                 Ok(value)
             }
-            None => Err(Error::corruption(what, self.offset(), "a varint", "none that ends")),
+            None => Err(Error::corruption(what, self.offset(), "a varint", "an unterminated one")),
         }
     }
 
@@ -184,7 +184,7 @@ pub fn put_length_prefixed(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Returns how many bytes `value` takes as a varint.
+/// Returns the length of `value` as a varint, in bytes.
 pub fn varint_length(value: u64) -> usize {
     (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
 }

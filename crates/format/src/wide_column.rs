@@ -46,7 +46,7 @@ impl<'a> WideColumn<'a> {
 ///
 /// # Errors
 /// Corruption, for an unknown version or column type, names that do not ascend, lengths that do not
-/// add up or bytes behind the last value.
+/// add up, or bytes after the last value.
 pub fn decode(entity: &[u8]) -> Result<Vec<WideColumn<'_>>> {
     let mut reader = Reader::new(entity);
     let (version, count) = (version(&mut reader)?, reader.varint32(WHAT)?);
@@ -56,7 +56,7 @@ pub fn decode(entity: &[u8]) -> Result<Vec<WideColumn<'_>>> {
     }
 }
 
-/// Returns the default column of an entity, or `None` where it has none. Allocates nothing.
+/// Returns the default column of an entity, or `None` if it has none. Allocates nothing.
 ///
 /// # Errors
 /// Corruption, for an entity that is damaged up to that column.
@@ -110,7 +110,7 @@ pub fn has_blob_columns(entity: &[u8]) -> Result<bool> {
 /// Returns the blob indexes of an entity: those of its columns in blob files.
 ///
 /// # Errors
-/// Corruption, as [`decode`].
+/// The errors of [`decode`].
 pub fn blob_indexes(entity: &[u8]) -> Result<Vec<&[u8]>> {
     if !has_blob_columns(entity)? {
         return Ok(Vec::new());

@@ -56,7 +56,7 @@ fn every_entry_of_the_golden_tables_is_read() {
                 assert_eq!(stored, value(found), "{}", golden.name);
                 found += 1;
             }
-            // The same into a slice of the right length, and an error into any other.
+            // The same into a slice of the right length; an error for any other length.
             let framed = CompressedBlock::parse(compression, bytes).unwrap();
             let mut slice = vec![0; framed.uncompressed_length() + 1];
             assert!(
@@ -107,7 +107,7 @@ fn damaged_blocks_never_panic() {
             );
             assert!(
                 answer.is_err() || compression == Compression::None || output == sound,
-                "{} cut to {length}",
+                "{} truncated to {length}",
                 golden.name
             );
         }
@@ -117,7 +117,7 @@ fn damaged_blocks_never_panic() {
             let _ =
                 decompressor.decompress(compression, &damaged, dictionary.as_ref(), &mut output);
         }
-        // The contexts are still good after all that.
+        // The contexts still work after all these errors.
         decompressor.decompress(compression, bytes, dictionary.as_ref(), &mut output).unwrap();
         assert_eq!(output, sound, "{}", golden.name);
     }
@@ -148,7 +148,7 @@ fn what_is_compressed_comes_back() {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut decompressor = Decompressor::new();
     let (mut packed, mut back) = (Vec::new(), Vec::new());
-    // The longest is more than any codec looks back.
+    // The longest exceeds every codec's window.
     let dictionaries = [0, 2_000, 100_000].map(|length| text(&mut random, length));
     for compression in WRITABLE {
         for level in [DEFAULT_LEVEL, 0, 1, 6] {
@@ -193,7 +193,7 @@ fn blocks_that_do_not_shrink_enough_are_left_alone() {
         assert_eq!(at(0).compress(&prose, &mut output), Compression::None);
         assert_eq!(at(5).compress(&prose, &mut output), Compression::None);
         assert_eq!(at(2000).compress(&prose, &mut output), compression);
-        // A compressor goes on after a block that it gave up on.
+        // A compressor works again after a block that it failed to compress.
         let mut compressor = at(896);
         compressor.compress(&noise, &mut output);
         assert_eq!(compressor.compress(&prose, &mut output), compression);
@@ -230,7 +230,7 @@ fn levels_choose_between_the_lz4_compressors() {
     assert_eq!(made(Compression::Lz4Hc, DEFAULT_LEVEL), Compression::Lz4Hc);
     assert_eq!(made(Compression::Lz4, 3), Compression::Lz4Hc);
     assert_eq!(made(Compression::Lz4Hc, i32::MIN), Compression::Lz4);
-    // A level that zlib does not have stores blocks, as in RocksDB.
+    // With a level that zlib does not have, blocks are stored uncompressed, as in RocksDB.
     assert_eq!(made(Compression::Zlib, 9), Compression::Zlib);
     assert_eq!(made(Compression::Zlib, 10), Compression::None);
     let options = CompressorOptions::default();
@@ -261,7 +261,7 @@ fn a_trained_dictionary_saves_bytes() {
     decompressor.decompress(Compression::Zstd, &with, Some(&prepared), &mut back).unwrap();
     assert_eq!(back, block);
     assert!(prepared.memory_usage() > prepared.bytes().len());
-    // The frame's own checksum finds a flip in its last bytes.
+    // The frame's own checksum detects a flipped bit in its last bytes.
     let mut damaged = with.clone();
     *damaged.last_mut().unwrap() ^= 1;
     assert!(

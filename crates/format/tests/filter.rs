@@ -18,7 +18,7 @@ fn mix(index: u64) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Bytes that belong to `number`.
+/// Pseudorandom bytes, seeded with `number`.
 fn stream(number: u64, length: usize) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..length.div_ceil(8) as u64)
         .flat_map(|at| mix(number * 1000 + at).to_le_bytes())
@@ -54,9 +54,9 @@ struct Golden {
     name: &'static str,
     block: &'static [u8],
     keys: Vec<Vec<u8>>,
-    /// Average number of 100,000 absent keys that a filter of its length and probes does not
-    /// exclude: the mean of the standard formula for lines one deviation more and one less crowded
-    /// than the mean line.
+    /// Expected number of false positives among 100,000 absent keys for a filter of this length and
+    /// number of probes: the mean of the standard formula at one standard deviation above and below
+    /// the mean load of a line.
     others: f64,
 }
 
@@ -124,7 +124,7 @@ fn other_keys_are_let_through_at_the_expected_rate() {
             reader.may_contain_each(&[key], |_, each| assert_eq!(each, may));
             found += u64::from(may);
         }
-        // Room for chance: the keys are the same at every run, but these blocks are few.
+        // Tolerance for chance: the keys are the same in every run, but there are few blocks.
         let (low, high) = (expected * 0.75 - 10.0, expected * 1.25 + 10.0);
         assert!((low..=high).contains(&(found as f64)), "{name}: {found} of {OTHERS}");
     }
@@ -192,7 +192,7 @@ fn reserved_and_empty_forms_are_read_as_rocksdb_reads_them() {
     for length in 0..=5 {
         assert!(!asks(&[0; 5][..length]));
     }
-    // The block that RocksDB writes if it could not build a filter.
+    // The block that RocksDB writes if it cannot build a filter.
     assert!(asks(&[0; 6]));
     let bloom = |metadata: [u8; 5]| [&[0u8; 64][..], &metadata].concat();
     assert!(!asks(&bloom([0xff, 0, 6, 0, 0])));
@@ -211,7 +211,7 @@ fn reserved_and_empty_forms_are_read_as_rocksdb_reads_them() {
     ] {
         assert!(asks(&bloom(reserved)), "{reserved:?}");
     }
-    // Lines of another machine's length.
+    // A line length of a different machine.
     assert!(!asks(&bloom([6, 1, 0, 0, 0])));
     assert!(!asks(&bloom([6, 2, 0, 0, 0])));
     // Shorter than one line.

@@ -20,7 +20,7 @@ fn the_footers_of_the_golden_tables_are_read_and_written_again() {
         let blocks = golden.meta_blocks();
         assert_eq!(footer.metaindex.offset as usize, blocks[0].1);
         assert_eq!(footer.metaindex.size as usize, blocks[0].2);
-        // However much of the file is at hand.
+        // However much of the file is passed.
         for cut in [1, 700, golden.footer_offset()] {
             assert_eq!(Footer::decode(&golden.bytes[cut..], cut as u64), Ok(footer));
         }
@@ -50,7 +50,7 @@ fn every_meta_block_of_the_golden_tables_passes_its_checksum() {
                 damaged[at] ^= 0x10;
                 assert!(checksum.verify(offset as u64, &damaged).is_err(), "{name} at {at}");
             }
-            // From version 6 on the same bytes elsewhere are another block.
+            // From version 6 on the same bytes at another offset do not match the checksum.
             let elsewhere = checksum.verify(offset as u64 + 4096, bytes);
             assert_eq!(elsewhere.is_err(), golden.format_version >= 6);
         }
@@ -100,7 +100,7 @@ fn damaged_footers_are_refused_or_well_formed() {
             if let Ok(footer) = answer {
                 assert!(footer.metaindex.end() <= offset as u64);
             }
-            // From version 6 on every bit counts, if there is a checksum at all.
+            // From version 6 on every flipped bit is detected, if there is a checksum.
             if golden.format_version >= 6 && golden.checksum != 0 {
                 assert!(answer.is_err(), "{} bit {bit}", golden.name);
             }

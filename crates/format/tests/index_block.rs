@@ -6,8 +6,8 @@ use tailwater_format::varint::{put_fixed32, put_varint64, put_varsigned64};
 
 #[test]
 fn a_block_that_would_end_behind_every_file_is_refused() {
-    // A handle that follows from the one before could name a block whose end is no 64-bit number,
-    // and whoever added up its offset and size overflowed.
+    // Regression test: a handle derived from the previous one could describe a block that ends
+    // beyond 2^64, so code that added its offset and size overflowed.
     let quarter = 1u64 << 62;
     let mut block = vec![0, 1, b'a'];
     put_varint64(&mut block, quarter);

@@ -1,5 +1,5 @@
 //! Batches, compared with Apache Iggy's own codec: each reads what the other writes, and both
-//! reject the same.
+//! reject the same bytes.
 
 use bytes::BytesMut;
 use iggy_binary_protocol::batch as oracle;
@@ -10,7 +10,7 @@ use tailwater_format::message::batch::{
     Batch, Builder, HEADER_BYTES, Header, MESSAGE_HEADER_BYTES, Part,
 };
 
-/// Every test draws the same batches in every run.
+/// Seed of the tests, fixed so that every run uses the same batches.
 const SEED: u64 = 20_261_124;
 
 fn built(rng: &mut fastrand::Rng) -> Vec<u8> {
@@ -23,7 +23,7 @@ fn built(rng: &mut fastrand::Rng) -> Vec<u8> {
     builder.finish()
 }
 
-/// A batch as Iggy's client makes it.
+/// A batch as Iggy's client builds it.
 fn sent(rng: &mut fastrand::Rng) -> Vec<u8> {
     let texts: Vec<Vec<u8>> =
         (0..rng.usize(1..20)).map(|_| vec![rng.u8(..); rng.usize(..300)]).collect();

@@ -36,7 +36,7 @@ fn the_properties_of_the_golden_tables_are_read_and_written_again() {
     }
 }
 
-/// The entries that a block decoder returns.
+/// The entries as a block decoder returns them.
 fn entries_of(entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<(&[u8], &[u8])> {
     entries.iter().map(|(name, value)| (&name[..], &value[..])).collect()
 }

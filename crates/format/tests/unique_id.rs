@@ -6,8 +6,8 @@ use common::GOLDEN;
 use tailwater_format::table::unique_id::{SESSION_ID_LENGTH, decode_session_id, encode_session_id};
 use tailwater_format::table::{Properties, UniqueId};
 
-/// The ids that RocksDB noted in the MANIFEST for the golden tables, in their order: files 9, 11,
-/// 13 and so on.
+/// The ids that RocksDB recorded in the MANIFEST for the golden tables, in order: files 9, 11, 13
+/// and so on.
 const IN_MANIFEST: [&str; 14] = [
     "4a2c30c9303f7a6115f665ef0fcf72fb",
     "4a2c30c9303f7a6117f665ef0fcf72fb",
@@ -42,7 +42,7 @@ fn the_properties_give_the_ids_of_the_manifest() {
         let [first, second] = id.words();
         assert_eq!(id.manifest_bytes()[..8], first.to_le_bytes());
         assert_eq!(format!("{id:?}"), format!("{{{first},{second}}}"));
-        // A session id is what its numbers make.
+        // A session id decodes to numbers that encode to it.
         let (upper, lower) = decode_session_id(session).unwrap();
         assert_eq!(lower, first);
         assert_eq!(encode_session_id(upper, lower).as_bytes(), session);

@@ -84,7 +84,7 @@ fn blob_columns_hold_blob_indexes() {
 fn damaged_entities_are_refused_or_well_formed() {
     for (entity, _) in golden() {
         for length in 0..entity.len() {
-            assert!(decode(&entity[..length]).is_err(), "{entity:?} cut to {length}");
+            assert!(decode(&entity[..length]).is_err(), "{entity:?} truncated to {length}");
             let _ = default_column(&entity[..length]);
             let _ = has_blob_columns(&entity[..length]);
         }
@@ -109,7 +109,7 @@ fn damaged_entities_are_refused_or_well_formed() {
     }
 }
 
-/// Every decodable entity is consistent.
+/// Checks that an entity is consistent if it can be decoded.
 fn check(entity: &[u8]) {
     let (default, blobs) = (default_column(entity), has_blob_columns(entity));
     if let Ok(columns) = decode(entity) {

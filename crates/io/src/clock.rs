@@ -1,7 +1,6 @@
-//! The only source of time.
+//! The source of time.
 //!
-//! Code that needs the time, or waits for a time, does so through a [`Clock`], so that tests
-//! control it.
+//! All code reads the time and sleeps through a [`Clock`], so that tests control it.
 
 use std::fmt::Debug;
 use std::sync::LazyLock;
@@ -11,7 +10,7 @@ use crate::sync::{Condvar, Mutex};
 
 /// A source of time. Safe to use from any thread.
 pub trait Clock: Debug + Send + Sync + 'static {
-    /// Returns the nanoseconds since some moment in the past. Never decreases.
+    /// Returns the nanoseconds since an arbitrary moment in the past. Never decreases.
     fn monotonic_ns(&self) -> u64;
 
     /// Returns the system's time in microseconds since 1970 in UTC. It may jump either way.
@@ -36,7 +35,7 @@ impl Clock for SystemClock {
         monotonic_ns()
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the home of time")]
+    #[expect(clippy::disallowed_methods, reason = "this is the only source of time")]
     fn wall_us(&self) -> u64 {
         // A system time before 1970 counts as 1970.
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)

@@ -1,8 +1,8 @@
 //! Recovery from running out of file descriptors.
 //!
-//! Descriptors are a limit of the whole process, so the owner of files that are kept open for speed
-//! alone can register a callback that closes some of them ([`set_relief`]). A call that gets no
-//! descriptor runs the callback and is retried, a few times.
+//! Descriptors are a limit of the whole process, so the owner of files that are kept open only for
+//! speed can register a callback that closes some of them ([`set_relief`]). A call that gets no
+//! descriptor runs the callback and is retried a few times.
 
 use std::sync::OnceLock;
 
@@ -11,21 +11,21 @@ use rustix::io::{Errno, Result, retry_on_intr};
 /// The limit on descriptors that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exhausted {
-    /// The process's own.
+    /// The process's limit.
     Process,
-    /// The whole system's.
+    /// The system's limit.
     System,
 }
 
 /// Maximum number of retries.
 const ATTEMPTS: usize = 4;
 
-/// Closes files that are open for speed alone; returns whether it closed any.
+/// The callback that closes files kept open only for speed; it returns whether it closed any.
 static RELIEF: OnceLock<fn(Exhausted) -> bool> = OnceLock::new();
 
-/// Registers `relief`, which is called whenever no descriptor is left, in the thread that needs one
-/// and whatever that thread is doing. It must not open files, and returns whether it closed any.
-/// Only the first registration counts.
+/// Registers `relief`, which is called whenever no descriptor is left, in the thread that needs
+/// one, whatever locks it holds. It must not open files, and returns whether it closed any. Only
+/// the first registration counts.
 pub fn set_relief(relief: fn(Exhausted) -> bool) {
     RELIEF.get_or_init(|| relief);
 }

@@ -1,4 +1,4 @@
-//! A failed call, with the path and offset it was for.
+//! Errors of calls to storage, with their path and offset.
 
 use std::fmt;
 use std::io;
@@ -33,7 +33,7 @@ pub enum Operation {
     Rename,
     /// Removing a file or directory.
     Remove,
-    /// Making a second name for a file.
+    /// Creating a second name for a file.
     Link,
     /// Listing a directory.
     List,
@@ -68,16 +68,16 @@ impl fmt::Display for Operation {
     }
 }
 
-/// A failed call: which, on what, where, and the system's reason.
+/// A failed call: the operation, the file, the offset and the system's error.
 #[derive(Debug)]
 pub struct Error {
     /// The call.
     pub operation: Operation,
     /// The file or directory.
     pub path: PathBuf,
-    /// The offset in the file, where the call has one.
+    /// The offset in the file, if the call has one.
     pub offset: Option<u64>,
-    /// The system's reason.
+    /// The system's error.
     pub source: io::Error,
 }
 
@@ -158,11 +158,11 @@ impl Error {
     pub fn limit(&self) -> Option<String> {
         match Errno::from_io_error(&self.source) {
             Some(Errno::MFILE) => Some(format!(
-                "this process may have {} files open (RLIMIT_NOFILE, `ulimit -n`)",
+                "this process may have at most {} open files (RLIMIT_NOFILE, `ulimit -n`)",
                 open_files_max()
             )),
             Some(Errno::NFILE) => {
-                Some("the system has as many files open as it may (fs.file-max)".to_owned())
+                Some("the system has reached its limit on open files (fs.file-max)".to_owned())
             }
             _ => None,
         }

@@ -4,20 +4,20 @@
 //! records the durations of users' short reads that went to the device, and tells background
 //! streams how many requests they may have in flight:
 //!
-//! - No limit while no user reads there, or while reads take no longer than they do without
-//!   background work.
-//! - Half as many requests or fewer, over all streams, whenever reads are slowed down, depending on
-//!   how much; and one more at a time once they are not.
-//! - A stream that somebody waits for may always have one request, so none stops.
+//! - There is no limit while users do not read from the device, or while their reads take no longer
+//!   than without background work.
+//! - When reads are slowed down, the limit for all streams together is divided by 2 to 8, depending
+//!   on how much; once they are not, it grows by one request at a time.
+//! - A stream that a caller waits for may always have one request, so none stops.
 //! - The limit is lifted at once when no user has read for a second.
 //!
 //! # What is slow
 //! Reads are judged in windows of some milliseconds, by the mean of the logarithms of their
 //! durations, so that a single read that waited for the processor has little weight. The mean is
-//! compared with a baseline: the mean while no stream asked for a second or more. The baseline
-//! moves down towards faster windows. It moves up, slowly, only while streams are down to one
-//! request and reads are still slow: then the device or the users' load has changed, and throttling
-//! does not help.
+//! compared with a baseline: the mean of reads during which no stream had asked for requests for a
+//! second or more. The baseline moves down towards faster windows. It moves up, slowly, only while
+//! streams are down to one request and reads are still slow: then the device or the users' load has
+//! changed, and throttling does not help.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -40,9 +40,10 @@ const LONGEST_WINDOW_NS: u64 = 100_000_000;
 /// Time after which a sent request is assumed to have ended, whether or not its stream has noticed,
 /// in nanoseconds.
 const REQUEST_NS: u64 = 5_000_000;
-/// Time without a stream that asks, in nanoseconds, after which there is no background work.
+/// Time since a stream last asked for requests, in nanoseconds, after which there is no background
+/// work.
 const IDLE_NS: u64 = 1_000_000_000;
-/// Time without a completed read, in nanoseconds, after which no user is taken to be reading. A
+/// Time without a completed read, in nanoseconds, after which users are taken not to be reading. A
 /// queue that is never empty can delay a read by half a second.
 const NO_READS_NS: u64 = 1_000_000_000;
 /// Minimum time between two raises of the limit by one request, in nanoseconds.
@@ -82,7 +83,7 @@ struct Shard {
 }
 
 impl Foreground {
-    /// Creates one without recorded reads that uses this clock.
+    /// Creates a limiter without recorded reads that uses this clock.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         Self {
             shards: Default::default(),
@@ -103,12 +104,12 @@ impl Foreground {
         }
     }
 
-    /// Returns how many requests a stream may have in flight, given that it wants `full` and has
-    /// `own`. A stream that somebody waits for (`needed`) may always have one.
+    /// Returns the number of requests that a stream may have in flight, if it wants `full` and has
+    /// `own`. A stream that a caller waits for (`needed`) may always have one.
     pub fn depth(&self, full: usize, own: usize, needed: bool) -> usize {
         let mut control = self.control.lock();
         let now_ns = self.clock.monotonic_ns();
-        // A stream whose caller reads nothing more does not notice that its requests end.
+        // A stream whose caller has stopped reading does not notice that its requests have ended.
         let under_way = self.under_way.load(Relaxed).min(control.sent_lately(now_ns));
         let others = under_way.saturating_sub(own);
         let all = others + full;
@@ -154,8 +155,8 @@ impl Default for Foreground {
     }
 }
 
-/// Returns the binary logarithm in units of 1/256, interpolated linearly between powers of two: at
-/// most 0.09 off.
+/// Returns the binary logarithm in units of 1/256, interpolated linearly between powers of two,
+/// with an error of at most 0.09.
 fn logarithm(duration_ns: u64) -> u64 {
     let duration_ns = duration_ns.min(1 << 50);
     let exponent = duration_ns.max(1).ilog2();
@@ -172,7 +173,7 @@ struct Reads {
 
 impl Reads {
     fn since(self, earlier: Self) -> Self {
-        // The two are not read in one step, so one may be ahead of the other.
+        // The two are not read atomically together, so one may be ahead of the other.
         Self {
             count: self.count.saturating_sub(earlier.count),
             logarithms: self.logarithms.saturating_sub(earlier.logarithms),
@@ -191,7 +192,7 @@ struct Control {
     /// Maximum number of requests of all streams in flight; `None` as long as reads are not slowed
     /// down.
     limit: Option<usize>,
-    /// The mean logarithm of reads that nothing slows down.
+    /// The mean logarithm of reads without background work.
     baseline: Option<f64>,
     /// Time of the last call of [`Self::ask`].
     asked_ns: Option<u64>,
@@ -217,7 +218,7 @@ impl Control {
         self.sent.len()
     }
 
-    /// `full` is how many requests there would be without a limit.
+    /// Returns the limit. `full` is the number of requests that there would be without one.
     fn ask(&mut self, now_ns: u64, reads: Reads, full: usize) -> Option<usize> {
         let idle = self.asked_ns.is_none_or(|asked| now_ns.saturating_sub(asked) >= IDLE_NS);
         self.asked_ns = Some(now_ns);
@@ -236,7 +237,7 @@ impl Control {
         self.limit
     }
 
-    /// Learns the baseline from reads without background work.
+    /// Sets the baseline from reads without background work.
     fn learn_unharmed(&mut self, reads: Reads) {
         self.limit = None;
         if reads.count >= ENOUGH_READS {
@@ -296,8 +297,8 @@ mod tests {
             self.reads.logarithms += count * logarithm(duration_ns);
         }
 
-        /// Plays a window with ten reads of this duration, and returns the depth that a stream of
-        /// depth 8 may then have.
+        /// Simulates a window with ten reads of this duration, and returns the depth then allowed
+        /// to a stream of depth 8.
         fn window(&mut self, duration_ns: u64) -> usize {
             self.now_ns += WINDOW_NS;
             self.read(10, duration_ns);
@@ -308,7 +309,7 @@ mod tests {
             self.control.ask(self.now_ns, self.reads, 8).unwrap_or(8)
         }
 
-        /// Plays reads of users for a while, without background work.
+        /// Simulates reads of users for a while, without background work.
         fn unloaded(duration_ns: u64) -> Self {
             let mut played = Self { now_ns: 5000 * MS, ..Self::default() };
             played.read(1000, duration_ns);
@@ -360,7 +361,7 @@ mod tests {
         while played.window(300_000) > 1 {}
         for _ in 0..9 {
             played.now_ns += 100 * MS;
-            assert_eq!(played.ask(), 1, "somebody may still wait");
+            assert_eq!(played.ask(), 1, "a caller may still wait");
         }
         played.now_ns += 100 * MS;
         assert_eq!(played.ask(), 8);
@@ -423,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_pause_of_the_streams_tells_what_is_normal() {
-        // There was background work from the beginning, so slow is all that is known.
+        // There was background work from the beginning, so the baseline is that of slow reads.
         let mut played = Played::default();
         played.ask();
         assert!((0..50).all(|_| played.window(400_000) == 8));

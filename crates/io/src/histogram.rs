@@ -74,9 +74,9 @@ impl Histogram {
     }
 }
 
-/// How long calls took: a copy of the figures at one moment.
+/// Durations of calls: a copy of the figures at one moment.
 ///
-/// Calls that end while the copy is made may be in the count and not yet in the total.
+/// Calls that end while the copy is made may be included in the count but not yet in the total.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Latencies {
     /// Number of calls.

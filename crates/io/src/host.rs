@@ -1,27 +1,27 @@
-//! The machine.
+//! Properties of the machine.
 
 /// Returns the machine's host name.
 pub fn host_name() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-/// Returns an id that the system was given when it was booted; `None` where it has none.
+/// Returns the id of the machine's current boot; `None` if it has none.
 pub fn boot_id() -> Option<String> {
     crate::kernel::System::default().word("/proc/sys/kernel/random/boot_id")
 }
 
 /// Returns the number of files that this process may have open at a time (the soft
-/// `RLIMIT_NOFILE`); `usize::MAX` where there is no limit.
+/// `RLIMIT_NOFILE`); `usize::MAX` if there is no limit.
 pub fn open_files_max() -> usize {
     let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
     limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }
 
-/// Returns freed memory that the allocator still keeps to the system.
+/// Gives freed memory that the allocator retains back to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the allocator is C's")]
 pub fn release_free_memory() {
-    // SAFETY: it takes no memory of ours, and may be called at any time from any thread.
+    // SAFETY: it accesses no memory of ours, and may be called at any time from any thread.
     unsafe { libc::malloc_trim(0) };
 }
 

@@ -1,15 +1,15 @@
-//! Files and how bytes reach them.
+//! File I/O.
 //!
 //! Everything above this crate reaches the disk through [`Storage`], and states the reason for
-//! every open, read and write ([`Purpose`]); the I/O mode is chosen from that here and nowhere
-//! else. [`Storage`] has two implementations: the real disk ([`posix`]) and a simulated one
-//! ([`sim`]) that fails, tears and loses writes on demand.
+//! every open, read and write ([`Purpose`]); the I/O mode is chosen from it only here. [`Storage`]
+//! has two implementations: the real disk ([`posix`]) and a simulated one ([`sim`]) that fails,
+//! tears and loses writes on demand.
 //!
-//! [`stream`] builds on it to read and write files front to back with requests in flight, with what
-//! that needs: aligned memory in bounded pools ([`buffer`]), a rate limit ([`pace`]), and a limit
-//! on requests in flight while users wait ([`foreground`]). [`kernel`] reports the effect on page
-//! cache, device and processor. The crate is also the only home of time ([`clock`]) and threads
-//! ([`thread`]), and decides the capacity of caches that size themselves ([`sizing`]).
+//! [`stream`] builds on it to read and write files front to back with requests in flight, using
+//! aligned memory in bounded pools ([`buffer`]), a rate limit ([`pace`]), and a limit on requests
+//! in flight while users wait ([`foreground`]). [`kernel`] reports the effect on page cache, device
+//! and processor. The crate is also the only source of time ([`clock`]) and threads ([`thread`]),
+//! and decides the capacity of caches that size themselves ([`sizing`]).
 
 pub mod buffer;
 pub mod clock;

@@ -1,16 +1,16 @@
 //! A rate limit on the bytes that background work moves.
 //!
-//! A bucket is refilled once per period with that period's bytes; what is left of the previous
-//! period is dropped, so a pause is followed by a burst of at most one period. A request that finds
-//! too little waits in the queue of its priority. Each refill is granted from the front of the
-//! queues, and a request that is granted only a part keeps its place.
+//! A bucket is refilled once per period with that period's bytes; unused bytes of the previous
+//! period are dropped, so a pause is followed by a burst of at most one period. A request that
+//! finds too few bytes waits in the queue of its priority. Each refill is granted from the front of
+//! the queues, and a request that is granted only a part keeps its place.
 //!
 //! The fairness is RocksDB's: user requests always come first; of the others the higher priority
 //! usually comes first, but one time in [`FAIRNESS`] an adjacent pair is served in reverse order,
 //! so that none starves.
 //!
-//! There is no refilling thread: one of the waiting threads sleeps until the refill is due and does
-//! it for all.
+//! There is no refilling thread: one of the waiting threads sleeps until the refill is due and
+//! performs it for all.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ impl RateLimiter {
         self.bytes_per_second.load(Relaxed)
     }
 
-    /// Changes the rate, from the next refill on.
+    /// Changes the rate as of the next refill.
     pub fn set_bytes_per_second(&self, bytes_per_second: u64) {
         self.bytes_per_second.store(bytes_per_second, Relaxed);
     }
@@ -241,7 +241,7 @@ mod tests {
 
     const PERIOD_NS: u64 = 100_000_000;
 
-    /// 1,000 bytes in each filling.
+    /// Returns a limiter of 1,000 bytes per refill.
     fn limiter(clock: &Arc<ManualClock>) -> RateLimiter {
         RateLimiter::new(10_000, 100_000, Arc::clone(clock) as Arc<dyn Clock>, 3)
     }
@@ -261,7 +261,7 @@ mod tests {
         handle
     }
 
-    /// Advances to the next refill and waits until it was granted.
+    /// Advances to the next refill and waits until it is granted.
     fn fill(limiter: &RateLimiter, clock: &ManualClock) {
         clock.wait_for_sleepers(1);
         let due = limiter.state.lock().next_fill_ns;
@@ -271,7 +271,7 @@ mod tests {
         }
     }
 
-    /// Panics the first time that it has slept.
+    /// A clock that panics after its first sleep.
     #[derive(Debug)]
     struct Startled {
         clock: Arc<ManualClock>,
@@ -293,7 +293,7 @@ mod tests {
         }
     }
 
-    /// Regression test: a clock that panicked under the sleeping request left all others waiting
+    /// Regression test: a clock that panicked while a request slept left all others waiting
     /// forever.
     #[test]
     fn who_panics_asleep_leaves_the_rest_to_another() {
@@ -410,7 +410,7 @@ mod tests {
             .iter()
             .sum();
         assert_eq!(granted, 1_000_000);
-        // A megabyte at ten a second, less the first filling.
+        // 1 MB at 10 MB/s, minus the first refill.
         assert!(took_ms >= 90, "{took_ms} ms");
     }
 }

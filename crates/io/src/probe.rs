@@ -1,9 +1,9 @@
-//! Finds out what an I/O mode does in a directory, by trying it.
+//! Determines what an I/O mode does in a directory, by trying it.
 //!
 //! A filesystem may refuse a mode, or accept it and do something else: tmpfs opens files for direct
-//! I/O and keeps them in memory, btrfs writes them through the page cache where it has checksums.
-//! So a small file is written, synced and read back in the mode, and then the kernel is asked how
-//! much of it is in the page cache.
+//! I/O and keeps them in memory, btrfs writes them through the page cache if it has checksums. So a
+//! small file is written, synced and read back in the mode, and the kernel then reports how much of
+//! it is in the page cache.
 
 use std::fmt;
 use std::io::ErrorKind;
@@ -54,15 +54,15 @@ impl fmt::Display for Answer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Works => f.write_str("works"),
-            Self::Cached => f.write_str("is taken, but goes through the page cache"),
+            Self::Cached => f.write_str("is accepted, but goes through the page cache"),
             Self::Refused(why) => write!(f, "is refused: {why}"),
         }
     }
 }
 
 /// Tries a mode in an existing, writable directory. A filesystem may write through the page cache
-/// although it reads past it, so the result depends on `access`. Where the disk is full, a mode
-/// that the filesystem does not refuse counts as working.
+/// but read past it, so the result depends on `access`. If the disk is full, a mode that the
+/// filesystem does not refuse counts as working.
 ///
 /// # Errors
 /// Errors of writing and reading a small file there that have nothing to do with the mode. Bytes
@@ -74,7 +74,7 @@ pub fn probe(
     access: Access,
 ) -> Result<Probe> {
     let capabilities = storage.capabilities(directory)?;
-    // RocksDB also treats such a name as a leftover and removes it.
+    // RocksDB also removes files with such names as leftovers.
     let path = directory.join(format!("{:06}.dbtmp", std::process::id()));
     let _trying = TRYING.lock();
     let mut probe = Probe {
@@ -118,7 +118,7 @@ impl Trial<'_> {
     fn run(&self, probe: &mut Probe) -> Result<()> {
         let mode = match self.access {
             Access::Write => self.mode,
-            // Written so that nothing stays in the page cache, which would serve the reads.
+            // Nothing must stay in the page cache, which would serve the reads.
             Access::Read => IoMode::DropBehind,
         };
         let mut file = self.storage.create(self.path, Create::Truncate, mode, Purpose::Metadata)?;

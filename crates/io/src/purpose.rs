@@ -25,7 +25,7 @@ pub enum Purpose {
     Manifest,
     /// Tables and files are read only to check them.
     Verification,
-    /// A table is written for, or taken in by, ingestion.
+    /// A table is written for ingestion, or ingested.
     Ingestion,
     /// A file is copied into a checkpoint.
     Checkpoint,
@@ -45,7 +45,7 @@ impl Purpose {
     /// Number of purposes.
     pub const COUNT: usize = 17;
 
-    /// Every purpose, in the order of its number.
+    /// All purposes, in the order of their numbers.
     pub const ALL: [Self; Self::COUNT] = [
         Self::UserRead,
         Self::UserBlobRead,
@@ -112,7 +112,7 @@ pub enum IoMode {
 }
 
 impl IoMode {
-    /// Every mode.
+    /// All modes.
     pub const ALL: [Self; 4] = [Self::Buffered, Self::Direct, Self::Uncached, Self::DropBehind];
 
     /// Returns the mode's name in options and statistics.

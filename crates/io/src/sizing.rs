@@ -1,9 +1,9 @@
 //! The capacity of a cache that sizes itself: the engine's block cache, the message log's recent
 //! data.
 //!
-//! A reader that bypasses the page cache gives up what the page cache does by itself: taking memory
-//! that is free and giving it back. A [`Sizing`] decides both from the memory that is left and from
-//! the misses that a slightly larger cache would have avoided:
+//! A reader that bypasses the page cache gives up what the page cache does automatically: using
+//! free memory and giving it back. A [`Sizing`] decides both from the memory left and from the
+//! misses that a slightly larger cache would have avoided:
 //!
 //! - The capacity never exceeds the memory that everything else leaves, less a reserve for
 //!   what others may take before the next decision.
@@ -68,13 +68,13 @@ pub struct AutoSizes {
 #[derive(Debug, Default)]
 pub struct Sizing {
     sizes: AutoSizes,
-    /// Ghosts that were judged.
+    /// Ghost hits at the last judgement.
     judged: GhostHits,
     stalled_us: Option<u64>,
     /// Time for which stalls have not been judged.
     unjudged: Duration,
-    /// Time for which stalls neither grow nor shrink the cache: the last reduction has to show its
-    /// effect first.
+    /// Time for which stalls neither grow nor shrink the cache: the last reduction must take effect
+    /// first.
     rest: Duration,
     /// Whether less memory was left than twice the reserve.
     is_short: bool,
@@ -109,7 +109,7 @@ impl Sizing {
         let free = usize::try_from((left.free - reserve as i64) / 2).unwrap_or(0);
         let wanted = match is_stalled {
             _ if !self.rest.is_zero() => capacity,
-            // Others may cause the stalls, so a part stays.
+            // Others may cause the stalls, so a part of the cache stays.
             true => (used - used / STEP_PART).max(ceiling / 2).min(capacity),
             false if is_full && free >= STEP_MIN => capacity + free,
             false if is_full && would_gain => capacity + (capacity / STEP_PART).max(STEP_MIN),
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn it_gives_back_what_others_take_at_once() {
         let mut sizing = Sizing::default();
-        // 60 MiB, and half of the reserve as well.
+        // 60 MiB, plus half of the reserve.
         assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (92 << 20));
         // The limit was lowered to 128 MiB, of which others use 20 MiB.
         let lowered = MemoryLeft { limit: 128 * MIB, ..left(-148) };
@@ -239,7 +239,7 @@ mod tests {
         assert_eq!(next(&mut sizing, stalled(1_000_000, 100), 0), CAPACITY, "that was long ago");
         assert_eq!(next(&mut sizing, stalled(1_004_000, 100), 0), CAPACITY);
         assert_eq!(next(&mut sizing, stalled(1_010_000, 100), 10), less);
-        // The last reduction has to show its effect first.
+        // The last reduction must take effect first.
         assert_eq!(next(&mut sizing, stalled(1_020_000, 100), 10), CAPACITY);
         // A cache with less than half of the memory is not the cause of the stalls.
         let mut sizing = Sizing::default();

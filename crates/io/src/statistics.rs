@@ -1,7 +1,7 @@
 //! Counts, sizes and durations of reads, writes and syncs, by purpose.
 //!
 //! Recording takes no lock. Counters are sharded, and a thread always uses the same shard, so that
-//! two cores that read at once do not contend for a cache line. A shard's counters for a purpose
+//! cores that read concurrently do not contend for a cache line. A shard's counters for a purpose
 //! are allocated when that purpose is first used there.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

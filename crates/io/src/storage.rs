@@ -1,11 +1,11 @@
 //! The interface between the engine and the disk.
 //!
-//! A [`Storage`] represents one filesystem as one process sees it. All of it is safe to call from
-//! any thread.
+//! A [`Storage`] represents one filesystem as one process sees it. All methods are safe to call
+//! from any thread.
 //!
 //! # Durability
 //!
-//! What a backend guarantees, and what the simulated one takes away in a crash:
+//! The guarantees of a backend; in a crash, the simulated one may lose everything else:
 //! - Written bytes are durable once a sync of the file that began after the write has returned, or
 //!   once [`WriteFile::write_durably_at`] has returned, which guarantees nothing for the bytes of
 //!   earlier calls.
@@ -57,7 +57,8 @@ pub struct ListedEntry<'a> {
 }
 
 impl ListedEntry<'_> {
-    /// Returns the length of the file in bytes, which is read only now, but faster than by path.
+    /// Returns the length of the file in bytes, which is read when this is called, but faster than
+    /// by path.
     ///
     /// # Errors
     /// The errors of [`Storage::metadata`].
@@ -66,7 +67,7 @@ impl ListedEntry<'_> {
     }
 }
 
-/// What is known about a file without reading it.
+/// Metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileMetadata {
     /// The length in bytes.
@@ -94,11 +95,11 @@ pub enum DirectIo {
     Aligned(u32),
     /// Not supported.
     Refused,
-    /// Not reported: only trying tells.
+    /// Not reported: it must be tried.
     Unknown,
 }
 
-/// What a filesystem supports, as far as it reports that without being tried.
+/// What a filesystem reports that it supports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capabilities {
     /// The filesystem's name: `ext4`, `xfs`.
@@ -112,7 +113,7 @@ pub struct Capabilities {
     pub request_bytes_max: Option<usize>,
 }
 
-/// A file system: the real one, or one that is simulated.
+/// A filesystem: the real one, or a simulated one.
 pub trait Storage: Debug + Send + Sync + 'static {
     /// Opens a file for reading at any offset. If the filesystem refuses [`IoMode::Direct`], the
     /// error is of kind `Unsupported`, here and in [`Self::create`].
@@ -188,7 +189,7 @@ pub trait Storage: Debug + Send + Sync + 'static {
     /// Returns what the filesystem of a file supports. For a directory, direct I/O is unknown.
     fn capabilities(&self, path: &Path) -> Result<Capabilities>;
 
-    /// Returns how many pages of a file are in the page cache; `None` where the system does not
+    /// Returns the number of pages of a file in the page cache; `None` if the system does not
     /// report it.
     fn resident_pages(&self, path: &Path) -> Result<Option<u64>>;
 
@@ -197,9 +198,9 @@ pub trait Storage: Debug + Send + Sync + 'static {
 
     /// Takes the exclusive lock on a file, which is created if it does not exist, and holds it
     /// until the guard is dropped. It never waits: if the lock is held by another process or
-    /// elsewhere in this one, the error is of kind `WouldBlock`. Others may open the file. The lock
-    /// is on the file that has the name once it is taken: a file that loses its name keeps nobody
-    /// out.
+    /// elsewhere in this one, the error is of kind `WouldBlock`. Others may open the file. The
+    /// locked file has this name when the lock is taken; a lock on a file that loses its name
+    /// excludes no one.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
 
     /// Returns the statistics of everything opened, read, written and synced through this storage.
@@ -215,8 +216,8 @@ pub trait FileLock: Debug + Send + Sync {}
 /// anything else is an error of kind `InvalidInput`. A direct read across an unaligned end of the
 /// file is short. [`ReadFile::read_span`] reads any span in every mode.
 pub trait ReadFile: Debug + Send + Sync {
-    /// Reads at `offset` into `buffer` and returns the number of bytes read: fewer than asked at
-    /// the end of the file or where the system returned fewer; zero only at the end.
+    /// Reads at `offset` into `buffer` and returns the number of bytes read: fewer than requested
+    /// at the end of the file or if the system returned fewer; zero only at the end.
     fn read_at(&self, buffer: &mut [u8], offset: u64, purpose: Purpose) -> Result<usize>;
 
     /// Returns the current length in bytes.
@@ -241,23 +242,22 @@ pub trait ReadFile: Debug + Send + Sync {
     }
 
     /// Accounts for `count` bytes at `offset` that were read through the descriptor, as
-    /// [`Self::read_at`] does: counts them, and drops their pages where the mode says so.
+    /// [`Self::read_at`] does: counts them, and drops their pages if the mode requires it.
     fn was_read(&self, _offset: u64, _count: usize, _purpose: Purpose, _duration_ns: u64) {}
 
     /// Advises the system that reads will be random, so that it reads nothing ahead. A failure is
     /// ignored.
     fn advise_random(&self) {}
 
-    /// Returns how many pages of a span, in bytes, are in the page cache; `None` where that is
-    /// unknown.
+    /// Returns the number of pages of a span, in bytes, in the page cache; `None` if unknown.
     fn resident_pages(&self, _offset: u64, _length: u64) -> Option<u64> {
         None
     }
 
     /// Reads the `length` bytes at `offset`, which need not be aligned in any mode, and returns
-    /// them: fewer only where the file ends. In [`IoMode::Direct`] the aligned span around them is
-    /// read, otherwise exactly those bytes. The returned slice is part of `buffer`, which grows as
-    /// needed and should be kept for the next read.
+    /// them: fewer only at the end of the file. In [`IoMode::Direct`] the aligned span around them
+    /// is read, otherwise exactly those bytes. The returned slice is part of `buffer`, which grows
+    /// as needed and should be kept for the next read.
     ///
     /// # Errors
     /// The errors of [`Self::read_at`]; a span that ends past 2^64 is of kind `InvalidInput`.
@@ -303,7 +303,7 @@ pub trait ReadFile: Debug + Send + Sync {
 
 /// A file open for writing, by one writer at a time. Alignment is as for [`ReadFile`].
 pub trait WriteFile: Debug + Send + Sync {
-    /// Writes at `offset` and returns the number of bytes written: fewer than given only where the
+    /// Writes at `offset` and returns the number of bytes written: fewer than given only if the
     /// system wrote fewer.
     fn write_at(&mut self, bytes: &[u8], offset: u64, purpose: Purpose) -> Result<usize>;
 
@@ -354,7 +354,7 @@ pub trait WriteFile: Debug + Send + Sync {
 
     /// Writes all of `parts`, one after the other, at `offset`: in one call if the system accepts
     /// all of it, and durably, as [`Self::write_durably_at`] does, if `is_durable`. Each part's
-    /// memory and length are aligned as `offset` is.
+    /// memory and length have the alignment of `offset`.
     fn write_vectored_at(
         &mut self,
         parts: &[IoSlice<'_>],

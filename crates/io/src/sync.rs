@@ -38,7 +38,7 @@ impl<T: ?Sized> Mutex<T> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the value without locking: `&mut self` proves that nobody else holds the lock.
+    /// Returns the value without locking: `&mut self` proves that nothing else holds the lock.
     pub fn get_mut(&mut self) -> &mut T {
         self.inner.get_mut().unwrap_or_else(PoisonError::into_inner)
     }
@@ -62,7 +62,7 @@ impl<T: ?Sized> Mutex<T> {
 pub struct Condvar(sync::Condvar);
 
 impl Condvar {
-    /// Creates one without waiting threads.
+    /// Creates a condition variable.
     pub const fn new() -> Self {
         Self(sync::Condvar::new())
     }
@@ -118,14 +118,14 @@ mod recording {
         static TAKEN: RefCell<Option<Vec<&'static Location<'static>>>> = const { RefCell::new(None) };
     }
 
-    /// Returns where in the code this thread takes locks while it does `work`.
+    /// Runs `work` and returns the locations in the code at which it took locks.
     pub fn locks_taken(work: impl FnOnce()) -> Vec<&'static Location<'static>> {
         TAKEN.set(Some(Vec::new()));
         work();
         TAKEN.take().unwrap_or_default()
     }
 
-    /// Where one kind of thread took a lock that the other kind also takes.
+    /// A location at which one kind of thread took a lock that the other kind also takes.
     pub type SharedLock = &'static Location<'static>;
 
     static SHARED: Mutex<Vec<SharedLock>> = Mutex::new(Vec::new());
@@ -168,7 +168,7 @@ mod recording {
         FOREGROUND.set(true);
     }
 
-    /// Does work that a user waits for.
+    /// Runs work that a user waits for.
     pub fn in_foreground<T>(work: impl FnOnce() -> T) -> T {
         FOREGROUND.set(true);
         let answer = work();
@@ -187,7 +187,7 @@ mod recording {
     pub(super) fn note(takers: &LockUsers) {
         let caller = Location::caller();
         takers.note(caller);
-        // Locks that a thread takes while it ends are of no interest.
+        // Locks that a thread takes while it exits do not matter.
         let _ = TAKEN.try_with(|taken| {
             if let Some(taken) = taken.borrow_mut().as_mut() {
                 taken.push(caller);

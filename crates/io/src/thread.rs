@@ -1,4 +1,4 @@
-//! The only place that starts threads: each has a name and is joined. Also their numbers.
+//! Starts threads, each with a name and joined, and numbers them. No other code starts threads.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,8 +10,8 @@ use std::time::Duration;
 use crate::posix::system;
 
 /// Returns the calling thread's number, from 1: threads that first request one in succession have
-/// neighbouring ones. It is never given out again, so it spreads threads over shards, but cannot be
-/// an index of data that only one thread may write.
+/// neighbouring numbers. Numbers are never reused. They spread threads over shards, but must not
+/// index data that only one thread may write.
 #[inline]
 pub fn ordinal() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1);
@@ -34,7 +34,7 @@ pub fn ordinal() -> usize {
 pub enum Weight {
     /// The default weight.
     Normal,
-    /// Low priority: the thread runs only where others leave processor time. A thread of normal
+    /// Low priority: the thread runs only when others leave processor time. A thread of normal
     /// weight preempts it at once (`SCHED_IDLE`), and so do its requests at a device whose
     /// scheduler supports priorities. The weight stays until the thread ends, since raising it
     /// takes a privilege. The thread must hold no lock that a thread of normal weight waits for.
@@ -75,11 +75,11 @@ impl std::error::Error for NotStarted {
 /// Starts a thread. Linux shows the first 15 bytes of its name.
 ///
 /// # Errors
-/// Errors of the system error kind, where it has no room for another thread, with a [`NotStarted`]
-/// that names the thread.
+/// The system's error kind if it cannot start another thread, with a [`NotStarted`] that names the
+/// thread.
 ///
 /// # Panics
-/// If `name` holds a NUL byte.
+/// If `name` contains a NUL byte.
 pub fn spawn<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
@@ -94,7 +94,7 @@ pub fn spawn<T: Send + 'static>(
 #[cfg(debug_assertions)]
 pub use starts::with_starts_left;
 
-/// Simulates a system without room for threads, for tests.
+/// Simulates, for tests, a system that cannot start more threads.
 #[cfg(debug_assertions)]
 mod starts {
     use std::cell::Cell;
@@ -113,8 +113,8 @@ mod starts {
         }
     }
 
-    /// Does some work as if the system had room for `count` more threads: those that the calling
-    /// thread starts beyond that are refused. Only with debug assertions.
+    /// Runs `work` as if the system could start only `count` more threads: starting any more in the
+    /// calling thread fails. Only with debug assertions.
     pub fn with_starts_left<T>(count: usize, work: impl FnOnce() -> T) -> T {
         let _restoring = Restoring(LEFT.replace(count));
         work()
@@ -131,8 +131,7 @@ mod starts {
     }
 }
 
-/// Starts a thread of the given weight. Where the system refuses to lower it, the weight stays
-/// normal.
+/// Starts a thread of the given weight. If the system refuses to lower it, the weight stays normal.
 ///
 /// # Errors
 /// The errors of [`spawn`].
@@ -183,7 +182,7 @@ impl<T> Drop for Thread<T> {
     }
 }
 
-/// Returns how long the calling thread has run on processors since it began.
+/// Returns the processor time of the calling thread since it began.
 pub fn processor_time() -> Duration {
     let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)

@@ -1,5 +1,5 @@
-//! Repeated and concurrent requests: streams after an error and next to each other, trials of one
-//! directory.
+//! Repeated and concurrent requests: streams after an error, several streams at once, and trials of
+//! one directory.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ fn a_directory_is_tried_by_several_at_once() {
     });
 }
 
-/// Streams that have read ahead and are not asked for more have nothing at the device.
+/// Streams that have read ahead and whose callers stopped reading have no requests at the device.
 #[test]
 fn requests_that_ended_leave_room_for_other_streams() {
     let clock = Arc::new(ManualClock::new(0));
@@ -79,7 +79,7 @@ fn requests_that_ended_leave_room_for_other_streams() {
         .collect();
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(storage.statistics().snapshot(READ).reads.count, 8, "all have ended");
-    // Users are slowed down to a half: of 12 requests at the device 6 may stay.
+    // Users' reads take twice as long: of 12 requests at the device 6 may remain.
     users_read(200_000);
     let depth = foreground.depth(4, 0, false);
     assert!(depth > 0, "nothing is at the device, and a fifth stream gets {depth}");

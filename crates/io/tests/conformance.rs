@@ -1,5 +1,5 @@
 //! The real disk and the simulated one return the same results for the same calls.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -127,7 +127,7 @@ fn renaming() {
         assert_eq!(kind(storage.rename(&moved, &moved.join("d"))), Some(ErrorKind::InvalidInput));
         storage.rename(&moved, &directory).unwrap();
         assert_eq!(names(storage, base), [("directory".into(), true)]);
-        // Two names of one file: nothing happens.
+        // Both names refer to the same file: nothing happens.
         let (c, d) = (directory.join("c"), directory.join("d"));
         storage.link(&c, &d).unwrap();
         storage.rename(&c, &d).unwrap();
@@ -253,7 +253,7 @@ fn files_stay_open_while_their_directories_move() {
         assert_eq!(kind(storage.sync_directory(&one)), Some(ErrorKind::NotFound));
         assert_eq!(kind(storage.open(&path, MODE, PURPOSE)), Some(ErrorKind::NotFound));
         assert_eq!(kind(storage.lock(&two.join("LOCK"))), Some(ErrorKind::WouldBlock));
-        // And somebody else may be there.
+        // And another directory may have taken its place.
         storage.create_directory(&one.join("inner")).unwrap();
         put(storage, &path, b"other");
         drop(storage.lock(&one.join("LOCK")).unwrap());
@@ -323,7 +323,7 @@ fn locking() {
         let path = base.join("LOCK");
         let lock = storage.lock(&path).unwrap();
         assert_eq!(kind(storage.lock(&path)), Some(ErrorKind::WouldBlock));
-        // Closing another handle once released it.
+        // Closing another handle must not release it.
         assert_eq!(get(storage, &path), b"");
         drop(storage.create(&path, Create::Existing, MODE, PURPOSE).unwrap());
         assert_eq!(kind(storage.lock(&path)), Some(ErrorKind::WouldBlock));
@@ -355,7 +355,7 @@ fn direct_transfers_are_aligned() {
         assert_eq!(read.read_at(&mut buffer, 0, PURPOSE).unwrap(), 6000);
         assert_eq!(read.read_full_at(&mut buffer, 4096, PURPOSE).unwrap(), 1904);
         assert_eq!(read.read_full_at(&mut buffer, 8192, PURPOSE).unwrap(), 0);
-        // No filesystem takes odd lengths, offsets or addresses, whatever its block size.
+        // No filesystem accepts odd lengths, offsets or addresses, whatever its block size.
         assert_eq!(
             kind(read.read_at(&mut buffer[..4095], 0, PURPOSE)),
             Some(ErrorKind::InvalidInput)
@@ -366,7 +366,7 @@ fn direct_transfers_are_aligned() {
     });
 }
 
-/// Makes random calls and notes every answer.
+/// Makes random calls and records every result.
 struct Script<'a> {
     storage: &'a dyn Storage,
     base: PathBuf,
@@ -573,11 +573,11 @@ fn a_filesystem_says_what_it_can_do() {
     match said.direct_io {
         DirectIo::Aligned(alignment) => assert!(alignment.is_power_of_two() && opened.is_ok()),
         DirectIo::Refused => assert!(opened.is_err_and(|error| error.is_unsupported())),
-        DirectIo::Unknown => println!("{} does not say", said.filesystem),
+        DirectIo::Unknown => println!("{} does not report it", said.filesystem),
     }
 }
 
-/// Runs the same test against both backends, with a function that makes a symbolic link.
+/// Runs the same test against both backends, with a function that creates a symbolic link.
 fn on_both_with_links(test: impl Fn(&dyn Storage, &Path, &dyn Fn(&str, &Path))) {
     let directory = tempfile::tempdir().unwrap();
     let base = directory.path().canonicalize().unwrap();
@@ -650,7 +650,7 @@ fn symbolic_links_lead_where_they_point() {
         );
         put(storage, &base.join("dangling"), b"y");
         assert_eq!(get(storage, &base.join("nowhere")), b"y");
-        // Removing and renaming are about the link itself.
+        // Removing and renaming apply to the link itself.
         assert!(storage.remove_directory(&base.join("link")).is_err());
         storage.rename(&base.join("link"), &base.join("renamed")).unwrap();
         assert_eq!(get(storage, &base.join("renamed/file")), b"x");
@@ -676,6 +676,6 @@ fn relative_paths_begin_in_the_working_directory() {
     assert_eq!(get(&sim, Path::new("../file")), b"root");
     assert_eq!(sim.canonical_path(Path::new(".")).unwrap(), Path::new("/a/b"));
     assert_eq!(kind(sim.set_working_directory(Path::new("c"))), Some(ErrorKind::NotFound));
-    // Another process begins at the root.
+    // A new process begins at the root.
     assert_eq!(get(&sim.process_crash_image(1), Path::new("a/file")), b"root");
 }

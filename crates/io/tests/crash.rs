@@ -1,5 +1,5 @@
 //! The state that the simulated disk keeps and loses in a crash.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -32,7 +32,7 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Every file on the disk and what is in it.
+/// Every file on the disk with its contents.
 fn dump(storage: &SimStorage) -> BTreeMap<String, Vec<u8>> {
     let mut files = BTreeMap::new();
     let mut directories = vec![String::new()];
@@ -63,7 +63,7 @@ fn what_was_synced_with_its_name_survives() {
     for survivor in outcomes(&storage, "/a") {
         assert!(survivor.unwrap().starts_with(b"durable"));
     }
-    assert!(outcomes(&storage, "/a").len() > 1, "what was not synced must be lost sometimes");
+    assert!(outcomes(&storage, "/a").len() > 1, "unsynced bytes must be lost sometimes");
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn what_was_written_durably_survives_and_nothing_else_with_it() {
         kept.insert((bytes[sector], bytes[4 * sector]));
     }
     let all = [(b'0', b'0'), (b'0', b'1'), (b'1', b'0'), (b'1', b'1')];
-    assert_eq!(kept, BTreeSet::from(all), "the older write is in doubt on both sides");
+    assert_eq!(kept, BTreeSet::from(all), "either version of the older write may be kept");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_durable_write_takes_the_length_along_and_may_fail_half_done() {
     assert_eq!(outcomes(&storage, "/a"), BTreeSet::from([Some(expected)]));
     storage.set_faults(FaultPlan::at(0, Fault::InputOutput));
     file.write_durably_at(&[b'x'; 4 * SECTOR as usize], 100, PURPOSE).unwrap_err();
-    assert!(outcomes(&storage, "/a").len() > 1, "nothing is known of a write that failed");
+    assert!(outcomes(&storage, "/a").len() > 1, "a failed write may have any effect");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn a_rename_leaves_the_old_file_or_the_new_one() {
             let image = replay.crash_image(seed);
             let current = read(&image, "/CURRENT").unwrap();
             assert!(current == b"old" || current == b"new", "call {call}, seed {seed}");
-            // The change is one step: the old name goes when the new one comes.
+            // The change is atomic: the old name disappears when the new one appears.
             assert!(current == b"old" || read(&image, "/CURRENT.tmp").is_none());
             assert!(call <= renamed || current == b"new", "the directory was synced");
             seen.insert((call == renamed, current));
@@ -205,7 +205,7 @@ fn an_open_file_without_a_name_stays_until_it_is_closed() {
     write_and_sync(&storage, "/a", b"still here");
     let file = storage.open(Path::new("/a"), MODE, PURPOSE).unwrap();
     storage.remove(Path::new("/a")).unwrap();
-    // Enough removals, all durable, that what nothing leads to is forgotten.
+    // Enough durable removals that unreachable files are forgotten.
     for _ in 0..200 {
         create(&storage, "/b");
         storage.remove(Path::new("/b")).unwrap();
@@ -221,7 +221,7 @@ fn a_directory_sync_brings_what_its_names_build_on() {
     let storage = SimStorage::new(1);
     storage.create_directory(Path::new("/d")).unwrap();
     sync_directory(&storage, ROOT);
-    // The name was given in the root, which is not synced again, and moved on from there.
+    // The file was named in the root, which is not synced again, and then moved elsewhere.
     write_and_sync(&storage, "/a", b"bytes");
     storage.rename(Path::new("/a"), Path::new("/d/a")).unwrap();
     create(&storage, "/other");
@@ -237,7 +237,7 @@ fn removed_files_come_back_until_the_directory_is_synced() {
     write_and_sync(&storage, "/a", b"first");
     sync_directory(&storage, ROOT);
     storage.remove(Path::new("/a")).unwrap();
-    // Enough other removals that what nothing leads to is forgotten in between.
+    // Enough other removals that unreachable files are forgotten in between.
     for _ in 0..200 {
         create(&storage, "/b");
         storage.remove(Path::new("/b")).unwrap();
@@ -285,8 +285,8 @@ fn lengths_in_between_are_left() {
     assert!(holes, "a sector inside the length may not have arrived");
 }
 
-/// One file under random writes, truncations and syncs: after a crash each sector is as it was at
-/// some moment since the last sync, cut at the length, and the length is one that was possible.
+/// One file under random writes, truncations and syncs: after a crash each sector has the contents
+/// of some moment since the last sync, cut at the length, and the length is a possible one.
 #[test]
 fn every_sector_is_of_some_moment_since_the_sync() {
     let first = fastrand::u64(..1 << 40);
@@ -322,7 +322,7 @@ fn every_sector_is_of_some_moment_since_the_sync() {
                 };
                 assert!(
                     moments.iter().any(same),
-                    "seed {seed}, crash {crash}: {start} of {} is of no moment",
+                    "seed {seed}, crash {crash}: {start} of {} never had these bytes",
                     bytes.len()
                 );
             }
@@ -344,7 +344,7 @@ fn after_a_failed_sync_no_later_one_helps() {
         let error = file.sync_data(PURPOSE).unwrap_err();
         assert_eq!(error.operation, Operation::Sync);
         file.sync_data(PURPOSE).unwrap();
-        // The process still reads what may be gone from the disk.
+        // The process still reads bytes that the disk may have lost.
         assert_eq!(read(&storage, "/a").unwrap(), b"precious");
         let images: BTreeSet<_> = outcomes(&storage, "/a");
         assert_eq!(images.len(), 1, "all of it is durable, or lost for good");
@@ -362,11 +362,11 @@ fn a_crash_of_the_process_loses_nothing() {
     let _lock = storage.lock(Path::new("/LOCK")).unwrap();
     let image = storage.process_crash_image(2);
     assert_eq!(dump(&image), before);
-    // The lock went with the process.
+    // The lock ended with the process.
     drop(image.lock(Path::new("/LOCK")).unwrap());
     // It is still not durable there.
     assert!(outcomes(&image, "/a").contains(&None));
-    // The image is a disk of its own.
+    // The image is a separate disk.
     image.remove(Path::new("/a")).unwrap();
     assert_eq!(read(&storage, "/a").unwrap(), b"written");
 }
@@ -377,7 +377,7 @@ fn random_calls(storage: &SimStorage, random: &mut fastrand::Rng, count: u32) {
     let mut files: Vec<Box<dyn WriteFile>> = Vec::new();
     for _ in 0..count {
         let path = Path::new(random.choice(names).unwrap());
-        // Many of these calls cannot succeed; that is as good.
+        // Many of these calls cannot succeed, which does not matter.
         match random.u8(..10) {
             0 | 1 => files.extend(storage.create(path, Create::Truncate, MODE, PURPOSE)),
             2..=4 if !files.is_empty() => {
@@ -423,7 +423,7 @@ fn images_are_decided_by_the_seed() {
             .collect();
         decided += u32::from(images.len() > 1);
     }
-    // A disk on which all is synced, or nothing is, has one image.
+    // A disk on which everything or nothing is synced has only one image.
     assert!(decided > 25, "seeds from {first} decide {decided} of 50");
 }
 
@@ -438,7 +438,7 @@ fn a_replay_passes_through_the_same_disks() {
         let mut live = Vec::new();
         for _ in 0..30 {
             random_calls(&storage, &mut random, 5);
-            // The calls that look at an image are the image's own: they do not count here.
+            // Calls that examine an image are the image's own and do not count here.
             let crashed = dump(&storage.crash_image(7));
             live.push((storage.call_count(), crashed, dump(&storage.process_crash_image(7))));
         }

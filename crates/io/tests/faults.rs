@@ -166,7 +166,7 @@ fn a_failed_write_may_have_written_a_part() {
         let before = file.length().unwrap();
         storage.set_faults(FaultPlan::at(0, Fault::NoSpace));
         file.write_at(&[1; 100], 500, Purpose::Wal).unwrap_err();
-        assert_eq!(file.length().unwrap(), before, "a full disk takes nothing");
+        assert_eq!(file.length().unwrap(), before, "a full disk accepts nothing");
     }
     assert!(parts.len() > 10, "{parts:?}");
 }
@@ -184,7 +184,7 @@ fn coverage_counts_kinds_of_calls() {
     assert_eq!(count(Operation::Write, Some(Purpose::Manifest), "#.sst"), None);
     assert_eq!(coverage.values().sum::<u64>(), 20);
     let kinds: std::collections::BTreeSet<_> = coverage.keys().map(|key| key.0).collect();
-    assert_eq!(kinds.len(), 16, "every operation there is");
+    assert_eq!(kinds.len(), 16, "every operation");
     let wal = storage.statistics().snapshot(Purpose::Wal);
     assert_eq!((wal.opens, wal.written_bytes, wal.syncs.count), (1, 5000, 1));
 }
@@ -207,7 +207,7 @@ fn overwriting_an_acknowledged_block_is_reported() {
     assert_eq!((found[0].offset, found[0].length, found[0].block), (4095, 2, 4096));
     assert_eq!((found[1].block, found[1].path.as_path()), (8192, path));
     assert_eq!(found[1].call, storage.call_count() - 1);
-    // The mark follows the file under a new name, and goes when the bytes go.
+    // The mark follows the file to a new name, and disappears with the bytes.
     let renamed = Path::new("/000002.log");
     storage.rename(path, renamed).unwrap();
     file.truncate(8192).unwrap();

@@ -14,14 +14,14 @@ use tailwater_io::stream::{
 };
 use tailwater_io::{IoMode, Purpose, ReadFile, Result, Storage, WriteFile};
 
-/// Users' reads as the test wants them.
+/// Simulated reads of users.
 struct Users {
     clock: Arc<ManualClock>,
     foreground: Arc<Foreground>,
 }
 
 impl Users {
-    /// Users who read for a while before the first stream.
+    /// Creates users who read for a while before the first stream.
     fn new() -> Self {
         let clock = Arc::new(ManualClock::new(0));
         let foreground = Arc::new(Foreground::new(Arc::clone(&clock) as Arc<_>));
@@ -31,13 +31,13 @@ impl Users {
         users
     }
 
-    /// They read for 10 ms, each read taking so long.
+    /// Reads for 10 ms, with reads of this duration.
     fn read(&self, duration_ns: u64) {
         (0..10).for_each(|_| self.foreground.record(4096, duration_ns));
         self.clock.advance(10_000_000);
     }
 
-    /// They are slowed down until streams do not go deeper than one request.
+    /// Slows reads down until streams are limited to one request.
     fn suffer(&self) {
         for _ in 0..4 {
             self.read(1_000_000);
@@ -46,7 +46,7 @@ impl Users {
         assert_eq!(self.foreground.depth(8, 0, true), 1);
     }
 
-    /// They go away.
+    /// Stops reading.
     fn leave(&self) {
         let mut depths = (0..12).map(|_| {
             self.clock.advance(100_000_000);
@@ -56,13 +56,13 @@ impl Users {
     }
 }
 
-/// A file whose calls take a while, and that counts how many are inside at once.
+/// A file whose calls take a while, and which counts the concurrent ones.
 #[derive(Debug, Default)]
 struct SlowFile {
     inside: AtomicUsize,
     most_inside: AtomicUsize,
     calls: AtomicUsize,
-    /// Calls do not come back as long as this is set.
+    /// Calls do not return while this is set.
     held: AtomicBool,
 }
 
@@ -192,10 +192,10 @@ fn readers_of_one_thread_share_what_is_left_while_users_suffer() {
             assert_eq!(reader.read(request * 4096, 4096).unwrap().len(), 4096);
         }
     }
-    // One of them has one ahead, and another the one that is waited for.
+    // One stream has one request ahead, and another the one that its caller waits for.
     assert!(file.most_inside_since() <= 2);
     drop(readers);
-    // Ended requests do not count against others: all of the rest is theirs again.
+    // Ended requests do not count against other streams, which may use the full depth again.
     users.leave();
     users.suffer();
     assert_eq!(users.foreground.depth(8, 0, false), 1);
@@ -217,7 +217,7 @@ fn a_writer_waits_for_each_write_while_users_suffer() {
         assert_eq!((file.calls.load(SeqCst), file.inside.load(SeqCst)), (written, 0));
     }
     users.leave();
-    // Later requests are not waited for: they never end.
+    // Nothing waits for later requests, which never end.
     file.held.store(true, SeqCst);
     writer.append(&[1; 3 * 8192]).unwrap();
     file.held.store(false, SeqCst);
@@ -225,8 +225,8 @@ fn a_writer_waits_for_each_write_while_users_suffer() {
     assert_eq!(file.calls.load(SeqCst), 12);
 }
 
-/// Has a storage count reads of 4 KiB for `purpose` through some windows, each of so long, and
-/// answers how deep a stream may be then that would like to be 8 deep.
+/// Records reads of 4 KiB for `purpose` with this duration over some windows, and returns the depth
+/// then allowed to a stream of depth 8.
 fn depth_after_reads(disk: &SimStorage, purpose: Purpose, duration_ns: u64) -> usize {
     let statistics = disk.statistics();
     for _ in 0..4 {

@@ -1,6 +1,6 @@
 //! Features of the real disk only: locks between processes, direct I/O that is refused, statistics
 //! with real durations.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use tailwater_io::buffer::AlignedBuffer;
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
-/// The path that the child process is to lock.
+/// Environment variable with the path that the child process locks.
 const LOCK_PATH: &str = "TAILWATER_TEST_LOCK_PATH";
-/// Whether the child is to find the lock free: `yes` or `no`.
+/// Environment variable that says whether the child should find the lock free: `yes` or `no`.
 const LOCK_FREE: &str = "TAILWATER_TEST_LOCK_FREE";
 
 /// Starts this test binary again to run only [`child_takes_the_lock`].
@@ -55,7 +55,7 @@ fn a_lock_keeps_out_this_process_and_others() {
     let storage = PosixStorage::new();
     assert!(!storage.is_locked(&path).unwrap() && !path.exists());
     let lock = storage.lock(&path).unwrap();
-    // To ask must not release the lock, of which the child below is to know.
+    // The query must not release the lock, which the child below must see.
     assert!(storage.is_locked(&path).unwrap());
     assert_seen_by_another_process(&path, false);
     for storage in [storage.clone(), PosixStorage::new()] {
@@ -63,7 +63,7 @@ fn a_lock_keeps_out_this_process_and_others() {
         assert_eq!(refused.operation, Operation::Lock);
         assert_eq!(refused.source.kind(), ErrorKind::WouldBlock);
     }
-    // The refused attempts closed no descriptor of the file: the lock stands.
+    // The refused attempts closed no descriptor of the file: the lock is still held.
     assert_seen_by_another_process(&path, false);
     drop(lock);
     assert_seen_by_another_process(&path, true);
@@ -84,7 +84,8 @@ fn a_locked_file_is_known_by_any_path() {
     assert_seen_by_another_process(&path, false);
 }
 
-/// The symbolic link itself got the second name, which dangled once the link's target was removed.
+/// Regression test: the symbolic link itself got the second name, which dangled once the link's
+/// target was removed.
 #[test]
 fn a_second_name_by_a_symbolic_link_is_that_of_the_file() {
     let directory = tempfile::tempdir().unwrap();
@@ -99,8 +100,8 @@ fn a_second_name_by_a_symbolic_link_is_that_of_the_file() {
     assert_eq!(dangling.source.kind(), ErrorKind::NotFound);
 }
 
-/// The lock was the process's, as RocksDB's is, and whoever read the file in the process released
-/// it.
+/// Regression test: the lock belonged to the process, like RocksDB's, and reading the file anywhere
+/// in the process released it.
 #[test]
 fn opening_a_locked_file_keeps_the_lock() {
     let directory = tempfile::tempdir().unwrap();
@@ -143,7 +144,7 @@ fn figures_are_kept_by_purpose() {
     assert_eq!((log.opens, log.writes.count, log.written_bytes, log.syncs.count), (1, 2, 1500, 1));
     assert!(log.syncs.max_ns > 0 && log.syncs.percentile_ns(50.0) <= log.syncs.max_ns);
     let check = storage.statistics().snapshot(Purpose::Verification);
-    // One read finds the bytes and one finds the end.
+    // One read returns the bytes and one finds the end.
     assert_eq!((check.opens, check.reads.count, check.read_bytes), (1, 2, 1500));
     assert_eq!(storage.statistics().snapshot(Purpose::Manifest).opens, 0);
 }

@@ -10,7 +10,7 @@ use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
 
-/// Size of files, in bytes: more than held back before it is dropped.
+/// Size of files, in bytes: more than [`IoMode::DropBehind`] retains.
 const BYTES: usize = 16 << 20;
 /// Size of one transfer, in bytes.
 const STEP: usize = 1 << 20;
@@ -28,8 +28,8 @@ fn has_uncached(directory: &Path) -> bool {
     answer(directory, IoMode::Uncached, Access::Write).answer == Answer::Works
 }
 
-/// Writes a file in a mode, reads it back in the same, and answers how many pages of it were in the
-/// page cache after writing, and after reading.
+/// Writes a file in a mode, reads it back in the same, and returns the number of its pages in the
+/// page cache after writing and after reading.
 fn pages_left(directory: &Path, mode: IoMode) -> (u64, u64) {
     let storage = PosixStorage::new();
     let path = directory.join(format!("file-{}", mode.name()));
@@ -59,7 +59,7 @@ fn pages_left(directory: &Path, mode: IoMode) -> (u64, u64) {
     (written, read)
 }
 
-/// Holds every mode to its word on a filesystem that can do direct I/O.
+/// Checks every mode on a filesystem that supports direct I/O.
 fn check_modes(directory: &Path) {
     let probed = answer(directory, IoMode::Direct, Access::Write);
     if probed.resident_pages.is_none() {
@@ -105,7 +105,7 @@ fn btrfs_may_take_direct_io_for_buffered() {
     assert_eq!(probed.filesystem, "btrfs");
     // With checksums, Linux 6.14 and later writes through the page cache.
     assert!(matches!(probed.answer, Answer::Works | Answer::Cached), "{}", probed.answer);
-    // Reads go past it all the same.
+    // Reads bypass it nevertheless.
     let probed = answer(&disk.path(), IoMode::Direct, Access::Read);
     assert_eq!(probed.answer, Answer::Works, "{probed:?}");
     check_modes(&disk.path());
@@ -120,7 +120,7 @@ fn tmpfs_takes_direct_io_for_what_it_is_not() {
     for access in [Access::Read, Access::Write] {
         let probed = answer(directory.path(), IoMode::Direct, access);
         if probed.filesystem != "tmpfs" {
-            return say("LEFT OUT: modes on tmpfs: /dev/shm is none");
+            return say("LEFT OUT: modes on tmpfs: /dev/shm is not one");
         }
         assert_ne!(probed.answer, Answer::Works, "{access:?}");
     }

@@ -1,5 +1,5 @@
-//! Streams of reads that move from file to file, change their depth and are rate-limited.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+//! Reading streams that move from file to file, change their depth and are rate-limited.
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 
 const READ: Purpose = Purpose::CompactionRead;
 
-/// The contents of file `number`: no two hold the same.
+/// The contents of file `number`, which differ from those of all others.
 fn pattern(number: usize, length: usize) -> Vec<u8> {
     (0..length).map(|index| (index / 251 + index * (2 * number + 1)) as u8).collect()
 }
@@ -26,7 +26,7 @@ fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// One stream goes through many files, not always to their ends.
+/// Reads many files with one stream, not always to their ends.
 fn go_through_files(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let files: Vec<(PathBuf, Vec<u8>)> = (0..4)
         .map(|number| {
@@ -186,7 +186,7 @@ fn buffers_are_as_many_as_requests_ahead_and_as_the_pool_has() {
     }
 }
 
-/// Pages in the page cache of one megabyte.
+/// Number of pages in 1 MiB.
 const PAGES: u64 = (1 << 20) / 4096;
 
 #[test]
@@ -200,9 +200,9 @@ fn pages_are_dropped_behind_a_stream_with_requests_ahead() {
     file.sync_data(READ).unwrap();
     drop(file);
     match storage.resident_pages(&path).unwrap() {
-        // As on tmpfs, whose pages are the file.
+        // For example on tmpfs, where the pages are the file.
         Some(pages) if pages > PAGES => return println!("skipped: pages cannot be dropped here"),
-        None => return println!("skipped: the kernel does not tell what is in the page cache"),
+        None => return println!("skipped: the kernel does not report what is in the page cache"),
         Some(_) => {}
     }
     let workers = Arc::new(Workers::new("reader", 4).unwrap());
@@ -223,7 +223,8 @@ fn pages_are_dropped_behind_a_stream_with_requests_ahead() {
             drop(reader);
             let left = storage.resident_pages(&path).unwrap().unwrap();
             println!("{request_bytes} depth {depth}: {left} pages left");
-            // Requests that end out of order may leave the folio that lies between them.
+            // Requests that complete out of order may leave the folio between them in the page
+            // cache.
             assert!(left <= 4 * PAGES, "{left} pages are left, {request_bytes} depth {depth}");
         }
     }

@@ -1,6 +1,6 @@
 //! Streams that use io_uring: short and failed requests, and requests in flight when a stream ends.
 #![cfg(target_os = "linux")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::{ErrorKind, Write};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,12 +24,12 @@ fn options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// A file whose descriptor leads elsewhere.
+/// A file whose descriptor refers to another file.
 #[derive(Debug)]
 struct Elsewhere {
     bytes: Vec<u8>,
     descriptor: OwnedFd,
-    /// Bytes read by plain reads, and through the ring.
+    /// Bytes read by plain reads; `by_ring` counts those read through the ring.
     plainly: AtomicU64,
     by_ring: AtomicU64,
 }
@@ -203,7 +203,7 @@ fn a_request_that_fails_is_an_error_at_its_place() {
         assert_eq!(error.source.kind(), ErrorKind::IsADirectory);
     }
     assert_eq!(file.counts(), (0, 0));
-    // The stream goes on with a file that can be read.
+    // The stream continues with a readable file.
     let bytes = pattern(9000);
     reader.restart(Elsewhere::new(&bytes, unnamed(&bytes)), 0..9000).unwrap();
     assert!(reader.read(0, 9000).unwrap() == bytes);
@@ -212,7 +212,7 @@ fn a_request_that_fails_is_an_error_at_its_place() {
 #[test]
 fn a_stream_that_ends_waits_for_what_is_under_way() {
     let pool = BufferPool::new(1 << 20);
-    // Requests on an empty pipe stay under way until something comes.
+    // Requests on an empty pipe stay in flight until data arrives.
     let (reading, mut writing) = std::io::pipe().unwrap();
     let file = Elsewhere::new(&pattern(50_000), reading);
     let Some(reader) = stream(&file, 3, &pool) else { return };
@@ -221,7 +221,7 @@ fn a_stream_that_ends_waits_for_what_is_under_way() {
         let dropping = scope.spawn(|| drop(reader));
         std::thread::sleep(Duration::from_millis(30));
         assert!(!dropping.is_finished(), "the kernel has the buffers");
-        // The one that was free went back at once.
+        // The free buffer was returned at once.
         assert_eq!(pool.in_use(), 3 * 4096);
         for _ in 0..3 {
             writing.write_all(&[7; 4096]).unwrap();
@@ -236,7 +236,7 @@ fn a_stream_can_be_restarted_with_requests_under_way_and_by_another_thread() {
     let pool = BufferPool::new(1 << 20);
     let (reading, mut writing) = std::io::pipe().unwrap();
     let file = Elsewhere::new(&bytes, reading);
-    // The thread that submits ends while its requests are under way.
+    // The submitting thread ends while its requests are in flight.
     let begun = std::thread::scope(|scope| scope.spawn(|| stream(&file, 3, &pool)).join().unwrap());
     let Some(mut reader) = begun else { return };
     writing.write_all(&[7; 3 * 4096]).unwrap();

@@ -1,5 +1,5 @@
 //! Spans of files at any offset, in every mode, on both backends.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn put(storage: &dyn Storage, path: &Path, bytes: &[u8]) {
     file.write_all_at(bytes, 0, READ).unwrap();
 }
 
-/// Reads random spans with one buffer, in each mode that the filesystem takes.
+/// Reads random spans with one buffer, in each mode that the filesystem supports.
 fn read_spans(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let path = directory.join("file");
     let bytes = pattern(random.usize(..150_000));
@@ -38,7 +38,7 @@ fn read_spans(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rn
             let length = random.usize(..limit);
             let found = match file.read_span(&mut buffer, offset as u64, length, READ) {
                 Ok(found) => found,
-                // Uncached reads want Linux 6.14 and a filesystem that has them.
+                // Uncached reads need Linux 6.14 and a filesystem that supports them.
                 Err(error) if error.is_unsupported() && mode == IoMode::Uncached => break,
                 Err(error) => panic!("{error}"),
             };
@@ -88,7 +88,7 @@ fn a_direct_span_is_one_call_and_stays_in_its_buffer() {
     assert_eq!(found.as_ptr(), memory.wrapping_add(16_000));
     assert_eq!(storage.calls().len(), 1);
     assert_eq!(storage.statistics().snapshot(READ).read_bytes, 3 * 16_384);
-    // Nothing is read for nothing.
+    // An empty span is not read.
     assert!(file.read_span(&mut buffer, 40_000, 0, READ).unwrap().is_empty());
     assert_eq!(storage.calls().len(), 1);
 }

@@ -1,6 +1,6 @@
 //! Sequential readers and writers: every alignment, both modes, with and without threads, under
 //! faults.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn reader_options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// Both modes, as far as the filesystem has them.
+/// Both modes, as far as the filesystem supports them.
 fn modes(storage: &dyn Storage, directory: &Path) -> Vec<IoMode> {
     let probe = directory.join("probe");
     match storage.create(&probe, Create::New, IoMode::Direct, WRITE) {
@@ -168,7 +168,7 @@ fn a_failed_request_is_reported_at_its_place() {
                 assert_eq!((error.operation, error.offset), (Operation::Read, Some(broken.start)));
                 assert_eq!(error.source.raw_os_error(), Some(5));
             }
-            // A read that only touches the broken part fails too; what lies behind it can be read.
+            // A read inside the broken part fails too; the part after it can be read.
             if failing < 6 {
                 reader.read(broken.end - 1, 2).unwrap_err();
                 assert!(reader.read(broken.end, 3).unwrap() == &bytes[broken.end as usize..][..3]);
@@ -218,7 +218,7 @@ fn going_back_is_refused_and_an_empty_pool_is_an_error() {
     reader.read(150, 1).unwrap();
 }
 
-/// A file whose calls wait until they are let through, or panic.
+/// A file whose calls wait until they are released, or panic.
 #[derive(Debug, Default)]
 struct GatedFile {
     open: Mutex<bool>,
@@ -328,8 +328,8 @@ fn requests_run_at_once_and_a_dropped_reader_waits_for_them() {
     let dropping = std::thread::scope(|scope| {
         let dropping = scope.spawn(|| drop(reader));
         std::thread::sleep(Duration::from_millis(30));
-        assert!(!dropping.is_finished(), "the calls that run own their buffers");
-        // Three run; what was reserved for the others went back at once.
+        assert!(!dropping.is_finished(), "running calls own their buffers");
+        // Three are running; the buffers of the others were returned at once.
         assert_eq!(pool.in_use(), 3 * 4096);
         file.let_through();
         dropping.join()
@@ -372,7 +372,7 @@ fn write_behind_is_bounded() {
     let options = WriterOptions { depth: 2, buffer_bytes: 8192, ..WriterOptions::new(WRITE) };
     let gated = Box::new(GatedWriter(Arc::clone(&file)));
     let mut writer = SequentialWriter::new(gated, options, &pool, Some(&workers)).unwrap();
-    // One is being written, one waits and the third collects.
+    // One is being written, one waits and the third collects bytes.
     writer.append(&[1; 2 * 8192 + 100]).unwrap();
     file.wait_for(1);
     std::thread::scope(|scope| {
@@ -389,8 +389,8 @@ fn write_behind_is_bounded() {
     assert_eq!(pool.peak(), 3 * 8192);
 }
 
-/// Appends random pieces with random flushes and syncs, checks what stands in the file after each,
-/// and closes.
+/// Appends random pieces with random flushes and syncs, checks the file's contents after each, and
+/// closes.
 fn write_at_random(storage: &dyn Storage, directory: &Path, random: &mut fastrand::Rng) {
     let workers = Arc::new(Workers::new("writer", 2).unwrap());
     let path = directory.join("file");
@@ -555,13 +555,13 @@ fn reservation_and_writeback_come_in_steps() {
     let mut writer = SequentialWriter::new(file, options, &pool, None).unwrap();
     writer.append(&pattern(200_000)).unwrap();
     writer.flush().unwrap();
-    // A flush with nothing new does nothing.
+    // A flush without new bytes does nothing.
     writer.flush().unwrap();
     writer.close().unwrap();
     let count = |wanted| storage.calls().iter().filter(|call| call.operation == wanted).count();
     assert_eq!(count(Operation::Write), 25);
     assert_eq!(count(Operation::Allocate), 4);
     assert_eq!(count(Operation::StartWriteback), 6);
-    assert_eq!(count(Operation::Truncate), 1, "what was reserved behind the end is given back");
+    assert_eq!(count(Operation::Truncate), 1, "unused space after the end is freed");
     assert_eq!(count(Operation::Sync), 0);
 }

@@ -91,7 +91,8 @@ fn short_transfers_are_resumed_to_the_end() {
         assert_eq!(file.read_full_at(&mut buffer(), 20_000, Purpose::UserRead).unwrap(), 0);
         file.write_all_at(&buffer(), 0, Purpose::Wal).unwrap();
     }
-    // A direct transfer can stop anywhere and is taken up at the block where it stopped.
+    // A direct transfer can stop anywhere and resumes at the start of the block in which it
+    // stopped.
     for step in [4097, 5000, 100_000] {
         let mut file = file(step, IoMode::Direct);
         assert_eq!(file.read_full_at(&mut buffer(), 0, Purpose::UserRead).unwrap(), 20_000);

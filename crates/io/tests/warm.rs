@@ -1,5 +1,5 @@
 //! Direct streams that keep some spans in the page cache.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot continue has failed")]
 
 use std::path::Path;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use tailwater_io::{Create, IoMode, Purpose, Storage};
 const PURPOSE: Purpose = Purpose::CompactionWrite;
 const PAGE: u64 = 4096;
 
-/// Writes a new file past the page cache, with a way through it.
+/// Returns a writer of a new file past the page cache, with a second handle through it.
 fn writer(storage: &dyn Storage, path: &Path, buffer_bytes: usize) -> SequentialWriter {
     let direct = storage.create(path, Create::New, IoMode::Direct, PURPOSE).unwrap();
     let options = WriterOptions { buffer_bytes, depth: 1, ..WriterOptions::new(PURPOSE) };
@@ -74,7 +74,7 @@ fn what_is_warm_is_in_the_page_cache_and_the_rest_is_not() {
     }
     let mut writer = writer(&storage, &path, PIECE);
     let bytes = vec![7; PIECE];
-    // Four pieces are cold, four warm, one half of each, and of four only one page.
+    // Four pieces are cold, four warm, one half and half, and four have only one warm page.
     for _ in 0..4 {
         writer.append(&bytes).unwrap();
     }
@@ -97,7 +97,7 @@ fn what_is_warm_is_in_the_page_cache_and_the_rest_is_not() {
         file.resident_pages((piece * PIECE) as u64, (count * PIECE) as u64)
     };
     let Some(cold) = pages(0, 4) else {
-        return println!("skipped: the kernel does not tell what is in the page cache");
+        return println!("skipped: the kernel does not report what is in the page cache");
     };
     let piece_pages = PIECE as u64 / PAGE;
     assert_eq!(cold, 0);

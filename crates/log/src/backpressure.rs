@@ -1,12 +1,12 @@
-//! Backpressure: refused appends wait until bytes are persisted, memory is free, or a command is
-//! done.
+//! Backpressure: refused appends wait until bytes are persisted, memory is freed, or a command
+//! completes.
 
 use std::fmt;
 
 use crate::sync::{Condvar, Mutex};
 
-/// Wakes all waiters whenever an append may be possible again. A waiter passes the moment before
-/// its refused call, so that no wake-up in between is lost.
+/// Wakes all waiters whenever an append may be possible again. A waiter passes a [`Moment`] from
+/// before its refused call, so that no wake-up is lost in between.
 #[derive(Default)]
 pub(crate) struct Backpressure {
     state: Mutex<State>,
@@ -19,7 +19,7 @@ struct State {
     wakers: Vec<Box<dyn FnOnce() + Send>>,
 }
 
-/// A moment, for [`Backpressure::wait_after`].
+/// A moment in the sequence of changes, for [`Backpressure::wait_after`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 
@@ -36,7 +36,7 @@ impl Backpressure {
         }
     }
 
-    /// Calls `wake` at the next change after a moment: at once if there was one since.
+    /// Calls `wake` at the next change after a moment, or at once if there has been one.
     pub(crate) fn on_change_after(&self, moment: Moment, wake: Box<dyn FnOnce() + Send>) {
         let mut state = self.state.lock();
         if state.changes == moment.0 {

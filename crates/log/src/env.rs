@@ -1,4 +1,4 @@
-//! The state that all partitions of a log share.
+//! State shared by all partitions of a log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::scheduler::Scheduler;
 use crate::segment::Cursors;
 use crate::tail::ChunkPool;
 
-/// The state that all partitions of a log share.
+/// State shared by all partitions of a log.
 #[derive(Debug)]
 pub(crate) struct Env {
     pub(crate) storage: Arc<dyn Storage>,
@@ -25,7 +25,7 @@ pub(crate) struct Env {
     pub(crate) append_mode: IoMode,
     /// Whether every write to a segment is durable, whatever the topic's durability.
     pub(crate) syncs_appends: bool,
-    /// This opening.
+    /// The present opening of the log.
     pub(crate) opening: LastOpening,
     /// Whether the log was last opened in this boot of the machine.
     pub(crate) is_same_boot: bool,
@@ -38,7 +38,7 @@ pub(crate) struct Env {
     pub(crate) scheduler: Arc<Scheduler>,
     /// Buffers for prefetching from segments.
     pub(crate) read_buffers: BufferPool,
-    /// Scanners of consumers that catch up.
+    /// Scanners of consumers that are catching up.
     pub(crate) cursors: Cursors,
     pub(crate) partition_unpersisted_bytes_max: u64,
     pub(crate) batch_bytes_max: usize,

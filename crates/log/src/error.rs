@@ -19,9 +19,9 @@ pub enum ErrorKind {
     NotFound,
     /// A name or id is taken.
     AlreadyExists,
-    /// The directory or file needs something this version does not have.
+    /// The directory or file needs a feature that this version lacks.
     NotSupported,
-    /// The disk or quota is full: free space; the log resumes by itself.
+    /// The disk or quota is full: free space; the log resumes on its own.
     NoSpace,
     /// Unpersisted data has reached its bound, or a command that changes files is in progress: wait
     /// for room, then repeat the call.
@@ -36,9 +36,9 @@ pub enum ErrorKind {
     Internal,
 }
 
-/// A failed operation: its kind, a message, and the file and offset where they are known.
+/// A failed operation: its kind, a message, and the file and offset if known.
 ///
-/// Cloning it is cheap: one failure may fail many appends.
+/// Cloning it is cheap, because one failure may fail many appends.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -109,7 +109,7 @@ impl Error {
         }
     }
 
-    /// Returns the error with a description of the operation in front of its message.
+    /// Returns the error with a description of the operation before its message.
     #[must_use]
     pub(crate) fn while_doing(mut self, what: impl fmt::Display) -> Self {
         let inner = Arc::make_mut(&mut self.0);
@@ -158,7 +158,7 @@ impl fmt::Display for Error {
         let Inner { message, path, offset, source, .. } = &*self.0;
         f.write_str(message)?;
         match (path, offset) {
-            // The storage's errors name their file themselves.
+            // Errors of the storage already name their file.
             _ if source.is_some() => Ok(()),
             (Some(path), Some(offset)) => write!(f, " ({} at offset {offset})", path.display()),
             (Some(path), None) => write!(f, " ({})", path.display()),

@@ -13,14 +13,14 @@ use crate::{Error, ErrorKind, Result};
 
 /// First line of the file.
 const HEADING: &str = "TAILWATER-LOG 1";
-/// Upper bound on the bytes of a file that are read.
+/// Maximum number of bytes of a file that are read.
 const LENGTH_MAX: u64 = 4096;
 
-/// Returns the id of the log in a directory; `None` where there is no log.
+/// Returns the id of the log in a directory; `None` if there is no log.
 ///
 /// # Errors
-/// Not supported, for a log of another version; corruption, for a file that is no identity; those
-/// of the system.
+/// Not supported, for a log of another version; corruption, for a file that is not an identity;
+/// errors of the system.
 pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u128>> {
     let path = directory.join(IDENTITY);
     let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
@@ -36,7 +36,7 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u12
     match lines.next() {
         Some(HEADING) => {}
         Some(other) if other.starts_with("TAILWATER-LOG ") => {
-            let message = format!("{} is of format '{other}'", directory.display());
+            let message = format!("{} has format '{other}'", directory.display());
             return Err(Error::new(ErrorKind::NotSupported, message));
         }
         _ => {
@@ -51,9 +51,9 @@ pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u12
 /// The last opening of a log, as [`LastOpening::record`] recorded it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct LastOpening {
-    /// The machine's boot.
+    /// The id of the machine's boot.
     boot: String,
-    /// The directory of its shared memory.
+    /// The directory of the log's shared memory.
     pub(crate) shared_memory: Option<PathBuf>,
 }
 
@@ -94,7 +94,7 @@ impl LastOpening {
     /// Records the opening, once all partitions are recovered.
     ///
     /// The record is not synced: it can be lost only if the machine dies. A process that dies while
-    /// writing it leaves an empty record, which is treated like that of another boot.
+    /// writing it leaves an empty record, which counts as one of another boot.
     ///
     /// # Errors
     /// Errors of the system.
@@ -116,7 +116,7 @@ impl LastOpening {
 /// Makes a directory a log, unless it contains other files. Returns the log's id.
 ///
 /// # Errors
-/// Invalid argument, where there are other files; those of the system.
+/// Invalid argument, if there are other files; errors of the system.
 pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Result<u128> {
     let others = storage.list(directory)?;
     let other = others.iter().find(|entry| entry.name != LOCK && !entry.name.starts_with(IDENTITY));
@@ -135,7 +135,7 @@ pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Resul
     let mut file = storage.create(&temporary, Create::Truncate, mode, Purpose::Metadata)?;
     file.write_all_at(text.as_bytes(), 0, Purpose::Metadata)?;
     file.sync_all(Purpose::Metadata)?;
-    // A crash here is safe: a temporary file makes no log.
+    // A crash here is safe: a temporary file does not make the directory a log.
     storage.rename(&temporary, &path)?;
     storage.sync_directory(directory)?;
     Ok(id)

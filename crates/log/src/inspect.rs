@@ -26,7 +26,7 @@ use crate::segment::{Cursors, Segment, dense};
 use crate::tail::{ChunkPool, SegmentStart};
 use crate::{Error, ErrorKind, Result, identity, layout};
 
-/// Memory for reading ahead, in bytes.
+/// Memory for read-ahead, in bytes.
 const READ_AHEAD_BYTES: usize = 16 << 20;
 
 /// A log's directory at one moment.
@@ -55,7 +55,7 @@ pub struct SegmentFile {
     pub base_offset: u64,
     /// Lower bound on its batches' timestamps, in microseconds since 1970.
     pub base_timestamp_us: u64,
-    /// 0 as it was written, 1 rewritten without gaps.
+    /// Generation: 0 as written, 1 rewritten without gaps.
     pub generation: u8,
     /// Its length in bytes, unused preallocated space included.
     pub bytes: u64,
@@ -90,7 +90,7 @@ pub struct VerifyReport {
     pub partitions: u64,
     /// Segments that were read.
     pub segments: u64,
-    /// Batches whose checksums are right.
+    /// Batches with valid checksums.
     pub batches: u64,
     /// Messages in them.
     pub messages: u64,
@@ -102,7 +102,7 @@ impl LogDirectory {
     /// Reads the catalog of the log in a directory.
     ///
     /// # Errors
-    /// Not found, where there is no log; corruption; those of the system.
+    /// Not found, if there is no log; corruption; errors of the system.
     pub fn read(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let Some(log) = identity::read(&*storage, directory)? else {
             let message = format!("{} has no message log", directory.display());
@@ -168,7 +168,7 @@ impl LogDirectory {
     /// Returns the files of a partition.
     ///
     /// # Errors
-    /// Not found; those of the system.
+    /// Not found; errors of the system.
     pub fn partition(&self, id: PartitionId) -> Result<PartitionFiles<'_>> {
         let found = self.partitions().find(|(of, _)| *of == id);
         let (_, incarnation) = found.ok_or_else(|| Error::not_found(format!("no {id}")))?;
@@ -188,7 +188,7 @@ impl LogDirectory {
     /// against segments. `seen` is called with the number of bytes read so far.
     ///
     /// # Errors
-    /// Errors of listing directories; findings are no errors.
+    /// Errors of listing directories; findings are not errors.
     pub fn verify(&self, mut seen: impl FnMut(u64)) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         for (id, _) in self.partitions() {
@@ -231,7 +231,7 @@ impl PartitionFiles<'_> {
     /// the end of the last segment is read.
     ///
     /// # Errors
-    /// Corruption; those of the system.
+    /// Corruption; errors of the system.
     pub fn offsets(&self) -> Result<(u64, u64)> {
         let (Some(first), Some(last)) = (self.segments.first(), self.segments.last()) else {
             return Ok((0, 0));
@@ -240,10 +240,11 @@ impl PartitionFiles<'_> {
         Ok((first.base_offset(), end.next_offset))
     }
 
-    /// Visits the batches from the one with an offset on, until `visit` returns false.
+    /// Visits the batches, beginning with the one that contains an offset, until `visit` returns
+    /// false.
     ///
     /// # Errors
-    /// Corruption, with file and offset, except at the end of the last segment; those of the
+    /// Corruption, with file and offset, except at the end of the last segment; errors of the
     /// system.
     pub fn visit(
         &self,
@@ -368,12 +369,12 @@ impl PartitionFiles<'_> {
     }
 }
 
-/// The result of making a log dense.
+/// The result of compacting a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactReport {
     /// Segments that were rewritten.
     pub segments: u64,
-    /// Their bytes before and after.
+    /// Bytes of these segments before and after.
     pub bytes: [u64; 2],
 }
 
@@ -381,8 +382,8 @@ pub struct CompactReport {
 /// be open.
 ///
 /// # Errors
-/// Busy, where the log is open: its owner does the same by itself; corruption, where a segment is
-/// damaged: it stays as it is; those of the system.
+/// Busy, if the log is open: its owner does the same on its own; corruption, if a segment is
+/// damaged: it stays as it is; errors of the system.
 pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactReport> {
     let _lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
         Error::from(error).while_doing(format_args!(

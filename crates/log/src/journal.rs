@@ -15,7 +15,7 @@
 //!
 //! # Crash while appending
 //! The end of the file may be torn: it is cut off when the journal is opened. Damage followed by a
-//! whole record is not the result of a crash, and an error.
+//! whole record is not the result of a crash; it is an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) struct Journal {
     length: u64,
     next_record: u64,
     snapshot_length: u64,
-    /// The error after which the next record begins a new file.
+    /// The error because of which the next record begins a new file.
     failed: Option<Error>,
 }
 
@@ -66,10 +66,10 @@ impl Contents {
     }
 }
 
-/// Reads a journal without opening it for writing; `None` where there is none.
+/// Reads a journal without opening it for writing; `None` if there is none.
 ///
 /// # Errors
-/// Corruption, for damage other than a torn end; those of the system.
+/// Corruption, for damage other than a torn end; errors of the system.
 pub(crate) fn read(
     storage: &dyn Storage,
     directory: &Path,
@@ -111,17 +111,17 @@ impl Journal {
     /// Opens a journal, or begins it with a snapshot. Returns its contents.
     ///
     /// # Errors
-    /// The errors of [`read`].
+    /// The errors of [`read`], and of `first_snapshot`.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         directory: &Path,
         name: &'static str,
-        first_snapshot: impl FnOnce() -> Vec<u8>,
+        first_snapshot: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<(Self, Option<Contents>)> {
         let contents = match read(&**storage, directory, name)? {
             Some(contents) => contents,
             None => {
-                let journal = Self::begin(storage, directory, name, 1, 0, &first_snapshot())?;
+                let journal = Self::begin(storage, directory, name, 1, 0, &first_snapshot()?)?;
                 return Ok((journal, None));
             }
         };
@@ -210,17 +210,17 @@ impl Journal {
     /// `snapshot` returns the first record of a new file, if one is begun; it includes `record`.
     ///
     /// # Errors
-    /// Errors of the system; then the file may contain the record or not. The next call begins a
-    /// new file, which decides that.
+    /// Errors of the system; then the file may or may not contain the record. The next call begins
+    /// a new file, which settles that. Errors of `snapshot`; then nothing was written.
     pub(crate) fn append(
         &mut self,
         record: &[u8],
         is_durable: bool,
-        snapshot: impl FnOnce() -> Vec<u8>,
+        snapshot: impl FnOnce() -> Result<Vec<u8>>,
     ) -> Result<()> {
         let is_outgrown = self.length > REWRITE_MIN.max(GROWTH * self.snapshot_length);
         if self.failed.is_some() || is_outgrown {
-            return self.rewrite(&snapshot());
+            return self.rewrite(&snapshot()?);
         }
         let mut bytes = Vec::new();
         put(&mut bytes, self.next_record, record)?;
@@ -253,7 +253,8 @@ impl Journal {
         })
     }
 
-    /// Begins a new file with a snapshot, durably: what the old one contains does not matter then.
+    /// Begins a new file with a snapshot, durably; the contents of the old one then no longer
+    /// matter.
     ///
     /// # Errors
     /// Errors of the system.
@@ -269,8 +270,8 @@ impl Journal {
         let old = match next {
             Ok(next) => std::mem::replace(self, next),
             Err(error) => {
-                // The new file may exist or not: only a file with a higher number surely supersedes
-                // it.
+                // The new file may or may not exist: only a file with a higher number is certain to
+                // supersede it.
                 self.number += 1;
                 self.failed = Some(error.clone());
                 return Err(error);

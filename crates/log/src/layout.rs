@@ -4,7 +4,7 @@
 //! DIRECTORY/
 //!   LOCK
 //!   TAILWATER-LOG                   identity: format version and id of the log
-//!   BOOT                            boot of the machine, and shared memory, of the last opening
+//!   BOOT                            machine boot and shared memory of the last opening
 //!   catalog-000001.journal          streams, topics and partitions
 //!   offsets-000001.journal          offsets of consumers and groups
 //!   streams/S/topics/T/partitions/
@@ -25,10 +25,10 @@ use crate::catalog::PartitionId;
 
 /// Name of the file that is locked while the log is open.
 pub(crate) const LOCK: &str = "LOCK";
-/// Name of the file that makes a directory a log.
+/// Name of the file that identifies a directory as a log.
 pub(crate) const IDENTITY: &str = "TAILWATER-LOG";
-/// Name of the file with the boot of the machine in which the log was last opened, and the
-/// directory of the shared memory that was used.
+/// Name of the file that records the machine's boot and the directory of shared memory of the last
+/// opening.
 pub(crate) const BOOT: &str = "BOOT";
 /// Name of the directory of all streams.
 pub(crate) const STREAMS: &str = "streams";
@@ -48,15 +48,15 @@ pub(crate) fn incarnation_directory(log: &Path, id: PartitionId, incarnation: u6
     partitions_directory(log, id.stream, id.topic).join(name)
 }
 
-/// Reads the name of an incarnation's directory: partition and incarnation.
+/// Parses the name of an incarnation's directory: partition and incarnation.
 pub(crate) fn parse_incarnation(name: &str) -> Option<(u32, u64)> {
     let (partition, incarnation) = name.split_once('.')?;
     let parsed = (partition.parse().ok()?, incarnation.parse().ok()?);
     (format!("{}.{}", parsed.0, parsed.1) == name).then_some(parsed)
 }
 
-/// Removes the directory of an incarnation with its files. What cannot be removed stays until the
-/// log is opened next.
+/// Removes the directory of an incarnation with its files. Files that cannot be removed are removed
+/// when the log is next opened.
 pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
     let Ok(entries) = storage.list(directory) else { return };
     for entry in entries {

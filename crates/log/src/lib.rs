@@ -1,4 +1,5 @@
-//! A message log that persists off the append path and states what each acknowledgement survives.
+//! A message log that persists outside the append path and states what each acknowledgement
+//! survives.
 //!
 //! Streams contain topics, topics contain partitions, and a partition is a sequence of messages
 //! that grows at its end and can be read from any offset. Batches have the layout of Apache Iggy's
@@ -33,7 +34,7 @@
 //! A topic's [`Durability`] states what an acknowledged append survives: nothing beyond the
 //! process, the death of the process, or a power cut. Batches are copied once, into the tail, from
 //! which persisters write them to segments in direct mode. An acknowledgement waits for that write
-//! only where the durability requires it.
+//! only if the durability requires it.
 //!
 //! # Threads
 //!

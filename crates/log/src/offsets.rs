@@ -1,8 +1,8 @@
 //! Offsets of consumers and groups: a small journal for all partitions of a log.
 //!
 //! A stored offset is visible in memory at once. Its ticket completes when the journal contains it,
-//! as durably as the caller asked. All pending offsets are written with one write and at most one
-//! sync. An entry carries its partition's incarnation: a purge makes it obsolete.
+//! as durably as the caller requested. All pending offsets are written with one write and at most
+//! one sync. An entry carries its partition's incarnation: a purge makes it obsolete.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,7 @@ type Key = (PartitionId, u64, Consumer);
 /// The offsets of a log.
 pub(crate) struct Offsets {
     state: Mutex<State>,
-    /// Locked by the thread that writes.
+    /// Locked by the writing thread.
     journal: Mutex<Journal>,
     changed: Condvar,
 }
@@ -56,13 +56,13 @@ impl Offsets {
     /// clamped to that message.
     ///
     /// # Errors
-    /// Corruption; those of the system.
+    /// Corruption; errors of the system.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         directory: &Path,
         end_of: impl Fn(PartitionId, u64) -> Option<u64>,
     ) -> Result<Self> {
-        let (mut journal, contents) = Journal::open(storage, directory, NAME, Vec::new)?;
+        let (mut journal, contents) = Journal::open(storage, directory, NAME, || Ok(Vec::new()))?;
         let mut offsets = BTreeMap::new();
         for record in contents.iter().flat_map(|contents| contents.records()) {
             replay(record, journal.path(), &mut offsets)?;
@@ -76,7 +76,8 @@ impl Offsets {
             })
         });
         if offsets != stored {
-            // Otherwise an offset beyond the end would count again once the partition has grown.
+            // Otherwise an offset beyond the end would become valid again once the partition has
+            // grown.
             journal.rewrite(&encode_all(&offsets))?;
         }
         let state = State {
@@ -149,7 +150,7 @@ impl Offsets {
         self.state.lock().offsets.retain(|key, _| !is_gone(key));
     }
 
-    /// Writes pending offsets; false where there are none.
+    /// Writes pending offsets; false if there are none.
     pub(crate) fn write_pending(&self) -> bool {
         let mut journal = self.journal.lock();
         let (pending, waiting, is_durable) = {
@@ -161,7 +162,7 @@ impl Offsets {
         if waiting.is_empty() {
             return false;
         }
-        let outcome = journal.append(&pending, is_durable, || self.snapshot());
+        let outcome = journal.append(&pending, is_durable, || Ok(self.snapshot()));
         drop(journal);
         for signal in waiting {
             signal.complete(outcome.clone());
@@ -232,7 +233,7 @@ fn encode(bytes: &mut Vec<u8>, key: Key, offset: Option<u64>) {
 }
 
 fn replay(record: &[u8], path: &Path, offsets: &mut BTreeMap<Key, u64>) -> Result<()> {
-    let damaged = || Error::corruption(path, 0, "a record of offsets is no sequence of entries");
+    let damaged = || Error::corruption(path, 0, "a record of offsets is not a sequence of entries");
     if !record.len().is_multiple_of(ENTRY_BYTES) {
         return Err(damaged());
     }
@@ -266,7 +267,7 @@ fn decode(entry: &[u8]) -> Option<(Key, Option<u64>)> {
 /// Reads the offsets of a log without opening it.
 ///
 /// # Errors
-/// Corruption; those of the system.
+/// Corruption; errors of the system.
 pub(crate) fn read(
     storage: &dyn Storage,
     directory: &Path,

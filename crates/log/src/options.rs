@@ -93,15 +93,15 @@ impl TopicOptions {
     /// Checks every value.
     ///
     /// # Errors
-    /// Invalid argument, with the option's name.
+    /// Invalid argument, naming the option.
     pub(crate) fn check(&self) -> Result<()> {
         let refuse = |option: &str, want: &str| Err(Error::invalid(format!("{option}: {want}")));
         match self {
             Self { segment_bytes, .. } if *segment_bytes < 64 << 10 => {
-                refuse("segment_bytes", "a segment has 64 KiB at least")
+                refuse("segment_bytes", "a segment must have at least 64 KiB")
             }
             Self { segment_bytes, .. } if *segment_bytes > 1 << 40 => {
-                refuse("segment_bytes", "a segment has 1 TiB at most")
+                refuse("segment_bytes", "a segment must have at most 1 TiB")
             }
             Self { messages_required_to_save: 0, .. } => {
                 refuse("messages_required_to_save", "at least 1")
@@ -117,10 +117,10 @@ impl TopicOptions {
 /// The mode in which bytes move between a file and memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum IoModeChoice {
-    /// Direct where the filesystem supports it, otherwise buffered, with a warning.
+    /// Direct if the filesystem supports it, otherwise buffered, with a warning.
     #[default]
     Auto,
-    /// Direct: past the page cache. A filesystem that refuses it makes opening the log fail.
+    /// Direct: past the page cache. If the filesystem refuses it, opening the log fails.
     Direct,
     /// Buffered: through the page cache.
     Buffered,
@@ -143,7 +143,7 @@ impl IoModeChoice {
 /// The memory of unpersisted batches of topics of durability [`Process`](Durability::Process).
 #[derive(Debug, Clone, Default)]
 pub enum TailMemory {
-    /// Shared memory in `/dev/shm`. Where there is none, appends wait for the write to the segment,
+    /// Shared memory in `/dev/shm`. If there is none, appends wait for the write to the segment,
     /// with a warning.
     #[default]
     Automatic,
@@ -170,12 +170,12 @@ pub struct LogOptions {
     pub syncs_appends: bool,
     /// Mode of reads of segments.
     pub read_io_mode: IoModeChoice,
-    /// Memory for recent data, in bytes: unpersisted batches, and as far as there is room,
-    /// persisted ones that consumers may still poll. Appends beyond it wait or fail.
+    /// Memory for recent data, in bytes: unpersisted batches and, as space permits, persisted ones
+    /// that consumers may still poll. Appends beyond it wait or fail.
     ///
-    /// 0 (the default) is automatic: an eighth of the memory that the process may have, between
-    /// 64 MiB and 1 GiB, within which the persisted part grows while memory is free and gives way
-    /// under memory pressure. The persisted part is sized only where the log has persisters.
+    /// 0 (the default) is automatic: an eighth of the memory that the process may have, between 64
+    /// MiB and 1 GiB, within which the persisted part grows while memory is free and gives way
+    /// under memory pressure. The persisted part is sized only if the log has persisters.
     pub tail_bytes_max: usize,
     /// Upper bound on a partition's unpersisted bytes; appends beyond it wait or fail.
     pub partition_unpersisted_bytes_max: u64,
@@ -186,8 +186,8 @@ pub struct LogOptions {
     pub persisters: usize,
     /// Memory for prefetching from segments, in bytes.
     pub read_ahead_bytes_max: usize,
-    /// Identifier of the machine's present boot; `None` where it is unknown. Since the last open in
-    /// the same boot, no completed write can have been lost: missing bytes are damage.
+    /// Identifier of the machine's present boot; `None` if it is unknown. If the log was last
+    /// opened in the same boot, no completed write can have been lost: missing bytes are damage.
     pub boot_id: Option<String>,
 }
 

@@ -1,9 +1,9 @@
-//! The threads that take the steps of partitions: persists and commands.
+//! Threads that take the steps of partitions: persists and commands.
 //!
 //! A partition is queued, or one thread takes a step for it, or it has no work: no two threads ever
-//! work for the same partition. A thread takes one step and queues the partition again at the end
-//! if it has more work, so that partitions take turns. Writes of several partitions on one device
-//! are in flight at once, and the device merges the flushes of its cache.
+//! work for the same partition at once. A thread takes one step and queues the partition again at
+//! the end if it has more work, so that partitions take turns. Writes of several partitions on one
+//! device are in flight at once, and the device merges the flushes of its cache.
 //!
 //! Deadlines wake partitions at the time of their next save interval, retention or release.
 
@@ -65,13 +65,13 @@ enum Next {
 }
 
 impl Scheduler {
-    /// Queues a partition, which is not queued and for which no thread works.
+    /// Queues a partition that is neither queued nor being worked for.
     pub(crate) fn push(&self, partition: Arc<Partition>) {
         self.state.lock().ready.push_back(partition);
         self.changed.notify_one();
     }
 
-    /// Wakes a partition at a time of the monotonic clock.
+    /// Wakes a partition at a time on the monotonic clock.
     pub(crate) fn wake_at(&self, at_ns: u64, partition: &Arc<Partition>) {
         let deadline = Deadline { at_ns, partition: Arc::downgrade(partition) };
         let mut state = self.state.lock();

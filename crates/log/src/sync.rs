@@ -1,4 +1,4 @@
-//! Locks, atomics and published values: the system's, or with `--cfg shuttle` those of the model
+//! Locks, atomics and published values: those of the system or, with `--cfg shuttle`, of the model
 //! checker shuttle, which then schedules the threads.
 
 #[cfg(not(shuttle))]
@@ -91,7 +91,7 @@ mod shuttled {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// There is no time under the model checker: it waits until it is notified.
+        /// The model checker has no time: this waits until it is notified.
         pub(crate) fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,

@@ -10,8 +10,8 @@ type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
 /// The outcome of an append or a command, now or later.
 ///
-/// Waiting needs no thread: [`Self::on_complete`] registers a function. Dropping a ticket has no
-/// effect on the append.
+/// Waiting does not require a thread: [`Self::on_complete`] registers a function. Dropping a ticket
+/// has no effect on the append.
 #[must_use = "the append is acknowledged when the ticket is complete"]
 #[derive(Debug)]
 pub struct Ticket(State);
@@ -33,7 +33,7 @@ impl Ticket {
         Self(State::Pending(signal))
     }
 
-    /// Returns whether it is complete.
+    /// Returns whether the ticket is complete.
     pub fn is_complete(&self) -> bool {
         match &self.0 {
             State::Complete(_) => true,
@@ -41,7 +41,7 @@ impl Ticket {
         }
     }
 
-    /// Waits until it is complete.
+    /// Waits until the ticket is complete.
     ///
     /// # Errors
     /// The error of the append or command.
@@ -80,7 +80,7 @@ impl Signal {
         Arc::default()
     }
 
-    /// Completes it. Only the first outcome counts.
+    /// Completes the ticket. Only the first outcome counts.
     pub(crate) fn complete(&self, outcome: Result<()>) {
         let callback = {
             let mut state = self.state.lock();
@@ -120,7 +120,7 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        // Without a completion, the owner of the callback would wait for ever.
+        // Without completion, the owner of the callback would wait forever.
         let mut state = self.state.lock();
         let callback = state.callback.take();
         drop(state);

@@ -25,7 +25,7 @@ fn appends_and_polls_allocate_for_no_message() {
         let options = TopicOptions { durability, ..TopicOptions::default() };
         let name = durability.name();
         let topic = log.create_topic(stream, None, name, &options, 1).expect("a topic");
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         let mut all = Vec::new();
         for count in [1, 10, 100, 1000] {
             let bytes = batch(count);
@@ -50,7 +50,8 @@ fn appends_and_polls_allocate_for_no_message() {
             );
             all.push((appending, polling));
         }
-        // A chunk, a ticket and a vector now and then; nothing that grows with the messages.
+        // A chunk, a ticket and occasionally a vector; nothing that grows with the number of
+        // messages.
         for (appending, polling) in &all {
             assert!(*appending <= 20 * 8, "{all:?}");
             assert!(*polling <= 4, "{all:?}");

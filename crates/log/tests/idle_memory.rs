@@ -19,7 +19,7 @@ fn anonymous() -> Option<u64> {
 
 #[test]
 fn a_thousand_idle_partitions_take_little_memory() {
-    // On a tmpfs no sync takes long, and no file is memory of the process.
+    // On a tmpfs syncs are fast, and files are not memory of the process.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
     let clock = SimStorage::new(1).clock();

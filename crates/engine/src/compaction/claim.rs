@@ -2,7 +2,7 @@
 //!
 //! Inputs are claimed under the version lock by the thread that picked them, so that no two
 //! compactions take one table or write to one place. A claim ends when its compaction is installed
-//! or given up; until then the lock may come and go.
+//! or abandoned; the lock need not be held in between.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,7 +14,7 @@ use super::scheduler::CompactionScheduler;
 use crate::column_family::{ColumnFamily, FamilySettings};
 use crate::version::{Compaction, Version, VersionSet, Versions};
 
-/// A picked compaction, and the resulting positions of round-robin compactions.
+/// A picked compaction, and the round-robin cursor after it.
 pub(super) struct Picked {
     compaction: Compaction,
     cursor: Option<CompactCursor>,
@@ -25,11 +25,11 @@ pub(super) struct Claim<'w> {
     versions: &'w Versions,
     pub(super) family: ColumnFamily,
     pub(super) compaction: Arc<Compaction>,
-    /// What it was picked from.
+    /// The version from which the compaction was picked.
     pub(super) version: Arc<Version>,
-    /// What the column family went by then.
+    /// The settings of the column family when the compaction was picked.
     pub(super) settings: Arc<FamilySettings>,
-    /// The positions at which round-robin compactions continue after it.
+    /// The round-robin cursor after the compaction, if it moves.
     pub(super) cursor: Option<CompactCursor>,
 }
 
@@ -128,8 +128,8 @@ impl CompactionScheduler {
         }))
     }
 
-    /// Returns the maximum number of level-0 tables in a compaction, since all of them are open at
-    /// the same time.
+    /// Returns the maximum number of level-0 tables in a compaction, which has all of them open at
+    /// once.
     fn level_0_fan_in(&self, family: &ColumnFamily) -> usize {
         let reads_ahead = family.readers().tables.compactions_read_otherwise();
         let options = self.context.options.now();

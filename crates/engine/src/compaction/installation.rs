@@ -1,4 +1,4 @@
-//! Installation of a compaction: the outputs take the place of the inputs.
+//! Installs a compaction: replaces its inputs with its outputs.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ impl CompactionScheduler {
         if family.is_dropped() || self.context.background.is_closing() {
             drop(installation);
             self.remove_outputs(claim, outputs);
-            let message = "the column family or the database is gone";
+            let message = "the column family was dropped or the database is closing";
             return Err(Error::new(ErrorKind::Cancelled, message));
         }
         let written = self.context.write_edits(installation, vec![edit], outputs)?;
@@ -68,7 +68,8 @@ impl CompactionScheduler {
         Ok(handed_over)
     }
 
-    /// Removes outputs that no version will have. Files that stay are removed by the next open.
+    /// Removes the outputs of a compaction that is not installed. The next open removes files that
+    /// remain.
     fn remove_outputs(&self, claim: &Claim<'_>, outputs: &[Arc<FileMetadata>]) {
         if claim.compaction.is_move {
             return;
@@ -84,11 +85,11 @@ impl CompactionScheduler {
         let inputs: Vec<String> = compaction
             .inputs
             .iter()
-            .map(|input| format!("{} of level {}", input.files.len(), input.level))
+            .map(|input| format!("{} in level {}", input.files.len(), input.level))
             .collect();
         let bytes: u64 = outputs.iter().map(|output| output.size).sum();
         self.context.info_log.info(format_args!(
-            "{} tables of '{}' ({:?}): {} became {} of level {}, {bytes} bytes",
+            "{} tables of '{}' ({:?}): {} into {} in level {}, {bytes} bytes",
             if compaction.is_move { "moved" } else { "compacted" },
             family.name(),
             compaction.reason,
@@ -98,8 +99,7 @@ impl CompactionScheduler {
         ));
     }
 
-    /// Schedules the removal of tables that no version has; they are removed once no reader uses
-    /// them.
+    /// Schedules the removal of tables that are in no version, once no reader uses them.
     pub(crate) fn retire_files<'a>(
         &self,
         family: &ColumnFamily,

@@ -45,7 +45,7 @@ pub(crate) struct Job {
 pub(crate) struct Outcome {
     /// The new tables, in the order of their keys.
     pub(crate) outputs: Vec<NewFile>,
-    /// Their parts in warm handover, by number.
+    /// The warm handovers to the outputs, by file number.
     pub(crate) table_handovers: Vec<(u64, TableHandover)>,
     /// New garbage in blob files.
     pub(crate) blob_garbage: Vec<BlobFileGarbage>,
@@ -81,7 +81,7 @@ impl Job {
     /// # Errors
     /// Cancelled; corruption, for inputs that are damaged or whose number of records contradicts
     /// their properties, and for outputs that differ when read back; user code, if a merge operator
-    /// failed; panicked; errors of the storage. No error leaves a file.
+    /// failed; panicked; errors of the storage. After an error, no output file remains.
     pub(crate) fn run(self) -> Result<Outcome> {
         let Self { compaction, version, mut needs } = self;
         let inputs = Inputs::survey(&compaction, &needs.readers.tables, &needs.open_budget)?;
@@ -144,7 +144,7 @@ impl JobState {
         Ok(Outcome { outputs, table_handovers, blob_garbage, statistics })
     }
 
-    /// Checks that the parts read as many records as the inputs' properties count.
+    /// Checks the number of records that the parts read against the inputs' properties.
     fn check_record_count(&self, parts: &[PartOutcome]) -> Result<()> {
         let is_exact = parts.iter().all(|part| part.is_exact);
         let read: u64 = parts.iter().map(|part| part.records_in).sum();
@@ -155,7 +155,7 @@ impl JobState {
         let tables = self.inputs.tables().iter();
         let numbers: Vec<String> = tables.map(|table| table.file.number().to_string()).collect();
         let message = format!(
-            "tables {} have {expected} records by their properties, and {read} were read",
+            "tables {} have {expected} records according to their properties, but {read} were read",
             numbers.join(", ")
         );
         Err(Error::corruption(&self.needs.directory, message))
@@ -188,7 +188,7 @@ fn preserved_times(
     (Some(Arc::new(times)), timeless_through)
 }
 
-/// Adds garbage of a file to its total.
+/// Adds a blob file's garbage to its total.
 fn add(all: &mut Vec<BlobFileGarbage>, garbage: BlobFileGarbage) {
     match all.iter_mut().find(|known| known.number == garbage.number) {
         Some(known) => {

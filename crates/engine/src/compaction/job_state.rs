@@ -30,9 +30,9 @@ use crate::version::{Compaction, Version};
 /// input need more.
 const INPUT_BUFFERS: usize = 64 << 20;
 
-/// The objects of its database and column family that a job uses.
+/// The objects of the database and column family that a job uses.
 pub(crate) struct Needs {
-    /// The opening of the database that it works for.
+    /// The opening of the database to which the job belongs.
     pub(crate) opening: OpeningId,
     pub(crate) storage: Arc<dyn Storage>,
     /// Directory of the outputs.
@@ -43,7 +43,7 @@ pub(crate) struct Needs {
     /// The readers of the column family's tables and blob files.
     pub(crate) readers: Arc<FamilyReaders>,
     pub(crate) io_modes: Arc<IoModes>,
-    /// The budget of files that it opens for itself.
+    /// Budget for the files that the job itself opens.
     pub(crate) open_budget: Arc<OpenBudget>,
     pub(crate) options: ColumnFamilyOptions,
     pub(crate) database: DbOptions,
@@ -66,7 +66,7 @@ pub(crate) struct Needs {
     pub(crate) input_readers: Option<Arc<Workers>>,
     /// Set to cancel the job.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Set if the job may run at low priority: tells when it needs normal priority.
+    /// Tells when the job needs normal priority; `None` if it may not run at low priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
@@ -119,8 +119,8 @@ impl JobState {
         }
     }
 
-    /// Returns how a part that ends before a user key reads the inputs. With direct I/O the kernel
-    /// neither reads ahead nor limits the size of a request.
+    /// Returns how a part that ends before the user key `end` reads the inputs. With direct I/O the
+    /// kernel neither reads ahead nor limits the size of a request.
     pub(crate) fn read_plan(&self, end: Option<&[u8]>) -> ReadPlan {
         let read_ahead = self.needs.database.compaction_readahead_size;
         let read_ahead = read_ahead.min(INPUT_BUFFERS as u64) as usize;
@@ -163,15 +163,15 @@ impl JobState {
         DeeperLevels::new(&self.version, comparator, output_level, is_bottommost, is_leveled)
     }
 
-    /// Returns the epoch of the outputs: the oldest of the inputs'.
+    /// Returns the epoch number of the outputs: the lowest of the inputs'.
     pub(crate) fn epoch_number(&self) -> u64 {
         let epochs = self.inputs.tables().iter().map(|table| table.file.added().epoch_number);
-        // Files of old versions have none.
+        // Files written by old RocksDB releases have none.
         epochs.filter(|&epoch| epoch > 0).min().unwrap_or(1)
     }
 
     /// Returns the write time of the oldest data in inputs that overlap the range between two
-    /// internal keys, in seconds since 1970; `None` if no input has it.
+    /// internal keys, in seconds since 1970; `None` if unknown.
     pub(crate) fn oldest_ancestor_time_s(
         &self,
         begin: Option<&[u8]>,
@@ -181,7 +181,7 @@ impl JobState {
         times.filter(|&time| time > 0).min()
     }
 
-    /// Returns the write time of the newest key in the same inputs; 0 if no input has it.
+    /// Returns the write time of the newest key in the same inputs; 0 if unknown.
     pub(crate) fn newest_key_time_s(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> u64 {
         let times = self.overlapping(begin, end).map(|table| table.newest_key_time_s);
         times.max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! The low priority of compaction jobs.
+//! When a compaction job switches from low to normal priority.
 
 use std::sync::Arc;
 #[cfg(test)]
@@ -7,19 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::stall::CompactionPressure;
 
-/// The low priority of a job. Once it has ended it stays so, so that parts that have paused do not
-/// wait for others that continue at low priority.
+/// Tells when a job needs normal priority. Once needed, normal priority is kept, so that parts that
+/// have paused do not wait for others that continue at low priority.
 #[derive(Debug)]
 pub(crate) struct LowPriority {
     pressure: Arc<CompactionPressure>,
     is_over: AtomicBool,
-    /// Number of checks after which the wait ends.
+    /// Number of checks after which low priority ends.
     #[cfg(test)]
     checks_left: AtomicUsize,
 }
 
 impl LowPriority {
-    /// Creates the state of a job that begins.
+    /// Creates the state of a new job.
     pub(crate) fn new(pressure: &Arc<CompactionPressure>) -> Self {
         Self {
             pressure: Arc::clone(pressure),
@@ -29,7 +29,7 @@ impl LowPriority {
         }
     }
 
-    /// Creates a state that ends after this many checks.
+    /// Creates a state in which low priority ends after `looks` checks.
     #[cfg(test)]
     pub(crate) fn over_after(looks: usize) -> Self {
         let low_priority = Self::new(&Arc::default());
@@ -59,7 +59,7 @@ mod tests {
     use crate::stall::CompactionPressure;
 
     #[test]
-    fn what_was_urgent_once_is_quiet_no_more() {
+    fn a_job_keeps_normal_priority_once_needed() {
         let pressure = Arc::new(CompactionPressure::default());
         let low_priority = LowPriority::new(&pressure);
         assert!(!low_priority.is_over());

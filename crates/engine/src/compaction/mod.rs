@@ -2,7 +2,8 @@
 //!
 //! # Order
 //!
-//! 1. The picker selects what to compact from a version, or nothing. It changes nothing.
+//! 1. The picker selects the inputs of a compaction from a version, if one is due. It has no side
+//!    effects.
 //! 2. The inputs are claimed, so that no other compaction takes them.
 //! 3. A job merges them, without records that no reader can see, into new tables, which it syncs.
 //! 4. The outputs are opened. No other thread knows of them yet.

@@ -28,22 +28,22 @@ use crate::version::{Compaction, Reason};
 /// Number of attempts at a compaction whose outputs could not be written, each with new files.
 const TRIES: usize = 2;
 
-/// The name of removing obsolete tables in errors.
+/// Name of the removal of obsolete files in errors.
 pub(crate) const CLEANING: &str = "the removal of obsolete files";
 
-/// The end of a compaction round.
+/// The outcome of a compaction round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ended {
     /// There was nothing to do, or compactions are stopped.
     Idle,
     /// There may be more to do.
     GoesOn,
-    /// There was no space or no descriptor left. The compaction is retried later.
+    /// Disk space or file descriptors ran out. The compaction is retried later.
     Short,
 }
 
 impl CompactionScheduler {
-    /// The loop of compaction thread `number`, counted from 0, until the database is closed.
+    /// Runs the loop of compaction thread `number`, counted from 0, until the database is closed.
     pub(crate) fn run_compactions(&self, number: usize) {
         let period = || {
             Duration::from_secs(self.context.options.now().max_compaction_trigger_wakeup_seconds)
@@ -86,7 +86,7 @@ impl CompactionScheduler {
             epoch::collect();
             self.versions.obsolete().remove_unread_at_once();
         };
-        // A failure is latched and reported to refused callers.
+        // A failure is latched; calls that it makes fail report it.
         let _ = self.context.round(FailedPart::Upkeep, CLEANING, clean);
     }
 
@@ -99,8 +99,8 @@ impl CompactionScheduler {
         }
     }
 
-    /// Enables compactions of column families whose tables were damaged: they may have been
-    /// restored.
+    /// Resumes compactions of column families that stopped because of damaged tables, which may
+    /// have been restored.
     pub(crate) fn resume(&self) {
         if self.context.errors.stopped_compaction().is_none() {
             return;
@@ -166,7 +166,7 @@ impl CompactionScheduler {
                 {
                     self.context
                         .info_log
-                        .warn(format_args!("a compaction is tried again: {error}"));
+                        .warn(format_args!("retrying a compaction after an error: {error}"));
                 }
                 ended => break ended?,
             }
@@ -254,7 +254,7 @@ impl CompactionScheduler {
             && !self.context.options.is_inline()
     }
 
-    /// Returns the consequence of a failed compaction, by its error.
+    /// Handles a failed compaction according to its error.
     fn compaction_failed(&self, family: &ColumnFamily, error: Error) -> Ended {
         let name = family.name();
         match error.kind() {
@@ -266,14 +266,14 @@ impl CompactionScheduler {
             ErrorKind::Cancelled => Ended::GoesOn,
             _ if error.is_shortage() => {
                 self.context.info_log.warn(format_args!(
-                    "a compaction of '{name}' found no {} and is tried again later: {error}",
+                    "a compaction of '{name}' found no {} and will be retried: {error}",
                     error.lacking()
                 ));
                 Ended::Short
             }
             ErrorKind::Corruption | ErrorKind::UserCode | ErrorKind::NotSupported => {
                 self.context.info_log.error(format_args!(
-                    "'{name}' is not compacted any more; nothing of it was changed: {error}"
+                    "compactions of '{name}' are stopped, its tables are unchanged: {error}"
                 ));
                 self.context.errors.set_stopped_compaction(Some(error.clone()));
                 if let Some(state) = self.versions.lock().compactions(family.id()) {

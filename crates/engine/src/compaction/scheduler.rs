@@ -1,4 +1,4 @@
-//! The component that compacts.
+//! The compaction scheduler.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
@@ -12,21 +12,23 @@ use crate::version::Versions;
 pub(crate) struct CompactionScheduler {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,
-    /// Threads that write the full buffers of compactions and ingestions, other ones than those of
-    /// flushes, so that no flush waits for these, or for a lock held by a low-priority thread.
-    /// `None` if background work is done inline.
+    /// Threads that write the full buffers of compactions and ingestions. Flushes have their own,
+    /// so that no flush waits for a compaction or for a lock held by a low-priority thread. `None`
+    /// if background work is done inline.
     pub(super) writers: Option<Arc<Workers>>,
-    /// Threads that read compaction inputs ahead where the system does not. `None` as above.
+    /// Threads that read compaction inputs ahead if the system has no asynchronous I/O. `None` if
+    /// background work is done inline.
     pub(super) input_readers: Option<Arc<Workers>>,
-    /// The oldest snapshot when compactions were last considered because of it.
+    /// The oldest snapshot when released snapshots last led to a check for due compactions.
     pub(super) oldest_looked_at: AtomicU64,
-    /// Round-robin counter of the column family that may compact next.
+    /// Round-robin counter that selects the column family to compact next.
     pub(super) next_compacted: AtomicUsize,
 }
 
 impl CompactionScheduler {
-    /// Creates the compactions of a database. `writers` are threads that write full buffers, and
-    /// `input_readers` threads that read inputs ahead; `None` if background work is done inline.
+    /// Creates the compaction scheduler of a database. `writers` are threads that write full
+    /// buffers, and `input_readers` threads that read inputs ahead; `None` if background work is
+    /// done inline.
     pub(crate) fn new(
         context: Arc<Context>,
         versions: Arc<Versions>,

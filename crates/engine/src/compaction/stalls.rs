@@ -1,5 +1,4 @@
-//! Whether writes are stalled, which depends on the memtables and the compaction backlog of column
-//! families.
+//! Stall conditions: the memtables and compaction backlogs of column families that stall writes.
 
 use crate::column_family::ColumnFamily;
 use crate::compaction::{is_behind, pending_compaction_bytes};
@@ -55,7 +54,7 @@ pub(crate) fn update_stalls(context: &Context, changed: &[&ColumnFamily]) {
     }
     if let Some(state) = changed {
         match state {
-            StallState::Normal => context.info_log.info(format_args!("writes go on")),
+            StallState::Normal => context.info_log.info(format_args!("the write stall ended")),
             StallState::Delayed { bytes_per_second, reason, .. } => context.info_log.warn(
                 format_args!("writes are slowed down to {bytes_per_second} bytes/s: {reason}"),
             ),
@@ -66,7 +65,7 @@ pub(crate) fn update_stalls(context: &Context, changed: &[&ColumnFamily]) {
     }
 }
 
-/// Like [`update_stalls`], if any column family may have changed.
+/// Like [`update_stalls`], for all column families.
 pub(crate) fn update_all_stalls(context: &Context) {
     let families = context.shared.family_set();
     update_stalls(context, &families.iter().collect::<Vec<_>>());

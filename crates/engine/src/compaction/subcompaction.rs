@@ -1,9 +1,9 @@
 //! The parts of a compaction (subcompactions), which run concurrently.
 //!
-//! A part is the range of the inputs between two user keys. These are chosen among keys that cut
-//! each input table into pieces of about equal length, so that parts are about equal, and none is
-//! smaller than the target size of an output. Source: `CompactionJob::GenSubcompactionBoundaries`
-//! in `db/compaction/compaction_job.cc`.
+//! A part is the range of the inputs between two user keys. These are chosen from keys that divide
+//! each input table into pieces of similar size, so that parts are of similar size, and at least as
+//! large as the target size of an output. Source: `CompactionJob::GenSubcompactionBoundaries` in
+//! `db/compaction/compaction_job.cc`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,9 +35,10 @@ pub(crate) struct PartOutcome {
 
 /// Runs all parts concurrently. If one fails, the others are cancelled.
 ///
-/// If the job may run at low priority, each part has a low-priority thread; when normal priority is
-/// needed, it pauses between two records and continues in a thread of normal priority. Otherwise
-/// the first part runs in the caller's thread, and each other one in a thread of its own.
+/// If the job may run at low priority, each part runs on a low-priority thread; when normal
+/// priority is needed, the part pauses between two records and continues on a thread of normal
+/// priority. Otherwise the first part runs on the caller's thread, and each other one on its own
+/// thread.
 ///
 /// # Errors
 /// The error of a part.
@@ -65,16 +66,16 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
     }
 }
 
-/// The state in which a part returns.
+/// The state of a part when it returns.
 enum Step {
     Done(PartOutcome),
-    /// It has paused between two records, because normal priority is needed.
+    /// The part paused between two records, because normal priority is needed.
     Stopped(Box<Running>),
 }
 
 type Outcomes = Vec<Result<Step>>;
 
-/// Runs the first on this thread, and each other one on a thread of its own.
+/// Runs the first work item on the calling thread, and each other one on its own thread.
 fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
     mut works: impl Iterator<Item = W>,
 ) -> Outcomes {
@@ -84,8 +85,7 @@ fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
     std::iter::once(first).chain(threads.into_iter().map(Started::join)).collect()
 }
 
-/// Runs each part on a low-priority thread, and then the rest of those that paused at normal
-/// priority.
+/// Runs each part on a low-priority thread, then finishes paused parts at normal priority.
 fn run_at_low_priority(shared: &Arc<JobState>, parts: Vec<Part>) -> Outcomes {
     let threads: Vec<_> = parts
         .into_iter()
@@ -114,7 +114,7 @@ fn run_at_low_priority(shared: &Arc<JobState>, parts: Vec<Part>) -> Outcomes {
     done.into_iter().map(|(_, outcome)| outcome).collect()
 }
 
-/// Work in a thread of its own; if the system cannot start one, the caller of `join` runs it.
+/// Work on its own thread; if the system cannot start one, the caller of `join` runs it.
 enum Started<W> {
     There(Thread<Option<Result<Step>>>),
     Here(Arc<Mutex<Option<W>>>),

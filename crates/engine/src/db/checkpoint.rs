@@ -116,6 +116,9 @@ impl Database {
 
     /// Step 1.
     fn checkpoint_contents(&self) -> Result<Contents> {
+        // Most of the data is flushed while writes continue.
+        let families = self.context.shared.family_set();
+        self.writes.flush(&families.iter().collect::<Vec<_>>())?;
         let leadership = self.writes.lead()?;
         self.context.errors.check()?;
         let families = self.context.shared.family_set();

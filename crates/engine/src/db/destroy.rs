@@ -37,7 +37,8 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
     options.resolve_paths(&home.path, home.identity)?;
     let lock_path = home.path.join(FileKind::Lock.to_string());
     let lock = storage.lock(&lock_path).map_err(|error| {
-        Error::from(error).while_doing("the database is open for writing elsewhere, or cannot be")
+        Error::from(error)
+            .while_doing("the database is open for writing elsewhere, or cannot be locked")
     })?;
     if options.loads_when_opened() {
         options = options.loaded_when_opened(&home.path)?.sanitized(directory, false);

@@ -39,11 +39,12 @@ pub(super) struct Contents<'t> {
 enum Last {
     /// It hides no record.
     Transparent,
-    /// It is a single deletion, which hides no record here.
+    /// It is a single deletion, which hides no record in a flush.
     SingleDeletion,
-    /// It hides records if no snapshot lies between them and it.
+    /// It hides records if no snapshot lies in between.
     Hides(Sequence),
-    /// The same, except deletions: a single deletion above will remove it.
+    /// Like `Hides`, but deletions are kept: the record will be dropped with a single deletion
+    /// above it.
     HidesAllBut(Sequence),
 }
 
@@ -108,7 +109,7 @@ impl<'t> Contents<'t> {
 }
 
 impl Last {
-    /// Whether an older record of its key in this stripe is visible or needed.
+    /// Whether an older record of the same key, in this stripe, is visible or needed.
     fn keeps(self, record: &ParsedKey<'_>, stripe: Stripe) -> bool {
         match (self, record.value_type) {
             (_, ValueType::SingleDeletion) | (Self::HidesAllBut(_), ValueType::Deletion) => true,

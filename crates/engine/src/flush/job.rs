@@ -59,8 +59,8 @@ impl FlushScheduler {
     }
 
     /// Flushes all sealed memtables, however small, and releases the logs before `number`, which
-    /// holds the first entries of all active memtables. It takes effect atomically for all column
-    /// families.
+    /// holds the first entries of all active memtables. The flush takes effect atomically for all
+    /// column families.
     fn flush_leaving_logs(&self, number: u64) -> Result<()> {
         let _flushing = self.flushing();
         let families = self.context.shared.family_set();
@@ -77,8 +77,8 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Seals and flushes the memtables after a failure of the log. `number` is the
-    /// new log; the logs before it are released.
+    /// Seals and flushes the memtables after a failure of the log. `number` is the new log; older
+    /// logs are released.
     pub(crate) fn flush_into_new_log(&self, number: u64) -> Result<()> {
         let families = self.context.shared.family_set();
         let sealing = self.sealing();
@@ -100,7 +100,7 @@ impl FlushScheduler {
         families.iter().filter(|family| family.wants_flush()).map(Due::of).collect()
     }
 
-    /// Flushes memtables of column families, with an atomic effect.
+    /// Flushes memtables of column families atomically.
     fn flush_together(&self, due: &[Due<'_>], logs: Logs) -> Result<()> {
         let _running = self.context.shared.activity.running_flushes.enter();
         let flushed = self.write_tables(due).and_then(|flushed| {
@@ -128,16 +128,14 @@ impl FlushScheduler {
         Ok(flushed)
     }
 
-    /// Removes unreferenced tables. Files that stay are removed by the next open.
+    /// Removes unreferenced tables. The next open removes files that remain.
     fn remove_tables(&self, flushed: Vec<Flushed<'_>>) {
         for Flushed { family, table, file, .. } in flushed {
             let written = || table.map(|table| Arc::new(FileMetadata::new(table.file)));
             let Some(file) = file.or_else(written) else { continue };
             if let Err(error) = self.versions.obsolete().remove_new(&family.readers().tables, &file)
             {
-                self.context
-                    .info_log
-                    .warn(format_args!("a table that is not needed stays: {error}"));
+                self.context.info_log.warn(format_args!("cannot remove an unused table: {error}"));
             }
         }
     }
@@ -146,7 +144,7 @@ impl FlushScheduler {
     fn install(&self, mut flushed: Vec<Flushed<'_>>, logs: Logs) -> Result<()> {
         let synced = self.sync_closed_logs().and_then(|()| self.record_logs());
         if let Err(error) = synced.and_then(|()| self.open_tables(&mut flushed)) {
-            // No MANIFEST names them yet, and a retry writes new ones.
+            // No MANIFEST names the tables yet, and a retry writes new ones.
             self.remove_tables(flushed);
             return Err(error);
         }
@@ -194,7 +192,7 @@ impl FlushScheduler {
         }
         let files: Vec<_> = flushed.iter().filter_map(|it| it.file.clone()).collect();
         let written = self.context.write_edits(installation, edits, &files);
-        // No edit names them, whether or not the others were installed.
+        // No edit names these tables, whether or not the others were installed.
         self.remove_tables(dropped);
         let written = written?;
         // A flush replaces no tables.
@@ -233,8 +231,8 @@ fn edit(flushed: &Flushed<'_>, min_log_number: u64) -> VersionEdit {
     }
 }
 
-/// Adds to the edits of a flush that no column family needs a log before `number`, including those
-/// without anything to flush.
+/// Makes the edits of a flush state that no column family needs a log before `number`, not even
+/// families without anything to flush.
 fn leave_logs(edits: &mut Vec<VersionEdit>, versions: &VersionSet, number: u64) {
     for &id in versions.families().keys() {
         match edits.iter_mut().find(|edit| edit.column_family == id) {

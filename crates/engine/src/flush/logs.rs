@@ -1,9 +1,10 @@
-//! Which logs are needed, and what flushes do with the others.
+//! Determines which logs are needed, and releases the others.
 
 use super::job::Flushed;
 use super::scheduler::FlushScheduler;
 use crate::column_family::ColumnFamily;
 use crate::error::Result;
+use crate::wal::LogSet;
 
 impl FlushScheduler {
     /// Returns the number of the oldest log that is needed once `dropped` is dropped.
@@ -34,8 +35,8 @@ impl FlushScheduler {
         oldest
     }
 
-    /// Records the existing logs in the next MANIFEST edit, so that a log that goes missing later
-    /// is noticed. Their names are synced first.
+    /// Records the existing logs in the next MANIFEST edit, so that recovery notices a log that
+    /// goes missing later. Their names are synced first.
     pub(crate) fn record_logs(&self) -> Result<()> {
         let (directory, logs) = {
             let logs = self.logs.lock();
@@ -55,19 +56,19 @@ impl FlushScheduler {
         let unneeded = self.logs.lock().release(oldest);
         for path in unneeded {
             if let Err(error) = self.context.storage.remove(&path) {
-                self.context.info_log.warn(format_args!("a log that is not needed stays: {error}"));
+                self.context.info_log.warn(format_args!("cannot remove an obsolete log: {error}"));
             }
         }
     }
 
     /// Syncs the complete logs if there are several column families, before the MANIFEST gets data
     /// of one family that is newer than these logs' data of another: otherwise a crash could keep
-    /// the one and lose the other. On failure, refuses writes.
+    /// the newer data and lose the older. On failure, refuses writes.
     pub(crate) fn sync_closed_logs(&self) -> Result<()> {
         if self.context.shared.family_set().iter().nth(1).is_none() {
             return Ok(());
         }
-        let synced = self.logs.lock().sync_closed();
+        let synced = LogSet::sync_closed_beside_writes(&self.logs);
         synced.inspect_err(|error| self.context.latch_log(error))
     }
 }

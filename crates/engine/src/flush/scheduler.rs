@@ -1,5 +1,5 @@
-//! When memtables are flushed: in the flushing thread, or at once where background work is done by
-//! its callers.
+//! Schedules flushes: on the flush thread or, if background work is done inline, on the calling
+//! thread.
 
 use std::sync::{Arc, MutexGuard};
 
@@ -23,7 +23,7 @@ pub(crate) struct FlushScheduler {
     pub(super) context: Arc<Context>,
     pub(super) versions: Arc<Versions>,
     pub(super) logs: Arc<Mutex<LogSet>>,
-    /// When sequence numbers were written.
+    /// Write times of sequence numbers.
     pub(super) write_times: Arc<WriteTimes>,
     compactions: Arc<CompactionScheduler>,
     /// The buffers of tables that flushes write.
@@ -38,8 +38,8 @@ pub(crate) struct FlushScheduler {
 }
 
 impl FlushScheduler {
-    /// Creates the flushes of a database. `writers` are threads that write full buffers; `None` if
-    /// background work is done inline.
+    /// Creates the flush scheduler of a database. `writers` are threads that write full buffers;
+    /// `None` if background work is done inline.
     pub(crate) fn new(
         context: Arc<Context>,
         versions: Arc<Versions>,
@@ -63,12 +63,12 @@ impl FlushScheduler {
         }
     }
 
-    /// Adapts the buffers to changed options. A running flush keeps those it began with.
+    /// Adapts the buffers to changed options. A running flush keeps its buffers.
     pub(crate) fn change_buffers(&self, options: &DbOptions) {
         *self.buffers.lock() = table_buffers(options, 1);
     }
 
-    /// Flushes sealed memtables: in the flush thread, or in the calling thread if there is none.
+    /// Flushes sealed memtables: on the flush thread, or on the calling thread if there is none.
     pub(crate) fn flush_soon(&self) {
         if self.context.options.is_inline() {
             self.flush_here();
@@ -77,7 +77,8 @@ impl FlushScheduler {
         }
     }
 
-    /// The same for a waiting caller: a flush that found no space is retried at once.
+    /// Like [`Self::flush_soon`], for a waiting caller: a flush that ran out of space is retried at
+    /// once.
     pub(crate) fn flush_now(&self) {
         if self.context.options.is_inline() {
             self.flush_here();
@@ -91,7 +92,7 @@ impl FlushScheduler {
         self.compactions.compact_soon();
     }
 
-    /// Flushes due memtables, and returns the outcome.
+    /// Flushes due memtables, and reports the outcome to waiting callers.
     pub(crate) fn flush_round(&self) {
         let flushed = self.context.round(FailedPart::Flush, "a flush", || self.flush_until_done());
         self.context.background.round_ended(flushed.and_then(|done| done).err());
@@ -100,10 +101,10 @@ impl FlushScheduler {
         heavy::collect();
     }
 
-    /// Flushes due memtables. After a shortage of space or of open files it retries until it
-    /// succeeds.
+    /// Flushes due memtables. After a shortage of space or file descriptors it retries, up to
+    /// `max_bgerror_resume_count` times.
     fn flush_until_done(&self) -> Result<()> {
-        // Resuming flushes.
+        // After a latched failure, resuming does the flush.
         self.context.errors.failure().map_or(Ok(()), Err)?;
         let mut backoff = Backoff::new(self.context.options.fixed().bgerror_resume_retry_interval);
         let mut tries_left = self.context.options.fixed().max_bgerror_resume_count;
@@ -122,7 +123,7 @@ impl FlushScheduler {
                     tries_left -= 1;
                     let pause = backoff.next_pause();
                     self.context.info_log.warn(format_args!(
-                        "a flush found no {} and is tried again in {pause:?}: {error}",
+                        "a flush found no {} and will be retried in {pause:?}: {error}",
                         error.lacking(),
                     ));
                     self.context.background.round_ended(Some(error));
@@ -140,8 +141,8 @@ impl FlushScheduler {
         Err(failure)
     }
 
-    /// Whether a flush that failed by a shortage can be retried: not if the end of the MANIFEST or
-    /// of the log is unknown.
+    /// Whether a flush that failed because of a shortage can be retried: not if the end of the
+    /// MANIFEST or of the log is unknown.
     fn is_retried(&self) -> bool {
         self.failed_part() == FailedPart::Flush && self.context.errors.latched().is_none()
     }
@@ -153,7 +154,7 @@ impl FlushScheduler {
         }
     }
 
-    /// Only one thread flushes at a time.
+    /// Locks flushing: only one thread flushes at a time.
     pub(super) fn flushing(&self) -> MutexGuard<'_, ()> {
         self.flushing.lock()
     }

@@ -28,7 +28,7 @@ use crate::table::builder::{Builder, FinishedTable, Origin, TableCompression};
 #[derive(Debug)]
 pub(crate) struct FlushedTable {
     pub(crate) file: NewFile,
-    /// Its part in warm handover.
+    /// The warm handover to the table.
     pub(crate) table_handover: Option<TableHandover>,
 }
 
@@ -64,7 +64,7 @@ impl FlushScheduler {
             }
             Ok(None) => Ok(None),
             Err(error) => {
-                // Nothing refers to it; if this fails too, the next open removes it.
+                // Nothing refers to the table; if its removal fails too, the next open removes it.
                 let _ = self.context.storage.remove(&path);
                 Err(error)
             }
@@ -193,7 +193,7 @@ impl FlushScheduler {
             .sum();
         if contents.read() != held {
             let read = contents.read();
-            let message = format!("memtables of {held} entries gave {read} to a flush");
+            let message = format!("memtables hold {held} entries, but a flush read {read}");
             return Err(Error::new(ErrorKind::Corruption, message));
         }
         Ok(())

@@ -1,8 +1,8 @@
-//! Converts timed values for tables.
+//! Converts timed values from their form in memtables to that in tables.
 //!
 //! In a memtable, a timed value has the time of its write. In a table, it has its preferred
-//! sequence number: the last one known to have been written by that time. If none below the
-//! record's own is known, the table has a plain value. Source: `BuildTable` in `db/builder.cc`.
+//! sequence number: the last one known to have been written by that time. If no number below the
+//! record's own is known, the table gets a plain value. Source: `BuildTable` in `db/builder.cc`.
 
 use tailwater_format::key::{self, Sequence, ValueType, pack_trailer};
 use tailwater_format::timed_value;
@@ -26,7 +26,7 @@ impl<'t> TimedValues<'t> {
     /// Returns the internal key and value of a record in a table.
     ///
     /// # Errors
-    /// Corruption, for a timed value too short for its time.
+    /// Corruption, for a value too short to contain its time.
     #[inline]
     pub(super) fn convert<'a>(
         &'a mut self,

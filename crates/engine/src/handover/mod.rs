@@ -7,16 +7,16 @@
 //! carry their block's warmth into the output, and an output's block is warm when enough of its
 //! bytes are:
 //!
-//! - for the page cache, it is written through it, and the rest of the table past it
+//! - for the page cache, the block is written through it, and the rest of the table bypasses it
 //!   ([`SequentialWriter::append_warm`](tailwater_io::stream::SequentialWriter::append_warm));
-//! - for the block cache, its uncompressed bytes are [staged](staged_blocks), and inserted when the
-//!   output is installed.
+//! - for the block cache, the block's uncompressed bytes are [staged](staged_blocks), and inserted
+//!   when the output is installed.
 //!
 //! If users read little of what was handed over to the page cache, only a sample of such blocks is
-//! handed over; near a write stall, none of the blocks that users read. Handover takes about as
-//! much memory as the inputs' blocks, which are dropped with them.
+//! handed over. Near a write stall, no blocks that users read are handed over. Handover takes about
+//! as much memory as the inputs' blocks, which are dropped with them.
 //!
-//! Tables are built with a [`TableHandover`] each, and installed by
+//! Each table is built with a [`TableHandover`], and installed by
 //! [`WarmInstallation`](crate::table::WarmInstallation). Outputs are warm before readers see them.
 //! The staged blocks of a failed job are dropped with it; a failure to keep blocks warm is not an
 //! error.
@@ -34,17 +34,18 @@ use crate::stats::{Statistics, Ticker};
 use staged_blocks::StagedBlocks;
 pub(crate) use warm_set::{Generations, HotRegions};
 
-/// Share of a block's bytes that must come from warm blocks for it to be warm: 1/WARM_PART.
+/// Minimum share of a block's bytes that come from warm blocks for it to be warm: 1/WARM_PART.
 const WARM_PART: usize = 4;
-/// If little of what was handed over is read, one of this many warm blocks is handed over.
+/// Share of warm blocks that are handed over as a sample if users read little of what was handed
+/// over: 1/SAMPLE_PART.
 const SAMPLE_PART: usize = 16;
 
 /// The caches from which users read a block.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Warmth {
-    /// The block cache, where it is in use.
+    /// The block cache, where the block is in use.
     pub(crate) cached: bool,
-    /// The page cache, where they read it recently.
+    /// The page cache, from which users read the block recently.
     pub(crate) paged: bool,
 }
 
@@ -53,8 +54,8 @@ pub(crate) struct Warmth {
 pub(crate) struct Shares {
     /// Compactions hand over blocks that users read.
     pub(crate) read: bool,
-    /// Blocks are handed over to the page cache: users read through it, and compactions write past
-    /// it.
+    /// Blocks are handed over to the page cache: users read through it, and compactions bypass it
+    /// when writing.
     pub(crate) pages: bool,
     /// Flushes hand over records that users read in memtables.
     pub(crate) flushes: bool,
@@ -129,7 +130,7 @@ impl Handover {
         Warmth { cached, paged: self.shares.pages && (is_hot || cached) && is_resident() }
     }
 
-    /// Reserves memory for staged blocks, of all that is written (`is_all`) or only of what users
+    /// Reserves memory for staged blocks: of everything written (`is_all`), or only of what users
     /// read.
     fn reserve_staging(&self, bytes: usize, is_all: bool) -> bool {
         self.cache.as_ref().is_some_and(|cache| cache.reserve_staging(bytes, is_all))
@@ -153,7 +154,7 @@ impl Handover {
 pub(crate) struct WarmBlock {
     /// Its offset in the table.
     pub(crate) offset: u64,
-    /// Whether it was handed over to the page cache only. Its first read is then counted.
+    /// Whether the block was handed over to the page cache only. Its first read is then counted.
     pub(crate) is_paged_only: bool,
 }
 
@@ -168,9 +169,9 @@ pub(crate) struct TableHandover {
     bytes: usize,
     cached_bytes: usize,
     paged_bytes: usize,
-    /// Number of blocks subject to sampling, because little of what was handed over is read.
+    /// Number of blocks subject to sampling, because users read little of what was handed over.
     little_read: usize,
-    /// Its warm blocks.
+    /// The table's warm blocks.
     warm: Vec<WarmBlock>,
     /// Whether any block goes to the page cache.
     is_paged: bool,
@@ -244,14 +245,14 @@ impl TableHandover {
         self.little_read % SAMPLE_PART == 1
     }
 
-    /// Whether the table's tail goes to the page cache, since a read of a block needs it first.
+    /// Whether the table's tail goes to the page cache: a read of a block needs the tail first.
     pub(crate) fn is_paged(&self) -> bool {
         self.is_paged
     }
 
     /// Copies the staged blocks into the memory of the block cache, before the table is installed.
-    /// Not to be called during an installation's turn, because it copies, nor from a low-priority
-    /// thread, because it takes a lock that users' reads take.
+    /// Must not be called during an installation's turn, since copying takes time, nor on a
+    /// low-priority thread, since users' reads take the same lock.
     pub(crate) fn copy_into_cache(&mut self) {
         let Some(cache) = &self.handover.cache else { return };
         let cached = &mut self.cached;
@@ -276,8 +277,8 @@ impl TableHandover {
             let (key, charge) = (Key { file, offset }, block.memory());
             cache.blocks.insert(key, block, charge, Priority::Low);
             if is_warm {
-                // It stays cached as long as the block that it replaces would. It is handed over
-                // again only if it is read.
+                // The block stays cached as long as the block that it replaces would. It is handed
+                // over again only if it is read.
                 cache.blocks.warm(key);
             }
         }

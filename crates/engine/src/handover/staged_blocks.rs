@@ -10,7 +10,7 @@ const CHUNK: usize = (1 << 20) - 4096;
 /// Staged blocks of a table that is being written.
 ///
 /// The thread that writes the table stages them, without a lock; another thread inserts them into
-/// the cache. On the heap, their freed memory would stay with the first thread.
+/// the cache. If they were on the heap, their freed memory would stay with the first thread.
 #[derive(Debug, Default)]
 pub(super) struct StagedBlocks {
     chunks: Vec<AlignedBuffer>,
@@ -24,7 +24,7 @@ struct StagedBlock {
     offset: u64,
     /// Whether its records come from blocks in use in the block cache.
     is_warm: bool,
-    /// Index of its chunk, and its place there.
+    /// Index of the block's chunk, and the block's position in it.
     chunk: usize,
     start: usize,
     length: usize,
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_come_back_in_their_order_whole() {
+    fn staged_blocks_are_returned_intact_and_in_order() {
         let mut staged = StagedBlocks::default();
         let block = |number: usize| vec![number as u8; [1, 4096, 300_000, CHUNK + 1][number % 4]];
         for number in 0..40 {

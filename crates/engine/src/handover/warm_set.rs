@@ -6,9 +6,9 @@
 //! its hot regions would fill the memory; so the hot regions approximate the contents of memory.
 //!
 //! Regions that were handed over are marked until they are read. The generations count the bytes
-//! handed over, and how many of them were read. Handover is judged by the bytes handed over before
-//! the current generation, which users had time to read; at the end of each generation older counts
-//! are halved.
+//! handed over, and how many of them users read. Handover is judged by the bytes handed over before
+//! the current generation, which users have had time to read. At the end of each generation, older
+//! counts are halved.
 //!
 //! # Threads
 //! All functions may be called from any thread, and take no lock. A bit that is set while its map
@@ -25,12 +25,12 @@ const GENERATION_NS: u64 = 60_000_000_000;
 const SMALLEST_REGION: u32 = 12;
 /// Maximum size of a region, as a power of two of bytes.
 const LARGEST_REGION: u32 = 16;
-/// Amount handed over, in bytes, from which handover is judged.
+/// Minimum number of bytes handed over for handover to be judged.
 const ENOUGH_HANDED_OVER: u64 = 16 << 20;
 /// Minimum share of handed-over bytes that users must read for handover to be worthwhile:
 /// 1/READ_PART.
 const READ_PART: u64 = 8;
-/// Number of regions of a table above which larger regions are used.
+/// Number of regions of a table beyond which larger regions are used.
 const REGIONS_WANTED: u64 = 1 << 15;
 
 /// The generations of all tables of a database.
@@ -42,7 +42,7 @@ pub(crate) struct Generations {
     /// Available memory, in bytes.
     limit: u64,
     began_ns: AtomicU64,
-    /// Bytes handed over, and those of them that were read.
+    /// Bytes handed over, and the part of them that users read.
     handed_over: Account,
     read: Account,
 }
@@ -69,7 +69,7 @@ impl Account {
 impl Generations {
     /// Starts the first generation, with memory for `limit` bytes.
     pub(crate) fn new(limit: u64) -> Self {
-        // Neither this generation nor the previous one is 0, the initial generation of maps.
+        // Neither the first generation nor the one before it is 0, the initial generation of maps.
         let current = AtomicU32::new(2);
         Self {
             current,
@@ -84,7 +84,7 @@ impl Generations {
     /// Ends the current generation if its time is over.
     pub(crate) fn pass(&self, now_ns: u64) {
         let began_ns = self.began_ns.load(Relaxed);
-        // The first call only starts the clock, which may have any value.
+        // The clock may start at any value, so the first call only records it.
         let is_first = began_ns == 0;
         let is_over = is_first || now_ns.saturating_sub(began_ns) >= GENERATION_NS;
         let is_ours = || self.began_ns.compare_exchange(began_ns, now_ns, Relaxed, Relaxed).is_ok();
@@ -129,7 +129,7 @@ pub(crate) struct HotRegions {
 
 #[derive(Debug)]
 struct Maps {
-    /// The generation of each map and its bits, indexed by the generation's lowest bit.
+    /// Each map's generation and bits, indexed by the lowest bit of the generation.
     of_generations: [(AtomicU32, Bits); 2],
     /// The regions that were handed over and not read since.
     handed_over: Bits,
@@ -219,7 +219,7 @@ impl Bits {
         Some((self.0.get(usize::try_from(index / 64).ok()?)?, 1 << (index % 64)))
     }
 
-    /// Sets a bit. Returns whether it was clear. Does not write if it is set already.
+    /// Sets a bit. Returns whether it was clear. Does not write if the bit is already set.
     fn set(&self, index: u64) -> bool {
         let Some((word, bit)) = self.word(index) else { return false };
         word.load(Relaxed) & bit == 0 && word.fetch_or(bit, Relaxed) & bit == 0
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_read_is_hot_until_the_generation_after_the_next() {
+    fn regions_stay_hot_through_the_next_generation() {
         let hot_regions = hot_regions(u64::MAX, 1 << 20);
         hot_regions.generations.pass(1);
         assert!(!hot_regions.is_hot(8192));
@@ -262,7 +262,7 @@ mod tests {
             hot_regions.is_hot(8192) && !hot_regions.is_hot(4096) && !hot_regions.is_hot(12_288)
         );
         hot_regions.generations.pass(GENERATION_NS);
-        assert!(hot_regions.is_hot(8192), "the generation goes on");
+        assert!(hot_regions.is_hot(8192), "the generation has not ended");
         hot_regions.generations.pass(GENERATION_NS + 1);
         hot_regions.record_read(0);
         assert!(hot_regions.is_hot(8192) && hot_regions.is_hot(0));
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_generation_ends_when_memory_is_full_of_it() {
+    fn a_generation_ends_when_its_hot_regions_fill_memory() {
         let hot_regions = hot_regions(4 * 4096, 1 << 20);
         (0..6).for_each(|region| assert!(!hot_regions.record_read(region * 4096)));
         assert!((0..6).all(|region| hot_regions.is_hot(region * 4096)));
@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn handing_over_is_worth_it_until_little_is_read() {
+    fn handover_is_worth_it_until_little_is_read() {
         let hot_regions = hot_regions(u64::MAX, 1 << 26);
         let worth_it = || hot_regions.generations.is_worth_it();
         let mut round = 0;
@@ -316,7 +316,7 @@ mod tests {
         let blocks: Vec<u64> = (0..regions).map(|region| region << SMALLEST_REGION).collect();
         let handed: Vec<WarmBlock> = blocks.iter().copied().map(paged).collect();
         hot_regions.inherit(&handed);
-        assert!(worth_it(), "nobody had the time to read it");
+        assert!(worth_it(), "users had no time to read it");
         pass();
         assert!(!worth_it());
         let (first, second) = blocks.split_at(blocks.len() / 16);
@@ -329,11 +329,11 @@ mod tests {
         assert!(worth_it());
         pass();
         pass();
-        assert!(worth_it(), "it is too little to judge by");
+        assert!(worth_it(), "too little was handed over to judge");
     }
 
     #[test]
-    fn what_the_block_cache_has_is_not_judged_by_reads() {
+    fn blocks_in_the_block_cache_are_not_judged_by_reads() {
         let hot_regions = hot_regions(u64::MAX, 1 << 20);
         hot_regions.inherit(&[WarmBlock { offset: 4096, is_paged_only: false }]);
         assert!(hot_regions.is_hot(4096) && !hot_regions.record_read(4096));
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn regions_of_large_tables_are_larger_and_no_offset_is_outside() {
+    fn regions_grow_with_the_table_and_cover_every_offset() {
         for (bytes, region) in [(0, 12), (1 << 27, 12), (1 << 28, 13), (1 << 31, 16), (1 << 40, 16)]
         {
             let hot_regions = hot_regions(u64::MAX, bytes);

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use tailwater_format::key::MAX_SEQUENCE;
+use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::version_edit::{NewFile, VersionEdit};
 
 use super::arrival::Arrival;
@@ -21,11 +21,20 @@ use crate::error::{Error, Result};
 use crate::panics;
 use crate::stats::{Histogram, Ingestion};
 use crate::table::FileMetadata;
-use crate::version::{Compaction, Version, VersionSet};
+use crate::version::{Compaction, Installation, Version, VersionSet};
 use crate::write::queue::Leadership;
 
 /// Name of the operation in errors.
 const INGESTION: &str = "an ingestion";
+
+/// Edits that are ready to be written.
+struct Placed {
+    edits: Vec<VersionEdit>,
+    /// The tables that they add, opened.
+    added: Vec<Arc<FileMetadata>>,
+    /// The highest sequence number, including those of the files.
+    last_sequence: Sequence,
+}
 
 /// The state of an ingestion into one column family.
 struct Job {
@@ -228,13 +237,47 @@ impl Ingester {
         let mut installation = self.versions.begin_installation();
         // Where files go depends on what runs, and must be so still when they are there.
         installation.hold_claims();
+        let list = &self.context.shared.snapshots;
         let must_hide = jobs.iter().any(|job| job.options.snapshot_consistency);
-        let snapshots = self.context.shared.snapshots.hold_still();
-        let is_watched = must_hide && !snapshots.is_empty();
+        let is_watched = must_hide && list.count() > 0;
+        let mut placed = self.place_and_open(&installation, jobs, is_watched)?;
         // A snapshot taken from here on would see files without a sequence number appear, so none
         // is taken. If all files have a number, or consistency is not requested, snapshots may be
         // taken until the numbers are published.
-        let snapshots = (must_hide && !is_watched).then_some(snapshots);
+        let mut snapshots = (must_hide && !is_watched).then(|| list.hold_still());
+        if snapshots.as_ref().is_some_and(|held| !held.is_empty()) {
+            // One was taken while the tables were opened.
+            snapshots = None;
+            placed = self.place_and_open(&installation, jobs, true)?;
+        }
+        let Placed { edits, added, last_sequence } = placed;
+        // A crash here is safe: the files are obsolete, and nothing else was changed.
+        self.context.halfway(INGESTION, || {
+            let written =
+                self.context.write_edits_at(installation, edits, &added, last_sequence)?;
+            let snapshots = snapshots.unwrap_or_else(|| list.hold_still());
+            let installed = written.install();
+            let version = |job: &Job| self.context.installed_version(&installed, &job.family);
+            let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;
+            // A read takes its version first and then the sequence number, so with a new version it
+            // has a new number. A snapshot takes its number first, and would see the files appear.
+            self.context.shared.published.store(last_sequence, Ordering::Release);
+            for (job, version) in jobs.iter().zip(versions) {
+                job.family.install(version, &[]);
+            }
+            drop(snapshots);
+            Ok(())
+        })
+    }
+
+    /// Decides the placement of the files of all jobs, and opens their tables. `is_watched` says
+    /// whether a snapshot must not see them.
+    fn place_and_open(
+        &self,
+        installation: &Installation<'_>,
+        jobs: &mut [Job],
+        is_watched: bool,
+    ) -> Result<Placed> {
         for job in jobs.iter_mut() {
             let known =
                 installation.versions().families().get(&job.family.id()).map(|known| {
@@ -247,8 +290,8 @@ impl Ingester {
             self.find_places(job, &version, &running, is_watched)?;
         }
         let last = jobs.iter().flat_map(|job| &job.places).map(|place| place.sequence).max();
-        let last = last.unwrap_or(0).max(self.context.published());
-        if last > MAX_SEQUENCE {
+        let last_sequence = last.unwrap_or(0).max(self.context.published());
+        if last_sequence > MAX_SEQUENCE {
             return Err(Error::no_sequence_left());
         }
         let edits = jobs.iter().map(|job| self.edit(job, &mut installation.versions()));
@@ -262,22 +305,7 @@ impl Ingester {
             self.context.open_new_tables(&job.family, &files)?;
             added.extend(files);
         }
-        // A crash here is safe: the files are obsolete, and nothing else was changed.
-        self.context.halfway(INGESTION, || {
-            let written = self.context.write_edits_at(installation, edits, &added, last)?;
-            let snapshots = snapshots.unwrap_or_else(|| self.context.shared.snapshots.hold_still());
-            let installed = written.install();
-            let version = |job: &Job| self.context.installed_version(&installed, &job.family);
-            let versions = jobs.iter().map(version).collect::<Result<Vec<_>>>()?;
-            // A read takes its version first and then the sequence number, so with a new version it
-            // has a new number. A snapshot takes its number first, and would see the files appear.
-            self.context.shared.published.store(last, Ordering::Release);
-            for (job, version) in jobs.iter().zip(versions) {
-                job.family.install(version, &[]);
-            }
-            drop(snapshots);
-            Ok(())
-        })
+        Ok(Placed { edits, added, last_sequence })
     }
 
     /// Returns the version edit that adds a job's files.

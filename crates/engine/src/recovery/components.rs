@@ -1,5 +1,5 @@
-//! From replayed logs to the components of a database: its files are claimed, and a new MANIFEST
-//! and log are begun.
+//! Builds the components of a database from its replayed logs: claims its files, and begins a new
+//! MANIFEST and log.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -40,7 +40,7 @@ use crate::version::{
 use crate::wal::{LiveLog, LogSet};
 use crate::write::{WritePath, log_options};
 
-/// What recovery has begun when it creates the components.
+/// What recovery has begun by the time it creates the components.
 struct Begun {
     identity: DatabaseIdentity,
     numbers: FileNumbers,
@@ -54,8 +54,8 @@ struct Begun {
 }
 
 impl LogsReplayed {
-    /// Checks that the blob files that logs refer to are in the MANIFEST: others would be removed
-    /// as left over.
+    /// Checks that the blob files to which logs refer are in the MANIFEST: others would be removed
+    /// as leftover files.
     fn check_blob_files(&self) -> Result<()> {
         for &(id, number) in &self.blob_files {
             let Some(family) = self.families.iter().find(|family| family.id() == id) else {
@@ -63,9 +63,9 @@ impl LogsReplayed {
             };
             if !family.super_version().version().blob_files().contains_key(&number) {
                 let message = format!(
-                    "the logs refer to blob file {number} of column family '{}', which the \
-                     MANIFEST does not have: what enable_blob_direct_write put there, and no flush \
-                     made the database's, is not recovered",
+                    "the logs refer to blob file {number} of column family '{}', which is not in \
+                     the MANIFEST: blob files that enable_blob_direct_write wrote, and that no \
+                     flush has added to the database, are not recovered",
                     family.name()
                 );
                 return Err(Error::not_supported(message));
@@ -81,14 +81,15 @@ impl LogsReplayed {
         info_log: Arc<InfoLog>,
         is_new: bool,
     ) -> Result<Recovered> {
-        // On an error, locals are dropped before `locks`: the opened files go before the LOCKs.
+        // On an error, locals are dropped before `locks`: opened files are closed before the LOCKs
+        // are released.
         let replayed = self;
         replayed.check_blob_files()?;
         let numbers = file_numbers(&replayed.manifest, &replayed.directories)?;
         let in_manifest = replayed.manifest.database_id.clone();
         let identity =
             identity(&*replayed.storage, &replayed.home, &replayed.options, in_manifest)?;
-        // Files in a directory that is claimed only now stay there until the next opening.
+        // Old files in a directory that is claimed only now are kept until the next opening.
         let log_directory = replayed.options.wal_directory(&replayed.home);
         let owns_old_logs = replayed.directories.is_own(&*replayed.storage, &log_directory)?;
         replayed.claim_directories(&mut locks, &identity, &info_log)?;
@@ -110,7 +111,7 @@ impl LogsReplayed {
         Ok(recovered)
     }
 
-    /// Claims outside directories.
+    /// Claims directories outside the home.
     fn claim_directories(
         &self,
         locks: &mut Locks,
@@ -153,8 +154,8 @@ impl LogsReplayed {
         let directory = &self.options.wal_directory(&self.home);
         let damaged = self.logs.iter().filter(|log| log.damaged);
         let damaged: Vec<u64> = damaged.map(|log| log.as_predecessor.log_number).collect();
-        // After a log without a clean end, a later one counts only if it continues with the very
-        // next number, which cannot be checked if nothing came before.
+        // After a log without a clean end, replay applies a later log only if it continues with the
+        // very next sequence number, which cannot be checked without an earlier batch.
         let are_whole = self.logs.iter().all(|log| log.whole);
         let avoids_flush = self.options.database().avoid_flush_during_recovery;
         let may_keep_logs = avoids_flush && are_whole && damaged.is_empty() && !is_new;
@@ -167,8 +168,8 @@ impl LogsReplayed {
         let keeps_logs = are_on_device(&**storage, directory, &older)?;
         if !keeps_logs {
             info_log.warn(format_args!(
-                "what was in the logs is flushed in spite of avoid_flush_during_recovery: it cannot \
-                 be read back from the device"
+                "the logs are flushed in spite of avoid_flush_during_recovery: their contents \
+                 cannot be read back from the device"
             ));
         }
         Ok(keeps_logs)
@@ -201,10 +202,10 @@ impl LogsReplayed {
         old_logs.collect()
     }
 
-    /// Creates the components, each from those below it.
+    /// Creates the components, each from the ones that it depends on.
     fn into_recovered(self, begun: Begun) -> Result<(Recovered, Directories)> {
         let Self { home: directory, storage, options, factory, families, directories, .. } = self;
-        // `locks` comes first because it is dropped last on an error.
+        // `locks` comes first, so that it is dropped last on an error.
         let Begun { locks, identity, numbers, info_log, versions, logs, is_new, keeps_logs } =
             begun;
         let workers = workers(&options)?;
@@ -275,7 +276,7 @@ impl LogsReplayed {
     }
 }
 
-/// Threads that read or write ahead; `None` if background work is done inline.
+/// Threads that read ahead or write in the background; `None` if background work is done inline.
 struct AheadWorkers {
     flush_writers: Option<Arc<Workers>>,
     compaction_writers: Option<Arc<Workers>>,
@@ -303,7 +304,7 @@ fn families_to_be(options: &OpenOptions) -> impl Iterator<Item = &ColumnFamilyOp
     options.column_families().chain(["default"]).map(|name| options.column_family(name))
 }
 
-/// Returns what reads and writes share.
+/// Returns the state that reads and writes share.
 fn read_state(
     factory: &ReaderFactory,
     options: &OpenOptions,
@@ -320,7 +321,7 @@ fn file_numbers(manifest: &Manifest, directories: &Directories) -> Result<FileNu
     let highest = directories.all().map(|(_, files)| files.highest_number()).max().unwrap_or(0);
     let next = manifest.next_file_number.max(highest.saturating_add(1));
     if next > FILE_NUMBER_MAX {
-        let message = format!("the next file number is {next}, which no database reaches");
+        let message = format!("the next file number is {next}, which is implausibly high");
         return Err(Error::corruption(&manifest.path, message));
     }
     Ok(FileNumbers::starting_at(next))

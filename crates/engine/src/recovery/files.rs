@@ -17,8 +17,8 @@ impl ManifestRead {
     ///
     /// # Errors
     /// Corruption, for a file that is missing or has another length; invalid argument, for a
-    /// directory that belongs to another database, for a comparator other than the one the column
-    /// family was written with, and for tables in levels past `num_levels`.
+    /// directory that belongs to another database, for a comparator other than the one with which
+    /// the column family was written, and for tables in levels beyond `num_levels`.
     pub(crate) fn find_files(self) -> Result<FilesFound> {
         let Self { mut unrecovered, mut manifest } = self;
         let home_files = unrecovered.home_files.take();
@@ -81,7 +81,7 @@ fn found_family(options: &OpenOptions, state: FamilyState) -> Result<FoundFamily
     Ok(FoundFamily { id, name, options: set, comparator, version, log_number, cursors })
 }
 
-/// Refuses tables in levels past `num_levels`, like RocksDB: newer data could otherwise end up
+/// Refuses tables in levels beyond `num_levels`, like RocksDB: newer data could otherwise end up
 /// below older data.
 fn check_levels(name: &str, version: &Version, num_levels: i32) -> Result<()> {
     match version.files().map(|(level, _)| level).max() {

@@ -1,4 +1,5 @@
-//! Log files: the options of new ones, and the handling of those of an earlier opening.
+//! Log files of an earlier opening: keeps damaged ones, syncs others, and checks what is on the
+//! device.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,8 +74,8 @@ pub(super) fn sync_logs(storage: &dyn Storage, directory: &Path, logs: &[LiveLog
 }
 
 /// Returns whether the device has the same content of an earlier opening's logs as the page cache.
-/// A sync does not tell: it succeeds even after a failed one in another process that left some
-/// bytes only in the page cache.
+/// A sync does not ensure this: it succeeds even if an earlier sync, in another process, failed and
+/// left bytes only in the page cache.
 pub(super) fn are_on_device(
     storage: &dyn Storage,
     directory: &Path,

@@ -48,12 +48,13 @@ impl FilesFound {
             verifies_predecessors: options.database().track_and_verify_wals,
             recycles: options.database().recycle_log_file_num > 0,
         };
-        // Also without `track_and_verify_wals_in_manifest`: an engine that opens a database for
-        // writing without this option starts a MANIFEST that names no logs.
+        // Checked even without `track_and_verify_wals_in_manifest`: an engine that opens a database
+        // for writing without this option starts a MANIFEST that lists no logs.
         let tracked = manifest.synced_logs.range(rules.min_log_number..);
         check_tracked(&*storage, &logs, tracked)?;
         let last_sequence = manifest.last_sequence;
-        // Reuses the listing, because listing a directory of very many tables takes long.
+        // Reuses the listing if possible, because listing a directory of very many tables takes
+        // long.
         let numbers: Vec<u64> = match self.directories.files_in(&*storage, &logs)? {
             Some(files) => files.logs().collect(),
             None => replay::list_logs(&*storage, &logs)?,
@@ -94,7 +95,7 @@ fn check_tracked<'a>(
         let length = match storage.metadata(&path) {
             Ok(metadata) => metadata.length,
             Err(error) if error.is_not_found() => {
-                return Err(Error::corruption(&path, "the log was synced, and is missing"));
+                return Err(Error::corruption(&path, "the log was synced, but is missing"));
             }
             Err(error) => return Err(error.into()),
         };
@@ -118,8 +119,8 @@ fn column_family(
 }
 
 /// Opens the tables of column families, up to the number kept open, so that a table with an
-/// unsupported feature is refused now and not when it is read. Damage is left to the reads that
-/// meet it: the other tables can be read.
+/// unsupported feature is refused now and not when it is read. Damage is left to reads of the
+/// damaged table: other tables can be read.
 fn open_tables(families: &[ColumnFamily]) -> Result<()> {
     let mut opened = 0;
     for family in families {

@@ -14,7 +14,7 @@ use crate::open_options::OpenOptions;
 use crate::options::{check_family_for_reading, check_for_reading};
 use crate::version::manifest::{self, Manifest};
 
-/// The number and length of the MANIFEST that CURRENT names: while they do not change, neither does
+/// The number and length of the MANIFEST that CURRENT names. While they do not change, neither does
 /// the database's set of tables and logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct DatabaseState {
@@ -25,7 +25,7 @@ pub(crate) struct DatabaseState {
 /// Returns the state of the database in `directory`; `None` if it cannot be determined.
 ///
 /// # Errors
-/// Out of file descriptors, which says nothing about the database.
+/// Out of file descriptors, which tells nothing about the database.
 pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<DatabaseState>> {
     let state = || -> Result<DatabaseState> {
         let number = manifest::current(storage, directory)?;

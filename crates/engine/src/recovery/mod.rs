@@ -49,7 +49,7 @@ pub(crate) use log_files::LOST;
 pub(crate) use open::open;
 pub(crate) use recovered::Recovered;
 
-/// Maximum number of attempts to read a database that is written elsewhere.
+/// Maximum number of attempts to read a database that another process writes.
 const ATTEMPTS: usize = 16;
 
 /// A directory and the options to open it with.
@@ -90,7 +90,7 @@ struct FoundFamily {
     version: Arc<Version>,
     /// Everything for it in logs with a lower number is in tables.
     log_number: u64,
-    /// The positions where compactions of its levels continue.
+    /// The round-robin cursors of its levels.
     cursors: CompactCursors,
 }
 
@@ -100,11 +100,11 @@ pub(crate) struct LogsReplayed {
     pub(crate) storage: Arc<dyn Storage>,
     options: OpenOptions,
     factory: ReaderFactory,
-    /// In the order of their ids.
+    /// The column families, in the order of their ids.
     pub(crate) families: Vec<ColumnFamily>,
-    /// The log number of each, in the same order.
+    /// The log number of each family, in the same order.
     log_numbers: Vec<u64>,
-    /// The compaction cursors of each, in the same order.
+    /// The round-robin cursors of each family, in the same order.
     cursors: Vec<CompactCursors>,
     /// The content of the MANIFEST, except the column families.
     manifest: Manifest,
@@ -112,7 +112,7 @@ pub(crate) struct LogsReplayed {
     oldest_needed_log: u64,
     /// The logs that were read, in order.
     logs: Vec<ReplayedLog>,
-    /// The blob files that they refer to, by column family and number.
+    /// The blob files to which the logs refer, by column family and number.
     blob_files: BTreeSet<(u32, u64)>,
     pub(crate) last_sequence: Sequence,
     pub(crate) left_out: Vec<LeftOut>,
@@ -143,8 +143,8 @@ impl LogsReplayed {
     }
 }
 
-/// Recovers a database for reading, as it is at one moment: a concurrent writer could remove a log
-/// between the reading of the MANIFEST and that of the logs.
+/// Recovers a database for reading, as of one moment. Starts again if the MANIFEST changed
+/// meanwhile: a concurrent writer may have removed a log before it was read.
 ///
 /// # Errors
 /// As [`crate::Db::open_read_only`].

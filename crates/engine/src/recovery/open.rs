@@ -3,21 +3,21 @@
 //! # Order
 //!
 //! 1. The LOCK is taken before anything is read, including the OPTIONS file if its options are
-//!    requested, so that nobody else writes meanwhile.
-//! 2. A database is created in a directory without one, if requested, and if it has no database
-//!    that lost its CURRENT.
+//!    requested, so that no other process writes meanwhile.
+//! 2. If requested, a database is created in a directory without one, unless the directory contains
+//!    a database that lost its CURRENT.
 //! 3. The MANIFEST is read, every file that it names is located, and the logs are replayed into
-//!    memtables. Until every file was found, only the LOCK and the LOG are written.
-//! 4. Outside directories are claimed. A new MANIFEST is written from what was read; the logs'
-//!    contents are still only in the logs. Damaged logs are kept in the folder `lost`, because
-//!    their unreadable parts are in no table.
+//!    memtables. Until every file has been found, only the LOCK and the LOG are written.
+//! 4. Directories outside the home are claimed. A new MANIFEST is written from what was read; the
+//!    logs' contents are still only in the logs. Damaged logs are kept in the folder `lost`,
+//!    because their unreadable parts are in no table.
 //! 5. A new log is begun, and the memtables are flushed. One group of edits adds the tables of all
 //!    column families and states that no older log is needed: a crash keeps all of it or nothing.
 //!    With `avoid_flush_during_recovery` the old logs are synced instead and kept, if all of them
 //!    are intact.
 //! 6. Files that nothing refers to are removed.
-//! 7. Requested column families that are missing are created, and the OPTIONS are written: by the
-//!    caller, which has a database by then.
+//! 7. Requested column families that are missing are created, and the OPTIONS are written, by the
+//!    caller of [`open`].
 //!
 //! A crash before the end of step 5 is safe: all old logs exist, and replay starts again.
 
@@ -80,7 +80,7 @@ pub(crate) fn open(directory: &Path, options: &OpenOptions) -> Result<Recovered>
     let replayed = found.replay_logs().inspect_err(refused)?;
     for left_out in &replayed.left_out {
         info_log.warn(format_args!(
-            "left out of {} from offset {}: {} bytes: {}",
+            "{}, offset {}: {} bytes were left out: {}",
             left_out.path.display(),
             left_out.offset,
             left_out.bytes,
@@ -124,8 +124,8 @@ impl FilesFound {
     }
 }
 
-/// Takes the lock and, if there is no database and that is requested, creates one. Returns whether
-/// it did.
+/// Takes the lock and, if requested, creates a database if there is none. Returns whether it
+/// created one.
 fn lock_and_create(
     storage: &dyn Storage,
     home: &Home,
@@ -136,9 +136,10 @@ fn lock_and_create(
         return Err(not_created(&home.path));
     }
     let lock = storage.lock(&home.path.join(FileKind::Lock.to_string())).map_err(|error| {
-        Error::from(error).while_doing("the database is open for writing elsewhere, or cannot be")
+        Error::from(error)
+            .while_doing("the database is open for writing elsewhere, or cannot be locked")
     })?;
-    // It may have been created before the lock was taken.
+    // Another process may have created it before the lock was taken.
     let is_there = has_current(storage, home)?;
     if is_there && database.error_if_exists {
         let message = "there is a database here, and error_if_exists is true";

@@ -1,4 +1,4 @@
-//! A recovered database: its logs are flushed or kept, and leftover files are removed.
+//! A recovered database: flushes or keeps its logs, and removes leftover files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -34,12 +34,12 @@ pub(crate) struct Recovered {
     pub(crate) warnings: Vec<String>,
     /// Whether the database was created.
     pub(crate) is_new: bool,
-    /// The last field, dropped when the others have been: the versions have tables.
+    /// The last field, so that it is dropped after the versions, which hold tables.
     pub(crate) closing: Closing,
 }
 
 impl Recovered {
-    /// Keeps what the logs held in memtables and logs.
+    /// Keeps the contents of the logs in memtables, and the logs.
     pub(super) fn keep_logs(&self, oldest_log: u64) -> Result<()> {
         // The edit records which logs exist.
         self.apply_recovered(vec![VersionEdit::default()])?;
@@ -49,7 +49,7 @@ impl Recovered {
         Ok(())
     }
 
-    /// Flushes what the logs held.
+    /// Flushes the contents of the logs.
     pub(super) fn flush_logs(&self, number: u64) -> Result<()> {
         let families = self.context.shared.family_set();
         let mut edits = Vec::new();
@@ -116,26 +116,26 @@ impl Recovered {
                 let path = path.display();
                 self.context
                     .info_log
-                    .warn(format_args!("{path} stays: another database has made it"));
+                    .warn(format_args!("{path} is kept: another database created it"));
                 continue;
             }
             match self.context.storage.remove(&path) {
                 Ok(()) => self
                     .context
                     .info_log
-                    .info(format_args!("removed {}: left over", path.display())),
+                    .info(format_args!("removed leftover file {}", path.display())),
                 Err(error) => {
                     self.context
                         .info_log
-                        .warn(format_args!("an unneeded file was not removed: {error}"));
+                        .warn(format_args!("cannot remove a leftover file: {error}"));
                 }
             }
         }
         directories.give_up_unused(&*self.context.storage, &needed)
     }
 
-    /// Whether a file outside the home is a table made by another database: one of RocksDB's, which
-    /// knows no claims and may be writing there.
+    /// Whether a file outside the home is a table of another database: a RocksDB database knows no
+    /// claims, and may be writing there.
     fn is_table_of_another(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
         let is_table = matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));

@@ -1,7 +1,6 @@
-//! Warnings about requests that a database does not fulfil: for the LOG, and for the caller of
-//! `open`.
+//! Warnings about requests that a database does not fulfil, for the LOG and the caller of `open`.
 //!
-//! These are options that have no effect, objects that options name and nobody supplied, and
+//! These are options that have no effect, objects that options name but that were not supplied, and
 //! compaction styles that run only on request. The database works without them, and its OPTIONS
 //! file is unchanged.
 
@@ -39,7 +38,7 @@ pub(crate) fn of_database(options: &DbOptions) -> Vec<String> {
     unmet.into_iter().map(|unmet| format!("{} {}", unmet.before, unmet.after)).collect()
 }
 
-/// Returns warnings about direct-read options that have no effect, or harm.
+/// Returns warnings about direct-read options that have no effect, or do harm.
 pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     let mut harms = Vec::new();
     if options.use_direct_reads && options.use_direct_io_for_compaction_reads {
@@ -50,16 +49,16 @@ pub(super) fn of_direct_reads(options: &DbOptions) -> Vec<String> {
     let is_direct = matches!(asked, IoModeChoice::Direct | IoModeChoice::Auto);
     if is_direct && options.compaction_readahead_size == 0 {
         harms.push(
-            "compactions read past the page cache and compaction_readahead_size is 0: no request is \
-             on its way while they work, and they will be slow"
+            "compactions read past the page cache but compaction_readahead_size is 0: no read is \
+             in flight while they work, so they will be slow"
                 .to_owned(),
         );
     }
     harms
 }
 
-/// Returns warnings about column-family options that have no effect, and about objects they name
-/// that `all` does not have. Families with the same warning share a sentence.
+/// Returns warnings about column-family options that have no effect, and about objects that they
+/// name but `all` lacks. Families with the same warning share a sentence.
 pub(crate) fn of_families<'a>(
     all: &OpenOptions,
     families: impl Iterator<Item = &'a ColumnFamily>,
@@ -148,13 +147,13 @@ fn compression(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
         let level = CompressorOptions { level: options.level, ..CompressorOptions::default() };
         if !level.has_level(Compression::Zlib) {
             let why =
-                "zlib has levels from -1 to 9, and with another blocks are stored as they are";
+                "zlib has levels from -1 to 9; with another level, blocks are stored uncompressed";
             unmet.push(Unmet::option(name, &options.level.to_string(), " of", why));
         }
     }
 }
 
-/// Adds table options that are not followed.
+/// Adds table options that have no effect.
 fn tables(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     let table = &options.table_factory;
     if table.format_version < 5 {
@@ -164,7 +163,7 @@ fn tables(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
     let (before, after) = match &table.filter_policy {
         FilterPolicy::Ribbon { .. } => (
             "Ribbon filters for the tables of".to_owned(),
-            "are not written: their tables get Bloom filters of as many bits",
+            "are not written: the tables get Bloom filters of as many bits per key",
         ),
         FilterPolicy::ReadOnly(name) if !FilterPolicy::is_built_in(name) => (
             format!("filter policy '{name}' of the tables of"),
@@ -193,7 +192,7 @@ fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, name: &str, options: &Colu
     if let PrefixExtractor::Custom(extractor) = &options.prefix_extractor
         && all.prefix_extractor(name).is_none()
     {
-        let outcome = "filters are neither made of prefixes nor asked about them";
+        let outcome = "filters neither contain prefixes nor are searched for them";
         missing("prefix extractor", extractor, outcome);
     }
 }
@@ -208,7 +207,8 @@ fn style(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
                 (&options.compaction_options_universal, UniversalCompactionOptions::default());
             without_effect(unmet, "compaction_options_universal.", " of", own, &defaults);
             format!(
-                "writes are slowed down at {} sorted runs and stopped at {} until a manual compaction",
+                "writes are slowed down at {} sorted runs and stopped at {} until a manual \
+                 compaction",
                 options.level0_slowdown_writes_trigger, options.level0_stop_writes_trigger
             )
         }
@@ -217,8 +217,8 @@ fn style(unmet: &mut Vec<Unmet>, options: &ColumnFamilyOptions) {
                 (&options.compaction_options_fifo, FifoCompactionOptions::default());
             without_effect(unmet, "compaction_options_fifo.", " of", own, &defaults);
             format!(
-                "nothing is dropped, and bytes above max_table_files_size stall writes as bytes \
-                 that wait to be compacted do, from {} on",
+                "nothing is dropped, and bytes above max_table_files_size stall writes like \
+                 pending compaction bytes, from {} bytes on",
                 options.soft_pending_compaction_bytes_limit
             )
         }

@@ -16,7 +16,7 @@ use crate::table::FileMetadata;
 use crate::version::{BlobFileMetadata, Level, Version};
 
 /// A version that is being built. A contradictory edit is refused with a message that names the
-/// contradiction; the caller adds the MANIFEST's name.
+/// contradiction; the caller adds the path of the MANIFEST.
 #[derive(Debug, Default)]
 pub(crate) struct VersionBuilder {
     levels: Vec<BTreeMap<u64, Arc<FileMetadata>>>,
@@ -28,8 +28,8 @@ pub(crate) struct VersionBuilder {
 }
 
 impl VersionBuilder {
-    /// Begins with the files of `version`. A table that an edit adds is taken from `new_tables`, if
-    /// it has one with the same metadata.
+    /// Starts from the files of `version`. A table that an edit adds is taken from `new_tables`, if
+    /// there is one with the same metadata.
     pub(crate) fn from_version(version: &Version, new_tables: &[Arc<FileMetadata>]) -> Self {
         let mut levels: Vec<BTreeMap<u64, Arc<FileMetadata>>> = Vec::new();
         for level in &version.levels {
@@ -72,7 +72,7 @@ impl VersionBuilder {
             let level = self.levels.get_mut(deleted.level as usize);
             let Some(file) = level.and_then(|level| level.remove(&deleted.number)) else {
                 let (number, level) = (deleted.number, deleted.level);
-                return Err(format!("deletes table {number} from level {level}, where it is not"));
+                return Err(format!("deletes table {number}, which is not in level {level}"));
             };
             self.taken_out.insert(deleted.number, file);
         }
@@ -82,7 +82,7 @@ impl VersionBuilder {
                 return Err(format!("adds table {} to level {}", added.number, added.level));
             }
             if let Some(level) = self.level_of(added.number) {
-                return Err(format!("adds table {}, which is in level {level}", added.number));
+                return Err(format!("adds table {}, already in level {level}", added.number));
             }
             let level = added.level as usize;
             if self.levels.len() <= level {
@@ -110,7 +110,7 @@ impl VersionBuilder {
         let file = BlobFileMetadata { added: added.clone(), garbage_count: 0, garbage_bytes: 0 };
         match self.blob_files.insert(added.number, file) {
             None => Ok(()),
-            Some(_) => Err(format!("adds blob file {}, which exists", added.number)),
+            Some(_) => Err(format!("adds blob file {}, which already exists", added.number)),
         }
     }
 
@@ -167,8 +167,8 @@ fn check_bounds(comparator: &Comparator, files: &[Arc<FileMetadata>]) -> Result<
     Ok(())
 }
 
-/// The order of level 0: by epoch number, which counts flushes and ingestions; by sequence numbers
-/// without one.
+/// Sorts level 0 by epoch number, which counts flushes and ingestions, or by sequence numbers if a
+/// table has no epoch number.
 fn sort_newest_first(files: &mut [Arc<FileMetadata>]) {
     let has_epochs = files.iter().all(|file| file.added().epoch_number != 0);
     files.sort_by_key(|file| {
@@ -194,8 +194,8 @@ fn sort_by_key(
     Ok(())
 }
 
-/// Returns the blob files that are still needed: those from the oldest that a table refers to,
-/// except files of garbage only that no table has as its oldest.
+/// Returns the blob files that are still needed: the oldest one that any table refers to and newer
+/// ones, except files of only garbage that are no table's oldest.
 fn drop_unreferenced(
     levels: &[Arc<Level>],
     mut blob_files: BTreeMap<u64, BlobFileMetadata>,

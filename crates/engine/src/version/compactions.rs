@@ -1,5 +1,4 @@
-//! Compactions, as far as a set of versions knows them: which are running, and where the next ones
-//! continue.
+//! The compaction state in a version set: running compactions, and round-robin cursors.
 
 use std::sync::Arc;
 
@@ -12,20 +11,19 @@ use crate::table::FileMetadata;
 /// A compaction: the picker's choice, which a job executes.
 #[derive(Debug, Clone)]
 pub(crate) struct Compaction {
-    /// The input levels, in order; the last may be the output level. None is empty, except the
-    /// output level of a move.
+    /// The input levels, in order; the last may be the output level. None is empty.
     pub(crate) inputs: Vec<InputLevel>,
     /// The level of the new tables.
     pub(crate) output_level: usize,
-    /// The reason.
+    /// Why the compaction was picked.
     pub(crate) reason: Reason,
     /// Whether the input tables only change their level, without being rewritten.
     pub(crate) is_move: bool,
-    /// Whether neither a level below the output's nor an older table of level 0 has a key in the
+    /// Whether no level below the output level, and no older table of level 0, has a key in the
     /// range of the inputs.
     pub(crate) is_bottommost: bool,
-    /// The tables of the level below the output's that overlap the inputs: outputs are cut so that
-    /// each overlaps few of them.
+    /// The tables that overlap the inputs in the first level below the output level that has any:
+    /// outputs are cut so that each overlaps few of them.
     pub(crate) grandparents: Vec<Arc<FileMetadata>>,
     /// Approximate size at which an output is cut, in bytes.
     pub(crate) max_output_file_bytes: u64,
@@ -39,7 +37,7 @@ pub(crate) struct Compaction {
 #[derive(Debug, Clone)]
 pub(crate) struct InputLevel {
     pub(crate) level: usize,
-    /// In the level's order: of level 0 the newest first, of the others by key.
+    /// In the level's order: newest first in level 0, by key in the others.
     pub(crate) files: Vec<Arc<FileMetadata>>,
 }
 
@@ -50,7 +48,7 @@ pub(crate) enum Reason {
     LevelL0FilesNum,
     /// A level has too many bytes.
     LevelMaxLevelSize,
-    /// It was requested.
+    /// A caller requested it.
     ManualCompaction,
     /// Tables were marked for compaction.
     FilesMarkedForCompaction,
@@ -65,7 +63,7 @@ pub(crate) enum Reason {
 }
 
 impl Compaction {
-    /// All input tables.
+    /// Returns all input tables.
     pub(crate) fn files(&self) -> impl Iterator<Item = &Arc<FileMetadata>> {
         self.inputs.iter().flat_map(|level| level.files.iter())
     }
@@ -125,26 +123,26 @@ impl CompactCursors {
 /// The compaction state of a column family, under the lock of its version.
 #[derive(Debug, Default)]
 pub(crate) struct CompactionState {
-    /// Those that are under way.
+    /// The running compactions.
     running: Vec<Arc<Compaction>>,
-    /// Where round robin goes on.
+    /// The round-robin cursors.
     cursors: CompactCursors,
-    /// The reason why the column family is no longer compacted, if it is not.
+    /// The error after which the column family is no longer compacted.
     stopped: Option<Error>,
 }
 
 impl CompactionState {
-    /// Creates the state with the positions recorded in the MANIFEST.
+    /// Creates the state with the cursors recorded in the MANIFEST.
     pub(crate) fn new(cursors: CompactCursors) -> Self {
         Self { cursors, ..Self::default() }
     }
 
-    /// Those that are under way.
+    /// The running compactions.
     pub(crate) fn running(&self) -> &[Arc<Compaction>] {
         &self.running
     }
 
-    /// Where round robin goes on.
+    /// The round-robin cursors.
     pub(crate) fn cursors(&self) -> &CompactCursors {
         &self.cursors
     }
@@ -164,12 +162,12 @@ impl CompactionState {
         self.cursors.set(cursor);
     }
 
-    /// Whether nothing is compacted any more after an error.
+    /// Whether compactions were stopped after an error.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.is_some()
     }
 
-    /// Compacts nothing any more, after an error.
+    /// Stops compactions after an error.
     pub(crate) fn stop(&mut self, error: Error) {
         self.stopped = Some(error);
     }

@@ -4,20 +4,21 @@
 //!
 //! - The lock protects memory only, and is never held across a call to storage.
 //! - Only the installation whose turn it is changes versions or writes to the MANIFEST. So edits
-//!   take effect in the order in which they are written, and the versions do not change during a
-//!   turn otherwise. Only compactions may begin and end, which claim their inputs under the lock;
-//!   [`Installation::hold_claims`] prevents new ones.
+//!   take effect in the order in which they are written, and the versions do not change otherwise
+//!   during a turn. The exception is that compactions may begin and end, since they claim their
+//!   inputs under the lock; [`Installation::hold_claims`] prevents new ones.
 //! - Files of a version that is not installed are private to the installing thread. While a
 //!   database is open, nothing searches for unreferenced files: each is removed by the thread that
 //!   created or replaced it, so the outputs of work in progress need no other protection.
 //!
 //! # Order
 //!
-//! 1. New tables are opened before the turn, so that no other installation waits for that.
+//! 1. New tables are opened before the turn, so that no other installation waits for them to be
+//!    opened.
 //! 2. The installation waits for its turn, first come, first served.
 //! 3. Under the lock, the edits are applied to copies of the versions; contradictory edits are
 //!    refused here.
-//! 4. Without the lock the edits are appended to the MANIFEST, as one group if they are several,
+//! 4. Without the lock, the edits are appended to the MANIFEST, as one group if there are several,
 //!    and synced. A MANIFEST over its size limit is rolled first.
 //! 5. Under the lock, the new versions replace the old ones. They are published to readers before
 //!    the lock is released, so under the lock both are the same.
@@ -34,8 +35,8 @@
 //! After a failed write or sync the end of the MANIFEST is unknown, so the error is latched:
 //! waiting and later installations are refused before anything is written, until
 //! [`Versions::start_over`] has written a new MANIFEST of the state in memory. A panic between the
-//! beginning of step 4 and the end of step 5 latches, too, because memory may lack edits that the
-//! MANIFEST has; then the database must be reopened.
+//! beginning of step 4 and the end of step 5 latches an error, too, because memory may lack edits
+//! that the MANIFEST has; the database must then be reopened.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
@@ -74,8 +75,8 @@ pub(crate) struct Installation<'v> {
     holds_claims: bool,
 }
 
-/// Edits in the MANIFEST, and the resulting versions. Dropping it without installing them latches
-/// an error.
+/// Edits in the MANIFEST, and the resulting versions. Latches an error if dropped without being
+/// installed.
 #[must_use]
 pub(crate) struct Written<'v> {
     installation: Installation<'v>,
@@ -111,12 +112,12 @@ impl Versions {
         self.set.lock()
     }
 
-    /// Returns the tables that no version has any more.
+    /// Returns the tables that are no longer in any version.
     pub(crate) fn obsolete(&self) -> &ObsoleteTables {
         &self.obsolete
     }
 
-    /// Locks the versions to claim a compaction, when no installation holds claims off.
+    /// Locks the versions to claim a compaction. Waits while an installation holds claims.
     pub(crate) fn lock_to_claim(&self) -> MutexGuard<'_, VersionSet> {
         let mut set = self.set.lock();
         while set.holds_claims {
@@ -141,7 +142,7 @@ impl Versions {
         Ok(())
     }
 
-    /// Returns the number of the current MANIFEST; 0 before the first. Waits for installations.
+    /// Returns the number of the current MANIFEST; 0 before the first one. Waits for installations.
     pub(crate) fn manifest_number(&self) -> u64 {
         self.begin_installation().manifest.number()
     }

@@ -24,9 +24,9 @@ impl Level {
         &self.files
     }
 
-    /// Returns, in a level of disjoint tables, those that may have records of a user key at or
-    /// after the internal key of these parts: mostly one or none, more if the records of one key
-    /// span several tables.
+    /// Returns the tables of a level without overlaps that may have records of a user key at or
+    /// after the given internal key: usually one or none, more if the records of one key span
+    /// several tables.
     #[inline]
     pub(crate) fn files_for(
         &self,

@@ -2,7 +2,7 @@
 //!
 //! The edits are applied in order. A group of edits is applied when it is complete; a group cut
 //! short by the end of the file has no effect. A record that is cut short by the end of the file,
-//! or lacks a sector, is the result of a crash and counts as the end; any other invalid record is
+//! or lacks a sector, is the result of a crash and counts as the end. Any other invalid record is
 //! damage, and the database does not open.
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use crate::version::{CompactCursors, VersionBuilder};
 
 /// Maximum length of a CURRENT file, in bytes.
 const MAX_CURRENT_LENGTH: u64 = 4096;
-/// Size of a sector, which a disk writes atomically, in bytes.
+/// Size of a sector, the unit that a disk writes atomically, in bytes.
 const SECTOR: u64 = 512;
 
 /// The state of a database according to its MANIFEST.
@@ -48,7 +48,7 @@ pub(crate) struct Manifest {
     pub(crate) max_column_family: u32,
     /// Number of the oldest log that any column family needs.
     pub(crate) min_log_number_to_keep: u64,
-    /// Synced lengths of logs, in bytes, as far as they were recorded.
+    /// Recorded synced lengths of logs, in bytes.
     pub(crate) synced_logs: BTreeMap<u64, u64>,
     /// The logs that existed according to the last edit that lists them, in ascending order; `None`
     /// without such an edit.
@@ -109,7 +109,7 @@ impl Manifest {
         };
         if self.unfinished_edits > 0 {
             let Range { start, end } = self.unfinished;
-            let reason = format!("{} edits are of a group without an end", self.unfinished_edits);
+            let reason = format!("{} edits of an incomplete group", self.unfinished_edits);
             note(start, end - start, reason);
         }
         if let Some(Torn { offset, dropped, reason, .. }) = self.torn {
@@ -128,7 +128,7 @@ impl Manifest {
         let file = match storage.open(&path, IoMode::Buffered, Purpose::Manifest) {
             Ok(file) => file,
             Err(error) if error.is_not_found() => {
-                return Err(Error::corruption(&path, "CURRENT names it, but it is not there"));
+                return Err(Error::corruption(&path, "CURRENT names it, but it does not exist"));
             }
             Err(error) => return Err(error.into()),
         };
@@ -201,9 +201,9 @@ impl Irregularity {
 
 /// Whether a fragment with a wrong checksum contains a sector of zeros.
 ///
-/// A power cut leaves such a sector of an edit that was being written: its sectors arrive in any
-/// order, and the file held nothing before. No valid edit contains a sector of zeros, and damage is
-/// unlikely to produce one.
+/// A power cut leaves such a sector of an edit that was being written: sectors reach the device in
+/// any order, and the file held nothing there before. No valid edit contains a sector of zeros, and
+/// damage is unlikely to produce one.
 fn is_torn_inside(file: &dyn ReadFile, offset: u64) -> Result<bool> {
     let mut header = [0; HEADER_LENGTH];
     let count = file.read_full_at(&mut header, offset, Purpose::Manifest)?;
@@ -292,7 +292,7 @@ impl Replay {
             |what: String| Error::corruption_at(path, offset, format!("record {number} {what}"));
         let Some(remaining) = edit.atomic_group_remaining else {
             if !self.group.is_empty() {
-                let what = format!("comes inside a group of {} edits so far", self.group.len());
+                let what = format!("interrupts a group after {} edits", self.group.len());
                 return Err(wrong(what));
             }
             return self.apply(edit).map_err(|what| {
@@ -301,7 +301,7 @@ impl Replay {
         };
         let due = self.group.last().and_then(|edit| edit.atomic_group_remaining);
         if due.is_some_and(|due| due.checked_sub(1) != Some(remaining)) {
-            return Err(wrong(format!("says that {remaining} edits of its group follow")));
+            return Err(wrong(format!("is out of order in its group: {remaining} edits remain")));
         }
         if self.group.is_empty() {
             self.manifest.unfinished = place.clone();
@@ -333,7 +333,7 @@ impl Replay {
         let id = edit.column_family;
         if let Some(name) = &edit.column_family_add {
             if manifest.column_families.contains_key(&id) {
-                return Err(format!("adds column family {id} ('{name}'), which is there"));
+                return Err(format!("adds column family {id} ('{name}'), which already exists"));
             }
             manifest.column_families.insert(id, FamilyState::new(id, name.clone()));
             manifest.max_column_family = manifest.max_column_family.max(id);
@@ -351,7 +351,7 @@ impl Replay {
         let family = manifest
             .column_families
             .get_mut(&id)
-            .ok_or_else(|| format!("is about column family {id}, which does not exist"))?;
+            .ok_or_else(|| format!("changes column family {id}, which does not exist"))?;
         family.apply(edit)
     }
 
@@ -409,7 +409,7 @@ impl FamilyState {
             if !self.comparator.is_empty() && self.comparator != *comparator {
                 let (name, before) = (&self.name, &self.comparator);
                 return Err(format!(
-                    "gives column family '{name}' the comparator {comparator} after {before}"
+                    "changes the comparator of column family '{name}' from {before} to {comparator}"
                 ));
             }
             self.comparator.clone_from(comparator);

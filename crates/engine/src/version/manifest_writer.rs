@@ -4,8 +4,8 @@
 //! file, synced and renamed, and the directory is synced, so CURRENT always names a complete
 //! MANIFEST.
 //!
-//! After a failed write or sync the end of the file is unknown. The caller must not append to it
-//! then; [`ManifestWriter::start_over`] writes a new one.
+//! After a failed write or sync the end of the file is unknown. The caller must then not append to
+//! the file; [`ManifestWriter::start_over`] writes a new one.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -54,7 +54,7 @@ pub(crate) struct ManifestFile {
 /// The contents of a new MANIFEST.
 pub(super) struct NewManifest {
     pub(super) number: u64,
-    /// Number of the temporary file that becomes CURRENT.
+    /// Number of the temporary file that is renamed to CURRENT.
     pub(super) temporary: u64,
     /// Edits that produce the state in memory from nothing.
     pub(super) edits: Vec<VersionEdit>,
@@ -73,7 +73,7 @@ impl ManifestWriter {
         Self { storage, directory, current: None }
     }
 
-    /// Returns the number of the current MANIFEST; 0 before the first.
+    /// Returns the number of the current MANIFEST; 0 before the first one.
     pub(super) fn number(&self) -> u64 {
         self.current.as_ref().map_or(0, |manifest| manifest.number)
     }
@@ -100,7 +100,7 @@ impl ManifestWriter {
         Ok(())
     }
 
-    /// Rolls the MANIFEST. Without a free descriptor the old one stays in use.
+    /// Rolls the MANIFEST. If no file descriptor is free, the old one stays in use.
     pub(super) fn roll_if_possible(&mut self, new: &NewManifest) -> Result<()> {
         match self.prepare(new) {
             Ok((manifest, aside)) => self.complete_roll(manifest, &aside),
@@ -121,8 +121,8 @@ impl ManifestWriter {
         self.complete_roll(manifest, &aside)
     }
 
-    /// Writes a new MANIFEST, and the new CURRENT to a temporary file. Returns both; if it fails,
-    /// the old MANIFEST is unchanged.
+    /// Writes a new MANIFEST, and the new CURRENT to a temporary file. Returns both. On failure the
+    /// old MANIFEST is unchanged.
     fn prepare(&self, new: &NewManifest) -> Result<(ManifestFile, PathBuf)> {
         let NewManifest { number, temporary, ref edits } = *new;
         let (storage, directory) = (&*self.storage, &self.directory);
@@ -132,7 +132,7 @@ impl ManifestWriter {
             Ok((manifest, aside))
         });
         if prepared.is_err() {
-            // The next open removes a file that stays.
+            // The next open removes files that remain.
             for kind in [FileKind::Manifest(number), FileKind::Temporary(temporary)] {
                 let _ = storage.remove(&directory.join(kind.to_string()));
             }
@@ -144,7 +144,7 @@ impl ManifestWriter {
         // A crash here is safe: CURRENT still names the old MANIFEST.
         replace_current(&*self.storage, &self.directory, aside)?;
         if let Some(old) = self.current.replace(manifest) {
-            // If that fails, the file stays; nothing refers to it.
+            // If the removal fails, the next open removes the file; nothing refers to it.
             let _ = self.storage.remove(&old.path);
         }
         Ok(())
@@ -167,7 +167,7 @@ pub(crate) fn write_manifest(
     edits: &[VersionEdit],
 ) -> Result<ManifestFile> {
     let path = directory.join(FileKind::Manifest(number).to_string());
-    // An existing one was left by an opening that ended before CURRENT named it.
+    // An existing file was left by an opening that ended before CURRENT named it.
     let file = storage.create(&path, Create::Truncate, IoMode::Buffered, Purpose::Manifest)?;
     let mut manifest = ManifestFile {
         number,

@@ -1,8 +1,8 @@
 //! Versions: the tables and blob files of a column family at one moment.
 //!
 //! A [`Version`] never changes. The MANIFEST is a log of edits; a [`VersionBuilder`] applies them
-//! to a version to build the next, and refuses contradictory edits. Readers keep the version with
-//! which they began. [`Versions`] orders the writing and installation of edits.
+//! to a version to build the next, and refuses contradictory edits. A reader keeps the version with
+//! which it began. [`Versions`] orders the writing and installation of edits.
 
 mod blob_file;
 mod builder;
@@ -30,8 +30,8 @@ use std::sync::Arc;
 /// The tables and blob files of a column family at one moment.
 #[derive(Debug, Default)]
 pub(crate) struct Version {
-    /// The levels, level 0 first. In level 0, tables may overlap and are ordered newest
-    /// first; in the others they are disjoint and in key order.
+    /// The levels, level 0 first. In level 0, tables may overlap and are ordered newest first; in
+    /// deeper levels they do not overlap and are in key order.
     levels: Vec<Arc<Level>>,
     /// The blob files, by file number.
     blob_files: BTreeMap<u64, BlobFileMetadata>,

@@ -1,7 +1,7 @@
-//! Removal of tables that no version has any more, once no reader uses them.
+//! Removes tables that are no longer in any version, once no reader uses them.
 //!
-//! Removing a large file takes the filesystem milliseconds, during which others wait for its
-//! journal. So a dedicated thread removes one file at a time and rests in between, several times as
+//! Removing a large file takes milliseconds, during which other threads wait for the filesystem's
+//! journal. So a dedicated thread removes one file at a time, and after each rests several times as
 //! long as the removal took.
 
 use std::path::PathBuf;
@@ -19,10 +19,10 @@ use crate::table::{FileMetadata, TableCache};
 
 /// Rest after a removal, as a multiple of its duration.
 const REST: u32 = 4;
-/// Longest rest.
+/// Maximum rest after a removal.
 const LONGEST_REST: Duration = Duration::from_millis(100);
 
-/// A table that no version has any more.
+/// A table that is no longer in any version.
 #[derive(Debug)]
 pub(crate) struct Obsolete {
     pub(crate) path: PathBuf,
@@ -31,7 +31,7 @@ pub(crate) struct Obsolete {
     block_cache: Option<Arc<BlockCache>>,
 }
 
-/// Tables that no version has; they are removed once no reader uses them.
+/// Tables that are in no version, to be removed once no reader uses them.
 pub(crate) struct ObsoleteTables {
     storage: Arc<dyn Storage>,
     info_log: Arc<InfoLog>,
@@ -44,8 +44,8 @@ impl ObsoleteTables {
         Self { storage, info_log, tables: Mutex::default() }
     }
 
-    /// Adds tables of a column family that no version has any more. The cleaning thread must be
-    /// notified afterwards.
+    /// Adds tables of a column family that are no longer in any version. The cleaning thread must
+    /// be notified afterwards.
     pub(crate) fn add<'a>(
         &self,
         tables: &TableCache,
@@ -79,7 +79,7 @@ impl ObsoleteTables {
         }
     }
 
-    /// Removes a new table that no version will have. If that fails, the next open removes it.
+    /// Removes a new table that will not be installed. If that fails, the next open removes it.
     pub(crate) fn remove_new(&self, tables: &TableCache, file: &FileMetadata) -> Result<()> {
         if let Some(block_cache) = &tables.context().block_cache {
             block_cache.erase_file(file.identity().cache_id);
@@ -104,7 +104,7 @@ impl ObsoleteTables {
             block_cache.erase_file(table.file.identity().cache_id);
         }
         if let Err(error) = self.storage.remove(&table.path) {
-            self.info_log.warn(format_args!("a table that is not needed stays: {error}"));
+            self.info_log.warn(format_args!("cannot remove an obsolete table: {error}"));
         }
     }
 }

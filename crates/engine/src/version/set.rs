@@ -1,4 +1,4 @@
-//! The versions of all column families, in memory. [`Versions`](super::Versions) has their lock and
+//! The versions of all column families, in memory. [`Versions`](super::Versions) locks them and
 //! orders their changes.
 
 use std::collections::BTreeMap;
@@ -48,12 +48,12 @@ pub(crate) struct VersionSet {
     families: BTreeMap<u32, FamilyVersion>,
     /// The logs with durable names, which the MANIFEST must list; `None` until they are known.
     existing_logs: Option<Vec<u64>>,
-    /// Whether the MANIFEST does not list them yet.
+    /// Whether the MANIFEST does not list `existing_logs` yet.
     is_log_list_new: bool,
     failure: Option<Error>,
     limits: ManifestLimits,
-    /// Whether no compaction may be claimed: the levels of ingested files were chosen given the
-    /// running ones.
+    /// Whether no compaction may be claimed, because an ingestion chose levels given the running
+    /// compactions.
     pub(super) holds_claims: bool,
 }
 
@@ -131,12 +131,12 @@ impl VersionSet {
         self.max_column_family + 1
     }
 
-    /// Returns the latched failure, after which nothing is written.
+    /// Returns the latched failure; while there is one, nothing is written.
     pub(crate) fn failure(&self) -> Option<&Error> {
         self.failure.as_ref()
     }
 
-    /// Latches a failure, after which nothing is written, or clears it after a new MANIFEST was
+    /// Latches a failure, so that nothing more is written, or clears it after a new MANIFEST was
     /// written.
     pub(super) fn set_failure(&mut self, failure: Option<Error>) {
         self.failure = failure;
@@ -147,12 +147,12 @@ impl VersionSet {
         self.limits
     }
 
-    /// Takes epoch numbers for new tables of a column family, and returns the first of them. `None`
-    /// for a column family that was dropped.
+    /// Takes epoch numbers for new tables of a column family. Returns the first one, or `None` if
+    /// the column family was dropped.
     ///
     /// A table takes its number before it is installed, so a table installed later may have a lower
-    /// number. The two have no keys in common then: an ingestion takes its numbers after
-    /// overlapping memtables were flushed, and flushes run one at a time.
+    /// number. Such tables have no keys in common: an ingestion takes its numbers after overlapping
+    /// memtables were flushed, and flushes run one at a time.
     pub(crate) fn take_epochs(&mut self, id: u32, count: usize) -> Option<u64> {
         let family = self.families.get_mut(&id)?;
         let first = family.next_epoch;
@@ -160,7 +160,7 @@ impl VersionSet {
         Some(first)
     }
 
-    /// Completes the next group of edits with the fields that only the set knows.
+    /// Completes the next group of edits with the fields that depend on the set.
     pub(super) fn complete(&mut self, edits: &mut [VersionEdit], last_sequence: Sequence) {
         self.last_sequence = self.last_sequence.max(last_sequence);
         let count = edits.len() as u32;
@@ -197,7 +197,14 @@ impl VersionSet {
         let mut builders: BTreeMap<u32, VersionBuilder> = BTreeMap::new();
         let wrong = |what: String| Error::new(ErrorKind::Corruption, format!("an edit {what}"));
         for edit in edits {
-            let Some(family) = self.families.get(&edit.column_family) else { continue };
+            let id = edit.column_family;
+            if edit.column_family_add.is_some() {
+                continue;
+            }
+            let Some(family) = self.families.get(&id) else {
+                let message = format!("an edit is about column family {id}, which does not exist");
+                return Err(Error::new(ErrorKind::Internal, message));
+            };
             let builder = builders
                 .entry(edit.column_family)
                 .or_insert_with(|| VersionBuilder::from_version(&family.version, new_tables));

@@ -6,7 +6,7 @@ use std::sync::MutexGuard;
 use tailwater_io::sync::{Condvar, Mutex};
 
 /// A value with a queue of its users. The current user may wait for the device: waiting users hold
-/// no lock, except locks that they took themselves.
+/// no lock of the queue.
 #[derive(Debug)]
 pub(super) struct Turns<T> {
     tickets: Mutex<Tickets>,
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn turns_come_in_the_order_in_which_they_were_asked_for() {
+    fn turns_are_granted_first_come_first_served() {
         let turns = Turns::new(Vec::new());
         thread::scope(|scope| {
             let first = turns.wait();

@@ -1,7 +1,7 @@
-//! Checks of a batch in a log: the rules that replay applies and verification checks.
+//! Checks of a batch in a log, shared by replay and verification.
 //!
-//! A batch is checked as a whole before any of it counts. Sequence numbers never go back: a batch
-//! ends no earlier than the one before it, which it may repeat.
+//! A batch is checked as a whole before any of it is applied. Sequence numbers never go back: a
+//! batch may repeat the one before it, but must not end before it.
 
 use tailwater_format::batch::{BatchReader, Record, RecordKind};
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
@@ -10,7 +10,7 @@ use tailwater_format::log::{RecoveryMode, Verdict};
 /// A batch that passed the checks.
 #[derive(Debug, Clone)]
 pub(crate) struct CheckedBatch<'a> {
-    /// Its operations.
+    /// The operations of the batch.
     pub(crate) records: BatchReader<'a>,
     /// The sequence number after its last operation.
     pub(crate) next_sequence: Sequence,
@@ -22,9 +22,9 @@ pub enum Refusal {
     /// The log's bytes are intact, but the batch in them does not decode, or its sequence numbers
     /// go back: no recovery mode accepts that.
     Malformed(String),
-    /// The record cannot be a batch, or not one that belongs here: the recovery mode decides.
+    /// The record is not a batch, or not one that belongs here: the recovery mode decides.
     Rejected(String),
-    /// It needs a feature that is not implemented.
+    /// The batch needs a feature that is not implemented.
     NotSupported(&'static str),
 }
 
@@ -59,7 +59,9 @@ pub(crate) fn check(
         return Err(Refusal::Rejected(format!("sequence number {first} is too high")));
     }
     if let Some(due) = due.filter(|&due| first + count < due) {
-        return Err(Refusal::Malformed(format!("sequence number {first} goes back from {due}")));
+        return Err(Refusal::Malformed(format!(
+            "sequence number {first} is below the expected {due}"
+        )));
     }
     for record in records.clone() {
         let record = record.map_err(|error| Refusal::Malformed(error.to_string()))?;
@@ -72,7 +74,7 @@ pub(crate) fn check(
 fn refusal(error: tailwater_format::Error) -> Refusal {
     match error {
         tailwater_format::Error::Unsupported { .. } => Refusal::NotSupported(
-            "an entity or blob index in a log that refers to blobs in a form that is not supported",
+            "an entity or blob index in a log that refers to blobs in an unsupported form",
         ),
         malformed => Refusal::Malformed(malformed.to_string()),
     }

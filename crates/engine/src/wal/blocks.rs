@@ -2,8 +2,8 @@
 
 use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 
-/// Blocks that are written together: records, and the zeros that end their padding. The zeros are
-/// kept from write to write, so that a small group touches few cache lines.
+/// Blocks that are written together: records, and the zeros that end their padding. Zeros are kept
+/// from one write to the next, so that a small group touches few cache lines.
 #[derive(Debug)]
 pub(super) struct Blocks {
     aligned: AlignedBuffer,
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_left_of_what_was_there_before() {
+    fn set_overwrites_all_earlier_content() {
         let mut blocks = Blocks::new();
         for (length, zeros) in [(100, 3996), (40, 4056), (9000, 3288), (4096, 0), (0, 4096)] {
             let bytes: Vec<u8> = (0..length).map(|index| index as u8 | 1).collect();

@@ -1,10 +1,10 @@
-//! The way in which writes to direct logs become durable: by a flag of each write (`RWF_DSYNC`), or
-//! by a flush after it (`fdatasync`).
+//! How writes to direct logs are made durable: by a flag of each write (`RWF_DSYNC`), or by a flush
+//! after it (`fdatasync`).
 //!
 //! The flag is faster on devices that can write a single request through their cache, or that have
-//! no volatile cache. For other devices the kernel makes two requests of a flagged write, and some
-//! are faster with a flush, which also serves several writes at once. Both are timed while the
-//! first writes proceed; until then the flag is used.
+//! no volatile cache. For other devices the kernel turns a flagged write into two requests. Some of
+//! them are faster with a flush, which also serves several writes at once. Both methods are
+//! measured while the first writes proceed; until then the flag is used.
 
 use std::fmt;
 use std::path::Path;
@@ -14,17 +14,17 @@ use tailwater_io::buffer::{ALIGNMENT, AlignedBuffer};
 use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Create, IoMode, Purpose, Result, Storage, WriteFile};
 
-/// Number of measurements of each way.
+/// Number of measurements of each method.
 const ROUNDS: u64 = 5;
 
-/// The way in which direct logs of a database become durable. Thread-safe.
+/// How direct logs of a database are made durable. Thread-safe.
 #[derive(Debug, Default)]
 pub(crate) struct LogDurability {
     is_by_flush: AtomicBool,
     tried: Mutex<Option<Medians>>,
 }
 
-/// Median time of each way, in nanoseconds.
+/// Median time of each method, in nanoseconds.
 #[derive(Debug, Clone, Copy)]
 struct Medians {
     durable_ns: u64,
@@ -44,10 +44,11 @@ impl LogDurability {
         self.is_by_flush.load(Ordering::Relaxed)
     }
 
-    /// Measures which way is faster by overwriting a file at `path`, which it creates and removes.
+    /// Measures which method is faster by overwriting a file at `path`, which it creates and
+    /// removes.
     ///
     /// # Errors
-    /// Errors of the system calls. The choice is unchanged then.
+    /// Errors of the system calls, after which the choice is unchanged.
     pub(super) fn try_both(
         &self,
         storage: &dyn Storage,
@@ -78,13 +79,13 @@ impl fmt::Display for LogDurability {
         let (durable_us, flushed_us) = (tried.durable_ns / 1000, tried.flushed_ns / 1000);
         write!(
             f,
-            "synced by {quicker} rather than {other}: a durable write took {durable_us} us, a write \
-             and a flush {flushed_us} us"
+            "synced by {quicker} rather than {other}: a durable write took {durable_us} us, a \
+             write and a flush {flushed_us} us"
         )
     }
 }
 
-/// Returns the median time of each way.
+/// Returns the median time of each method.
 fn medians(file: &mut dyn WriteFile, clock: &dyn Clock) -> Result<Medians> {
     let block = ALIGNMENT as u64;
     let mut bytes = AlignedBuffer::with_capacity(2 * ROUNDS as usize * ALIGNMENT);

@@ -50,16 +50,16 @@ struct CompleteLog {
 pub(super) struct LogState {
     /// End of the part that is complete in its file, in bytes.
     pub(super) end: u64,
-    /// Batches after this sequence number do not count: they were never published, and other
-    /// batches may have their numbers.
+    /// Batches after this sequence number are ignored: they were never published, and other batches
+    /// may have reused their numbers.
     pub(super) last_sequence: Sequence,
     /// The number of the next log, if there is one; `end` is final then.
     pub(super) next: Option<u64>,
 }
 
 impl Followed {
-    /// Starts with the `complete` logs, oldest first, each a number and a length in bytes, and the
-    /// log `current`, which is being written.
+    /// Creates the state for the `complete` logs, oldest first, each a number and a length in
+    /// bytes, and for the log `current`, which is being written.
     pub(super) fn new(complete: impl Iterator<Item = (u64, u64)>, current: u64) -> Self {
         let complete = complete
             .map(|(number, end)| CompleteLog { number, end, last_sequence: MAX_SEQUENCE })
@@ -129,7 +129,8 @@ impl State {
     }
 }
 
-/// A follower of the logs. While it lives, it holds back the logs from its position on.
+/// A follower of the logs. While it lives, logs from its position on are neither removed nor
+/// overwritten.
 #[derive(Debug)]
 pub(crate) struct Follower {
     followed: Arc<Followed>,
@@ -147,7 +148,7 @@ impl Follower {
         self.followed.state.lock().numbers().collect()
     }
 
-    /// Returns the known state of a log that is held back.
+    /// Returns the known state of a log that this follower keeps.
     pub(super) fn look(&self, number: u64) -> LogState {
         let state = self.followed.state.lock();
         let complete = state.complete.iter().find(|log| log.number == number);
@@ -164,7 +165,7 @@ impl Follower {
         }
     }
 
-    /// Holds back only logs from `number` on.
+    /// Moves the follower to log `number`, which releases earlier logs.
     pub(super) fn move_to(&self, number: u64) {
         let mut state = self.followed.state.lock();
         if let Some(position) = state.followers.get_mut(&self.id) {

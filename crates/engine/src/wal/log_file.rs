@@ -48,7 +48,7 @@ pub(super) struct LogFile {
     name_synced: bool,
     /// The sequence number of the last batch; 0 before the first.
     last_batch: Sequence,
-    /// Whether any batch has an operation in it.
+    /// Whether any batch contains an operation.
     holds_operations: bool,
     /// The additional state of a log written by direct I/O.
     direct: Option<Direct>,
@@ -56,7 +56,7 @@ pub(super) struct LogFile {
 
 /// The additional state of a direct log.
 struct Direct {
-    /// The zeros that it overwrites; `None` where it is appended to.
+    /// The zeros that the log overwrites; `None` if the file is appended to.
     zeroed: Option<ZeroedSpan>,
     /// The blocks of the current write.
     blocks: Blocks,
@@ -85,11 +85,11 @@ pub(super) enum Mode<'a> {
     },
     /// Direct.
     Direct {
-        /// Source of its preallocated file; `None` if it is appended to.
+        /// Source of the log's preallocated file; `None` if the file is appended to.
         preallocator: Option<&'a Preallocator>,
         /// The end of the previous log.
         before: Ended,
-        /// Maximum length of a log in bytes, after which it is switched.
+        /// Length at which a log is switched, in bytes.
         max: u64,
     },
 }
@@ -99,14 +99,14 @@ pub(super) struct Beginning<'a> {
     pub(super) number: u64,
     pub(super) path: PathBuf,
     pub(super) mode: Mode<'a>,
-    /// An unneeded log whose file is reused.
+    /// The unneeded log whose file is reused, if any.
     pub(super) recycled: Option<&'a Path>,
     /// Whether its records carry its number, to distinguish them from older content of the file.
     pub(super) recyclable: bool,
     pub(super) compressed: bool,
-    /// The description of the previous log that it records.
+    /// The description of the previous log, to be recorded in this one.
     pub(super) predecessor: Option<PredecessorWal>,
-    /// Whether its directory entry is synced at once.
+    /// Whether the directory entry is synced at once.
     pub(super) sync_name: bool,
 }
 
@@ -180,7 +180,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Writes appended batches to the file; of a direct log, to the device.
+    /// Writes appended batches to the file or, for a direct log, to the device.
     pub(super) fn write_out(&mut self, bytes_per_sync: u64) -> Result<()> {
         if self.buffer.is_empty() {
             return Ok(());
@@ -241,8 +241,8 @@ impl LogFile {
         Ok(())
     }
 
-    /// Lets appended batches be written in flight, if they go over zeros and everything before them
-    /// is on the device or in flight.
+    /// Prepares to write appended batches in flight. Returns `None` unless they overwrite zeros and
+    /// everything before them is on the device or in flight.
     pub(super) fn begin_pipelined(&mut self, storage: &dyn Storage) -> Option<PipelinedWrite> {
         let is_certain = self.synced == self.written && !self.is_cut && self.name_synced;
         let Direct { zeroed: Some(zeroed), slots, flushes, .. } = self.direct.as_mut()? else {
@@ -270,7 +270,7 @@ impl LogFile {
         self.written < self.next
     }
 
-    /// Takes back a written group; those before it have been taken back.
+    /// Completes a written group, after those before it.
     pub(super) fn end_pipelined(&mut self, write: PipelinedWrite) {
         self.written = write.end();
         self.synced = self.written;
@@ -324,12 +324,12 @@ impl LogFile {
         self.buffer.len()
     }
 
-    /// Whether it is written by direct I/O.
+    /// Whether the log is written by direct I/O.
     pub(super) fn is_direct(&self) -> bool {
         self.direct.is_some()
     }
 
-    /// Returns how the log ends if it ends here.
+    /// Returns how the log would end if it ended here.
     pub(super) fn as_ended(&self) -> Ended {
         let length = self.length();
         let zeroed = self.direct.as_ref().and_then(|direct| direct.zeroed.as_ref());
@@ -341,7 +341,7 @@ impl LogFile {
         !self.holds_operations
     }
 
-    /// Whether anything is not on the device.
+    /// Whether any part of the log is not on the device.
     pub(super) fn is_dirty(&self) -> bool {
         self.synced < self.length() || self.is_cut
     }
@@ -375,8 +375,8 @@ fn begin_buffered(
     match file.allocate(0, preallocate) {
         Ok(()) => Ok((file, preallocate)),
         Err(error) if error.is_no_space() => {
-            // The records may still fit once the reserved part is freed; if truncation fails, there
-            // is just less space.
+            // The records may still fit once the reserved space is freed. A failed truncation only
+            // leaves less space.
             let _ = file.truncate(0);
             Ok((file, 0))
         }
@@ -397,7 +397,7 @@ fn create_or_remove(
     })
 }
 
-/// Begins a direct log: over an earlier log, over zeros, or at the end of a new file.
+/// Begins a direct log: over an earlier log, over zeros, or in a new file.
 fn begin_direct(
     storage: &dyn Storage,
     path: &Path,

@@ -1,24 +1,24 @@
 //! The logs with data that is not in tables: the current one, and older ones.
 //!
-//! Each log begins with a record of how the previous one ended, so that replay does not continue
-//! past a gap that a crash of the machine left between two unsynced logs.
+//! Each log begins with a description of the end of the previous one, so that replay does not
+//! continue past a gap that a crash of the machine left between two unsynced logs.
 //!
 //! A log is switched when a memtable is sealed, so that a memtable's log holds nothing of an older
 //! memtable; when it has reached its maximum length; and when its preallocated space
 //! ([`super::preallocation`]) is used up. Logs are synced oldest first: a synced write is
-//! acknowledged only once every earlier log is on the device, too; otherwise a crash could keep it
-//! and lose an earlier one. Before anything is written to a direct log, or to the log after one,
-//! all earlier logs are synced, even if no writer asked for it.
+//! acknowledged only once every earlier log is on the device, too; otherwise a crash could keep
+//! that write and lose an earlier one. Before anything is written to a direct log, or to the log
+//! after one, all earlier logs are synced, even if no writer asked for it.
 //!
 //! Logs are buffered or direct ([`LogMode`]); each keeps the mode in which it began. In mode `Auto`
-//! groups are counted, and when most recent ones suit the other mode, the log is switched.
+//! groups are counted, and when most of the recent ones suit the other mode, the log is switched.
 //!
-//! A failed write or sync is latched: the device's state of the log's end is unknown then, and
+//! A failed write or sync is latched: how much of the log reached the device is then unknown, and
 //! nothing more is acknowledged until the log is abandoned ([`LogSet::start_over`]) and everything
 //! in it is flushed to tables.
 //!
-//! Followers ([`super::updates`]) are notified how far the logs are written, and hold back those
-//! they have yet to read: these stay until a later release, or until closing.
+//! Followers ([`super::updates`]) are notified how far the logs are written. Logs that they have
+//! yet to read are kept until a later release, or until the database is closed.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -28,6 +28,7 @@ use tailwater_format::batch::WriteBatch;
 use tailwater_format::file_name::FileKind;
 use tailwater_format::key::{MAX_SEQUENCE, Sequence};
 use tailwater_format::log::PredecessorWal;
+use tailwater_io::sync::Mutex;
 use tailwater_io::{Clock, Storage};
 
 use super::durability::LogDurability;
@@ -66,9 +67,9 @@ pub(crate) struct LogOptions {
     /// Logs with a lower number are never removed: it is not certain yet that they belong to this
     /// database.
     pub(crate) first_removable: u64,
-    /// The way in which direct logs become durable.
+    /// How direct logs are made durable.
     pub(crate) durability: Arc<LogDurability>,
-    /// The clock that measures it.
+    /// The clock for measuring `durability`.
     pub(crate) clock: Arc<dyn Clock>,
 }
 
@@ -76,7 +77,7 @@ pub(crate) struct LogOptions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct LiveLog {
     pub(crate) number: u64,
-    /// Its length in bytes when it was closed; 0 while it is the current log.
+    /// Length of the log when it was closed, in bytes; 0 for the current log.
     pub(crate) bytes: u64,
     /// Whether it was padded for direct I/O.
     pub(crate) is_padded: bool,
@@ -89,6 +90,25 @@ impl LiveLog {
     }
 }
 
+/// A complete log that is not known to be on the device.
+#[derive(Clone)]
+struct ClosedLog {
+    number: u64,
+    /// Locked for the duration of a sync: whoever needs the log on the device waits for that sync.
+    file: Arc<Mutex<LogFile>>,
+}
+
+impl ClosedLog {
+    fn new(file: LogFile) -> Self {
+        Self { number: file.number, file: Arc::new(Mutex::new(file)) }
+    }
+
+    /// Syncs the log, unless that was done meanwhile.
+    fn sync(&self, storage: &dyn Storage, full: bool) -> Result<()> {
+        self.file.lock().sync(storage, full)
+    }
+}
+
 /// The logs with data that is not in tables.
 pub(crate) struct LogSet {
     storage: Arc<dyn Storage>,
@@ -98,7 +118,7 @@ pub(crate) struct LogSet {
     preallocator: Option<Preallocator>,
     suited: SuitedMode,
     /// Complete logs that are not known to be on the device, oldest first.
-    closed: VecDeque<LogFile>,
+    closed: VecDeque<ClosedLog>,
     /// All logs that may be needed, oldest first, the current one last.
     live: VecDeque<LiveLog>,
     /// Total length of the complete live logs, in bytes.
@@ -108,10 +128,10 @@ pub(crate) struct LogSet {
     followed: Arc<Followed>,
     /// Unneeded logs whose files can be reused.
     recyclable: VecDeque<u64>,
-    /// Logs with a lower number were not written for reuse.
+    /// Number of the first log whose file may be reused.
     first_recyclable: u64,
     failure: Option<Error>,
-    /// Whether the current log is empty and `failure` is not its own.
+    /// Whether the current log is empty and `failure` was not caused by it.
     is_unwritten: bool,
 }
 
@@ -160,8 +180,8 @@ impl LogSet {
         })
     }
 
-    /// Starts the thread that preallocates direct logs, if there are any. `listener` is notified
-    /// when the way they become durable is chosen, and of a panic of the thread.
+    /// Starts the thread that preallocates direct logs, if they are preallocated. `listener` is
+    /// notified when the durability method is chosen, and if the thread panics.
     ///
     /// # Errors
     /// Errors of starting a thread.
@@ -169,7 +189,7 @@ impl LogSet {
         self.preallocator.as_mut().map_or(Ok(()), |preallocator| preallocator.start(listener))
     }
 
-    /// Changes the options. The current log keeps those that depend on how it began.
+    /// Changes the options. The current log keeps the options that apply only when a log begins.
     pub(crate) fn set_options(&mut self, options: LogOptions) {
         let first_removable = self.options.first_removable;
         self.options = LogOptions { first_removable, ..options };
@@ -247,8 +267,8 @@ impl LogSet {
         self.latch(written)
     }
 
-    /// Lets an appended group be written in flight, durably; `None` where it has to be written
-    /// alone. Each must be returned to `end_pipelined` in order.
+    /// Prepares to write an appended group durably in flight; `None` if it must be written alone.
+    /// Every returned write must be passed to `end_pipelined`, in order.
     ///
     /// The buffer must have been empty before the group was appended.
     pub(crate) fn begin_pipelined(&mut self) -> Option<PipelinedWrite> {
@@ -260,7 +280,7 @@ impl LogSet {
         Some(write)
     }
 
-    /// Takes back a group whose write ended with `written`.
+    /// Completes a group whose write ended with `written`.
     pub(crate) fn end_pipelined(
         &mut self,
         write: PipelinedWrite,
@@ -290,14 +310,36 @@ impl LogSet {
     }
 
     /// Syncs the complete logs, the oldest first.
-    pub(crate) fn sync_closed(&mut self) -> Result<()> {
+    fn sync_closed(&mut self) -> Result<()> {
         self.check()?;
-        while let Some(log) = self.closed.front_mut() {
+        while let Some(log) = self.closed.front() {
             let synced = log.sync(&*self.storage, self.options.full_sync);
             self.latch(synced)?;
             self.closed.pop_front();
         }
         Ok(())
+    }
+
+    /// Syncs the logs that are complete now, the oldest first. Writes to the current log continue
+    /// meanwhile.
+    pub(crate) fn sync_closed_beside_writes(logs: &Mutex<Self>) -> Result<()> {
+        let last = logs.lock().closed.back().map(|log| log.number);
+        loop {
+            let (log, storage, is_full) = {
+                let set = logs.lock();
+                set.check()?;
+                let oldest = set.closed.front().filter(|log| Some(log.number) <= last);
+                let Some(log) = oldest.cloned() else { return Ok(()) };
+                (log, Arc::clone(&set.storage), set.options.full_sync)
+            };
+            let synced = log.sync(&*storage, is_full);
+            let mut set = logs.lock();
+            // Another thread may have synced it, or the logs may have been abandoned.
+            if set.closed.front().is_some_and(|oldest| oldest.number == log.number) {
+                set.latch(synced)?;
+                set.closed.pop_front();
+            }
+        }
     }
 
     /// Closes the current log and begins another.
@@ -316,22 +358,22 @@ impl LogSet {
         }
         self.live.push_back(LiveLog::current(&self.current));
         self.followed.begin(number, MAX_SEQUENCE);
-        // Remains of an older log are cut off, too: replay must not take them for the place where
-        // the logs end, after which tables may hold more.
+        // Remains of an older log are cut off, too: replay could take them for the end of all logs,
+        // and refuse tables with later data.
         let given_back = if closed.may_be_longer() { closed.cut_off() } else { Ok(()) };
         let is_any_direct = closed.is_direct() || self.current.is_direct();
         if closed.is_dirty() {
-            self.closed.push_back(closed);
+            self.closed.push_back(ClosedLog::new(closed));
         }
         self.latch(given_back)?;
-        // Direct writes may reach the device at once; all that older logs hold must be there
-        // before.
+        // Direct writes may reach the device at once, so everything in older logs must reach it
+        // first.
         if is_any_direct { self.sync_closed() } else { Ok(()) }
     }
 
     /// Abandons all logs and begins another, after a failure: everything in them is still in
-    /// memtables, which are flushed before anybody writes again. Batches after `last_sequence`, the
-    /// last published one, do not count. Returns the new log's number.
+    /// memtables, which are flushed before the next write. Batches after `last_sequence`, the last
+    /// published number, are void. Returns the new log's number.
     pub(crate) fn start_over(
         &mut self,
         numbers: &FileNumbers,
@@ -352,13 +394,13 @@ impl LogSet {
         Ok(number)
     }
 
-    /// Fails a log that [`LogSet::start_over`] has just begun; the next call of that reuses it.
+    /// Fails the log that [`LogSet::start_over`] has just begun; the next `start_over` reuses it.
     pub(crate) fn fail_unwritten(&mut self, error: Error) {
         self.is_unwritten = self.failure.is_none();
         self.fail(error);
     }
 
-    /// Refuses all further work, as after a failure of its own.
+    /// Refuses all further work, as after a failed write.
     pub(crate) fn fail(&mut self, error: Error) {
         self.failure.get_or_insert(error);
     }
@@ -423,15 +465,15 @@ impl LogSet {
         self.failure.is_some()
     }
 
-    /// Ends the current log as a clean close leaves it: complete, and truncated to its end.
+    /// Ends the current log for a clean close: writes it out, and truncates the file to its end.
     pub(crate) fn close(&mut self) -> Result<()> {
         self.hand_over()?;
         let cut = self.current.cut_off();
         self.latch(cut)
     }
 
-    /// Stops preallocating and removes unused preallocated files. Returns the files, now to be
-    /// removed, of logs kept for reuse or for followers.
+    /// Stops preallocating and removes unused preallocated files. Returns the files of logs that
+    /// were kept for reuse or for followers, which the caller removes.
     pub(crate) fn take_unneeded(&mut self) -> Vec<PathBuf> {
         if let Some(preallocator) = &mut self.preallocator {
             preallocator.close();
@@ -468,7 +510,7 @@ impl LogSet {
     }
 }
 
-/// The parameters with which logs begin.
+/// Parameters for beginning logs.
 struct LogSite<'a> {
     storage: &'a dyn Storage,
     options: &'a LogOptions,

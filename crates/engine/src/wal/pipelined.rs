@@ -1,7 +1,7 @@
 //! Groups of a direct log in flight: several are written at once.
 //!
-//! Each is durable when its call returns: by a flag of its write, or, where that is slower, by a
-//! flush after it. One flush serves all groups whose writes had ended when it began.
+//! Each is durable when its call returns: by a flag of its write or, if that is slower, by a flush
+//! after it. One flush serves all groups whose writes had ended when it began.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,8 +12,8 @@ use tailwater_io::{Create, IoMode, Purpose, Storage, WriteFile};
 use super::blocks::Blocks;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The file handle and buffer that write one group in flight. A log has as many slots as it has had
-/// groups in flight at a time.
+/// The file handle and buffer that write one group in flight. A log has one slot for each group
+/// that was ever in flight at the same time.
 #[derive(Debug)]
 pub(super) struct WriteSlot {
     file: Box<dyn WriteFile>,
@@ -84,14 +84,14 @@ struct State {
     flushed: u64,
     /// Whether a thread is flushing.
     is_flushing: bool,
-    /// The error of a failed flush. What the device has is unknown then, and another flush would
-    /// not tell.
+    /// The error of a failed flush. How much reached the device is then unknown, and another flush
+    /// would not tell.
     failure: Option<Error>,
 }
 
 impl Flushes {
-    /// Returns when a write that has ended is on the device: waits for a flush that begins after
-    /// this call, or makes it.
+    /// Makes a completed write durable: waits for a flush that begins after this call, or performs
+    /// it.
     fn flush(&self, file: &mut dyn WriteFile) -> Result<()> {
         let mut state = self.state.lock();
         state.written += 1;
@@ -119,7 +119,7 @@ impl Flushes {
 /// A flush in progress. Its waiters get its result even if it panics.
 struct Flushing<'a> {
     flushes: &'a Flushes,
-    /// Number of writes that are durable if it succeeds.
+    /// Number of writes that are durable if the flush succeeds.
     covers: u64,
     result: Option<Result<()>>,
 }
@@ -206,8 +206,8 @@ mod tests {
         Err(tailwater_io::Error::new(tailwater_io::Operation::Sync, path, reason))
     }
 
-    /// Flushes four groups, three of which arrive during the first flush; the flushes end with
-    /// `ends`.
+    /// Flushes four groups, three of which arrive during the first flush. The flushes end with the
+    /// results `ends`.
     fn flush_four(ends: [IoResult<()>; 2]) -> (Vec<bool>, usize) {
         let (sender, receiver) = channel();
         let (receiver, syncs) = (Mutex::new(receiver), Mutex::new(0));
@@ -234,12 +234,12 @@ mod tests {
     }
 
     #[test]
-    fn one_flush_serves_all_whose_writes_had_ended() {
+    fn one_flush_covers_all_completed_writes() {
         assert_eq!(flush_four([Ok(()), Ok(())]), (vec![true; 4], 2));
     }
 
     #[test]
-    fn a_flush_that_failed_is_not_tried_again() {
+    fn a_failed_flush_is_not_retried() {
         assert_eq!(flush_four([failed(), Ok(())]), (vec![false; 4], 1));
         let (answers, syncs) = flush_four([Ok(()), failed()]);
         assert_eq!((answers, syncs), (vec![true, false, false, false], 2));

@@ -1,10 +1,10 @@
 //! Preallocated files for direct logs: files of zeros, synced before a log needs them.
 //!
-//! A synced write over bytes that were written before is one write of the device. Over space that
-//! is only allocated, or past the end of the file, it also waits for the filesystem's metadata. So
-//! a direct log begins in a preallocated file of zeros, and when that is used up, the next log
-//! begins in another. A thread prepares the next one meanwhile; without the thread, a new log
-//! creates its own.
+//! A synced write over bytes that were written before is one write of the device. In space that is
+//! only allocated, or past the end of the file, it also waits for the filesystem's metadata. So a
+//! direct log begins in a preallocated file of zeros, and when that is used up, the next log begins
+//! in another. A thread prepares the next one meanwhile; without the thread, a new log creates its
+//! own.
 //!
 //! Zeros are never added to a file that is already a log: its writers would wait for the metadata
 //! of the zeros. Measured (docs/benchmarks.md).
@@ -23,7 +23,7 @@
 //! may be reading it. Only `recycle_log_file_num` reuses log files, as in RocksDB, and those do not
 //! use this module.
 //!
-//! Where there is no disk space for zeros, or they are used up before the next preallocated file is
+//! If there is no disk space for zeros, or they are used up before the next preallocated file is
 //! ready, logs are appended to, and each sync includes metadata.
 
 use std::path::{Path, PathBuf};
@@ -53,7 +53,7 @@ const GROWTH: u64 = 4;
 
 /// Callbacks about the preallocation thread.
 pub(crate) struct PreallocationListener {
-    /// Called when the way logs become durable was chosen.
+    /// Called when the durability method was chosen.
     pub(crate) chosen: Box<dyn Fn(&LogDurability) + Send>,
     /// Called when the thread panics.
     pub(crate) panicked: Box<dyn Fn(Error) + Send>,
@@ -145,7 +145,7 @@ impl Preallocator {
     }
 
     /// Starts the thread, which first measures how logs are best made durable and then preallocates
-    /// files. If it panics there are no preallocated files, as if the disk were full.
+    /// files. If it panics, no files are preallocated, as if the disk were full.
     ///
     /// # Errors
     /// Errors of starting a thread.
@@ -168,7 +168,8 @@ impl Preallocator {
         let shared = &self.shared;
         let mut work = shared.work.lock();
         let preallocated = work.preallocated.take();
-        // Grows fast until a preallocated file is long enough, and shrinks slowly: logs differ.
+        // Grows fast until a preallocated file is long enough, and shrinks slowly, since log
+        // lengths vary.
         let length = match before.is_used_up {
             true => before.length * GROWTH,
             false => before.length.max(work.length / 8 * 7),
@@ -214,24 +215,25 @@ pub(super) struct ZeroedSpan {
 }
 
 impl ZeroedSpan {
-    /// Whether it extends to `end`, in bytes.
+    /// Whether the span extends to `end`, in bytes.
     pub(super) fn reaches(&self, end: u64) -> bool {
         end <= self.end
     }
 
-    /// Whether a log of `length` bytes has used it up, or nearly so. Empty space is never used up.
+    /// Whether a log of `length` bytes has used up the span, or nearly so. An empty span is never
+    /// used up.
     pub(super) fn is_used_up(&self, length: u64) -> bool {
         length + (self.end / LEFT_OVER_PARTS).min(LEFT_OVER_MAX) > self.end && self.end > 0
     }
 
-    /// Whether writes to it are best made durable by flushes.
+    /// Whether writes to the span are best made durable by flushes.
     pub(super) fn is_by_flush(&self) -> bool {
         self.shared.durability.is_by_flush()
     }
 }
 
 impl Shared {
-    /// Measures how logs are best made durable. If that fails, the default stays.
+    /// Measures how logs are best made durable. On failure, the default stays.
     fn choose_durability(&self, listener: &PreallocationListener) {
         let path = self.temporary();
         let _ = listener.guard(|| {
@@ -241,7 +243,7 @@ impl Shared {
         });
     }
 
-    /// The thread's loop, one piece of work at a time.
+    /// Runs the thread's loop, one piece of work at a time.
     fn serve(&self, listener: &PreallocationListener) {
         let mut work = self.work.lock();
         while !work.is_closed {
@@ -279,7 +281,7 @@ impl Shared {
             [work.preallocated.take(), work.unfinished.take().map(|unfinished| unfinished.path)];
         drop(work);
         for path in paths.into_iter().flatten() {
-            // A file that stays is removed by the next open.
+            // The next open removes a file that remains.
             let _ = self.storage.remove(&path);
         }
     }
@@ -326,7 +328,7 @@ impl Shared {
     }
 
     fn give_up<T>(&self, path: &Path, error: tailwater_io::Error) -> Result<T> {
-        // A file that stays is removed by the next open.
+        // The next open removes a file that remains.
         let _ = self.storage.remove(path);
         Err(error.into())
     }
@@ -403,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn preallocated_files_become_as_long_as_logs() {
+    fn preallocated_lengths_follow_the_logs() {
         let disk = SimStorage::new(1);
         let mut preallocator = preallocator(&disk);
         preallocator.start(nobody()).unwrap();
@@ -422,11 +424,11 @@ mod tests {
         }
         assert_eq!(lengths, [3, 12, 16, 14, 13, 16], "the length follows the previous log");
         preallocator.close();
-        assert_eq!(names(&disk).len(), 7, "only those that were taken are left");
+        assert_eq!(names(&disk).len(), 7, "only taken files remain");
     }
 
     #[test]
-    fn space_is_used_up_before_its_end() {
+    fn a_span_counts_as_used_up_shortly_before_its_end() {
         let disk = SimStorage::new(1);
         let preallocator = preallocator(&disk);
         for (end, from) in [(BLOCK, BLOCK - 4096), (16 << 20, (16 << 20) - LEFT_OVER_MAX)] {
@@ -436,12 +438,12 @@ mod tests {
         }
         assert!(
             !preallocator.zeroed_span(0).is_used_up(0),
-            "else each log would be followed by another at once"
+            "otherwise each log would be switched at once"
         );
     }
 
     #[test]
-    fn where_no_long_spare_fits_a_short_one_is_made() {
+    fn a_full_disk_shortens_the_preallocated_file() {
         let disk = SimStorage::new(1);
         let mut preallocator = preallocator(&disk);
         preallocator.take(ended(MAX, false), MAX).unwrap();
@@ -453,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_there_is_no_spare() {
+    fn without_space_no_file_is_preallocated() {
         for has_thread in [false, true] {
             let disk = SimStorage::new(1);
             let mut preallocator = preallocator(&disk);
@@ -468,7 +470,7 @@ mod tests {
             }
             assert!(preallocator.take(ended(4 * BLOCK, false), MAX).is_none());
             preallocator.close();
-            assert_eq!(names(&disk), [""; 0], "nothing half made is left");
+            assert_eq!(names(&disk), [""; 0], "no unfinished file remains");
         }
     }
 }

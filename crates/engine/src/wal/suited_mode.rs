@@ -3,15 +3,15 @@
 
 /// Number of groups observed before the mode first changes.
 const GROUPS_MIN: u32 = 64;
-/// Maximum number of groups observed, after several changes: each change costs a log.
+/// Maximum number of groups observed before a further change: each change costs a log.
 const GROUPS_MAX: u32 = 4096;
 
 /// The choice of the I/O mode of logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LogMode {
-    /// None.
+    /// All logs are buffered.
     Buffered,
-    /// All.
+    /// All logs are direct.
     Direct,
     /// Logs are direct if they begin while most groups are synced.
     Auto,
@@ -21,7 +21,7 @@ pub(crate) enum LogMode {
 pub(super) struct SuitedMode {
     mode: LogMode,
     is_direct: bool,
-    /// Number of groups that are judged together.
+    /// Number of groups after which the mode is reconsidered.
     span: u32,
     groups: u32,
     synced: u32,
@@ -66,7 +66,7 @@ impl SuitedMode {
 mod tests {
     use super::*;
 
-    /// Counts groups and returns after how many of them the mode changed.
+    /// Counts groups. Returns the numbers of groups after which the mode changed.
     fn changes(suited: &mut SuitedMode, groups: impl IntoIterator<Item = bool>) -> Vec<usize> {
         let mut before = suited.is_direct();
         let mut changes = Vec::new();
@@ -81,19 +81,19 @@ mod tests {
     }
 
     #[test]
-    fn syncs_that_dominate_make_logs_direct_and_writes_without_make_them_buffered() {
+    fn logs_are_direct_while_most_groups_sync_and_buffered_while_most_do_not() {
         let mut suited = SuitedMode::new(LogMode::Auto);
         assert_eq!(changes(&mut suited, [false; 100]), [0; 0]);
         assert!(!suited.is_direct());
         assert_eq!(changes(&mut suited, [true; 100]).len(), 1);
         assert!(suited.is_direct());
         let half = (0..1000).map(|group| group % 2 == 0);
-        assert_eq!(changes(&mut suited, half), [0; 0], "what suits neither changes nothing");
+        assert_eq!(changes(&mut suited, half), [0; 0], "a mixed workload changes nothing");
         assert_eq!(changes(&mut suited, [false; 400]).len(), 1);
     }
 
     #[test]
-    fn going_to_and_fro_becomes_rare() {
+    fn alternating_workloads_switch_rarely() {
         let mut suited = SuitedMode::new(LogMode::Auto);
         let bursts = (0..200_000).map(|group| group / 300 % 2 == 0);
         let count = changes(&mut suited, bursts).len();
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_asked_for_stays() {
+    fn an_explicit_mode_never_changes() {
         for (mode, is_direct) in [(LogMode::Buffered, false), (LogMode::Direct, true)] {
             let mut suited = SuitedMode::new(mode);
             assert!(changes(&mut suited, [!is_direct; 10_000]).is_empty());

@@ -1,8 +1,8 @@
-//! A log that is read while it is written: batch by batch, up to an end that moves.
+//! Reads a log while it is written: batch by batch, up to an end that moves.
 //!
-//! Only the part that is complete in the file is read, so any deviation there is damage. What
-//! follows that part is never seen: an unfinished record, preallocated zeros, or remains of an
-//! older log.
+//! Only the part that is complete in the file is read, so any deviation there is damage. Whatever
+//! follows that part is not read: an unfinished record, preallocated zeros, or remains of an older
+//! log.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -60,7 +60,7 @@ impl LogTail {
     }
 
     /// Extends the readable part to `end`. Returns whether that is further than before. Everything
-    /// before must have been read.
+    /// before it must have been read.
     pub(super) fn read_up_to(&mut self, end: u64) -> bool {
         if end <= self.end {
             return false;
@@ -78,7 +78,8 @@ impl LogTail {
     ///
     /// # Errors
     /// Corruption, with the offset, for anything that deviates from what was written; not
-    /// supported, for batches of transactions and user-defined timestamps; those of the system.
+    /// supported, for batches of transactions and user-defined timestamps; errors of reading the
+    /// file.
     pub(super) fn next_batch(&mut self) -> Result<Option<FoundBatch>> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         loop {
@@ -98,7 +99,7 @@ impl LogTail {
                 }
                 Event::End => match reader.offset() {
                     offset if offset == self.end => return Ok(None),
-                    offset => (offset, format!("the log ends, and had {} bytes", self.end)),
+                    offset => (offset, format!("the log ends short of {} bytes", self.end)),
                 },
             };
             return Err(Error::corruption_at(&self.path, offset, reason));

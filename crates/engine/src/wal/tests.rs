@@ -1,5 +1,5 @@
-//! Following a log whose file has more than the log: padding inside it, and after its end zeros,
-//! records that count only later, or remains of an older log.
+//! Follows a log whose file holds more than the log: padding within it and, after the known end,
+//! zeros, later records, or remains of an older log.
 
 use std::path::Path;
 
@@ -44,7 +44,7 @@ fn follow(mut file: Box<dyn WriteFile>, disk: &SimStorage, writer: &mut Writer, 
             file.write_all_at(&out, written, Purpose::Wal).expect("a write");
             written += out.len() as u64;
             out.clear();
-            assert_eq!(sequences(&mut tail), [], "behind the end that is known");
+            assert_eq!(sequences(&mut tail), [], "after the known end");
             if rng.bool() {
                 assert!(tail.read_up_to(written));
                 assert_eq!(sequences(&mut tail), group);
@@ -69,7 +69,7 @@ fn log_over(bytes: &[u8]) -> (Box<dyn WriteFile>, SimStorage) {
 }
 
 #[test]
-fn zeros_behind_the_end_and_padding_are_not_seen() {
+fn zeros_after_the_end_and_padding_are_ignored() {
     for recyclable in [false, true] {
         let (file, disk) = log_over(&vec![0; LENGTH]);
         follow(file, &disk, &mut Writer::new(9, recyclable), Vec::new());
@@ -81,7 +81,7 @@ fn zeros_behind_the_end_and_padding_are_not_seen() {
 }
 
 #[test]
-fn what_an_older_log_left_is_not_seen() {
+fn remains_of_an_older_log_are_ignored() {
     let (mut older, mut before) = (Writer::new(5, true), Vec::new());
     while before.len() < LENGTH {
         older.add_record(batch(1, 333).as_bytes(), &mut before).expect("a record");

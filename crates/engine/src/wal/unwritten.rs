@@ -1,4 +1,4 @@
-//! Traces of unfinished writes: sectors of a record that are zeros.
+//! Detects unfinished writes: records with sectors of zeros.
 
 use tailwater_format::log::{
     BLOCK_LENGTH, Damage, DamageReason, Event, HEADER_LENGTH, Skipped, SkippedReason,
@@ -8,10 +8,10 @@ use tailwater_io::{Purpose, ReadFile};
 
 use crate::error::Result;
 
-/// Size of the unit that a device writes atomically, in bytes.
+/// Size of a sector, the unit that a device writes atomically, in bytes.
 const SECTOR: u64 = 512;
 
-/// Returns the start of unwritten space, if `found` is that.
+/// Returns the start of unwritten space, if `found` is unwritten space.
 pub(crate) fn begins_with(found: &Event<'_>) -> Option<u64> {
     match found {
         Event::Skipped(skipped) if is_space(skipped) => Some(skipped.offset),
@@ -19,14 +19,14 @@ pub(crate) fn begins_with(found: &Event<'_>) -> Option<u64> {
     }
 }
 
-/// Whether the skipped bytes are unwritten space: the zeros that a writer leaves at the end of a
-/// block are fewer.
+/// Whether the skipped bytes are unwritten space: at least a sector of zeros, more than a writer
+/// leaves at the end of a block.
 pub(crate) fn is_space(skipped: &Skipped) -> bool {
     skipped.reason == SkippedReason::Zeros && skipped.dropped >= SECTOR
 }
 
-/// Whether damage of a log is an unfinished write that a crash of the machine cut off: sectors of
-/// the fragment, or whole blocks of its record, are still zeros.
+/// Whether damage of a log is a write that a crash of the machine cut off: sectors of the fragment,
+/// or whole blocks of its record, are still zeros.
 pub(crate) fn explains(file: &dyn ReadFile, damage: &Damage) -> Result<bool> {
     match damage.reason {
         DamageReason::Zeros => Ok(true),

@@ -1,9 +1,9 @@
-//! Following a database through its logs: batches since a sequence number, including those being
-//! written.
+//! Follows a database through its logs: reads batches since a sequence number, including those
+//! being written.
 //!
 //! # Order
 //!
-//! 1. The due sequence number is compared with the published one. If it is not published yet,
+//! 1. The due sequence number is compared with the last published one. If it is not published yet,
 //!    nothing is read.
 //! 2. The next batch is read, up to the known end of its log. At that end, the end is looked up
 //!    again, and if the log is complete, the next log follows.
@@ -26,25 +26,25 @@ use super::followed::{Follower, LogState};
 use super::tail::{FoundBatch, LogTail};
 use crate::error::{Error, ErrorKind, Result};
 
-/// The batches written to a database, in order, as its write-ahead logs have them: returned by
+/// An iterator over the batches in a database's write-ahead logs, in order: returned by
 /// [`Db::updates_since`], and equivalent to RocksDB's `TransactionLogIterator`.
 ///
 /// The iterator yields whole batches with their sequence numbers ([`WriteBatch::sequence`]),
-/// including batches without operations. `None` means that no more batches are published and in a
-/// log *yet*: after further writes it continues. With `manual_wal_flush` that is once they are
-/// flushed to the file. It never waits.
+/// including batches without operations. `None` means that no further batch is published and in a
+/// log *yet*: after further writes the iterator continues, with `manual_wal_flush` once they are
+/// flushed to the file. It never blocks.
 ///
 /// The batches are consecutive. Writes with `disable_wal` and ingestions take sequence numbers but
-/// are in no log: a batch after such a gap is an error of kind not found, and so is one that the
-/// logs lack for another reason. Damage is an error of kind corruption, with file and offset. After
-/// an error the same error is returned again; a new iterator may begin after the gap.
+/// are in no log. A batch after such a gap, or after any other, is an error of kind not found.
+/// Damage is an error of kind corruption, with file and offset. After an error the same error is
+/// returned again; a new iterator may begin after the gap.
 ///
-/// While it lives, the logs that it has yet to read are neither removed nor overwritten, whatever
-/// is flushed; once it has passed them, or is dropped, they are released with the next flush. So an
-/// iterator that is not advanced keeps disk space in use. When the database is closed, it ends with
-/// an error of kind closed; read to the end before that.
+/// While the iterator lives, the logs that it has yet to read are neither removed nor overwritten,
+/// whatever is flushed. Once it has passed them, or is dropped, they are released with the next
+/// flush. So an iterator that is not advanced keeps disk space in use. After the database is
+/// closed, it returns an error of kind closed; read to the end before that.
 ///
-/// It can be sent between threads. It does not delay writers.
+/// The iterator can be sent between threads. It does not delay writers.
 ///
 /// [`Db::updates_since`]: crate::Db::updates_since
 pub struct Updates {
@@ -85,7 +85,7 @@ impl Updates {
     /// Seeks the batch that holds `sequence`, which is published; the oldest batch if it is 0.
     ///
     /// # Errors
-    /// Not found, if no log has it; those of reading the logs.
+    /// Not found, if no log has it; errors of reading the logs.
     pub(crate) fn since(logs: LogsOf, follower: Follower, sequence: Sequence) -> Result<Self> {
         let LogsOf { published, storage, directory, holds_back } = logs;
         let oldest = follower.logs().into_iter().next().unwrap_or_default();
@@ -147,7 +147,7 @@ impl Updates {
             let Some(found) = self.read()? else { return Ok(None) };
             let is_published = self.is_published(found.last_sequence());
             if found.last_sequence() > self.look.last_sequence {
-                // The rest of this log was never published, and never will be.
+                // The rest of this log was not published, and never will be.
                 if !self.next_log()? {
                     return Ok(None);
                 }
@@ -196,7 +196,8 @@ impl Updates {
         sequence <= self.published
     }
 
-    /// Refuses a batch that does not begin with the due number; the first batch need only hold it.
+    /// Refuses a batch that does not begin with the due number; the first batch need only contain
+    /// it.
     fn check_order(&self, found: &FoundBatch) -> Result<()> {
         let (first, due) = (found.batch.sequence(), self.due);
         if first == due || !self.is_started && (first < due || due == 0) {
@@ -204,7 +205,7 @@ impl Updates {
         }
         let path = self.log.path();
         if first < due {
-            let message = format!("sequence number {first} goes back from {due}");
+            let message = format!("sequence number {first} is below the expected {due}");
             return Err(Error::corruption_at(path, found.offset, message));
         }
         let message = match self.is_started {

@@ -1,4 +1,4 @@
-//! The leader's work on its group, and that of the group's members.
+//! Writes a group: the work of the leader, and of the group's members.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,15 +20,16 @@ use crate::write::queue::{
 };
 use crate::write::{WriteOptions, WritePath};
 
-/// Limit of small batches and their groups, as a fraction of `max_write_batch_group_size_bytes`: a
-/// leader whose batch is smaller takes along only as much more, to keep its own latency low.
+/// Size limit of small batches, as a fraction of `max_write_batch_group_size_bytes`:
+/// 1/SMALL_BATCH_SHARE. A leader with a small batch adds at most this much to its group, to keep
+/// its own latency low.
 const SMALL_BATCH_SHARE: usize = 8;
-/// Minimum number of operations from which a member inserts its own batch: below, waking it takes
-/// longer than inserting.
+/// Minimum number of operations for a member to insert its own batch: with fewer, waking the member
+/// takes longer than inserting.
 const OWN_INSERT_OPERATIONS: u32 = 64;
 
 impl WritePath {
-    /// Writes a batch atomically. On return it holds its sequence number.
+    /// Writes a batch atomically. On return, the batch holds its sequence number.
     pub(crate) fn write(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         let Some(statistics) = &self.context.shared.statistics else {
             return self.write_in_turn(batch, options);
@@ -129,8 +130,7 @@ impl WritePath {
             }
             Ok(Logged::InFlight(numbers, log_write)) => {
                 let in_flight = leadership.begin_pipelined(&group);
-                // Dropped before `in_flight`, so that the groups behind see the failure after a
-                // panic.
+                // Dropped before `in_flight`, so that later groups see the failure after a panic.
                 let pipelined_latch = PanicLatch { path: self, is_pipelined: true };
                 let written = self
                     .write_pipelined(&in_flight, log_write)
@@ -149,7 +149,7 @@ impl WritePath {
     }
 
     /// Step 3 for a group: numbers its operations and appends it to the log, in one write and at
-    /// most one sync. With `may_pipeline` the write may be left to be done in flight.
+    /// most one sync. With `may_pipeline` the write may be done in flight, later.
     fn log(
         &self,
         leadership: &Leadership<'_>,
@@ -228,14 +228,15 @@ impl WritePath {
         Ok(())
     }
 
-    /// Numbers the operations of a group, in the order of its members. Returns the numbers.
+    /// Assigns sequence numbers to the operations of a group, in the order of its members. Returns
+    /// the numbers.
     fn number(
         &self,
         leadership: &Leadership<'_>,
         batch: &mut WriteBatch,
         group: &Group,
     ) -> Result<Range<Sequence>> {
-        // Numbers of a group that failed were not published, and are assigned again.
+        // The numbers of a failed group were not published, and are assigned again.
         let last =
             if leadership.is_quiesced() { &self.context.shared.published } else { &self.numbered };
         let first = last.load(Ordering::Relaxed) + 1;
@@ -341,9 +342,9 @@ impl WritePath {
 
 /// How far a group has been logged, and its sequence numbers.
 enum Logged {
-    /// Logged as durably as was asked.
+    /// Logged with the requested durability.
     Done(Range<Sequence>),
-    /// Yet to be written, in flight.
+    /// To be written in flight.
     InFlight(Range<Sequence>, PipelinedWrite),
 }
 
@@ -352,8 +353,8 @@ enum Logged {
 /// be assigned again.
 struct PanicLatch<'w> {
     path: &'w WritePath,
-    /// Whether the group is in flight: then no group behind it may complete, because it left a
-    /// hole.
+    /// Whether the group is in flight: then no later group may complete, because this one left a
+    /// hole in the log.
     is_pipelined: bool,
 }
 
@@ -367,7 +368,7 @@ impl Drop for PanicLatch<'_> {
     }
 }
 
-/// Converts the reason why a memtable refused a record.
+/// Converts the error of a memtable that refused a record.
 fn not_added(error: memtable::Error) -> Error {
     let kind = match error {
         memtable::Error::KeyTooLong | memtable::Error::ValueTooLong => ErrorKind::InvalidArgument,
@@ -382,11 +383,11 @@ fn no_memtable() -> Error {
     Error::internal("a column family has no memtable")
 }
 
-/// Refuses a record that a column family cannot take.
+/// Refuses a record that a column family cannot store.
 fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
     if !family.takes_writes() && record.kind.value_type().is_some() {
         let name = family.name();
-        let message = format!("column family '{name}' is not written: disallow_memtable_writes");
+        let message = format!("column family '{name}' refuses writes: disallow_memtable_writes");
         return Err(Error::invalid_argument(message));
     }
     match record.kind {
@@ -414,7 +415,7 @@ fn check_record(family: &ColumnFamily, record: &Record<'_>) -> Result<()> {
     }
 }
 
-/// The memtable that consecutive records of a batch go to.
+/// The memtable for consecutive records of a batch.
 struct Target<'g> {
     family: &'g ColumnFamily,
     source: &'g SuperVersion,

@@ -1,4 +1,4 @@
-//! Flushes on request, for which a caller waits.
+//! Requested flushes, for which a caller waits.
 
 use crate::column_family::{ColumnFamily, SealedMemTable};
 use crate::error::{Error, Result};
@@ -6,11 +6,11 @@ use crate::write::WritePath;
 use crate::write::memtables::Flush;
 use crate::write::queue::Leadership;
 
-/// A flush that was asked for.
+/// A requested flush.
 pub(crate) struct Awaited {
-    /// What is to be in tables.
+    /// The memtables to be flushed, by column family.
     sealed: Vec<(ColumnFamily, Vec<SealedMemTable>)>,
-    /// Number of rounds that had ended before the request: any later one may complete it.
+    /// Number of flush rounds that had ended before the request: any later round may complete it.
     rounds: u64,
 }
 
@@ -33,7 +33,7 @@ impl WritePath {
     ) -> Result<Awaited> {
         let rounds = self.context.background.rounds();
         let is_any_sealed = self.seal_only(leadership, families, Flush::InAnyCase)?;
-        // Some may have been sealed earlier without being enough for a table.
+        // Memtables may have been sealed earlier, but were too few to be flushed.
         families.iter().for_each(|family| family.request_flush(!family.sealed().is_empty()));
         let sealed: Vec<_> =
             families.iter().map(|&family| (family.clone(), family.sealed())).collect();

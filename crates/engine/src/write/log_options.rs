@@ -55,7 +55,7 @@ pub(crate) fn log_options<'a>(
 }
 
 /// Returns the number of bytes to reserve for a log, if the largest memtable has
-/// `write_buffer_size` bytes: that plus a tenth, as a log is somewhat longer than its keys and
+/// `write_buffer_size` bytes: that plus a tenth, since a log is somewhat longer than its keys and
 /// values, unless other limits of logs or memtables are lower. Source:
 /// `DBImpl::GetWalPreallocateBlockSize` in `db/db_impl/db_impl_write.cc`.
 fn preallocation(options: &DbOptions, write_buffer_size: u64) -> u64 {
@@ -70,7 +70,7 @@ mod tests {
 
     /// A log reserved space for its whole memtable, even if other options limited it to far less.
     #[test]
-    fn logs_reserve_no_more_than_bounds_let_them_hold() {
+    fn log_preallocation_respects_the_size_limits() {
         const GIB: u64 = 1 << 30;
         let reserved = |max_total_wal_size, db_write_buffer_size| {
             let options =

@@ -16,8 +16,8 @@ impl WritePath {
         self.logs.lock()
     }
 
-    /// Switches the current log if it is due. If all logs together exceed their maximum, flushes
-    /// what the oldest holds instead.
+    /// Switches the current log if it is due. If all logs together exceed their size limit, flushes
+    /// the memtables with entries in the oldest log instead.
     pub(super) fn bound_logs(&self, leadership: &Leadership<'_>) -> Result<()> {
         let (is_due, are_padded, total, oldest, current) = {
             let logs = self.logs.lock();
@@ -26,8 +26,8 @@ impl WritePath {
         };
         let families = self.context.shared.family_set();
         let bound = self.log_bound.load(Ordering::Relaxed);
-        // A single family's log is released with its memtable; nothing else holds it back. A padded
-        // log may be many times as long as its contents.
+        // With a single family, each log is released when its memtable is flushed, so no limit is
+        // needed. A padded log, however, may be many times as long as its contents.
         if (are_padded || families.iter().nth(1).is_some())
             && total > bound
             && self.flushing_logs_through.load(Ordering::Relaxed) < oldest
@@ -98,7 +98,7 @@ impl WritePath {
         );
         self.logs.lock().set_options(options);
         self.update_log_bound();
-        // A log, or all together, may now exceed their limits.
+        // The current log, or all logs together, may exceed the new limits.
         self.has_full_logs.store(true, Ordering::Relaxed);
     }
 

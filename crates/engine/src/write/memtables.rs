@@ -11,12 +11,13 @@ use crate::write::queue::Leadership;
 pub(super) enum Flush {
     /// When a column family has `min_write_buffer_number_to_merge` of them.
     WhenEnough,
-    /// However few they are.
+    /// At once, however few there are.
     InAnyCase,
 }
 
 impl WritePath {
-    /// Seals the largest memtable when all together have reached `db_write_buffer_size`.
+    /// Seals the largest memtable when all memtables together have reached 7/8 of
+    /// `db_write_buffer_size`.
     pub(super) fn bound_memtables(&self, leadership: &Leadership<'_>) -> Result<()> {
         let bound = self.context.options.fixed().db_write_buffer_size;
         if bound == 0 {
@@ -50,7 +51,7 @@ impl WritePath {
         self.seal(leadership, &due, flush)
     }
 
-    /// Seals the memtables of column families that are not empty, and has them flushed. Writes wait
+    /// Seals the non-empty memtables of column families, and has them flushed. Writes wait
     /// meanwhile.
     pub(super) fn seal(
         &self,
@@ -64,7 +65,8 @@ impl WritePath {
         Ok(())
     }
 
-    /// Like `seal`, for callers that flush them themselves. Returns whether any were sealed.
+    /// Like `seal`, for callers that flush the memtables themselves. Returns whether any were
+    /// sealed.
     pub(super) fn seal_only(
         &self,
         leadership: &Leadership<'_>,
@@ -89,8 +91,8 @@ impl WritePath {
         for family in &due {
             family.seal(next_log);
             if flush == Flush::InAnyCase {
-                // Requested after sealing: a running flush clears the request along with what it
-                // finds.
+                // Requested after sealing: a running flush clears the request when it takes sealed
+                // memtables.
                 family.request_flush(true);
             }
         }

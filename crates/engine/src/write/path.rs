@@ -27,18 +27,19 @@ pub(crate) struct WritePath {
     pub(super) flushes: Arc<FlushScheduler>,
     pub(super) queue: Queue,
     pub(super) logs: Arc<Mutex<LogSet>>,
-    /// When sequence numbers were written.
+    /// Write times of sequence numbers.
     pub(super) write_times: Arc<WriteTimes>,
     /// Set by an insert that filled a memtable; checked by the next leader.
     pub(super) has_full_memtable: AtomicBool,
-    /// Set by a group that filled a log, or all logs together; checked by the next leader.
+    /// Set by a group that brought the current log, or all logs together, to their limit; checked
+    /// by the next leader.
     pub(super) has_full_logs: AtomicBool,
     /// Maximum total length of all logs, in bytes.
     pub(super) log_bound: AtomicU64,
     /// The last sequence number assigned. Only leaders access it, and it is relevant only while
     /// groups are in flight.
     pub(super) numbered: AtomicU64,
-    /// Whether there are writes that are in no log and no table.
+    /// Whether there are writes that are neither in a log nor in a table.
     pub(super) has_unlogged: AtomicBool,
     /// Logs up to this number are being released by flushing their contents.
     pub(super) flushing_logs_through: AtomicU64,
@@ -71,12 +72,12 @@ impl WritePath {
         path
     }
 
-    /// Leads the write queue, so that no other thread writes in the meantime.
+    /// Leads the write queue, so that no other thread writes meanwhile.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
         self.queue.lead()
     }
 
-    /// Whether there are writes that are in no log and no table.
+    /// Whether there are writes that are neither in a log nor in a table.
     pub(crate) fn has_unlogged(&self) -> bool {
         self.has_unlogged.load(Ordering::Relaxed)
     }
@@ -139,7 +140,8 @@ impl WritePath {
     }
 
     /// Returns an error if waiting for a stall to end is pointless. `cause` is the condition that
-    /// stops writes, if any; `idle_since` is since when no compaction could change that.
+    /// stops writes, if any; `idle_since` is the time since which no compaction could end the
+    /// stall.
     fn check_waiting(
         &self,
         cause: Option<StallCause>,
@@ -157,7 +159,7 @@ impl WritePath {
         }
         match (cause, self.context.errors.stopped_compaction()) {
             (Some(StallCause::Level0 | StallCause::PendingCompaction), Some(error)) => {
-                Err(error.while_doing("writes are stopped until compaction goes on"))
+                Err(error.while_doing("writes are stopped until compactions resume"))
             }
             (Some(_), _) if self.context.options.is_inline() => {
                 let message = "writes are stopped and nothing can resume them";
@@ -181,7 +183,7 @@ impl WritePath {
             !it.compacts_by_itself && state.stopped_by() == Some(cause)
         })?;
         Some(format!(
-            "writes are stopped: {}, which is compacted only when asked for",
+            "writes are stopped: {}, which is compacted only manually",
             by_hand.reason(cause)
         ))
     }

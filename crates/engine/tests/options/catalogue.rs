@@ -64,7 +64,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "compaction_verify_record_count",
         "src/compaction/tests/faults.rs",
-        "tables_that_hold_other_numbers_of_records_than_they_say_are_named",
+        "a_wrong_record_count_names_the_tables",
     ),
     (
         "rate_limiter_bytes_per_sec",
@@ -84,23 +84,23 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "bottommost_file_compaction_delay",
         "src/compaction/picker/tests/cases/marked.txt",
-        "case_files_say_what_the_picker_does",
+        "the_picker_matches_the_case_files",
     ),
-    ("ttl", "src/compaction/picker/tests/cases/marked.txt", "case_files_say_what_the_picker_does"),
+    ("ttl", "src/compaction/picker/tests/cases/marked.txt", "the_picker_matches_the_case_files"),
     (
         "max_subcompactions",
         "src/compaction/picker/tests/cases/leveled.txt",
-        "case_files_say_what_the_picker_does",
+        "the_picker_matches_the_case_files",
     ),
     (
         "max_compaction_bytes",
         "src/compaction/picker/tests/cases/leveled.txt",
-        "case_files_say_what_the_picker_does",
+        "the_picker_matches_the_case_files",
     ),
     (
         "compaction_pri",
         "src/compaction/picker/tests/cases/priority.txt",
-        "case_files_say_what_the_picker_does",
+        "the_picker_matches_the_case_files",
     ),
 ];
 

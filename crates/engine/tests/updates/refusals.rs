@@ -100,7 +100,8 @@ fn what_was_flushed_before_anybody_followed_is_gone() {
 #[test]
 fn damage_is_reported_with_file_and_offset() {
     // The last record, of a batch of 17 bytes, is flipped, cut short, and cut off.
-    for (cut, is_reported) in [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends, and")]
+    for (cut, is_reported) in
+        [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends short")]
     {
         let disk = SimStorage::new(1);
         let db = open(&disk, "");

@@ -21,6 +21,8 @@ pub(crate) enum Call {
     WriteDurably,
     /// A write of a block to a log.
     WriteLog,
+    /// A sync of a log.
+    SyncLog,
     /// A sync of a MANIFEST.
     SyncManifest,
 }
@@ -181,6 +183,9 @@ impl WriteFile for GatedFile {
     }
 
     fn sync_data(&mut self, purpose: Purpose) -> Result<()> {
+        if purpose == Purpose::Wal {
+            self.barrier.pass(Call::SyncLog);
+        }
         if purpose == Purpose::Manifest && self.barrier.pass(Call::SyncManifest) {
             let cause = std::io::Error::other("a sync that the gate failed");
             return Err(Error::new(Operation::Sync, self.path(), cause));

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use tailwater::{ColumnFamily, CompactRangeOptions, Db, ErrorKind, IngestOptions, Result};
+use tailwater::{
+    ColumnFamily, CompactRangeOptions, Db, ErrorKind, IngestOptions, ReadOptions, Result,
+};
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Purpose, Storage};
 
@@ -229,6 +231,58 @@ fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     db.close().expect("closing");
     let tables = names(&disk, Path::new(PATH)).into_iter().filter(|name| name.ends_with(".sst"));
     assert_eq!(tables.count(), live.len(), "only those of the first column family");
+}
+
+/// With several column families a flush syncs the complete logs first. It did so under the lock of
+/// the logs, for which every write waited.
+#[test]
+fn writes_continue_while_a_flush_syncs_the_complete_logs() {
+    let scene = Scene::new();
+    let unsynced = |family, key| scene.db.put_cf(family, key, "1");
+    unsynced(&scene.second, "m").expect("a put");
+    scene.gate.stop(Call::SyncLog, 0);
+    thread::scope(|scope| {
+        let opening = Opening(&scene.gate);
+        let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
+        scene.gate.wait();
+        let put = scope.spawn(|| unsynced(&scene.first, "n"));
+        wait_for("a put", || put.is_finished());
+        put.join().expect("a thread").expect("a put");
+        assert_eq!(scene.get(&scene.first, "n").as_deref(), Some("1"));
+        assert!(!flush.is_finished());
+        drop(opening);
+        flush.join().expect("a thread").expect("a flush");
+    });
+    scene.check_reopened(&[("default", "n", Some("1")), ("second", "m", Some("1"))]);
+}
+
+/// An ingestion opened its tables under the lock of the snapshots. A snapshot that is taken then
+/// does not show them.
+#[test]
+fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
+    let scene = Scene::new();
+    let file = Path::new("/file");
+    make_file(&scene.gate.options(""), file, &["m"], "ingested");
+    scene.gate.stop(Call::Open(Purpose::FlushWrite), 0);
+    let snapshot = thread::scope(|scope| {
+        let opening = Opening(&scene.gate);
+        let ingestion = scope.spawn(|| {
+            scene.db.ingest_external_file_cf_opts(&scene.first, &[file], &IngestOptions::default())
+        });
+        scene.gate.wait();
+        let taking = scope.spawn(|| scene.db.snapshot());
+        wait_for("a snapshot", || taking.is_finished());
+        assert!(!ingestion.is_finished());
+        drop(opening);
+        ingestion.join().expect("a thread").expect("an ingestion");
+        taking.join().expect("a thread")
+    });
+    let before = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
+    let seen = scene.db.get_cf_opt(&scene.first, b"m", &before).expect("a get");
+    assert_eq!(seen, None, "the snapshot is older");
+    drop(before);
+    assert_eq!(scene.get(&scene.first, "m").as_deref(), Some("ingested"));
+    scene.check_reopened(&[("default", "m", Some("ingested"))]);
 }
 
 /// The chosen level of an ingested file stays valid until the file is installed: no compaction

@@ -65,7 +65,8 @@ fn universal_databases_stall_until_somebody_compacts_them() {
                 level0_stop_writes_trigger=5";
     let db = Db::open("/db", &simulated(&disk, text)).expect("a new database");
     let warning = "'default' is compacted manually only: its compaction_style is not implemented; \
-                   writes are slowed down at 3 sorted runs and stopped at 5 until a manual compaction";
+                   writes are slowed down at 3 sorted runs and stopped at 5 until a manual \
+                   compaction";
     assert_eq!(db.warnings(), [warning]);
     flush_rounds(&db, 3);
     assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
@@ -81,14 +82,14 @@ fn universal_databases_stall_until_somebody_compacts_them() {
     db.compact_range_cf_opt(&default_family(&db), None, None, &Default::default())
         .expect("by hand");
     assert_eq!(db.stall_state(), StallState::Normal);
-    // The run that came of it counts, too.
+    // The sorted run that the compaction wrote counts, too.
     flush_rounds(&db, 2);
     assert!(matches!(db.stall_state(), StallState::Delayed { cause: StallCause::Level0, .. }));
     let reported = log(&disk, "/db");
     for line in [
         format!("WARN {warning}"),
         "WARN writes are stopped: 5 sorted runs of 'default'".to_owned(),
-        "INFO writes go on".to_owned(),
+        "INFO the write stall ended".to_owned(),
     ] {
         assert!(reported.contains(&line), "{line} is not in {reported}");
     }
@@ -146,7 +147,8 @@ fn slow_writes_may_go_at_any_rate() {
         let disk = SimStorage::new(1);
         let text = format!(
             "compaction_style=kCompactionStyleUniversal;level0_file_num_compaction_trigger=1;\
-             level0_slowdown_writes_trigger=1;level0_stop_writes_trigger=9;delayed_write_rate={rate}"
+             level0_slowdown_writes_trigger=1;level0_stop_writes_trigger=9;\
+             delayed_write_rate={rate}"
         );
         let db = Db::open("/db", &simulated(&disk, &text)).expect("a new database");
         flush_rounds(&db, 8);

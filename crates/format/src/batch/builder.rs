@@ -11,10 +11,10 @@ use super::{
     AsColumnFamilyId, COUNT_OFFSET, DEFAULT_FAMILY, HEADER_LENGTH, KEY_LENGTH_MAX, VALUE_LENGTH_MAX,
 };
 
-/// A batch under construction, in the bytes that the log holds. Its sequence number is 0 until
-/// [`WriteBatch::set_sequence`].
+/// A batch under construction, encoded as in the write-ahead log. Its sequence number is 0 until
+/// [`WriteBatch::set_sequence`] sets it.
 ///
-/// A method that refuses its arguments leaves the batch as it was.
+/// A method that returns an error leaves the batch unchanged.
 ///
 /// ```
 /// use tailwater_format::batch::{RecordKind, WriteBatch};
@@ -54,10 +54,10 @@ impl WriteBatch {
         Self { bytes, count: 0 }
     }
 
-    /// Takes over the bytes of a batch after validating them.
+    /// Creates a batch from its encoding, which is validated.
     ///
     /// # Errors
-    /// Corruption, for bytes that are no batch, and the errors of
+    /// Corruption, for bytes that are not a batch, and the errors of
     /// [`Record::check`](super::Record::check).
     pub fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
         let mut reader = BatchReader::new(&bytes)?;
@@ -78,7 +78,7 @@ impl WriteBatch {
         self.count
     }
 
-    /// Returns whether there is no record of any kind.
+    /// Returns whether the batch has no record of any kind.
     pub fn is_empty(&self) -> bool {
         self.bytes.len() == HEADER_LENGTH
     }
@@ -88,7 +88,7 @@ impl WriteBatch {
         self.bytes.len()
     }
 
-    /// Returns the batch in bytes, as the log holds it.
+    /// Returns the encoded batch, as the write-ahead log stores it.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -96,17 +96,17 @@ impl WriteBatch {
     /// Returns the records in order.
     ///
     /// # Errors
-    /// None that a batch built here can cause; see [`BatchReader::new`].
+    /// The errors of [`BatchReader::new`]; no batch built here causes them.
     pub fn reader(&self) -> Result<BatchReader<'_>> {
         BatchReader::new(&self.bytes)
     }
 
-    /// Returns the number of the first record that changes a key.
+    /// Returns the sequence number of the first record that changes a key.
     pub fn sequence(&self) -> Sequence {
         self.bytes.first_chunk::<8>().map_or(0, |bytes| Sequence::from_le_bytes(*bytes))
     }
 
-    /// Numbers the records: the first that changes a key gets `sequence`.
+    /// Sets the sequence number of the first record that changes a key.
     pub fn set_sequence(&mut self, sequence: Sequence) {
         if let Some(bytes) = self.bytes.first_chunk_mut::<8>() {
             *bytes = sequence.to_le_bytes();
@@ -117,14 +117,14 @@ impl WriteBatch {
     ///
     /// # Errors
     /// Unsupported, for a key longer than [`KEY_LENGTH_MAX`], a value longer than
-    /// [`VALUE_LENGTH_MAX`] or more than `u32::MAX` records; so with every method that adds a
-    /// record.
+    /// [`VALUE_LENGTH_MAX`] or more than `u32::MAX` records. Every method that adds a record
+    /// returns these errors.
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf(DEFAULT_FAMILY, key, value)
     }
 
-    /// Sets the value of `key`. The column family is a handle, or an ID.
+    /// Sets the value of `key`. The column family is given as a handle or an ID.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -183,7 +183,7 @@ impl WriteBatch {
         self.add(RecordKind::SingleDelete, family.column_family_id(), key.as_ref(), &[])
     }
 
-    /// Removes every key from `begin` up to, not including, `end` from the column family `default`.
+    /// Removes every key in `[begin, end)` from the column family `default`.
     ///
     /// # Errors
     /// See [`WriteBatch::put`]; `end` is a key too.
@@ -192,7 +192,7 @@ impl WriteBatch {
         self.delete_range_cf(DEFAULT_FAMILY, begin, end)
     }
 
-    /// Removes every key from `begin` up to, not including, `end`.
+    /// Removes every key in `[begin, end)`.
     ///
     /// # Errors
     /// See [`WriteBatch::put`]; `end` is a key too.
@@ -230,7 +230,7 @@ impl WriteBatch {
         self.add(RecordKind::Merge, family.column_family_id(), key.as_ref(), operand.as_ref())
     }
 
-    /// Sets the value of `key` to an entity of named columns, in serialized form.
+    /// Sets the value of `key` to a serialized wide-column entity.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -243,8 +243,7 @@ impl WriteBatch {
         self.add(RecordKind::Entity, family.column_family_id(), key, entity)
     }
 
-    /// Sets the value of `key` to a value in a blob file, whose location `index` holds in
-    /// serialized form.
+    /// Sets the value of `key` to a value in a blob file. `index` is the serialized blob index.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -287,7 +286,7 @@ impl WriteBatch {
     /// Adds the records of another batch after those of this one.
     ///
     /// # Errors
-    /// Unsupported, if the two count more than `u32::MAX` records.
+    /// Unsupported, if the total count exceeds `u32::MAX` records.
     pub fn append(&mut self, other: &WriteBatch) -> Result<()> {
         self.add_to_count(other.count)?;
         self.bytes.extend_from_slice(other.bytes.get(HEADER_LENGTH..).unwrap_or_default());

@@ -1,4 +1,4 @@
-//! Write batches: the changes of one write, in the bytes that the write-ahead log holds.
+//! Write batches: the changes of one write, encoded as in the write-ahead log.
 //!
 //! ```text
 //! batch  := sequence: fixed64, count: fixed32, record*
@@ -9,7 +9,7 @@
 //! `sequence` is the sequence number of the first record that changes a key; each such record takes
 //! the next number, and `count` is the number of such records. Records that change no key (log
 //! data, markers of transactions) take no number and are not counted. The tag determines whether a
-//! column family's id follows it; without one the record is for the default column family, id 0.
+//! column family's id follows it; without it the record is for the default column family, id 0.
 //! Source: `db/write_batch.cc`, `db/dbformat.h`.
 
 mod builder;
@@ -35,7 +35,7 @@ pub const VALUE_LENGTH_MAX: usize = u32::MAX as usize;
 /// The ID of the column family `default`.
 pub const DEFAULT_FAMILY: u32 = 0;
 
-/// What names a column family in a batch: its ID, or a handle that knows it.
+/// Identifies a column family in a batch: an ID, or a handle that has one.
 pub trait AsColumnFamilyId {
     /// Returns the ID of the column family.
     fn column_family_id(&self) -> u32;

@@ -33,7 +33,7 @@ impl<'a> BatchReader<'a> {
         Ok(Self { sequence, count, found: 0, reader, finished: false })
     }
 
-    /// Returns the number of the first record that changes a key.
+    /// Returns the sequence number of the first record that changes a key.
     pub fn sequence(&self) -> Sequence {
         self.sequence
     }

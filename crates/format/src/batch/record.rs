@@ -16,7 +16,7 @@ pub enum RecordKind {
     Delete,
     /// Removes the key, which was written once since it was last removed.
     SingleDelete,
-    /// Removes every key from `key` up to, not including, `value`.
+    /// Removes every key in `[key, value)`.
     DeleteRange,
     /// Adds a merge operand to the key.
     Merge,
@@ -33,10 +33,11 @@ pub enum RecordKind {
     /// The records up to the next [`RecordKind::EndPrepare`] are prepared; they take effect when
     /// committed.
     BeginPrepare,
-    /// As `BeginPrepare`; the records are already in the database (the write-prepared policy).
-    BeginPersistedPrepare,
-    /// As `BeginPersistedPrepare`, of a transaction that is not yet prepared (the write-unprepared
+    /// Like `BeginPrepare`, but the records are already in the database (the write-prepared
     /// policy).
+    BeginPersistedPrepare,
+    /// Like `BeginPersistedPrepare`, for a transaction that is not yet prepared (the
+    /// write-unprepared policy).
     BeginUnprepare,
     /// The end of the prepared records of the transaction that `key` names.
     EndPrepare,
@@ -165,8 +166,8 @@ impl RecordKind {
     }
 }
 
-/// One record of a batch, borrowed from its bytes. [`RecordKind`] defines `key` and `value`; those
-/// that a kind does not have are empty.
+/// One record of a batch, borrowed from its bytes. [`RecordKind`] defines the meaning of `key` and
+/// `value`; those that a kind does not use are empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Where the record begins, in bytes from the start of the batch.
@@ -186,9 +187,10 @@ impl Record<'_> {
     /// compactions can decode the value, and that keys are not too long.
     ///
     /// # Errors
-    /// Corruption at the offset of the record, for a timed put without room for its time, an entity
-    /// or blob index that does not decode, and a key longer than [`KEY_LENGTH_MAX`]; unsupported,
-    /// for an entity with columns in blob files and a blob index that no blob file can have.
+    /// Corruption at the offset of the record, for a timed put too short for its write time, an
+    /// entity or blob index that does not decode, and a key longer than [`KEY_LENGTH_MAX`];
+    /// unsupported, for an entity with columns in blob files and a blob index that no blob file can
+    /// have.
     pub fn check(&self) -> Result<()> {
         let at_record = |error| match error {
             Error::Corruption { what, expected, found, .. } => {

@@ -7,17 +7,17 @@ use crate::hash::hash_index_hash;
 use crate::key::user_key;
 use crate::varint::varint_length;
 
-/// How the entries of a block are to be written.
+/// Options for encoding the entries of a block.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BuilderOptions {
     /// Number of entries per restart interval, whose first key is written whole; 0 counts as 1.
     pub restart_interval: u32,
     /// Whether keys between restarts omit the prefix that they share with the previous key.
     pub delta_keys: bool,
-    /// Whether the values follow all keys instead of each its own key.
+    /// Whether all values follow all keys, instead of each value following its key.
     pub values_apart: bool,
     /// Fraction of a hash index's buckets that keys should fill, above 0; `None` for no hash index.
-    /// Only data blocks may have one, whose keys are internal keys.
+    /// Only for data blocks, because it requires internal keys.
     pub hash_index_utilization: Option<f64>,
 }
 
@@ -41,16 +41,16 @@ impl Default for BuilderOptions {
     }
 }
 
-/// Builds the data blocks of a table, or a meta block, from entries in their order.
+/// Builds the data blocks of a table, or a meta block, from entries added in order.
 ///
-/// The bytes are those that RocksDB produces for the same entries. The caller decides where a block
-/// ends, by the size estimates. Nothing is allocated once the buffers have grown to the size of a
-/// block. Source: `table/block_based/block_builder.cc`.
+/// The output is byte for byte that of RocksDB for the same entries. The caller uses the size
+/// estimates to decide where a block ends. Nothing is allocated once the buffers have grown to the
+/// size of a block. Source: `table/block_based/block_builder.cc`.
 #[derive(Debug)]
 pub struct Builder {
     options: BuilderOptions,
     encoder: Encoder,
-    /// The values, if they are kept apart.
+    /// The values, if they are separate.
     values: Vec<u8>,
     hash_index: Option<HashIndexBuilder>,
 }
@@ -66,7 +66,7 @@ impl Builder {
         }
     }
 
-    /// Forgets the entries, for another table. The memory is kept.
+    /// Discards the entries and begins another table. Keeps the memory.
     pub fn reset(&mut self) {
         self.encoder.clear();
         self.values.clear();
@@ -87,7 +87,7 @@ impl Builder {
         self.encoder.last_key()
     }
 
-    /// Adds an entry. Keys have to ascend, except those of range deletions.
+    /// Adds an entry. Keys must ascend, except those of range deletions.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         let place = self.encoder.place(key, self.options.delta_keys);
@@ -111,7 +111,7 @@ impl Builder {
         }
     }
 
-    /// Returns the length in bytes that the block would have if it were finished as it is.
+    /// Returns the length of the block in bytes if it were finished now.
     #[inline]
     pub fn size_estimate(&self) -> usize {
         let values_offset = if self.options.values_apart { 4 } else { 0 };
@@ -119,9 +119,9 @@ impl Builder {
         self.encoder.length() + self.values.len() + values_offset + hash_index
     }
 
-    /// Returns the length in bytes that RocksDB estimates for the block with one more entry, of a
-    /// key and value of these lengths. It is too large, since it ignores shared bytes; RocksDB
-    /// decides by it where to end a block.
+    /// Returns RocksDB's estimate of the block's length, in bytes, with one more entry whose key
+    /// and value have these lengths. It is too high, because it ignores shared prefixes; RocksDB
+    /// uses it to decide where to end a block.
     #[inline]
     pub fn size_estimate_with(&self, key_length: usize, value_length: usize) -> usize {
         let restart = if self.encoder.restart_is_due() { 4 } else { 0 };
@@ -134,17 +134,17 @@ impl Builder {
         self.size_estimate() + key_length + value_length + restart + offset + shared + lengths
     }
 
-    /// Appends the block to `out` and begins the next of the table. If `out` is empty nothing is
-    /// copied: it is swapped with the builder's own buffer.
+    /// Appends the block to `out` and begins the next block of the table. An empty `out` is swapped
+    /// with the builder's own buffer, without a copy.
     ///
-    /// A block with more restarts than a hash index can name gets no hash index, and neither, as in
-    /// RocksDB, do all later blocks until [`Builder::reset`]. A block larger than 64 KiB gets none
+    /// A block with more restarts than a hash index can address gets no hash index; as in RocksDB,
+    /// neither do later blocks until [`Builder::reset`]. A block larger than 64 KiB gets none
     /// either.
     ///
     /// # Errors
-    /// Unsupported, for a block of 4 GiB. Its entries are then forgotten, and `out` is as it was.
+    /// Unsupported, for a block of 4 GiB. Its entries are then discarded, and `out` is unchanged.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
-        /// The longest block that has a hash index, in bytes.
+        /// Maximum length of a block with a hash index, in bytes.
         const HASHED_LENGTH_MAX: usize = 1 << 16;
         let indexed = self.size_estimate() <= HASHED_LENGTH_MAX;
         let values_start = self.options.values_apart.then_some(self.encoder.buffer.len());

@@ -32,7 +32,7 @@ fn block_size(table: &Table) -> usize {
     }
 }
 
-/// Returns the length from which a block ends rather than exceed its size: the size less
+/// Returns the length from which a block ends rather than exceed `size`: `size` minus
 /// `block_size_deviation`, by default ten per cent.
 fn almost_full(table: &Table, size: usize) -> usize {
     let deviation = if table.name == "boundaries" { 90 } else { 10 };
@@ -325,8 +325,8 @@ fn partitions_end_where_rocksdb_ends_them() {
         let mut builder = IndexBuilder::new(options);
         let mut lengths = vec![0];
         for (number, block) in data_blocks.iter().enumerate() {
-            // RocksDB asks with the last key of the block, not with the separator, and never before
-            // the last block.
+            // RocksDB estimates with the last key of the block, not with the separator, and never
+            // ends a partition before the last block.
             let now = builder.size_estimate();
             let then = builder.size_estimate_with(block.last_key.len(), block.handle);
             let full = now >= size || (then > size && now > almost_full(&table, size));

@@ -2,9 +2,9 @@
 //!
 //! An entry stores how many bytes it shares with the previous one. The search tracks how many
 //! leading bytes of the previous entry match the target. An entry that shares more bytes than that
-//! differs from the target where the previous entry did, and so is also below it: nothing else of
-//! it is read. For every other entry the shared bytes equal the target's, and only the rest is
-//! compared.
+//! differs from the target at the same byte as the previous entry, so it is also below the target
+//! and its key is not read. For every other entry the shared bytes equal the target's, and only the
+//! rest is compared.
 
 use crate::Result;
 use crate::block::cursor::Cursor;
@@ -44,7 +44,7 @@ impl Cursor {
         self.seek_from_restart(block, layout, restart, target)
     }
 
-    /// Seeks from a restart on, ignoring earlier entries.
+    /// Seeks from a restart, ignoring earlier entries.
     #[inline]
     pub(super) fn seek_from_restart(
         &mut self,
@@ -125,7 +125,7 @@ fn judge(unshared: &[u8], shared: usize, target: &Target<'_>) -> Verdict {
     }
 }
 
-/// Returns the length of the common prefix of two texts.
+/// Returns the length of the common prefix of two byte strings.
 #[inline(always)]
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     let mut common = 0;

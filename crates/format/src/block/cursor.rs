@@ -13,9 +13,9 @@ use crate::{Error, Result};
 /// A position in a block whose entries carry their value's length: data blocks, meta blocks, and
 /// index blocks before format_version 4.
 ///
-/// The cursor borrows the block only during a call; every call must be given the block and layout
-/// that it was last moved on. Its buffers are kept from block to block, so that moving it allocates
-/// nothing once they have grown.
+/// The cursor borrows the block only during a call; every call must pass the block and layout with
+/// which the cursor was last moved. Its buffers are reused, so moving it allocates nothing once
+/// they have grown.
 #[derive(Debug, Default)]
 pub struct Cursor {
     pub(super) position: Position,
@@ -23,8 +23,8 @@ pub struct Cursor {
     backwards: Backwards,
 }
 
-/// Number of bytes of keys kept for steps back, after which the list begins anew: a malformed block
-/// may claim that each of its keys shares a long prefix with the previous one.
+/// Maximum number of key bytes kept for steps backward, after which the list starts over: a
+/// malformed block may claim that each of its keys shares a long prefix with the previous one.
 const BACKWARDS_KEYS_MAX: usize = 1 << 20;
 
 /// The entries of one restart interval, decoded on the first step back into it; only the last of
@@ -109,7 +109,8 @@ impl Cursor {
     /// key is the target's.
     ///
     /// # Errors
-    /// The errors of [`Cursor::seek`], and for a hash index that names no valid restart.
+    /// The errors of [`Cursor::seek`]; corruption also for a hash index that names an invalid
+    /// restart.
     #[inline]
     pub fn seek_for_get(
         &mut self,

@@ -6,8 +6,7 @@ use crate::{Error, Result};
 
 /// The entries of a block under construction, and the offsets of its restarts.
 ///
-/// Its buffers are kept from block to block, so that building allocates nothing once they have
-/// grown.
+/// Its buffers are reused, so building allocates nothing once they have grown.
 #[derive(Debug)]
 pub(super) struct Encoder {
     restart_interval: u32,
@@ -18,7 +17,7 @@ pub(super) struct Encoder {
     last_key: Vec<u8>,
 }
 
-/// How an entry is to be written.
+/// How to encode an entry.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EntryForm {
     /// Number of bytes that its key shares with the previous one.
@@ -48,7 +47,7 @@ impl Encoder {
         }
     }
 
-    /// Forgets the entries and keeps the memory.
+    /// Discards the entries and keeps the memory.
     pub(super) fn clear(&mut self) {
         self.buffer.clear();
         self.restarts.truncate(1);

@@ -1,7 +1,7 @@
-//! Tables written by RocksDB 11.8 with every form of block, and a reader of blocks that is too
-//! simple to be wrong.
+//! Tables written by RocksDB 11.8 with every form of block, and a simple block reader to compare
+//! with.
 //!
-//! Each table holds some forty keys: short ones, ones that share 130 bytes, empty and long values,
+//! Each table holds about forty keys: short ones, ones that share 130 bytes, empty and long values,
 //! deletions. They are uncompressed; each is named after its special feature.
 
 use super::IndexFormat;
@@ -89,7 +89,7 @@ pub(super) fn tables() -> Vec<Table> {
     ])
 }
 
-/// Returns the table of that name.
+/// Returns the table with this name.
 pub(super) fn table(name: &str) -> Table {
     tables().into_iter().find(|table| table.name == name).unwrap()
 }
@@ -104,7 +104,7 @@ impl Table {
         table
     }
 
-    /// Returns the bytes of a block, whose checksum is right.
+    /// Returns the bytes of a block after verifying its checksum.
     pub(super) fn block(&self, handle: BlockHandle) -> &'static [u8] {
         let length = handle.size as usize + BLOCK_TRAILER_LENGTH;
         let bytes = &self.bytes[handle.offset as usize..][..length];
@@ -115,7 +115,7 @@ impl Table {
         self.block(self.footer.metaindex)
     }
 
-    /// Returns the meta block of that name.
+    /// Returns the meta block with this name.
     pub(super) fn meta_block(&self, name: &str) -> Option<&'static [u8]> {
         let entries = entries(self.metaindex());
         let entry = entries.iter().find(|entry| entry.key == name.as_bytes())?;
@@ -134,7 +134,7 @@ impl Table {
         self.properties.index_type.unwrap()
     }
 
-    /// Returns the index, or the top level of it and then its partitions.
+    /// Returns the index block, or the top level of a partitioned index and then its partitions.
     pub(super) fn index_blocks(&self) -> Vec<&'static [u8]> {
         let index = match self.footer.index {
             Some(handle) => self.block(handle),

@@ -2,7 +2,7 @@
 //! contains the key.
 //!
 //! One byte per bucket: a restart number up to 253, 254 if two restarts collide, 255 if there is no
-//! key. It serves only gets; a seek needs the order.
+//! key. Only gets use it; a seek needs sorted order.
 
 use crate::{Error, Result};
 
@@ -76,7 +76,7 @@ pub(super) struct HashIndexBuilder {
 }
 
 impl HashIndexBuilder {
-    /// Creates a builder of indexes whose buckets are filled to this fraction; RocksDB's 0.75 if it
+    /// Creates a builder that fills this fraction of the buckets; RocksDB's default of 0.75 if it
     /// is not above 0.
     pub(super) fn new(utilization: f64) -> Self {
         let utilization = if utilization > 0.0 { utilization } else { 0.75 };
@@ -95,7 +95,7 @@ impl HashIndexBuilder {
         self.given_up = false;
     }
 
-    /// Forgets the keys of one block.
+    /// Discards the keys of the current block.
     pub(super) fn clear(&mut self) {
         self.keys.clear();
         self.buckets = 0.0;

@@ -2,10 +2,10 @@
 //!
 //! The key of an entry is at or above the last key of its block and below the first key of the
 //! next. The value is a block handle (two varints: offset and size). If the key shares bytes with
-//! the previous one, and format_version is 4 or later, it is only a signed varint, the difference
-//! in size from the previous block, which this block directly follows. An index with first keys
-//! appends the block's first internal key, preceded by its length. Source: `IndexValue` in
-//! `table/format.{h,cc}`.
+//! the previous one, and format_version is 4 or later, the value is only a signed varint: the
+//! difference in size from the previous block, which this block directly follows. An index with
+//! first keys appends the block's first internal key, preceded by its length. Source: `IndexValue`
+//! in `table/format.{h,cc}`.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::table::{BLOCK_TRAILER_LENGTH, BlockHandle};
 use crate::varint::Reader;
 use crate::{Error, Result};
 
-/// How an index block's entries are written, as the table's properties say.
+/// The encoding of an index block's entries, from the table's properties.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct IndexFormat {
     /// Whether values omit their length and are relative to the previous block (format_version 4
@@ -61,7 +61,7 @@ impl IndexCursor {
         self.handle
     }
 
-    /// Returns the first internal key of that block; empty where the index has none.
+    /// Returns the first internal key of that block; empty if the index has none.
     pub fn first_key<'a>(&self, block: &'a [u8]) -> &'a [u8] {
         block.get(self.first_key.start as usize..self.first_key.end as usize).unwrap_or_default()
     }
@@ -100,9 +100,9 @@ impl IndexCursor {
         Ok(())
     }
 
-    /// Moves to the first entry that is not below a target; past the last if there is none. `among`
-    /// contains the last restart whose key is not above the target, or only the first restart;
-    /// `compare` compares a key of the block with the target.
+    /// Moves to the first entry that is not below a target; past the last if there is none. The
+    /// range `among` contains the last restart whose key is not above the target, or only the first
+    /// restart; `compare` compares a key of the block with the target.
     #[inline]
     pub fn seek(
         &mut self,

@@ -12,12 +12,12 @@ use crate::varint::{put_fixed64, put_length_prefixed, put_varsigned64, varint_le
 /// Which keys of an index are shortened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexShortening {
-    /// None: each is the last key of its block.
+    /// None: each index key is the last key of its block.
     None,
-    /// Those between two blocks: each is a short key that separates them.
+    /// Keys between two blocks: each is a short key that separates them.
     #[default]
     Separators,
-    /// The last one too: it is a short key above all keys of the table.
+    /// Also the last key: it is a short key at or above all keys of the table.
     SeparatorsAndSuccessor,
 }
 
@@ -56,7 +56,7 @@ impl IndexShortening {
     }
 }
 
-/// How an index block is to be written.
+/// Options for encoding an index block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IndexBuilderOptions {
     /// Number of entries per restart interval, whose first key is written whole; 0 counts as 1,
@@ -69,11 +69,11 @@ pub struct IndexBuilderOptions {
     pub internal_keys: bool,
 }
 
-/// Builds an index block, a partition of an index or its top level, from entries in their order.
+/// Builds an index block, a partition of an index or its top level, from entries added in order.
 ///
 /// Whether the keys of an index need their trailers is known only at its end, so the block is built
-/// in both forms until [`IndexBuilder::require_internal_keys`]. The bytes are those that RocksDB
-/// produces for the same entries, with `uniform_cv_threshold` at its default. Nothing is allocated
+/// in both forms until [`IndexBuilder::require_internal_keys`]. The output is byte for byte that of
+/// RocksDB for the same entries, with `uniform_cv_threshold` at its default. Nothing is allocated
 /// once the buffers have grown to the size of a block. Source:
 /// `table/block_based/index_builder.{h,cc}`.
 #[derive(Debug)]
@@ -148,13 +148,13 @@ impl IndexBuilder {
         self.last_handle = Some(handle);
     }
 
-    /// Returns the length in bytes that the block would have if it were finished as it is.
+    /// Returns the length of the block in bytes if it were finished now.
     pub fn size_estimate(&self) -> usize {
         self.encoder().length()
     }
 
-    /// Returns the length in bytes that RocksDB estimates for the block with one more entry, whose
-    /// key has `key_length` bytes. RocksDB decides by it where to end a partition.
+    /// Returns RocksDB's estimate of the block's length, in bytes, with one more entry whose key
+    /// has `key_length` bytes. RocksDB uses it to decide where to end a partition.
     pub fn size_estimate_with(&self, key_length: usize, handle: BlockHandle) -> usize {
         let value = varint_length(handle.offset) + varint_length(handle.size);
         let restart_is_due = self.encoder().restart_is_due();
@@ -168,11 +168,11 @@ impl IndexBuilder {
         self.size_estimate() + key_length + value + restart + shared + length
     }
 
-    /// Appends the block to `out` and begins another as [`IndexBuilder::reset`] does. If `out` is
-    /// empty nothing is copied: it is swapped with the builder's own buffer.
+    /// Appends the block to `out` and begins another as [`IndexBuilder::reset`] does. An empty
+    /// `out` is swapped with the builder's own buffer, without a copy.
     ///
     /// # Errors
-    /// Unsupported, for a block of 4 GiB. Its entries are then forgotten, and `out` is as it was.
+    /// Unsupported, for a block of 4 GiB. Its entries are then discarded, and `out` is unchanged.
     pub fn finish(&mut self, out: &mut Vec<u8>) -> Result<()> {
         let encoder = match self.internal_keys {
             true => &mut self.with_trailers,
@@ -183,7 +183,7 @@ impl IndexBuilder {
         result
     }
 
-    /// Returns the form of the block that would be finished.
+    /// Returns the encoder whose form of the block will be written.
     fn encoder(&self) -> &Encoder {
         if self.internal_keys { &self.with_trailers } else { &self.without_trailers }
     }
@@ -205,7 +205,8 @@ impl Values {
     }
 }
 
-/// Appends an entry. The delta is used exactly if the key shares bytes, so that a reader can tell.
+/// Appends an entry. The delta is used if and only if the key shares bytes, which is how a reader
+/// recognises it.
 fn put_entry(
     encoder: &mut Encoder,
     format: IndexFormat,

@@ -16,7 +16,7 @@ pub(super) struct Position {
     pub(super) next: u32,
     /// The current entry's key.
     pub(super) key: Vec<u8>,
-    /// Offset of the next restart's entry, so that a restart is recognised; `u32::MAX` after the
+    /// Offset of the next restart's entry, by which a restart is recognised; `u32::MAX` after the
     /// last.
     next_restart_offset: u32,
     next_restart: u32,

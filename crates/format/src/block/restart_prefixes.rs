@@ -1,8 +1,8 @@
 //! The first bytes of a block's keys in one array, so that a search touches few cache lines.
 //!
 //! A binary search over an index block reads two lines at each step: the restart and its key. This
-//! array holds, as numbers, the eight bytes after the prefix shared by all restarts' keys, an
-//! eighth of a line per step; only restarts with equal numbers are left to compare.
+//! array holds, as numbers, the eight bytes after the prefix shared by all restarts' keys: eight
+//! restarts to a line. Keys are compared only where the numbers are equal.
 
 use std::cmp::Ordering;
 
@@ -21,8 +21,9 @@ pub struct RestartPrefixes {
 }
 
 impl RestartPrefixes {
-    /// Collects the prefixes of an index block. `delta_values` is of its [`super::IndexFormat`],
-    /// `user_keys` whether its keys have no trailer. The keys must be in bytewise order.
+    /// Collects the prefixes of an index block. `delta_values` is that of its
+    /// [`super::IndexFormat`]; `user_keys` is whether its keys lack trailers. The keys must be in
+    /// bytewise order.
     ///
     /// # Errors
     /// Corruption, for a restart that refers to no entry, and a key that is too short.

@@ -1,11 +1,11 @@
-//! The key that a search of a block seeks.
+//! The target of a search in a block.
 
 use std::cmp::Ordering;
 
 use crate::comparator::Comparator;
 use crate::key;
 
-/// The internal key that is sought, in its parts, and the order of the user keys.
+/// The internal key to find, split into its parts, and the order of user keys.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
     /// The order of user keys.

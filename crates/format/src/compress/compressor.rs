@@ -9,23 +9,24 @@ use super::{Compression, MAX_UNCOMPRESSED_LENGTH, lz4, unreadable};
 use crate::varint::{MAX_VARINT32_LENGTH, put_varint64};
 use crate::{Error, Result};
 
-/// The level that means the codec's own default.
+/// The level that selects the codec's default.
 pub const DEFAULT_LEVEL: i32 = 32_767;
 
-/// RocksDB inflates with a window of this many bits, so deflate must not look back further.
+/// Window size for deflate, in bits: RocksDB inflates with a window of this size.
 const ZLIB_WINDOW_BITS: u8 = 14;
 /// The default level of the slower LZ4 compressor.
 const LZ4_HC_DEFAULT_LEVEL: i32 = 9;
 
-/// How blocks are compressed.
+/// Options for compressing blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CompressorOptions {
-    /// The codec's level, or [`DEFAULT_LEVEL`]. LZ4 and LZ4HC share one scale: up to 0 the fast
-    /// compressor, with its negative as the acceleration; 1 to 12 the slower one. ZSTD and LZ4 take
-    /// the nearest level that they have; Snappy and bzip2 have none. With a level that zlib does
-    /// not have ([`CompressorOptions::has_level`]), blocks are stored uncompressed, as in RocksDB.
+    /// The codec's level, or [`DEFAULT_LEVEL`]. LZ4 and LZ4HC share one scale: a level of 0 or
+    /// below selects the fast compressor, with the negated level as its acceleration; 1 to 12
+    /// select the slower one. ZSTD and LZ4 clamp the level; Snappy and bzip2 ignore it. With a
+    /// level that zlib does not have ([`CompressorOptions::has_level`]), blocks are stored
+    /// uncompressed, as in RocksDB.
     pub level: i32,
-    /// Maximum compressed length per 1024 bytes of input; a block that stays longer is stored
+    /// Maximum compressed length per 1024 bytes of input; a block that compresses to more is stored
     /// uncompressed. Zero or less compresses nothing, and more than 1023 counts as 1023.
     pub max_compressed_bytes_per_kb: i32,
     /// Whether ZSTD frames end in a checksum of their contents.
@@ -39,7 +40,7 @@ impl Default for CompressorOptions {
 }
 
 impl CompressorOptions {
-    /// Returns whether `compression` has the level, or substitutes another for it.
+    /// Returns whether `compression` supports the level, or substitutes another for it.
     pub fn has_level(&self, compression: Compression) -> bool {
         let zlib_has_it = self.level == DEFAULT_LEVEL || (-1..=9).contains(&self.level);
         compression != Compression::Zlib || zlib_has_it
@@ -93,7 +94,7 @@ impl Compressor {
                     (level, _) => level,
                 };
                 let encoder = lz4::Encoder::new(level, dictionary)
-                    .ok_or_else(|| Error::unsupported("LZ4 compression without memory for it"))?;
+                    .ok_or_else(|| Error::unsupported("LZ4 compression: out of memory"))?;
                 Codec::Lz4(encoder)
             }
             Compression::Zstd => Codec::Zstd(zstd_context(options, dictionary)?),
@@ -133,8 +134,8 @@ impl Compressor {
         }
     }
 
-    /// Compresses `value` into `output`, replacing its contents, even if that makes it longer, as
-    /// for all values of a blob file.
+    /// Compresses `value` into `output`, replacing its contents, even if the result is longer, as
+    /// blob files require.
     ///
     /// # Errors
     /// Unsupported, for a compressor without compression, a value that is too long or a codec that
@@ -199,10 +200,11 @@ impl fmt::Debug for Compressor {
     }
 }
 
-/// `None` for a level that stores: 0, which never saves enough, and those that zlib does not have.
+/// Returns the level for zlib; `None` if blocks are to be stored uncompressed: for 0, which never
+/// saves enough, and for levels that zlib does not have.
 fn zlib_level(level: i32) -> Option<flate2::Compression> {
     match level {
-        // -1 is zlib's own name for its default.
+        // -1 is zlib's own number for its default.
         DEFAULT_LEVEL | -1 => Some(flate2::Compression::default()),
         1..=9 => Some(flate2::Compression::new(level as u32)),
         _ => None,
@@ -212,13 +214,13 @@ fn zlib_level(level: i32) -> Option<flate2::Compression> {
 fn zstd_context(options: &CompressorOptions, dictionary: &[u8]) -> Result<CCtx<'static>> {
     let level = match options.level {
         DEFAULT_LEVEL => zstd_safe::CLEVEL_DEFAULT,
-        // The library takes 0 for its default, which would be a step up between -1 and 1.
+        // The library treats 0 as its default level, which is higher than 1.
         0 => -1,
         level => level.clamp(zstd_safe::min_c_level(), zstd_safe::max_c_level()),
     };
     let refused = |code| Error::unsupported(format!("ZSTD: {}", zstd_safe::get_error_name(code)));
     let mut context =
-        CCtx::try_create().ok_or_else(|| Error::unsupported("ZSTD without memory for it"))?;
+        CCtx::try_create().ok_or_else(|| Error::unsupported("ZSTD: out of memory"))?;
     context.set_parameter(CParameter::CompressionLevel(level)).map_err(refused)?;
     context.set_parameter(CParameter::ChecksumFlag(options.checksum)).map_err(refused)?;
     if !dictionary.is_empty() {
@@ -228,9 +230,9 @@ fn zstd_context(options: &CompressorOptions, dictionary: &[u8]) -> Result<CCtx<'
     Ok(context)
 }
 
-/// Trains a ZSTD dictionary of at most `max_length` bytes from consecutive samples in `samples`, of
-/// these `lengths`. `None` if the samples are too few or too alike, or `lengths` do not add up to
-/// all of `samples`.
+/// Trains a ZSTD dictionary of at most `max_length` bytes from `samples`, the concatenation of
+/// samples of these `lengths`. `None` if the samples are too few or too similar, or if `lengths` do
+/// not add up to the length of `samples`.
 pub fn train_dictionary(samples: &[u8], lengths: &[usize], max_length: usize) -> Option<Vec<u8>> {
     let total = lengths.iter().try_fold(0usize, |total, &length| total.checked_add(length));
     if samples.is_empty() || total != Some(samples.len()) {

@@ -9,8 +9,8 @@ use zstd::zstd_safe::{DCtx, DDict, get_error_name};
 use super::{CompressedBlock, Compression, WHAT, lz4, unreadable};
 use crate::{Error, Result};
 
-/// First size of bzip2's output, in bytes. It grows as needed, because the claimed length cannot be
-/// trusted.
+/// Initial size of bzip2's output, in bytes. It grows as needed, because the claimed length cannot
+/// be trusted.
 const BZIP2_FIRST_STEP: usize = 1 << 20;
 
 /// The dictionary of a table, prepared for decompression. It is read-only and may be shared between
@@ -77,7 +77,7 @@ impl Decompressor {
     /// its contents. After an error `output` is unspecified.
     ///
     /// # Errors
-    /// Corruption, for bytes that are not what `compression` makes; unsupported, for a type that is
+    /// Corruption, for bytes that are invalid for `compression`; unsupported, for a type that is
     /// not readable here.
     pub fn decompress(
         &mut self,
@@ -100,7 +100,7 @@ impl Decompressor {
     /// unspecified.
     ///
     /// # Errors
-    /// Corruption, for bytes that are not what the compression type makes or an output of another
+    /// Corruption, for bytes that are invalid for the compression type or an output of the wrong
     /// length.
     pub fn decompress_into(
         &mut self,

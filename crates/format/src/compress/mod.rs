@@ -1,11 +1,11 @@
 //! Block compression: types, their names, and the framing of compressed bytes.
 //!
-//! A block's compression type stands in its trailer, outside the compressed bytes. In RocksDB's
+//! A block's compression type is in its trailer, outside the compressed bytes. In RocksDB's
 //! compress format 2, which every supported table uses, the compressed bytes begin with the
-//! uncompressed length as a varint; Snappy has that length in its own format and nothing is added.
-//! Blob values are compressed the same way. A table may hold one dictionary for its data blocks;
-//! LZ4, zlib and ZSTD use it, the others ignore it. Source: `util/compression.h`,
-//! `util/compression.cc`, `include/rocksdb/compression_type.h`.
+//! uncompressed length as a varint; Snappy's own format has that length, and nothing is added. Blob
+//! values are compressed the same way. A table may hold one dictionary for its data blocks; LZ4,
+//! zlib and ZSTD use it, the others ignore it. Source: `util/compression.h`, `util/compression.cc`,
+//! `include/rocksdb/compression_type.h`.
 
 mod compressor;
 mod decompressor;
@@ -23,7 +23,7 @@ pub use decompressor::{DecompressionDictionary, Decompressor};
 /// uncompressed, and longer claims are rejected.
 pub const MAX_UNCOMPRESSED_LENGTH: usize = i32::MAX as usize;
 
-/// How a block is compressed. The numbers are those of block trailers and version edits.
+/// The compression type of a block, numbered as in block trailers and version edits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Compression {
     /// No compression.
@@ -36,7 +36,7 @@ pub enum Compression {
     Bzip2,
     /// LZ4's block format.
     Lz4,
-    /// LZ4's block format, from its slower compressor.
+    /// LZ4's block format, written by its slower compressor.
     Lz4Hc,
     /// Windows' Xpress. Known by name only.
     Xpress,
@@ -62,7 +62,7 @@ impl Compression {
         Self::ZstdNotFinal,
     ];
 
-    /// Returns the type with that number.
+    /// Returns the type with this number.
     #[inline]
     pub fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
@@ -113,7 +113,7 @@ impl Compression {
         })
     }
 
-    /// Returns the type of that [`option_name`](Self::option_name).
+    /// Returns the type with this [`option_name`](Self::option_name).
     pub fn from_option_name(name: &str) -> Option<Self> {
         if let Some(hex) = name.strip_prefix("kCustomCompression") {
             return custom_from_hex(hex);
@@ -137,7 +137,7 @@ impl Compression {
         })
     }
 
-    /// Returns the type of that [`property_name`](Self::property_name).
+    /// Returns the type with this [`property_name`](Self::property_name).
     pub fn from_property_name(name: &str) -> Option<Self> {
         if let Some(hex) = name.strip_prefix("Custom") {
             return custom_from_hex(hex);
@@ -194,7 +194,7 @@ impl<'a> CompressedBlock<'a> {
             return Err(Error::corruption(
                 WHAT,
                 0,
-                format!("a length that {} bytes can hold", payload.len()),
+                format!("a length that {} bytes can decompress to", payload.len()),
                 format!("{claimed}"),
             ));
         }

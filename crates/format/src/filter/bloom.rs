@@ -13,10 +13,10 @@ use super::METADATA_LENGTH;
 const LINE: usize = 64;
 /// Maximum length of a filter's lines, in bytes.
 const MAX_LENGTH: u64 = 0xffff_ffc0;
-/// Fraction of the golden ratio, in 32 bits.
+/// Fractional part of the golden ratio, scaled to 32 bits.
 const GOLDEN_RATIO: u32 = 0x9e37_79b9;
 
-/// The parameters of such a filter.
+/// The parameters of a FastLocalBloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FastLocalBloom {
     lines: u32,
@@ -25,7 +25,7 @@ pub(super) struct FastLocalBloom {
 
 impl FastLocalBloom {
     /// Returns the filter with `length` bytes of lines and the number of probes in the third byte
-    /// of metadata, if that is known.
+    /// of metadata; `None` if that is invalid.
     pub(super) fn new(length: usize, probes: u8) -> Option<Self> {
         let lines = u32::try_from(length / LINE).ok().filter(|&lines| lines > 0)?;
         (1..=30).contains(&probes).then_some(Self { lines, probes: probes.into() })
@@ -62,7 +62,8 @@ fn probe(line: &[u8; LINE], state: u32) -> bool {
 
 /// Returns the best number of probes for this many thousandths of a bit per key.
 fn probes_for(millibits_per_key: u32) -> u32 {
-    /// Upper bounds of the ranges where one probe is best, two are, and so on.
+    /// Upper bounds of the ranges in which 1, 2, 3, ... probes are best, in thousandths of a bit
+    /// per key.
     const BOUNDS: [u32; 12] =
         [2_080, 3_580, 5_100, 6_640, 8_300, 10_070, 11_720, 14_001, 16_050, 18_300, 22_001, 25_501];
     let fewer = BOUNDS.partition_point(|&bound| bound < millibits_per_key);
@@ -75,7 +76,7 @@ fn probes_for(millibits_per_key: u32) -> u32 {
 
 /// Builds a FastLocalBloom filter block from the keys of a table or partition, added in order.
 ///
-/// The bytes are those that RocksDB produces for the same keys with `optimize_filters_for_memory`
+/// The output is byte for byte that of RocksDB for the same keys with `optimize_filters_for_memory`
 /// off. Memory: eight bytes for each key until the filter is finished.
 #[derive(Debug, Clone)]
 pub struct BloomBuilder {
@@ -86,8 +87,8 @@ pub struct BloomBuilder {
 
 /// Hashes in the order in which they were added, in chunks.
 ///
-/// One vector of millions would be moved as it grows, and freeing it would teach the allocator to
-/// keep as much in the heap of each thread.
+/// A single vector would be copied as it grows, and freeing it would raise the allocator's
+/// threshold for memory that it retains in each thread's heap.
 #[derive(Debug, Clone, Default)]
 struct Hashes {
     /// Chunks of [`Self::CHUNK`] hashes.
@@ -113,7 +114,7 @@ impl Hashes {
         self.full.len() * Self::CHUNK + self.rest.len()
     }
 
-    /// Removes and returns all hashes in order. The memory of each chunk is freed behind it.
+    /// Removes and returns all hashes in order. Each chunk is freed once it has been read.
     fn drain(&mut self) -> impl Iterator<Item = u64> {
         let Self { full, rest, .. } = std::mem::take(self);
         full.into_iter().chain([rest]).flatten()

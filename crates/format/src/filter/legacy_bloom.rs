@@ -6,7 +6,7 @@
 
 use crate::hash::legacy_bloom_hash;
 
-/// The parameters of such a filter.
+/// The parameters of a legacy Bloom filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LegacyBloom {
     lines: u32,
@@ -20,7 +20,7 @@ impl LegacyBloom {
     pub(super) fn new(length: usize, probes: u8, lines: u32) -> Option<Self> {
         let length = u32::try_from(length).ok()?;
         let line = length.checked_div(lines)?;
-        // A line's bits have to be numbered in 32 bits.
+        // Bit numbers within a line must fit 32 bits.
         let whole = line.is_power_of_two() && line < 1 << 29 && line.checked_mul(lines)? == length;
         whole.then_some(Self { lines, line, probes: probes.into() })
     }

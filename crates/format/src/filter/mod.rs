@@ -8,7 +8,7 @@
 //! -2           Ribbon, 128 bits wide    seed, number of blocks in 24 bits, little-endian
 //! 1 to 127     legacy Bloom, that       number of lines in 32 bits, little-endian
 //!              many probes
-//! others       reserved: every key may be there
+//! others       reserved: every key may be present
 //! ```
 //!
 //! A block of five bytes or fewer contains no keys. A filter that is not understood reports that a
@@ -110,7 +110,7 @@ impl<'a> FilterReader<'a> {
         Self { block, layout: FilterLayout::parse(block) }
     }
 
-    /// Creates a reader from a layout that was read before, without touching the block.
+    /// Creates a reader from a layout that was parsed earlier, without reading the block.
     #[inline]
     pub fn with_layout(block: &'a [u8], layout: FilterLayout) -> Self {
         Self { block, layout }
@@ -121,7 +121,8 @@ impl<'a> FilterReader<'a> {
         self.layout
     }
 
-    /// Returns whether `key` may be among the keys and prefixes that were added; false is certain.
+    /// Returns whether `key` may be among the keys and prefixes that were added; `false` is
+    /// definite.
     #[inline]
     pub fn may_contain(&self, key: &FilterKey<'_>) -> bool {
         match &self.layout.0 {

@@ -4,8 +4,8 @@
 
 use super::bloom::BloomBuilder;
 
-/// The name of the filters of every built-in policy in the metaindex, so that each can read the
-/// others'.
+/// Name of the filters of all built-in policies in the metaindex: each policy can read the others'
+/// filters.
 pub const COMPATIBILITY_NAME: &str = "rocksdb.BuiltinBloomFilter";
 
 /// The kinds of built-in policies.
@@ -33,8 +33,8 @@ pub struct FilterPolicy {
 }
 
 impl FilterPolicy {
-    /// Creates a policy of Bloom filters with this many bits per key. As in RocksDB, below half a
-    /// bit there is no filter, below one it is one, and above 100 (and for NaN) it is 100.
+    /// Creates a policy of Bloom filters with this many bits per key. As in RocksDB, less than 0.5
+    /// means no filter, less than 1 counts as 1, and more than 100 or NaN as 100.
     pub fn bloom(bits_per_key: f64) -> Self {
         Self { kind: FilterKind::Bloom, millibits_per_key: millibits(bits_per_key) }
     }

@@ -16,14 +16,14 @@ const SEGMENT: usize = 16;
 /// Maximum number of columns of a solution.
 const MAX_COLUMNS: u32 = 32;
 
-/// Mixes the seed into a hash.
+/// Multiplier that mixes the seed into a hash.
 const REHASH_FACTOR: u64 = 0x6193_d459_236a_3a0d;
-/// Derives coefficients and result from a hash.
+/// Multiplier that derives coefficients and result from a hash.
 const COEFFICIENT_FACTOR: u64 = 0xc28f_8282_2b65_0bed;
-/// Makes the upper coefficients differ from the lower.
+/// XORed into the upper coefficients, so that they differ from the lower ones.
 const COEFFICIENT_XOR: u64 = 0xc367_844a_6e52_731d;
 
-/// The parameters of such a filter.
+/// The parameters of a Ribbon filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ribbon {
     /// Number of possible start slots.

@@ -4,20 +4,20 @@ use std::convert::Infallible;
 
 use super::BLOCK_LENGTH;
 
-/// Provides the bytes of a log from its beginning on.
+/// Provides the bytes of a log from its beginning.
 pub trait BlockSource {
-    /// Why bytes could not be read.
+    /// The error of a failed read.
     type Error;
 
-    /// Fills `block` with the next bytes of the log and returns how many there were. Fewer than
-    /// `block.len()` mean that the log ends with them; the source is not called again.
+    /// Fills `block` with the next bytes of the log and returns their number. Fewer than
+    /// `block.len()` bytes mean that the log ends there; the source is not called again.
     ///
     /// # Errors
-    /// The source's own. The reader returns them, and what it returns afterwards is unspecified.
+    /// Those of the source. The reader returns them; what it returns afterwards is unspecified.
     fn fill(&mut self, block: &mut [u8]) -> Result<usize, Self::Error>;
 }
 
-/// A log that is in memory.
+/// A log in memory.
 #[derive(Debug, Clone)]
 pub struct SliceSource<'a> {
     bytes: &'a [u8],
@@ -111,7 +111,7 @@ impl<S: BlockSource> BlockCursor<S> {
         if self.is_last {
             return Ok(false);
         }
-        // A log that is continued ended inside its block.
+        // A log that is resumed ended inside its block, whose start was read already.
         let start = self.length % self.block.len();
         (self.position, self.length) = (start, start);
         let room = self.block.get_mut(start..).unwrap_or_default();

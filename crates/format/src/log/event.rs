@@ -1,18 +1,18 @@
-//! What a reader finds in a log: records, and everything that a writer did not intend.
+//! Events of a log reader: records, and everything else that it finds in a log.
 
 use std::fmt;
 
 use super::PredecessorWal;
 use crate::varint::Reader;
 
-/// The next thing in a log.
+/// An event of a log reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A whole record.
     Record(Record<'a>),
     /// The sizes of user-defined timestamps, which the records after it rely on.
     TimestampSizes(TimestampSizes<'a>),
-    /// What the log records about its predecessor.
+    /// The log's record about its predecessor.
     Predecessor(PredecessorWal),
     /// Bytes that contradict the format. The reader continues after them.
     Damage(Damage),
@@ -20,7 +20,7 @@ pub enum Event<'a> {
     Skipped(Skipped),
     /// A whole fragment left over from an earlier use of this file: a recycled log ends before it.
     Stale(Stale),
-    /// The log ends before something in it is complete. The next event is the end.
+    /// The log ends inside an incomplete record or header. The next event is the end.
     Torn(Torn),
     /// The log ends.
     End,
@@ -75,8 +75,8 @@ pub struct Damage {
     /// of the file.
     pub recycled: bool,
     /// Whether a fragment of this log is damaged. Always true without `recycled`; with it, true if
-    /// a header with this log's number is there, or was before one bit of it changed, or if
-    /// `followed`.
+    /// a header with this log's number, or one that differs from such a header in a single bit, is
+    /// there, or if `followed`.
     pub own: bool,
     /// Whether the dropped bytes contain a whole fragment of this recycled log, so that the log
     /// does not end here.
@@ -119,7 +119,7 @@ pub enum DamageReason {
     CompressionRepeated,
     /// A record that states the log's compression, after other records.
     CompressionNotFirst,
-    /// A compression that no log can have; 0 also denotes a record too short to hold one.
+    /// A compression type that logs do not support; 0 also denotes a record too short to hold one.
     CompressionUnsupported(u32),
     /// A record about the predecessor log that is too short.
     PredecessorMalformed,
@@ -148,9 +148,13 @@ impl fmt::Display for DamageReason {
             Self::CompressionRepeated => f.write_str("compression is stated twice"),
             Self::CompressionNotFirst => f.write_str("compression is stated after other records"),
             Self::CompressionUnsupported(kind) => {
-                write!(f, "compression type {kind} in a log; only zstd ({}) is", super::ZSTD)
+                write!(
+                    f,
+                    "compression type {kind} in a log; only zstd ({}) is supported",
+                    super::ZSTD
+                )
             }
-            Self::PredecessorMalformed => f.write_str("a malformed record about the log before"),
+            Self::PredecessorMalformed => f.write_str("a malformed record about the previous log"),
             Self::TimestampSizesMalformed => f.write_str("a malformed record of timestamp sizes"),
         }
     }
@@ -163,8 +167,8 @@ pub struct Skipped {
     pub offset: u64,
     /// Number of bytes, including those of an unfinished record before them.
     pub dropped: u64,
-    /// Whether they may contain a fragment. For zeros: other bytes follow them in their block, or
-    /// in a recycled log a fragment of this log. For other bytes: they belong to a record.
+    /// Whether they may contain a fragment. For zeros: nonzero bytes follow them in their block,
+    /// or, in a recycled log, a fragment of this log. For other bytes: they belong to a record.
     pub lossy: bool,
     /// Why they are skipped.
     pub reason: SkippedReason,
@@ -187,7 +191,7 @@ impl fmt::Display for SkippedReason {
     /// Describes the problem if [`Skipped::lossy`] is set.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Zeros => f.write_str("unwritten space before what was written"),
+            Self::Zeros => f.write_str("unwritten space before written data"),
             Self::Ignorable(kind) => write!(f, "a record of type {kind} inside another"),
             Self::Decompression => f.write_str("a fragment that does not decompress"),
         }
@@ -201,7 +205,7 @@ pub struct Stale {
     pub offset: u64,
     /// Number of bytes of an unfinished record before it that are dropped.
     pub dropped: u64,
-    /// Whether it is inside a record, which is then incomplete.
+    /// Whether the fragment interrupts a record, which is then incomplete.
     pub in_record: bool,
     /// Whether its number is lower than the log's own: the file belonged to an earlier log.
     pub is_older: bool,
@@ -231,8 +235,8 @@ pub enum TornReason {
     Payload,
     /// A record, after a whole fragment of it.
     Record,
-    /// A write of which a part never reached the disk. No reader detects that alone: a separate
-    /// check looks for zeros.
+    /// A write that only partly reached the disk. A reader cannot detect this; a separate check
+    /// looks for zeros.
     Unwritten,
 }
 
@@ -240,10 +244,10 @@ impl fmt::Display for TornReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Header => "the log ends inside a header",
-            Self::ZeroPadding => "the log ends in zeros too few for a header",
+            Self::ZeroPadding => "the log ends in too few zeros for a header",
             Self::Payload => "the log ends inside a fragment",
             Self::Record => "the log ends inside a record",
-            Self::Unwritten => "a part of the last write was never written",
+            Self::Unwritten => "a part of the last write never reached the disk",
         })
     }
 }

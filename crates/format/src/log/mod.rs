@@ -19,8 +19,8 @@
 //! | 5, 6, 7, 8 | the same with a log number, which distinguishes earlier uses of the file |
 //! | 9 | the records after it are compressed; fixed32 compression type |
 //! | 10, 11 | timestamp sizes: (fixed32 column family, fixed16 size)*; 11 is recyclable |
-//! | 130, 131 | the log before: fixed64 number, size, last sequence; 131 is recyclable |
-//! | others | with bit 7 set: ignored after their checksum was checked; else damage |
+//! | 130, 131 | the previous log: fixed64 number, size, last sequence; 131 is recyclable |
+//! | others | with bit 7 set: ignored if the checksum matches; otherwise damage |
 //!
 //! In a compressed log every record is one zstd frame with a checksum, split into fragments;
 //! records of types 9, 10, 11, 130 and 131 are never compressed. Source: `db/log_format.h`,
@@ -57,14 +57,13 @@ pub const HEADER_LENGTH: usize = 7;
 /// The length of a fragment's header with a log number, in bytes.
 pub const RECYCLABLE_HEADER_LENGTH: usize = 11;
 
-/// The type of a record that readers ignore, which fills a log up to a boundary.
+/// Type of padding records, which fill a log up to a boundary and which readers ignore.
 ///
 /// Not every ignorable type is suitable: RocksDB 11.8 uses 132 to 137 inside its reader, and treats
 /// a record of type 132 as the end of the log.
 pub const PADDING_TYPE: u8 = 254;
 
-/// The number of zstd in the record that states a log's compression; no other algorithm compresses
-/// logs.
+/// Number of zstd in the record that states a log's compression. Logs support no other algorithm.
 pub const ZSTD: u32 = 7;
 
 /// Types of fragments; see the table above.
@@ -83,10 +82,10 @@ mod fragment_type {
     pub(super) const RECYCLABLE_TIMESTAMP_SIZES: u8 = 11;
     pub(super) const PREDECESSOR: u8 = 130;
     pub(super) const RECYCLABLE_PREDECESSOR: u8 = 131;
-    /// Set in types that a reader may ignore if it does not know them.
+    /// Bit set in types that a reader may ignore if it does not know them.
     pub(super) const IGNORABLE: u8 = 0x80;
 
-    /// Returns whether fragments of that type carry a log number.
+    /// Returns whether fragments of this type carry a log number.
     pub(super) fn is_recyclable(kind: u8) -> bool {
         matches!(
             kind,

@@ -35,7 +35,7 @@ pub struct RecordReader<S> {
     partial: Vec<u8>,
     /// Offset of the current record, if one has begun.
     partial_start: Option<u64>,
-    /// A fragment whose predecessor's damage had to be reported first.
+    /// A fragment to be returned after the damage before it.
     pending: Option<Fragment>,
     /// Whether the last event was a record, so that `partial` and the decompressor start over.
     record_done: bool,
@@ -68,7 +68,7 @@ enum Physical {
     End { offset: u64 },
 }
 
-/// An event with the places of its bytes instead of the bytes.
+/// An event with the locations of its bytes instead of the bytes.
 enum Found {
     Record { payload: PayloadLocation, start: u64, end: u64 },
     TimestampSizes(PayloadLocation),
@@ -109,7 +109,7 @@ impl<S: BlockSource> RecordReader<S> {
     /// Returns the next event; after [`Event::End`] it is always the end.
     ///
     /// # Errors
-    /// The source's own.
+    /// Those of the source.
     pub fn next_event(&mut self) -> Result<Event<'_>, S::Error> {
         Ok(match self.find()? {
             Found::Event(event) => event,
@@ -190,7 +190,7 @@ impl<S: BlockSource> RecordReader<S> {
     fn take(&mut self, fragment: Fragment) -> Option<Found> {
         use fragment_type::*;
         let begins = matches!(fragment.kind, FULL | FIRST | RECYCLABLE_FULL | RECYCLABLE_FIRST);
-        // Old writers put an empty first fragment at the end of a block, which is no loss.
+        // Old writers put an empty first fragment at the end of a block; dropping it loses nothing.
         if begins && !self.partial.is_empty() {
             let offset = fragment.offset;
             self.pending = Some(fragment);
@@ -346,7 +346,7 @@ impl<S: BlockSource> RecordReader<S> {
                 continue;
             }
             self.cursor.skip_block();
-            // So few bytes do not identify their log.
+            // Too few bytes to identify their log.
             let own = !self.recycled;
             return Ok(match (length, is_zero) {
                 (0, _) => Physical::End { offset },
@@ -388,7 +388,7 @@ impl<S: BlockSource> RecordReader<S> {
         self.decompress(header.kind, offset, range)
     }
 
-    /// Returns what is at the cursor if its header claims a length beyond the block.
+    /// Classifies the bytes at the cursor, whose header claims a length beyond the block.
     fn reach_past_block(&mut self, header: &Header) -> Physical {
         let (offset, traces) = (self.cursor.offset(), self.traces());
         // If a log ends inside a fragment, its length is correct, and nothing follows.
@@ -404,8 +404,8 @@ impl<S: BlockSource> RecordReader<S> {
         Physical::Damage { offset, length, traces, reason }
     }
 
-    /// Returns the traces of this log at the cursor, where something is wrong, and after it in its
-    /// block.
+    /// Returns the traces of this log from the cursor, which is at an invalid fragment, to the end
+    /// of the block.
     fn traces(&self) -> Traces {
         match self.recycled {
             true => Traces::of(self.cursor.rest(), self.log_number),
@@ -413,7 +413,7 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Returns whether a fragment may follow, in its block, the header of zeros at the cursor.
+    /// Returns whether a fragment may follow the zero header at the cursor in the same block.
     fn loses_behind_zeros(&self) -> bool {
         match self.recycled {
             true => trace::holds_fragment_of(self.cursor.rest(), self.log_number),
@@ -436,7 +436,7 @@ impl<S: BlockSource> RecordReader<S> {
     }
 }
 
-/// Returns the original of a masked checksum.
+/// Returns the unmasked checksum.
 fn unmask_crc(masked: u32) -> u32 {
     masked.wrapping_sub(0xa282_ead8).rotate_left(15)
 }

@@ -1,4 +1,4 @@
-//! The decisions of each recovery mode on what a reader finds.
+//! How each recovery mode treats the events of a reader.
 
 use super::event::{DamageReason, Event, Stale};
 
@@ -14,7 +14,7 @@ pub enum RecoveryMode {
     /// Everything before the first problem is recovered, nothing after it.
     #[default]
     PointInTime,
-    /// Every readable record is recovered, whatever lies between.
+    /// Every readable record is recovered, whatever damage lies between.
     SkipAnyCorruptedRecords,
 }
 
@@ -25,8 +25,8 @@ pub enum Verdict {
     Continue,
     /// This log ends here, which is permitted; the next one follows.
     End,
-    /// Replay ends here. Later logs are ignored, except one whose first batch has the very next
-    /// sequence number: then nothing is missing, and replay continues with it.
+    /// Replay ends here. Later logs are ignored, except one whose first batch has the next sequence
+    /// number: then nothing is missing, and replay continues with it.
     StopReplay,
     /// The database cannot be opened in this mode.
     Fail,

@@ -1,14 +1,13 @@
-//! Traces of a log in bytes that are no whole fragment of it.
+//! Detects traces of a recycled log in bytes that are not a valid fragment of it.
 //!
-//! A recycled log ends before the old contents of its file, which may be any bytes: at an invalid
-//! fragment the log ends, unless the bytes there show traces of this log. They do if a header
-//! carries the log's number, or did before one of its bits changed, or if a whole fragment with
-//! that number follows.
+//! A recycled log is followed by the old contents of its file, which may be any bytes. So the log
+//! ends at an invalid fragment, unless there are traces of this log: a header that carries the
+//! log's number, or does so if one bit is flipped, or a whole fragment with that number after it.
 
 use super::{HEADER_LENGTH, PADDING_TYPE, RECYCLABLE_HEADER_LENGTH, fragment_type, mask_crc};
 use crate::varint::Reader;
 
-/// The range of bits in a header for length, type and log number, as opposed to the checksum.
+/// Range of the bits of length, type and log number in a header.
 const MEANING: std::ops::Range<usize> = 32..8 * RECYCLABLE_HEADER_LENGTH;
 
 /// A fragment's header.
@@ -16,7 +15,7 @@ pub(super) struct Header {
     pub(super) masked_crc: u32,
     pub(super) length: u16,
     pub(super) kind: u8,
-    /// Of recyclable types only.
+    /// The log number; only recyclable types have one.
     pub(super) log_number: Option<u32>,
 }
 
@@ -48,8 +47,8 @@ impl Header {
     }
 
     /// Returns the checksum of the fragment at the start of `bytes`, which has this header; `None`
-    /// if it is incomplete. The checksum does not cover the length, which determines what it
-    /// covers.
+    /// if it is incomplete. The checksum does not cover the length, but the length determines what
+    /// the checksum covers.
     pub(super) fn crc_of(&self, bytes: &[u8]) -> Option<u32> {
         Some(crc32c::crc32c(bytes.get(HEADER_LENGTH - 1..self.fragment_length())?))
     }
@@ -60,7 +59,7 @@ impl Header {
         self.crc_of(bytes).is_some_and(|crc| mask_crc(crc) == self.masked_crc)
     }
 
-    /// Returns whether a writer of log `log_number` may have written it.
+    /// Returns whether a writer of log `log_number` may have written this header.
     fn is_of(&self, log_number: u32) -> bool {
         let written = matches!(
             self.kind,
@@ -74,8 +73,8 @@ impl Header {
     }
 }
 
-/// Returns whether `bytes` begin with a fragment of log `log_number` of which one bit of length,
-/// type or log number has changed.
+/// Returns whether `bytes` begin with a fragment of log `log_number` in which one bit of length,
+/// type or log number is flipped.
 pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
     let mut mended = bytes.to_vec();
     let flip = |bytes: &mut [u8], bit: usize| {
@@ -94,7 +93,7 @@ pub(super) fn is_one_bit_off(bytes: &[u8], log_number: u32) -> bool {
     })
 }
 
-/// The traces of a log at the place where its next fragment should begin.
+/// The traces of a log at the position where its next fragment should begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Traces {
     /// Like [`Damage::own`](super::Damage::own).
@@ -116,10 +115,10 @@ impl Traces {
     }
 }
 
-/// Returns the payloads of whole, not recyclable records in one fragment that begin anywhere in
-/// `bytes`, whatever precedes them: after an invalid header, a reader drops the rest of its block.
+/// Returns the payloads of all whole, non-recyclable, single-fragment records in `bytes`, at any
+/// offset. They include those that a reader drops with the rest of a block after an invalid header.
 ///
-/// A record may contain another's bytes, which are also found.
+/// Records embedded in another record's payload are also found.
 pub fn records_within(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     (0..bytes.len()).filter_map(move |at| {
         let fragment = bytes.get(at..)?;

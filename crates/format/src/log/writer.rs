@@ -1,8 +1,7 @@
 //! Turns records into the bytes of a log.
 //!
-//! The writer appends to a buffer of the caller's and keeps only the log's end in its block, so
-//! several records can be written to disk at once. It allocates nothing once its buffers have
-//! grown.
+//! The writer appends to the caller's buffer and tracks only the log's length, so several records
+//! can be written to disk at once. It allocates nothing once its buffers have grown.
 //!
 //! # Padding
 //!
@@ -35,14 +34,14 @@ const SKIPPABLE_MAGIC: u32 = 0x184d_2a50;
 pub struct Writer {
     log_number: u32,
     recyclable: bool,
-    /// The length of the log so far.
+    /// The length of the log so far, in bytes.
     offset: u64,
     compressor: Option<Compressor>,
 }
 
 impl Writer {
     /// Begins a log. `log_number` is the number in the file's name. `recyclable` records carry it;
-    /// they are for files that hold an older log, and then every record of the log must be
+    /// a file that still holds an older log requires them, and then every record of the log must be
     /// recyclable.
     pub fn new(log_number: u64, recyclable: bool) -> Self {
         Self::resume(log_number, recyclable, 0)
@@ -102,8 +101,8 @@ impl Writer {
         self.end_fragment(start, out);
     }
 
-    /// Appends padding, so that the log's length becomes a multiple of 4096; nothing if it is one.
-    /// See the module documentation.
+    /// Appends padding, so that the log's length becomes a multiple of 4096; nothing if it already
+    /// is. See the module documentation.
     pub fn pad(&mut self, out: &mut Vec<u8>) {
         let zeros = self.pad_but_zeros(out);
         out.resize(out.len() + zeros, 0);

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! batch   := header, message*
-//! header  := partition: u64                id of the partition, given by the log
-//!            base offset: u64              offset of the batch's first message, given by the log
-//!            base timestamp: u64           when the log took the batch, in us since 1970
+//! header  := partition: u64                id of the partition, assigned by the log
+//!            base offset: u64              offset of its first message, assigned by the log
+//!            base timestamp: u64           when the log accepted the batch, in us since 1970
 //!            origin timestamp: u64         the producer's earliest timestamp, in us since 1970
 //!            length: u64                   of the batch in bytes, the header included
 //!            checksum: u64                 of the batch
@@ -23,7 +23,8 @@
 //!
 //! The batch's checksum is the XXH3 of the partition, base offset, base timestamp, origin
 //! timestamp, length and count, followed by the checksum of each message. So it covers every byte
-//! through the messages' checksums, and giving a batch its offset hashes 8 bytes for each message.
+//! through the messages' checksums, and assigning an offset to a batch hashes only 8 bytes per
+//! message.
 //!
 //! Source: Apache Iggy's protocol 0.11.0 (`iggy_binary_protocol::batch`).
 
@@ -36,7 +37,7 @@ use crate::{Error, Result};
 pub const HEADER_BYTES: usize = 256;
 /// Length of a message's header, in bytes.
 pub const MESSAGE_HEADER_BYTES: usize = 48;
-/// Where the length stands in a batch's header, in bytes.
+/// Offset of the length in a batch's header, in bytes.
 pub const LENGTH_AT: usize = 32;
 
 const CHECKSUM_AT: usize = 40;
@@ -46,18 +47,18 @@ const ZEROS_AT: usize = 52;
 /// The header of a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Header {
-    /// Id of the partition; 0 until a log has taken the batch.
+    /// Id of the partition; 0 until a log has accepted the batch.
     pub partition: u64,
     /// Offset that the messages' deltas count from: that of the first message, except in a part of
-    /// a batch; 0 until a log has taken it.
+    /// a batch; 0 until a log has accepted it.
     pub base_offset: u64,
-    /// When the log took the batch, in microseconds since 1970; 0 until then.
+    /// When the log accepted the batch, in microseconds since 1970; 0 until then.
     pub base_timestamp_us: u64,
     /// The producer's timestamp that the messages' deltas count from, in microseconds since 1970.
     pub origin_timestamp_us: u64,
     /// Length of the batch in bytes, the header included.
     pub length: u64,
-    /// Checksum of the batch, as it is stored.
+    /// Stored checksum of the batch.
     pub checksum: u64,
     /// Number of messages.
     pub count: u32,
@@ -67,8 +68,8 @@ impl Header {
     /// Reads the header at the start of `bytes`.
     ///
     /// # Errors
-    /// Corruption, where `bytes` is shorter than a header, the length does not cover the header, or
-    /// a byte that must be zero is not.
+    /// Corruption, if `bytes` is shorter than a header, the length does not cover the header, or a
+    /// byte that must be zero is not.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         const WHAT: &str = "batch header";
         let bytes: &[u8; HEADER_BYTES] =
@@ -106,7 +107,7 @@ impl Header {
         bytes
     }
 
-    /// Returns the same header with the checksum that it should have in front of these messages.
+    /// Returns the header with the checksum computed over it and these messages.
     #[must_use]
     pub fn with_checksum_of(self, messages: &[u8]) -> Self {
         let mut hasher = self.begin_checksum();
@@ -136,22 +137,22 @@ impl Header {
 /// A message in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// Its checksum, as it is stored.
+    /// Stored checksum of the message.
     pub checksum: u64,
-    /// Id that its producer gave it.
+    /// Id that the producer assigned.
     pub id: u128,
-    /// Its offset, counted from the batch's base offset.
+    /// Offset, counted from the batch's base offset.
     pub offset_delta: u32,
-    /// Its producer's timestamp, in microseconds from the batch's origin timestamp.
+    /// The producer's timestamp, in microseconds from the batch's origin timestamp.
     pub timestamp_delta_us: u32,
     /// The payload.
     pub payload: &'a [u8],
-    /// Its user headers, encoded as the producer encoded them.
+    /// User headers, as the producer encoded them.
     pub user_headers: &'a [u8],
 }
 
 impl<'a> Message<'a> {
-    /// Splits the first message off `bytes`: the message, its bytes, and what follows.
+    /// Returns the first message of `bytes`, its encoding, and the bytes after it.
     fn split_first(bytes: &'a [u8]) -> Result<(Self, &'a [u8], &'a [u8])> {
         const WHAT: &str = "message";
         let zeros = u64_at(bytes, 40, WHAT)?;
@@ -177,19 +178,19 @@ impl<'a> Message<'a> {
     }
 }
 
-/// The messages of a batch, in order; it ends where the bytes are no message.
+/// Iterator over the messages of a batch; it ends at bytes that are not a valid message.
 #[derive(Debug, Clone)]
 pub struct Messages<'a> {
     rest: &'a [u8],
 }
 
 impl<'a> Messages<'a> {
-    /// Iterates over the messages at the start of `bytes`.
+    /// Creates an iterator over the messages at the start of `bytes`.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
-    /// Returns the bytes that were not read.
+    /// Returns the unread bytes.
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
@@ -212,10 +213,11 @@ pub struct Batch<'a> {
     messages: &'a [u8],
 }
 
-/// A part of a batch: a header of its own, and whole messages of the batch.
+/// A part of a batch: its own header, and whole messages of the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part<'a> {
-    /// The header; its base offset is that of the whole batch, so that the messages' deltas hold.
+    /// The header; its base offset is that of the whole batch, so that the messages' deltas stay
+    /// valid.
     pub header: Header,
     /// The messages.
     pub messages: &'a [u8],
@@ -225,7 +227,7 @@ impl<'a> Batch<'a> {
     /// Reads the batch at the start of `bytes`, which may contain more after it.
     ///
     /// # Errors
-    /// Corruption, where `bytes` is shorter than the batch, or its messages do not fill it exactly.
+    /// Corruption, if `bytes` is shorter than the batch, or if its messages do not fill it exactly.
     pub fn decode(bytes: &'a [u8]) -> Result<Self> {
         let batch = Self::split(bytes)?;
         batch.walk(|_, _| Ok(()))?;
@@ -235,7 +237,7 @@ impl<'a> Batch<'a> {
     /// Reads the batch at the start of `bytes`, as [`Self::decode`] does, and checks its checksums.
     ///
     /// # Errors
-    /// The errors of [`Self::decode`]; corruption also where a checksum is wrong.
+    /// The errors of [`Self::decode`]; corruption also if a checksum is wrong.
     pub fn decode_verified(bytes: &'a [u8]) -> Result<Self> {
         let batch = Self::split(bytes)?;
         batch.verify()?;
@@ -245,7 +247,7 @@ impl<'a> Batch<'a> {
     /// Combines a header and its messages. Only the length is checked.
     ///
     /// # Errors
-    /// Corruption, where the header states a different length.
+    /// Corruption, if the header states a different length.
     pub fn from_parts(header: Header, messages: &'a [u8]) -> Result<Self> {
         let length = (HEADER_BYTES + messages.len()) as u64;
         if header.length != length {
@@ -258,7 +260,7 @@ impl<'a> Batch<'a> {
     /// Checks that the messages fill the batch exactly, and all checksums.
     ///
     /// # Errors
-    /// Corruption, with the first that is wrong.
+    /// Corruption, for the first mismatch.
     pub fn verify(&self) -> Result<()> {
         let mut hasher = self.header.begin_checksum();
         self.walk(|message, bytes| {
@@ -289,7 +291,8 @@ impl<'a> Batch<'a> {
         Ok(Self { header, messages })
     }
 
-    /// Visits each message with its bytes, and checks that they fill the batch.
+    /// Calls `visit` with each message and its encoding, and checks that the messages fill the
+    /// batch.
     fn walk(&self, mut visit: impl FnMut(&Message<'a>, &'a [u8]) -> Result<()>) -> Result<()> {
         let mut rest = self.messages;
         let mut count: u32 = 0;
@@ -328,8 +331,8 @@ impl<'a> Batch<'a> {
         self.header.base_offset.saturating_add(u64::from(self.header.count))
     }
 
-    /// Checks that a log accepts it from a producer: it has at least one message, and offset deltas
-    /// count from 0.
+    /// Checks that a log can accept the batch from a producer: it has at least one message, and
+    /// offset deltas count up from 0.
     ///
     /// # Errors
     /// Corruption, naming the faulty message.
@@ -347,14 +350,14 @@ impl<'a> Batch<'a> {
         Ok(())
     }
 
-    /// Returns the header that this batch has in a log.
+    /// Returns the header that a log stores for this batch.
     pub fn stamped(&self, partition: u64, base_offset: u64, base_timestamp_us: u64) -> Header {
         let header = Header { partition, base_offset, base_timestamp_us, ..self.header };
         header.with_checksum_of(self.messages)
     }
 
     /// Returns the part with at most `count` messages whose offsets are `offset` or above; `None`
-    /// where there is no such message.
+    /// if there is no such message.
     pub fn part(&self, offset: u64, count: u32) -> Option<Part<'a>> {
         let skipped = offset.saturating_sub(self.header.base_offset);
         let skipped = u32::try_from(skipped).ok().filter(|&skipped| skipped < self.header.count)?;
@@ -414,7 +417,7 @@ impl Builder {
     /// Adds a message. `user_headers` are bytes that the log does not interpret.
     ///
     /// # Errors
-    /// Unsupported, where payload or user headers are longer than 4 GiB.
+    /// Unsupported, if payload or user headers are 4 GiB or longer.
     pub fn push(
         &mut self,
         id: u128,

@@ -3,14 +3,13 @@
 //! ```text
 //! index := entry*
 //! entry := offset: u64                 of the batch's first message
-//!          timestamp: u64              when the log took the batch, in us since 1970
+//!          timestamp: u64              when the log accepted the batch, in us since 1970
 //!          position: u64               of the batch in the segment, in bytes
 //!          checksum: u64               XXH3 of the fields before, seeded with the segment
 //! ```
 //!
-//! Entries ascend. The index ends at the first bytes that are no entry, or an entry of another
-//! segment. It is never evidence about the segment: if the segment contradicts an entry, the index
-//! is discarded and rebuilt.
+//! Entries ascend. The index ends at the first bytes that are not an entry of its segment. The
+//! segment is authoritative: if it contradicts an entry, the index is discarded and rebuilt.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
@@ -24,9 +23,9 @@ pub const ENTRY_BYTES: usize = 32;
 pub struct Entry {
     /// Offset of its first message.
     pub offset: u64,
-    /// When the log took it, in microseconds since 1970.
+    /// When the log accepted the batch, in microseconds since 1970.
     pub timestamp_us: u64,
-    /// Where it begins in the segment, in bytes.
+    /// Position of the batch in the segment, in bytes.
     pub position: u64,
 }
 
@@ -35,7 +34,7 @@ pub struct Entry {
 pub struct Seed(u64);
 
 impl Seed {
-    /// Returns the seed of the segment with this base offset, in this incarnation of its partition.
+    /// Returns the seed for the segment with this base offset in this incarnation of its partition.
     pub fn new(base_offset: u64, incarnation: u64) -> Self {
         Self(base_offset ^ incarnation.rotate_left(32))
     }
@@ -53,7 +52,7 @@ impl Entry {
         bytes
     }
 
-    /// Returns the entry at the start of `bytes`; `None` where there is none of this segment.
+    /// Returns the entry at the start of `bytes`; `None` if there is none of this segment.
     pub fn decode(bytes: &[u8], seed: Seed) -> Option<Self> {
         let bytes: &[u8; ENTRY_BYTES] = bytes.first_chunk()?;
         let value = |at: usize| u64_at(bytes, at, "index entry").ok();

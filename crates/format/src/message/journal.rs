@@ -4,12 +4,13 @@
 //! journal := record*
 //! record  := length: u32               of the payload, in bytes
 //!            checksum: u32             masked CRC32C of number and payload
-//!            number: u64               one more than the record before
+//!            number: u64               that of the previous record plus 1
 //!            payload
 //! ```
 //!
 //! A crash may truncate or tear the last records. The journal ends at the first bytes that are not
-//! a record with the next number; [`Reader::has_record_behind`] reports whether that end is damage.
+//! a record with the next number; [`Reader::has_record_behind`] reports whether the journal is
+//! damaged there.
 
 use super::{u32_at, u64_at};
 use crate::checksum::{crc32c, crc32c_extend, mask_crc32c};
@@ -21,7 +22,7 @@ pub const HEADER_BYTES: usize = 16;
 /// Appends a record to `out`.
 ///
 /// # Errors
-/// Unsupported, for a payload longer than 4 GiB.
+/// Unsupported, for a payload of 4 GiB or more.
 pub fn put_record(out: &mut Vec<u8>, number: u64, payload: &[u8]) -> Result<()> {
     let length = u32::try_from(payload.len())
         .map_err(|_| Error::unsupported(format!("a record of {} bytes", payload.len())))?;
@@ -36,7 +37,7 @@ fn checksum(number: u64, payload: &[u8]) -> u32 {
     mask_crc32c(crc32c_extend(crc32c(&number.to_le_bytes()), payload))
 }
 
-/// Reads a journal from its first record on.
+/// Reads a journal from its first record.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     bytes: &'a [u8],
@@ -45,23 +46,23 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins at the start of `bytes`; the first record may have any number.
+    /// Creates a reader that begins at the start of `bytes`; the first record may have any number.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0, next_number: None }
     }
 
-    /// Returns where the next record begins or would begin, in bytes.
+    /// Returns the offset at which the next record begins or would begin, in bytes.
     pub fn offset(&self) -> usize {
         self.at
     }
 
-    /// Returns the number that the next record has; `None` before the first one.
+    /// Returns the number of the next record; `None` before the first one.
     pub fn next_number(&self) -> Option<u64> {
         self.next_number
     }
 
-    /// Returns whether a record with a higher number follows anywhere after the end: then the
-    /// journal does not end as a crash leaves it, and the bytes at [`Self::offset`] are damaged.
+    /// Returns whether a record with a higher number follows anywhere after the end. A crash does
+    /// not leave such a journal: the bytes at [`Self::offset`] are damaged.
     pub fn has_record_behind(&self) -> bool {
         let lowest = self.next_number.unwrap_or(0);
         (self.at + 1..self.bytes.len()).any(|at| {

@@ -1,4 +1,4 @@
-//! Names of the files of a partition.
+//! Names of a partition's files.
 //!
 //! ```text
 //! 00000000000000001000-00001700000000000000-0.log
@@ -8,9 +8,9 @@
 //! `- offset of its first message
 //! ```
 //!
-//! A segment ends where the next one begins, so names alone tell which offsets a partition has, and
-//! a segment without messages preserves the next offset. A file that is still being written has the
-//! suffix `.tmp`.
+//! A segment ends where the next one begins, so the names alone determine which offsets a partition
+//! has, and a segment without messages preserves the next offset. A file that is still being
+//! written has the suffix `.tmp`.
 
 use std::fmt;
 
@@ -24,7 +24,7 @@ pub struct SegmentName {
     pub base_offset: u64,
     /// Lower bound on its batches' timestamps, in microseconds since 1970.
     pub base_timestamp_us: u64,
-    /// 0 as it was written, 1 after it was rewritten without gaps.
+    /// Generation: 0 as written, 1 after it was rewritten without gaps.
     pub generation: u8,
 }
 
@@ -38,7 +38,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns what follows the dot.
+    /// Returns the file name's extension, without the dot.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Log => "log",
@@ -48,7 +48,7 @@ impl Kind {
 }
 
 impl SegmentName {
-    /// Returns the name of the segment's file of a kind.
+    /// Returns the name of the segment's file of this kind.
     pub fn file(self, kind: Kind) -> FileName {
         FileName { segment: self, kind }
     }
@@ -64,7 +64,7 @@ pub struct FileName {
 }
 
 impl FileName {
-    /// Reads a name; `None` for any other.
+    /// Parses a file name; `None` if it has another form.
     pub fn parse(name: &str) -> Option<Self> {
         let (stem, extension) = name.split_once('.')?;
         let kind = match extension {

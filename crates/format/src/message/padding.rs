@@ -6,7 +6,7 @@
 //! ```text
 //! gap     := zeros, trailer               zeros: at least 40 bytes
 //! trailer := magic: u64
-//!            stable: u64                  durable length of the segment when it was made
+//!            stable: u64                  durable length of the segment when the group was made
 //!            segment: u64                 base offset of the segment
 //!            incarnation: u64             of the partition
 //!            checksum: u64                XXH3 of the fields before
@@ -18,9 +18,10 @@
 //! and readers agree on the end of a gap from its beginning alone ([`gap_end`]).
 //!
 //! The trailer distinguishes a torn tail from a hole. A torn write may lack any of its sectors, so
-//! a batch may be missing although others of the same group follow it. But a trailer that counts
-//! the missing batch among the durable bytes was written after that batch was acknowledged: then it
-//! is damage. The trailer is inside a gap, so that readers skip it.
+//! a batch may be missing although others of the same group follow it. But if a later trailer
+//! counts the missing batch among the durable bytes, it was written after that batch was
+//! acknowledged: then the batch was lost to damage. The trailer is inside a gap, so that readers
+//! skip it.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -33,7 +34,7 @@ pub const BLOCK: u64 = 4096;
 /// Length of a trailer, in bytes.
 pub const TRAILER_BYTES: usize = 40;
 
-/// Length of the shortest gap, in bytes: zeros where a batch would have its length, and a trailer.
+/// Minimum length of a gap, in bytes: zeros up to the end of a batch's length field, and a trailer.
 pub const GAP_MIN: u64 = (LENGTH_AT + 8 + TRAILER_BYTES) as u64;
 
 /// "TWGROUP1", as a number.
@@ -54,8 +55,8 @@ pub enum Next {
     Gap(u64),
 }
 
-/// Returns what may begin at `position`. `bytes` are the bytes from there on: up to the end of the
-/// segment or at least [`GAP_MIN`] of them.
+/// Returns what may begin at `position`. `bytes` are the bytes from there: to the end of the
+/// segment, or at least [`GAP_MIN`] of them.
 pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
     let is_gap = match u64_at(bytes, LENGTH_AT, "length") {
         Ok(length) => length == 0,
@@ -90,7 +91,7 @@ impl Trailer {
         bytes
     }
 
-    /// Returns the trailer at the end of a block; `None` where there is none.
+    /// Returns the trailer at the end of a block; `None` if there is none.
     pub fn at_end_of(block: &[u8]) -> Option<Self> {
         let bytes: &[u8; TRAILER_BYTES] = block.last_chunk()?;
         let value = |index: usize| u64_at(bytes, index * 8, "trailer").ok();

@@ -1,19 +1,19 @@
 //! A chunk of a partition's tail in shared memory: batches that outlive the process that accepted
-//! them, and may not be in the segment yet.
+//! them and may not be in the segment yet.
 //!
 //! ```text
-//! chunk  := header: one block, batches and gaps as they go into the segment
-//! header := magic: u64                 zero once the segment has all of the chunk
+//! chunk  := header: one block, batches and gaps as in the segment
+//! header := magic: u64                 zero once the whole chunk is in the segment
 //!           log: u128                  id of the log
 //!           stream, topic, partition: u32
 //!           first batch: u32           where it begins in the chunk, in bytes
 //!           incarnation: u64           of the partition
-//!           base offset, base timestamp: u64     of the segment, as its name has them
+//!           base offset, base timestamp: u64     of the segment, as in its name
 //!           position: u64              of the chunk's first byte in the segment
 //!           checksum: u64              XXH3 of the fields before
 //! ```
 //!
-//! A chunk states no length: it ends at the first bytes that are neither a gap nor a batch with
+//! A chunk has no length field: it ends at the first bytes that are neither a gap nor a batch with
 //! valid checksums. The rest of the region is zero.
 
 use xxhash_rust::xxh3::xxh3_64;
@@ -52,7 +52,7 @@ pub struct ChunkHeader {
 }
 
 impl ChunkHeader {
-    /// Returns the header's first bytes; the rest of its block is zero.
+    /// Returns the encoded header; the rest of its block is zero.
     pub fn encode(&self) -> [u8; CHECKSUM_AT + 8] {
         let mut bytes = [0; CHECKSUM_AT + 8];
         put(&mut bytes, 0, &MAGIC.to_le_bytes());
@@ -73,7 +73,7 @@ impl ChunkHeader {
     /// Reads the header at the start of a chunk; `None` for an empty chunk.
     ///
     /// # Errors
-    /// Corruption, where there is neither a valid header nor an empty chunk.
+    /// Corruption, if there is neither a valid header nor an empty chunk.
     pub fn decode(bytes: &[u8]) -> Result<Option<Self>> {
         const WHAT: &str = "tail chunk";
         match u64_at(bytes, 0, WHAT)? {
@@ -81,7 +81,7 @@ impl ChunkHeader {
             MAGIC => {}
             found => {
                 let found = format!("{found:016x}");
-                return Err(Error::corruption(WHAT, 0, "a tail chunk's first bytes", found));
+                return Err(Error::corruption(WHAT, 0, "a tail chunk's magic number", found));
             }
         }
         let stored = u64_at(bytes, CHECKSUM_AT, WHAT)?;

@@ -1,7 +1,7 @@
 //! The OPTIONS file.
 //!
 //! ```text
-//! # a comment, to the end of its line; \# begins no comment
+//! # a comment, to the end of its line; \# does not begin one
 //! [Version]
 //!   rocksdb_version=11.9.0
 //!   options_file_version=1.1
@@ -16,7 +16,7 @@
 //!   name=value
 //! ```
 //!
-//! A line is one section or one statement; white space around names and values is ignored. Only
+//! A line is a section's head or a statement; white space around names and values is ignored. Only
 //! lines that end in a newline are read. There is one `DBOptions` section. The default column
 //! family comes before the others, each has one `CFOptions` section, and its `TableOptions` follow
 //! it.
@@ -25,10 +25,10 @@ use std::fmt::Write as _;
 
 use super::{TextError, TextLocation, escape, trim, unescape};
 
-/// Header of a written document.
+/// Comment at the start of written files.
 const HEADER: &str = "# Options of a database, in RocksDB's format.\n\n";
 
-/// Version of the file's format in written files.
+/// Version of the format in written files.
 const OPTIONS_FILE_VERSION: &str = "1.1";
 
 /// The name of the column family that every database has.
@@ -46,7 +46,7 @@ pub struct Version {
 }
 
 impl Version {
-    /// Reads digits with dots between them, in at most `parts_max` parts.
+    /// Parses a dot-separated version of at most `parts_max` parts.
     fn parse(text: &str, parts_max: usize) -> Option<Self> {
         let parts: Option<Vec<u32>> = text
             .split('.')
@@ -91,7 +91,7 @@ pub struct Entry {
     pub name: String,
     /// The value as in the file, escaped.
     pub value: String,
-    /// The line, from 1; 0 for an entry that was not read from a file.
+    /// The line number, from 1; 0 for an entry that was not read from a file.
     pub line: u32,
 }
 
@@ -100,7 +100,8 @@ pub struct Entry {
 pub struct Section {
     /// What the options apply to.
     pub kind: SectionKind,
-    /// The line of the section's head, from 1; 0 for a section that was not read from a file.
+    /// The line number of the section's head, from 1; 0 for a section that was not read from a
+    /// file.
     pub line: u32,
     /// The options.
     pub entries: Vec<Entry>,
@@ -117,7 +118,8 @@ impl Section {
         self.entries.push(Entry { name: name.into(), value: value.into(), line: 0 });
     }
 
-    /// Returns the value with this name, as in the file. If the name is repeated the first counts.
+    /// Returns the value with this name, as in the file. If the name is repeated, the first value
+    /// counts.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.entries.iter().find(|entry| entry.name == name).map(|entry| entry.value.as_str())
     }
@@ -129,12 +131,12 @@ pub struct Document {
     /// The version of RocksDB that wrote the file, or whose options it holds; 0.0.0 if it is not
     /// stated.
     pub rocksdb_version: Version,
-    /// The sections in order, without that of the version.
+    /// The sections in order, except the version's.
     pub sections: Vec<Section>,
 }
 
 impl Document {
-    /// Creates a document without sections that holds the options of that version of RocksDB.
+    /// Creates a document without sections, for the options of this version of RocksDB.
     pub fn new(rocksdb_version: Version) -> Self {
         Self { rocksdb_version, sections: Vec::new() }
     }
@@ -142,9 +144,9 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// A line that is no section, statement or comment; a section that is unknown, repeated or out
-    /// of order; an invalid version; or a missing section for the database or the default column
-    /// family.
+    /// A line that is not a section's head, statement or comment; a section that is unknown,
+    /// repeated or out of order; an invalid version; or a missing section for the database or the
+    /// default column family.
     pub fn parse(text: &str) -> Result<Self, TextError> {
         let mut sections: Vec<Section> = Vec::new();
         for (line, number) in text.split_inclusive('\n').zip(1..) {
@@ -190,15 +192,15 @@ impl Document {
         })
     }
 
-    /// Returns the options of the column family of that name.
+    /// Returns the options of the column family with this name.
     pub fn column_family(&self, name: &str) -> Option<&Section> {
         self.sections.iter().find(
             |section| matches!(&section.kind, SectionKind::ColumnFamily(family) if family == name),
         )
     }
 
-    /// Returns the kind of table of the column family with this name, and its options. If it is
-    /// repeated the last counts.
+    /// Returns the kind of table of the column family with this name, and its options. If they are
+    /// repeated, the last ones count.
     pub fn table(&self, name: &str) -> Option<(&str, &Section)> {
         self.sections.iter().rev().find_map(|section| match &section.kind {
             SectionKind::Table { factory, column_family } if column_family == name => {
@@ -269,7 +271,7 @@ fn parse_head(line: &str, place: TextLocation) -> Result<SectionKind, TextError>
     }
 }
 
-/// Rejects a section in an invalid place.
+/// Rejects a repeated section or one out of order.
 fn check_order(
     kind: &SectionKind,
     before: &[Section],
@@ -291,11 +293,11 @@ fn check_order(
         }
         SectionKind::ColumnFamily(name) => {
             let is_early = name != DEFAULT_COLUMN_FAMILY && !has_family(DEFAULT_COLUMN_FAMILY);
-            is_early.then(|| format!("the column family '{name}' before the default one"))
+            is_early.then(|| format!("the column family '{name}' precedes the default one"))
         }
         SectionKind::Table { column_family, .. } => {
             let is_early = !has_family(column_family);
-            is_early.then(|| format!("tables of the column family '{column_family}' before it"))
+            is_early.then(|| format!("table options precede the column family '{column_family}'"))
         }
     };
     match reason {
@@ -325,7 +327,7 @@ fn parse_versions(sections: &[Section]) -> Result<Version, TextError> {
     let mut rocksdb_version = Version::default();
     for entry in entries {
         let bad = || {
-            let reason = format!("{}: '{}' is no version", entry.name, entry.value);
+            let reason = format!("{}: '{}' is not a version", entry.name, entry.value);
             TextError::new(TextLocation::Line(entry.line), reason)
         };
         match entry.name.as_str() {

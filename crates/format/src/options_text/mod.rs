@@ -1,13 +1,13 @@
-//! The text of options: the OPTIONS file, and option strings.
+//! Options as text: the OPTIONS file, and option strings.
 //!
 //! This module handles only syntax: names and values are text that the engine interprets. There are
 //! two forms:
 //!
 //! - the OPTIONS file, a [`Document`]: sections of `name=value` lines;
-//! - the option string, [`parse_option_string`]: `name=value;name={name=value;...};`, which also
-//!   stands as a value in the file.
+//! - the option string, [`parse_option_string`]: `name=value;name={name=value;...};`, which is also
+//!   used as a value in the file.
 //!
-//! Text that could be taken for syntax is escaped, see [`escape`]. Source:
+//! Characters that could be taken for syntax are escaped, see [`escape`]. Source:
 //! `options/options_parser.cc`, `options/options_helper.cc`, `util/string_util.cc`.
 
 mod document;
@@ -32,7 +32,7 @@ pub enum TextLocation {
     Whole,
 }
 
-/// Why a text of options could not be read.
+/// A syntax error in the text of options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextError {
     /// Where the error is.
@@ -92,7 +92,7 @@ pub fn unescape(text: &str) -> String {
     unescaped
 }
 
-/// Trims white space at both ends, as the C library defines it: including the vertical tab.
+/// Trims white space at both ends, as defined by the C library: it includes the vertical tab.
 fn trim(text: &str) -> &str {
     text.trim_matches(is_space)
 }

@@ -17,7 +17,7 @@ pub struct Assignment<'a> {
     pub offset: usize,
 }
 
-/// Reads an option string. If a name is assigned twice, callers should use the later value.
+/// Reads an option string. If a name is assigned twice, callers should use the last value.
 ///
 /// # Errors
 /// An assignment without `=` or name, braces that do not match, and text after a closing brace.
@@ -47,7 +47,7 @@ pub fn parse_option_string(text: &str) -> Result<Vec<Assignment<'_>>, TextError>
     Ok(assignments)
 }
 
-/// Writes assignments as an option string. A value with a `;` outside braces is put into braces.
+/// Writes assignments as an option string. A value with a `;` outside braces is enclosed in braces.
 pub fn write_option_string<'a>(
     assignments: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> String {
@@ -87,7 +87,7 @@ pub fn split_list(text: &str, separator: char) -> Result<Vec<&str>, TextError> {
     Ok(items)
 }
 
-/// Removes one pair of braces if they match each other around the whole of `value`.
+/// Removes one pair of matching braces that encloses all of `value`.
 pub fn strip_outer_braces(value: &str) -> &str {
     match closing_brace(value) {
         Some(end) if end + 1 == value.len() => value.get(1..end).unwrap_or_default(),
@@ -123,7 +123,7 @@ impl<'a> Token<'a> {
     }
 }
 
-/// Returns the offset of the brace that closes the one at the start of `text`.
+/// Returns the offset of the brace that matches the one at the start of `text`.
 fn closing_brace(text: &str) -> Option<usize> {
     if !text.starts_with('{') {
         return None;
@@ -153,7 +153,7 @@ fn strip_all_braces(text: &str) -> &str {
     text
 }
 
-/// Returns where `part`, a part of `whole`, begins in it.
+/// Returns the offset of `part`, a subslice of `whole`.
 fn offset_in(whole: &str, part: &str) -> usize {
     part.as_ptr().addr().saturating_sub(whole.as_ptr().addr())
 }

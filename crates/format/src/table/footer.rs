@@ -13,8 +13,8 @@
 //! ```
 //!
 //! Numbers are little-endian. From version 6 on the index is found through the metaindex, and the
-//! footer's checksum is of the table's checksum type and depends on the footer's offset, as those
-//! of blocks do. Version 0 has no first byte and no version, and different magic numbers. Source:
+//! footer's checksum is of the table's type and depends on the footer's offset, as those of blocks
+//! do. Version 0 has no first byte and no version, and different magic numbers. Source:
 //! `table/format.cc`.
 
 use crate::checksum::{ChecksumType, context_modifier};
@@ -23,11 +23,11 @@ use crate::{Error, Result};
 
 use super::trailer::{BLOCK_TRAILER_LENGTH, BlockChecksum};
 
-/// The length of a footer of every format version that is read, in bytes.
+/// The length of a footer in every supported format version, in bytes.
 pub const FOOTER_LENGTH: usize = 53;
-/// The oldest format version that is read and written.
+/// The oldest format version that is supported.
 pub const MIN_FORMAT_VERSION: u32 = 2;
-/// The newest format version that is read and written.
+/// The newest format version that is supported.
 pub const MAX_FORMAT_VERSION: u32 = 7;
 /// The longest encoding of a [`BlockHandle`], in bytes.
 pub const MAX_BLOCK_HANDLE_LENGTH: usize = 20;
@@ -57,7 +57,7 @@ impl BlockHandle {
     /// Reads two varints.
     ///
     /// # Errors
-    /// Corruption, where they are incomplete or the block would end beyond the largest offset.
+    /// Corruption, if they are incomplete or the block would end beyond the largest offset.
     #[inline]
     pub fn decode(reader: &mut Reader<'_>) -> Result<Self> {
         let start = reader.offset();
@@ -90,10 +90,10 @@ impl BlockHandle {
 pub struct Footer {
     /// The format version, 2 to 7.
     pub format_version: u32,
-    /// How blocks, and from version 6 on the footer, are protected.
+    /// Checksum type of the blocks and, from version 6 on, of the footer.
     pub checksum_type: ChecksumType,
-    /// A random number of this file that enters all its checksums; nonzero exactly from version 6
-    /// on.
+    /// A random number of this file that is part of all its checksums; nonzero from version 6 on,
+    /// zero before.
     pub base_context: u32,
     /// The metaindex block.
     pub metaindex: BlockHandle,
@@ -106,9 +106,9 @@ impl Footer {
     /// `tail_offset`. `tail` has at least [`FOOTER_LENGTH`] bytes, unless the file is shorter.
     ///
     /// # Errors
-    /// Unsupported, for plain and cuckoo tables and format versions that are not read; corruption,
-    /// for anything that is not a table, a checksum that does not match or blocks that are empty or
-    /// lie outside the file. Offsets in errors count from the footer's first byte.
+    /// Unsupported, for plain and cuckoo tables and unsupported format versions; corruption, for
+    /// anything that is not a table, a checksum mismatch, or blocks that are empty or lie outside
+    /// the file. Offsets in errors count from the footer's first byte.
     pub fn decode(tail: &[u8], tail_offset: u64) -> Result<Self> {
         let magic = match tail.last_chunk::<8>() {
             Some(bytes) => u64::from_le_bytes(*bytes),
@@ -151,8 +151,8 @@ impl Footer {
             }
         };
         for handle in [Some(decoded.metaindex), decoded.index].into_iter().flatten() {
-            // No block is empty. An empty one here indicates the extended magic number under a
-            // damaged version.
+            // No block is empty. An empty one here means that the bytes are the extended magic
+            // number and the version is damaged.
             if handle.end() > offset || handle.size == 0 {
                 let found = format!("{} bytes at {}", handle.size, handle.offset);
                 return Err(Error::corruption("footer", 1, "blocks before the footer", found));
@@ -192,7 +192,7 @@ impl Footer {
         reader.bytes(16, "footer")?;
         if reader.fixed64("footer")? != 0 {
             return Err(Error::unsupported(
-                "a later feature that the footer's last bytes announce",
+                "a later feature, marked in the footer's reserved bytes",
             ));
         }
         let start = offset.checked_sub(size + BLOCK_TRAILER_LENGTH as u64).ok_or_else(|| {
@@ -208,9 +208,9 @@ impl Footer {
     /// index.
     ///
     /// # Errors
-    /// Unsupported, for a format version that is not written or a metaindex of 4 GiB; corruption,
-    /// for a footer without the index handle or base context checksum that its version requires,
-    /// with one that its version does not allow, or with a metaindex elsewhere.
+    /// Unsupported, for an unsupported format version or a metaindex of 4 GiB; corruption, for a
+    /// footer without the index handle or base context checksum that its version requires, with one
+    /// that its version does not allow, or with a metaindex elsewhere.
     pub fn encode(&self, offset: u64) -> Result<[u8; FOOTER_LENGTH]> {
         let version = self.format_version;
         if !(MIN_FORMAT_VERSION..=MAX_FORMAT_VERSION).contains(&version) {
@@ -224,7 +224,7 @@ impl Footer {
         let mut bytes = vec![self.checksum_type as u8];
         if checked {
             if self.metaindex.end() != offset {
-                let expected = "a metaindex right before it";
+                let expected = "a metaindex directly before it";
                 let found = format!("{:?}", self.metaindex);
                 return Err(Error::corruption("footer to encode", 13, expected, found));
             }
@@ -250,14 +250,14 @@ impl Footer {
         Ok(footer)
     }
 
-    /// Returns how the blocks of this table are protected.
+    /// Returns the checksum parameters of this table's blocks.
     #[inline]
     pub fn block_checksum(&self) -> BlockChecksum {
         BlockChecksum { checksum_type: self.checksum_type, base_context: self.base_context }
     }
 }
 
-/// Returns the checksum of a footer at `offset`, whatever the bytes in the checksum's place.
+/// Returns the checksum of a footer at `offset`. The contents of its checksum field do not matter.
 fn footer_checksum(
     checksum_type: ChecksumType,
     mut footer: [u8; FOOTER_LENGTH],

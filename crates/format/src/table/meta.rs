@@ -51,7 +51,7 @@ pub enum MetaBlock<'a> {
 }
 
 impl<'a> MetaBlock<'a> {
-    /// Returns the contents of the block with this name in a metaindex, or `None` for one to be
+    /// Returns the contents of the block with this name in a metaindex, or `None` for a block to be
     /// ignored.
     pub fn from_name(name: &'a [u8]) -> Option<Self> {
         let name = str::from_utf8(name).ok()?;

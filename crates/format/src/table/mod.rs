@@ -6,8 +6,8 @@
 //! ```
 //!
 //! Each block is followed by a [trailer]. The metaindex names the [meta blocks](meta), the footer
-//! locates the metaindex. A reader locates everything else by the footer and the metaindex, and
-//! does not rely on the order.
+//! locates the metaindex. A reader locates everything else through these two, and does not rely on
+//! the order.
 
 pub mod footer;
 pub mod meta;

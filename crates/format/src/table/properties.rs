@@ -3,8 +3,8 @@
 //!
 //! Numbers are varints, names are bytes, the index type is a fixed 32-bit number and the filtering
 //! flags are the characters `1` and `0`. Properties without a field here, including the user's, are
-//! preserved. RocksDB relies on some of these numbers: the next compaction compares the number of
-//! entries that it reads with `num_entries - num_range_deletions`. It does not rely on
+//! preserved. RocksDB relies on some of these numbers: a compaction of the table compares the
+//! number of entries that it reads with `num_entries - num_range_deletions`. It does not rely on
 //! `num_data_blocks`, which it leaves zero in tables with a compression dictionary. Source:
 //! `table/table_properties.cc`, `table/meta_blocks.cc`,
 //! `table/block_based/block_based_table_factory.cc`.
@@ -23,14 +23,14 @@ use super::property_names::{
     INDEX_TYPE, NUMBERS, STRINGS,
 };
 
-/// Column family id of a table that was written for no particular column family.
+/// Column family id of a table that was not written for a particular column family.
 pub const UNKNOWN_COLUMN_FAMILY_ID: u64 = i32::MAX as u64;
 
 /// How a table's index is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u32)]
 pub enum IndexType {
-    /// One block, searched by bisection.
+    /// One block, with binary search.
     #[default]
     BinarySearch = 0,
     /// One block, with an additional hash index over prefixes.
@@ -42,7 +42,7 @@ pub enum IndexType {
 }
 
 impl IndexType {
-    /// Returns the type of that number.
+    /// Returns the type with this number.
     pub fn from_number(number: u32) -> Option<Self> {
         Some(match number {
             0 => Self::BinarySearch,
@@ -118,11 +118,11 @@ pub struct Properties {
     pub fast_compression_estimated_data_size: u64,
     /// Offset where the data blocks end and everything else begins; 0 if unknown.
     pub tail_start_offset: u64,
-    /// False where keys were stripped of their timestamps.
+    /// False if keys were stripped of their timestamps.
     pub user_defined_timestamps_persisted: bool,
     /// Highest sequence number of any key, if recorded and the table is not empty.
     pub largest_sequence: Option<u64>,
-    /// Lowest sequence number of any key, likewise.
+    /// Lowest sequence number of any key, if recorded and the table is not empty.
     pub smallest_sequence: Option<u64>,
     /// The restart interval of data blocks; 0 if unknown.
     pub data_block_restart_interval: u64,
@@ -150,15 +150,15 @@ pub struct Properties {
     pub property_collectors_names: Vec<u8>,
     /// The compression types, see [`compressions`](Self::compressions).
     pub compression_name: Vec<u8>,
-    /// The compression options as text, for people.
+    /// The compression options, as human-readable text.
     pub compression_options: Vec<u8>,
     /// Write times of sequence numbers, in RocksDB's encoding; empty if unknown.
     pub sequence_to_time_mapping: Vec<u8>,
     /// The index type. RocksDB refuses a table without one.
     pub index_type: Option<IndexType>,
-    /// Whether the filter knows whole keys.
+    /// Whether the filter contains whole keys.
     pub whole_key_filtering: bool,
-    /// Whether the filter knows prefixes.
+    /// Whether the filter contains prefixes.
     pub prefix_filtering: bool,
     /// Whether a filter is partitioned independently of the index.
     pub decoupled_partitioned_filters: bool,
@@ -238,7 +238,7 @@ impl Properties {
     ///
     /// # Errors
     /// Corruption, for names that do not ascend or a value that is not of its property's kind;
-    /// unsupported, for an index type that is not known.
+    /// unsupported, for an unknown index type.
     pub fn from_entries<Name, Value>(
         entries: impl IntoIterator<Item = (Name, Value)>,
     ) -> Result<Self>
@@ -262,8 +262,8 @@ impl Properties {
     /// Sets the property of one entry of a properties block.
     ///
     /// # Errors
-    /// Corruption, for a value that is not of its property's kind; unsupported, for an index type
-    /// that is not known.
+    /// Corruption, for a value that is not of its property's kind; unsupported, for an unknown
+    /// index type.
     pub fn insert(&mut self, name: &[u8], value: &[u8]) -> Result<()> {
         let text = str::from_utf8(name).unwrap_or_default();
         if let Some(property) = NUMBERS.iter().find(|property| property.name == text) {
@@ -332,7 +332,7 @@ impl Properties {
     ///
     /// # Errors
     /// Unsupported, for keys that were stripped of their timestamps and for blob records inside the
-    /// table; corruption, where the index type is missing.
+    /// table; corruption, if the index type is missing.
     pub fn check_supported(&self) -> Result<()> {
         if !self.user_defined_timestamps_persisted {
             return Err(Error::unsupported("user-defined timestamps"));
@@ -361,7 +361,7 @@ impl Properties {
             .map_err(|_| malformed(name, expected, found()))?;
         if format_version < 7 || text.is_empty() {
             if text.is_empty() {
-                // A writer that did not record it may have used any.
+                // A writer that did not record the property may have used any type.
                 return Ok(Compression::BUILT_IN.into_iter().skip(1).collect());
             }
             let kind = Compression::from_property_name(text)

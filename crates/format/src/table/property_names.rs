@@ -16,12 +16,12 @@ pub(super) const COMPRESSION_MANAGER: &str = "BuiltinV2";
 /// A property that is stored as a varint.
 pub(super) struct Number {
     pub(super) name: &'static str,
-    /// The number to be written, or `None` to leave the property out.
+    /// The number to be written, or `None` to omit the property.
     pub(super) written: fn(&Properties) -> Option<u64>,
     pub(super) set: fn(&mut Properties, u64),
 }
 
-/// A property that is stored as it is, and left out when it is empty.
+/// A property that is stored as is, and omitted if empty.
 pub(super) struct Text {
     pub(super) name: &'static str,
     pub(super) value: fn(&Properties) -> &Vec<u8>,
@@ -31,7 +31,7 @@ pub(super) struct Text {
 /// A property that is stored as the character `1` or `0`.
 pub(super) struct Flag {
     pub(super) name: &'static str,
-    /// The flag to be written, or `None` to leave the property out.
+    /// The flag to be written, or `None` to omit the property.
     pub(super) written: fn(&Properties) -> Option<bool>,
     pub(super) place: fn(&mut Properties) -> &mut bool,
 }
@@ -47,7 +47,7 @@ macro_rules! always {
     };
 }
 
-/// A number that is left out when it is zero.
+/// A number that is omitted if zero.
 macro_rules! unless_zero {
     ($name:literal, $field:ident) => {
         Number {
@@ -71,7 +71,7 @@ macro_rules! yes_or_no {
     };
 }
 
-/// A number that is left out when it is unknown.
+/// A number that is omitted if unknown.
 macro_rules! if_known {
     ($name:literal, $field:ident) => {
         Number {

@@ -27,7 +27,7 @@ pub struct SequenceTime {
     pub time_s: u64,
 }
 
-/// Appends the encoding of samples, given in their order.
+/// Appends the encoding of samples, which are in order.
 pub fn encode(samples: &[SequenceTime], out: &mut Vec<u8>) {
     if samples.is_empty() {
         return;
@@ -35,7 +35,7 @@ pub fn encode(samples: &[SequenceTime], out: &mut Vec<u8>) {
     put_varint64(out, samples.len() as u64);
     let mut before = SequenceTime { sequence: 0, time_s: 0 };
     for &sample in samples {
-        // Values that do not ascend wrap around here and, in RocksDB, back again.
+        // Values that do not ascend wrap around here, and wrap back when RocksDB decodes them.
         put_varint64(out, sample.sequence.wrapping_sub(before.sequence));
         put_varint64(out, sample.time_s.wrapping_sub(before.time_s));
         before = sample;

@@ -8,10 +8,10 @@ use crate::{Error, Result};
 /// The length of a block's trailer, in bytes.
 pub const BLOCK_TRAILER_LENGTH: usize = 5;
 
-/// How the blocks of one table are protected.
+/// The checksum parameters of a table's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BlockChecksum {
-    /// The hash.
+    /// The checksum type.
     pub checksum_type: ChecksumType,
     /// The file's base context checksum; zero below format version 6.
     pub base_context: u32,
@@ -22,8 +22,8 @@ impl BlockChecksum {
     /// its compression type byte, after verifying the checksum.
     ///
     /// # Errors
-    /// Corruption, for a checksum that does not match or fewer bytes than a trailer. Offsets count
-    /// from the block.
+    /// Corruption, for a checksum mismatch or fewer bytes than a trailer. Offsets count from the
+    /// block.
     #[inline]
     pub fn verify<'a>(&self, offset: u64, bytes: &'a [u8]) -> Result<(&'a [u8], u8)> {
         let (block, compression) = Self::split(bytes)?;
@@ -53,8 +53,7 @@ impl BlockChecksum {
         }
     }
 
-    /// Returns the trailer of `block`, as it is stored at `offset` of its file under that
-    /// compression type.
+    /// Returns the trailer of `block`, stored at `offset` of its file with this compression type.
     #[inline]
     pub fn trailer(
         &self,

@@ -1,5 +1,5 @@
-//! The unique id of a table: derived from the database's identity, the session and the file number
-//! that the table was written under, it stays the same wherever the file goes.
+//! The unique id of a table. It is derived from the database's identity, the session and the file
+//! number with which the table was written, and stays the same when the file is moved or copied.
 //!
 //! The internal form has three words: the lower half of the session id; the upper half of a hash of
 //! the database id, seeded with the upper half of the session id, XORed with the file number; and
@@ -19,7 +19,7 @@ pub const SESSION_ID_LENGTH: usize = 20;
 
 /// Number of characters at the end of a session id that encode its lower 62 bits.
 const LOW_CHARACTERS: usize = 12;
-/// Added before hashing so that zeros stay zeros.
+/// Numbers added before hashing, so that an id of zeros stays zero.
 const ZERO_OFFSETS: [u64; 2] = [6_417_269_962_128_484_497, 17_391_078_804_906_429_400];
 
 /// The internal unique id of a table.
@@ -45,8 +45,8 @@ impl UniqueId {
         Ok(Self::of_session(db_id, decode_session_id(session_id)?, file_number))
     }
 
-    /// Returns the id for any properties of a table: the one that RocksDB compares with the
-    /// MANIFEST.
+    /// Returns the id for any properties of a table, even invalid ones. RocksDB compares it with
+    /// the id in the MANIFEST.
     pub fn forced(db_id: &[u8], session_id: &[u8], file_number: u64) -> Self {
         let session = decode_session_id(session_id).unwrap_or_else(|_| {
             let hash = xxh3_128(session_id);
@@ -103,8 +103,8 @@ fn pair_bytes([first, second]: [u64; 2]) -> [u8; 16] {
     (u128::from(second) << 64 | u128::from(first)).to_le_bytes()
 }
 
-/// Returns the session id for random bits: 20 characters of `0-9A-Z`. It keeps all of `lower`, and
-/// a little more than 39 bits of `upper`: its remainder by 36^8 / 4.
+/// Returns the session id for random bits: 20 characters of `0-9A-Z`. It keeps all of `lower`, but
+/// only `upper` modulo 36^8 / 4, a little more than 39 bits.
 ///
 /// `lower` should not be zero, so that no unique id is zero; zero is replaced by one.
 pub fn encode_session_id(upper: u64, lower: u64) -> String {
@@ -126,7 +126,7 @@ pub fn encode_session_id(upper: u64, lower: u64) -> String {
 /// Returns the upper and lower numbers of a session id of 13 to 24 characters.
 ///
 /// # Errors
-/// Corruption, for fewer, more or other characters.
+/// Corruption, for fewer, more or invalid characters.
 pub fn decode_session_id(session_id: &[u8]) -> Result<(u64, u64)> {
     let refused = || {
         let found = session_id.escape_ascii().to_string();

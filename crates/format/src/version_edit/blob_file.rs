@@ -1,17 +1,17 @@
 //! The fields about blob files.
 //!
-//! Both end in custom fields, `(custom tag: varint32, field: slice)*, 0`, none of which is known; a
-//! tag with bit 6 set is rejected. Source: `db/blob/blob_file_addition.cc`,
+//! Both end in custom fields, `(custom tag: varint32, field: slice)*, 0`, of which none is defined
+//! yet; a tag with bit 6 set is rejected. Source: `db/blob/blob_file_addition.cc`,
 //! `db/blob/blob_file_garbage.cc`.
 
 use super::text;
 use crate::varint::{Reader, put_length_prefixed, put_varint32, put_varint64};
 use crate::{Error, Result};
 
-/// Ends the custom fields.
+/// Tag that ends the custom fields.
 const END: u32 = 0;
 
-/// Set in custom tags that must be known.
+/// Bit set in custom tags that a reader must know.
 const NOT_IGNORABLE: u32 = 1 << 6;
 
 /// A blob file that is added.
@@ -21,9 +21,9 @@ pub struct BlobFileAddition {
     pub number: u64,
     /// Number of blobs in it.
     pub blob_count: u64,
-    /// Number of bytes that they take, headers and keys included.
+    /// Size of the blobs in bytes, headers and keys included.
     pub blob_bytes: u64,
-    /// The name of the function of the file's checksum; empty if there is none.
+    /// The name of the file's checksum function; empty if there is none.
     pub checksum_function: String,
     /// The checksum of the whole file; empty if there is none.
     pub checksum: Vec<u8>,
@@ -59,7 +59,7 @@ pub struct BlobFileGarbage {
     pub number: u64,
     /// Number of blobs that became garbage.
     pub blob_count: u64,
-    /// Number of bytes of the file that they take.
+    /// Size of these blobs in the file, in bytes.
     pub blob_bytes: u64,
 }
 

@@ -16,7 +16,7 @@ use crate::key::{MAX_SEQUENCE, Sequence};
 use crate::varint::{Reader, put_fixed64, put_length_prefixed, put_varint32, put_varint64};
 use crate::{Error, Result};
 
-/// Set in custom tags that must be known.
+/// Bit set in custom tags that a reader must know.
 const NOT_IGNORABLE: u32 = 1 << 6;
 
 /// The highest path id: tables live on up to four paths.
@@ -97,8 +97,8 @@ pub struct NewFile {
     pub oldest_ancestor_time_s: u64,
     /// Time when the file was created, in seconds since 1970; 0 if unknown.
     pub creation_time_s: u64,
-    /// The order of the data's flush or ingestion: in level 0 the file with the higher number is
-    /// newer. 0 in files of old versions, and never written.
+    /// The order in which the data was flushed or ingested: in level 0 the file with the higher
+    /// number is newer. 0 in files of old versions; 0 is never written.
     pub epoch_number: u64,
     /// Checksum of the whole file, if configured.
     pub checksum: Option<FileChecksum>,
@@ -114,7 +114,7 @@ pub struct NewFile {
     pub compensated_range_deletion_size: u64,
     /// The length of everything after the data blocks, in bytes; 0 if unknown.
     pub tail_size: u64,
-    /// Whether the table's keys hold their user-defined timestamps; true where there are none.
+    /// Whether the table's keys include their user-defined timestamps; true where there are none.
     pub timestamps_persisted: bool,
     /// The lowest user-defined timestamp; empty if unknown.
     pub min_timestamp: Vec<u8>,

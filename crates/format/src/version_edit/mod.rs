@@ -16,7 +16,7 @@
 //! | 200 | column family of this edit: varint32 |
 //! | 201, 202 | column family added: slice name; dropped |
 //! | 203 | highest column family id: varint32 |
-//! | 300 | in an atomic group: varint32 edits of it that follow |
+//! | 300 | atomic group: varint32 number of its edits that follow |
 //! | 400, 401 | blob file added, garbage in a blob file |
 //! | 8193 | database id: slice |
 //! | 8194, 8195 | 400 and 401 as older versions numbered them |
@@ -46,7 +46,7 @@ pub use file::{FileChecksum, NewFile, Temperature};
 pub use progress::{LevelProgress, SubcompactionProgress};
 pub use wal::WalAddition;
 
-/// Set in tags that readers skip if they do not know them.
+/// Bit set in tags that readers skip if they do not know them.
 pub const IGNORABLE_TAG: u32 = 1 << 13;
 
 /// Tags of fields; see the table above.
@@ -116,23 +116,23 @@ pub struct VersionEdit {
     pub database_id: Option<String>,
     /// Name of the column family's comparator.
     pub comparator: Option<String>,
-    /// Logs with a lower number contain nothing for this column family that is not in tables.
+    /// Everything for this column family in logs with a lower number is in tables.
     pub log_number: Option<u64>,
-    /// The number of a log that was still being flushed, from LevelDB; 0.
+    /// LevelDB's number of a log that was still being flushed; 0.
     pub previous_log_number: Option<u64>,
     /// The number that the next file will get.
     pub next_file_number: Option<u64>,
     /// The highest id that a column family has had.
     pub max_column_family: Option<u32>,
-    /// Logs with a lower number are needed by no column family.
+    /// No column family needs logs with a lower number.
     pub min_log_number_to_keep: Option<u64>,
     /// The highest sequence number in tables and logs.
     pub last_sequence: Option<Sequence>,
     /// Where compactions of levels begin next.
     pub compact_cursors: Vec<CompactCursor>,
-    /// Tables taken out of levels.
+    /// Tables removed from levels.
     pub deleted_files: BTreeSet<DeletedFile>,
-    /// Tables put into levels.
+    /// Tables added to levels.
     pub new_files: Vec<NewFile>,
     /// Blob files added.
     pub blob_file_additions: Vec<BlobFileAddition>,
@@ -164,11 +164,11 @@ pub struct VersionEdit {
 }
 
 impl VersionEdit {
-    /// Reads the edit in a record of a MANIFEST. If a field is repeated the last counts.
+    /// Reads the edit in a record of a MANIFEST. If a field is repeated, the last one counts.
     ///
     /// # Errors
-    /// Corruption, for bytes that are no edit; unsupported, for an unknown field that must not be
-    /// ignored, and for names that are not UTF-8.
+    /// Corruption, for bytes that are not an edit; unsupported, for an unknown field that must not
+    /// be ignored, and for names that are not UTF-8.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         let mut edit = Self::default();
         let mut reader = Reader::new(bytes);
@@ -294,10 +294,10 @@ impl VersionEdit {
         Ok(true)
     }
 
-    /// Appends the edit to `out`, as the record of a MANIFEST holds it.
+    /// Appends the edit to `out`, as encoded in a MANIFEST record.
     ///
     /// # Errors
-    /// Corruption, for a new file that RocksDB would refuse to write: its bounds are no internal
+    /// Corruption, for a new file that RocksDB would refuse to write: its bounds are not internal
     /// keys, or it has no epoch number. `out` then contains part of the edit.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         put_text(out, tag::DATABASE_ID, self.database_id.as_deref());
@@ -390,7 +390,7 @@ fn field<'a, T>(
     decode(&mut Reader::new(field)).map_err(|error| error.at(start as u64))
 }
 
-/// Reads numbers to the end.
+/// Reads numbers up to the end.
 fn numbers(reader: &mut Reader<'_>) -> Result<Vec<u64>> {
     let mut numbers = Vec::new();
     while !reader.is_empty() {

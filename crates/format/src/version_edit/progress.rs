@@ -7,10 +7,10 @@ use super::{NewFile, field, put_field, put_number_field, tag};
 use crate::varint::{Reader, put_length_prefixed, put_varint32};
 use crate::{Error, Result};
 
-/// Set in custom tags that may be ignored.
+/// Bit set in custom tags that a reader may ignore.
 const IGNORABLE: u32 = 1 << 16;
 
-/// Ends the custom fields.
+/// Tag that ends the custom fields.
 const END: u32 = 1;
 
 mod custom {
@@ -38,7 +38,7 @@ pub struct LevelProgress {
 /// The progress of a subcompaction.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SubcompactionProgress {
-    /// The internal key that comes next; empty if none was reached.
+    /// The next internal key to process; empty if none was reached.
     pub next_key: Vec<u8>,
     /// Number of records read.
     pub input_records: u64,

@@ -3,10 +3,10 @@
 use crate::varint::{Reader, put_varint32, put_varint64};
 use crate::{Error, Result};
 
-/// Ends the tagged parts of the field.
+/// Tag that ends the field.
 const END: u32 = 1;
 
-/// Precedes the synced length.
+/// Tag of the synced length.
 const SYNCED_SIZE: u32 = 2;
 
 /// A log that was begun or synced.

@@ -2,7 +2,7 @@
 //! test.
 //!
 //! Each table is one column family of one database, named after its special feature. It contains
-//! `key00000` and following with [`value`]s, in blocks of about 1,500 bytes.
+//! the keys `key00000`, `key00001` and so on with [`value`]s, in blocks of about 1,500 bytes.
 #![expect(dead_code, reason = "each test file uses a part of this")]
 #![expect(clippy::unwrap_used, reason = "a golden table that cannot be read fails its test")]
 
@@ -93,7 +93,7 @@ impl Golden {
         blocks
     }
 
-    /// The bytes of the meta block of that name.
+    /// The bytes of the meta block with this name.
     pub(crate) fn meta_block(&self, name: &str) -> Option<&'static [u8]> {
         let (_, offset, length) = self.meta_blocks().into_iter().find(|block| block.0 == name)?;
         Some(&self.bytes[offset..][..length])
@@ -105,8 +105,8 @@ impl Golden {
         entries(block).into_iter().map(|(name, value)| (name, value.to_vec())).collect()
     }
 
-    /// The offset and length of each data block, from the index, whose entries all stand at
-    /// restarts. `index` is the uncompressed index block.
+    /// The offset and length of each data block, from the index, whose entries are all restarts.
+    /// `index` is the uncompressed index block.
     pub(crate) fn data_blocks(&self, index: &[u8]) -> Vec<(usize, usize)> {
         let mut rest = &index[..index.len() - 4 - 4 * restarts(index)];
         let mut blocks = Vec::new();
@@ -114,7 +114,7 @@ impl Golden {
             let (shared, tail) = varint(rest);
             assert_eq!(shared, 0);
             let (key, tail) = varint(tail);
-            // From format version 4 on a handle stands without its length.
+            // From format version 4 on a handle is stored without its length.
             let tail = if self.format_version < 4 { varint(tail).1 } else { tail };
             let (offset, tail) = varint(&tail[key..]);
             let (length, tail) = varint(tail);

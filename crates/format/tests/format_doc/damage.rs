@@ -7,7 +7,7 @@ use tailwater_format::table::Footer;
 
 use super::document::golden;
 
-/// The bytes of a footer, counted from its first, in which some flipped bit is not noticed.
+/// Offsets in the footer of the bytes in which some flipped bit is not detected.
 fn unnoticed(file: &[u8]) -> Vec<usize> {
     let start = file.len() - 53;
     let sound = Footer::decode(file, 0).unwrap();
@@ -24,7 +24,8 @@ fn unnoticed(file: &[u8]) -> Vec<usize> {
 
 #[test]
 fn old_footers_hide_their_padding_and_version() {
-    // The handles take five bytes. The top bit of the last makes its varint go on with a zero.
+    // The handles take five bytes. The top bit of the last one makes its varint continue with a
+    // zero byte.
     let expected: Vec<usize> = (5..42).collect();
     for name in ["tour/000012.sst", "tour/000013.sst"] {
         assert_eq!(unnoticed(&golden(name)), expected, "{name}");
@@ -48,7 +49,7 @@ fn tables_without_checksums_hide_everything_but_their_trailers() {
         assert_eq!(checksum.verify(0, &damaged).is_ok(), at < 28, "byte {at}");
         damaged[at] ^= 1;
     }
-    // The block is found to be another's where it is not in its place.
+    // The block is detected as misplaced at another offset.
     assert!(checksum.verify(32, &damaged).is_err());
 }
 
@@ -78,13 +79,14 @@ fn read(log: &[u8]) -> (usize, Vec<String>) {
 fn a_header_of_zeros_hides_the_rest_of_its_block() {
     let sound = golden("data/plain.log");
     assert_eq!(read(&sound), (5, vec![]));
-    // The second record, which nearly fills the block, and all behind it but the second block.
+    // The second record, which nearly fills the block, and everything after it except the second
+    // block.
     let mut damaged = sound.clone();
     damaged[36..43].fill(0);
     let (records, others) = read(&damaged);
     assert_eq!(records, 2);
     assert_eq!(others[0], "zeros");
-    // The last fragment of a record in two.
+    // The last of a record's two fragments.
     let mut damaged = sound;
     damaged[32768..32775].fill(0);
     assert_eq!(read(&damaged), (3, vec!["zeros inside a record".to_string()]));
@@ -94,8 +96,8 @@ fn a_header_of_zeros_hides_the_rest_of_its_block() {
 fn one_bit_of_its_first_type_does_not_hide_a_log() {
     let sound = golden("tour/000008.log");
     assert_eq!(read(&sound).0, 3);
-    // The record about the log before, and the first batch; then the second batch: each becomes a
-    // fragment that seems to be of another log.
+    // The record about the previous log, the first batch, and then the second batch: each becomes a
+    // fragment that appears to belong to another log.
     for (at, bit) in [(6, 0), (37, 2), (88, 2)] {
         let mut damaged = sound.clone();
         damaged[at] ^= 1 << bit;
@@ -129,7 +131,7 @@ fn a_blob_header_alone_hides_whether_and_when_blobs_expire() {
             BlobFileHeader { expiration_range: sound.expiration_range, ..header } == sound
         })
     };
-    // A reader of files in which nothing expires holds these against zero.
+    // A reader of files without expiration compares these with zero.
     let hidden: Vec<usize> = (0..30).filter(|at| (at * 8..at * 8 + 8).any(same)).collect();
     assert_eq!(hidden, (14..30).collect::<Vec<_>>());
 }

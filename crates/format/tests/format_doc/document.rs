@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// A worked example of the document.
+/// A worked example in the document.
 #[derive(Debug, Default)]
 pub(crate) struct Example {
     pub(crate) name: String,
@@ -47,7 +47,7 @@ pub(crate) fn golden(file: &str) -> Vec<u8> {
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The fenced blocks: what stands behind the opening fence, and the lines.
+/// The fenced blocks: the info string of each, and its lines.
 fn fenced_blocks() -> Vec<(&'static str, Vec<&'static str>)> {
     let mut blocks = Vec::new();
     let mut open: Option<(&str, Vec<&str>)> = None;
@@ -63,7 +63,7 @@ fn fenced_blocks() -> Vec<(&'static str, Vec<&'static str>)> {
     blocks
 }
 
-/// The `name=value` words behind an opening fence.
+/// The `name=value` words of an info string.
 fn attributes(words: &str) -> BTreeMap<&str, &str> {
     words
         .split_whitespace()
@@ -118,7 +118,7 @@ fn example(attributes: &BTreeMap<&str, &str>, lines: &[&str]) -> Example {
                 let (name, kind, value) = (name.to_string(), kind.to_string(), value.to_string());
                 example.fields.push(Field { bytes, name, kind, value });
             }
-            _ => panic!("{}: a line is not in four columns: {line}", example.name),
+            _ => panic!("{}: a line does not have four columns: {line}", example.name),
         }
     }
     example

@@ -1,4 +1,4 @@
-//! The decoder and encoder of each example of the document, and the smaller ones of them.
+//! The decoder and encoder for each example in the document, and the smaller examples.
 
 use tailwater_format::blob::{BlobFileFooter, BlobFileHeader, BlobIndex, BlobRecordHeader};
 use tailwater_format::file_name::{format_current, parse_current};
@@ -14,7 +14,7 @@ use super::{logs, tables};
 pub(crate) struct Answer {
     /// The decoder's answer, in lines.
     pub(crate) says: Vec<String>,
-    /// The encoder's bytes, unless the example is a part of what is encoded as a whole.
+    /// The encoder's bytes, unless the example is only a part of what is encoded.
     pub(crate) encoded: Option<Vec<u8>>,
 }
 

@@ -1,10 +1,10 @@
-//! The ways to read the bytes of a line.
+//! Decodes the bytes of a line.
 
 use tailwater_format::key::{ParsedKey, ValueType};
 use tailwater_format::table::BlockHandle;
 use tailwater_format::varint::Reader;
 
-/// Returns the meaning of all of `bytes`, read as that type.
+/// Returns the value of all of `bytes`, decoded as this type.
 pub(crate) fn meaning(kind: &str, bytes: &[u8]) -> String {
     let mut reader = Reader::new(bytes);
     let meaning = match kind {
@@ -41,9 +41,9 @@ pub(crate) fn meaning(kind: &str, bytes: &[u8]) -> String {
             format!("{} bytes", bytes.len())
         }
         "bytes" => format!("{} bytes", rest(&mut reader).len()),
-        _ => panic!("{kind} is no kind of field"),
+        _ => panic!("{kind} is not a kind of field"),
     };
-    assert!(reader.is_empty(), "{kind} does not take all of {bytes:02x?}");
+    assert!(reader.is_empty(), "{kind} does not use all of {bytes:02x?}");
     meaning
 }
 

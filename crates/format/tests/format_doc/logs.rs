@@ -29,7 +29,7 @@ pub(crate) fn log_predecessor(example: &Example) -> Answer {
     answer(format!("log {number}, {size} bytes, last sequence {last}"), encoded)
 }
 
-/// A record that meets the end of a block.
+/// A record that crosses the end of a block.
 pub(crate) fn log_fragments(example: &Example) -> Answer {
     let file = example.whole_file();
     let mut reader = RecordReader::new(SliceSource::new(&file), 0);
@@ -48,7 +48,7 @@ pub(crate) fn log_fragments(example: &Example) -> Answer {
     }
 }
 
-/// The first bytes of a log, up to somewhere in its first record.
+/// The first bytes of a log, up to a point inside its first record.
 pub(crate) fn log_start(example: &Example) -> Answer {
     let file = example.whole_file();
     let number = example.fields.iter().find(|field| field.name == "log number").unwrap();
@@ -98,7 +98,7 @@ pub(crate) fn version_edit(example: &Example) -> Answer {
     Answer { says: describe(&edit), encoded: Some(encoded) }
 }
 
-/// The changes of an edit, a line for each field in the examples.
+/// The changes of an edit, one line per field.
 fn describe(edit: &VersionEdit) -> Vec<String> {
     let mut says = Vec::new();
     let mut say = |what: &str, value: Option<String>| {

@@ -38,7 +38,7 @@ mod tests {
     use super::examples::CHECKS;
     use super::fields::meaning;
 
-    /// The longest line of an example, whose value stands in one piece.
+    /// Maximum length of a line of an example, whose value is not wrapped, in characters.
     const EXAMPLE_LENGTH_MAX: usize = 105;
 
     #[test]
@@ -78,7 +78,7 @@ mod tests {
     fn no_example_is_missing_from_the_document() {
         let shown: Vec<String> = examples().into_iter().map(|example| example.name).collect();
         let names: BTreeSet<&str> = shown.iter().map(String::as_str).collect();
-        assert_eq!(names.len(), shown.len(), "a name twice");
+        assert_eq!(names.len(), shown.len(), "a repeated name");
         assert_eq!(names, CHECKS.iter().map(|(name, _)| *name).collect());
     }
 
@@ -87,7 +87,7 @@ mod tests {
         assert!(!quotations().is_empty());
         for (file, text) in quotations() {
             let golden = String::from_utf8(golden(&file)).unwrap();
-            assert!(golden.contains(&text), "{file} does not hold\n{text}");
+            assert!(golden.contains(&text), "{file} does not contain\n{text}");
         }
     }
 

@@ -45,7 +45,7 @@ fn place(handle: BlockHandle) -> String {
     format!("{} bytes at {}", handle.size, handle.offset)
 }
 
-/// The block of a table that its metaindex has under that name.
+/// The block of a table with this name in its metaindex.
 fn meta_block(file: &[u8], name: &str) -> Vec<u8> {
     let footer = Footer::decode(file, 0).unwrap();
     let block = |handle: BlockHandle| {
@@ -196,7 +196,7 @@ pub(crate) fn bloom_filter(example: &Example) -> Answer {
     let mut builder = FilterPolicy::bloom(10.0).bloom_builder().unwrap();
     let filter = FilterReader::parse(&example.bytes);
     let mut says = Vec::new();
-    // The table's one data block stands at its beginning, in front of its filter.
+    // The table's only data block is at its beginning, before its filter.
     let data = &file[..example.offset - BLOCK_TRAILER_LENGTH];
     let mut keys: Vec<Vec<u8>> =
         entries(data).into_iter().map(|(key, _)| user_key(&key).to_vec()).collect();
@@ -209,7 +209,7 @@ pub(crate) fn bloom_filter(example: &Example) -> Answer {
     Answer { says, encoded: Some(builder.finish()) }
 }
 
-/// The metadata behind the bits of a filter.
+/// The metadata after the bits of a filter.
 pub(crate) fn filter_end(example: &Example) -> Answer {
     let file = golden(&example.file);
     assert!(file.ends_with(&example.bytes));
@@ -218,9 +218,9 @@ pub(crate) fn filter_end(example: &Example) -> Answer {
     Answer { says: vec![parameters.trim_end_matches(')').to_string()], encoded: None }
 }
 
-/// The field of a MANIFEST that has to follow from the properties of its table.
+/// The field of a MANIFEST that must match the properties of its table.
 pub(crate) fn unique_id(example: &Example) -> Answer {
-    // The first table that this MANIFEST has.
+    // The first table in this MANIFEST.
     assert_eq!(example.file, "tour/MANIFEST-000005");
     let properties = properties_of(&golden("tour/000009.sst"));
     let (db_id, session_id) = (&properties.db_id, &properties.db_session_id);

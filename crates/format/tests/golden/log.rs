@@ -1,4 +1,4 @@
-//! Record logs: reading RocksDB's, and writing the same as RocksDB.
+//! Record logs: reads RocksDB's, and writes the same bytes as RocksDB.
 
 use std::collections::BTreeSet;
 
@@ -11,16 +11,17 @@ use tailwater_format::log::{
 
 use crate::support;
 
-/// Five puts, the second of which runs into the second block.
+/// Five puts, the second of which extends into the second block.
 pub(crate) const PLAIN: &[u8] = include_bytes!("data/plain.log");
-/// The same puts, compressed in a recyclable log, after a record about the (missing) log before.
+/// The same puts, compressed in a recyclable log, after a record about the (missing) previous log.
 const RECYCLABLE_ZSTD: &[u8] = include_bytes!("data/recyclable-zstd.log");
-/// Three puts in a file that twelve of the same length were in before.
+/// Three puts in a file that contained twelve of the same length before.
 pub(crate) const STALE: &[u8] = include_bytes!("data/stale.log");
-/// A predecessor record and three puts in a file that twelve were in before, none of them where a
-/// put ends.
+/// A predecessor record and three puts in a file that contained twelve before, none of which begins
+/// where a put ends.
 pub(crate) const STALE_UNALIGNED: &[u8] = include_bytes!("data/stale-unaligned.log");
-/// Three compressed puts in a file that twelve were in before, none of them where a put ends.
+/// Three compressed puts in a file that contained twelve before, none of which begins where a put
+/// ends.
 pub(crate) const STALE_ZSTD: &[u8] = include_bytes!("data/stale-zstd.log");
 
 /// Alignment of padding, in bytes.
@@ -45,7 +46,7 @@ pub(crate) fn value(number: u64, length: usize) -> Vec<u8> {
     (0..length).map(|_| next()).collect()
 }
 
-/// A fragment with a right checksum, whatever else it is.
+/// A fragment with a valid checksum, and otherwise arbitrary.
 pub(crate) fn fragment(kind: u8, payload: &[u8], log_number: u32) -> Vec<u8> {
     let mut covered = vec![kind];
     if matches!(kind, 5..=8 | 11 | 131) {
@@ -88,16 +89,16 @@ impl Kind {
     }
 }
 
-/// Returns the length of the next random record, in bytes: a few go over several blocks.
+/// Returns the length of the next random record, in bytes: a few cross several blocks.
 fn random_length(random: &mut fastrand::Rng) -> usize {
     if random.u8(..) < 20 { random.usize(..100_000) } else { random.usize(..900) }
 }
 
-/// Everything that a log holds before its end.
+/// Everything that a log contains before its end.
 #[derive(Debug, Default, PartialEq)]
 struct Log {
     records: Vec<(Vec<u8>, u64, u64)>,
-    /// Events that are no records.
+    /// Events that are not records.
     others: Vec<String>,
     skipped: Vec<Skipped>,
     torn: Option<Torn>,
@@ -180,7 +181,7 @@ fn compressed_and_recyclable_records_read_back() {
     let log = read(RECYCLABLE_ZSTD, 4);
     assert_puts(&log, &spanning_puts());
     assert_eq!(log.others, Vec::<String>::new());
-    // Any other log's number makes the whole of it stale.
+    // Any other log number makes all of it stale.
     let other = read(RECYCLABLE_ZSTD, 5);
     assert_eq!(other.records, Vec::new());
     assert!(!other.stale.is_empty());
@@ -225,7 +226,7 @@ fn what_an_earlier_use_of_the_file_left_behind_is_stale() {
     }
 }
 
-/// Headers hold 32 bits of a log number of 64.
+/// Headers hold the low 32 bits of a 64-bit log number.
 #[test]
 fn older_is_said_across_the_wrap_of_log_numbers() {
     for (number, left_by, is_older) in [
@@ -250,8 +251,8 @@ fn a_record_cut_off_by_a_new_one_is_damage_that_may_be_stale() {
     assert_eq!(log.predecessor, Some(predecessor));
     assert_puts(&read(STALE_ZSTD, 10), &puts);
     for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
-        // Random bytes where a header should be: whatever is wrong with them, the modes for
-        // recycled logs open.
+        // Random bytes where a header should be: whatever they are, the modes for recycled logs
+        // accept them.
         for mode in [RecoveryMode::PointInTime, RecoveryMode::SkipAnyCorruptedRecords] {
             let (records, verdict) = recover(bytes, 10, mode);
             assert_eq!((records, verdict == Verdict::Fail), (3, false), "{mode:?}");
@@ -294,7 +295,7 @@ fn a_flipped_bit_of_a_header_does_not_make_a_record_one_of_another_log() {
 #[test]
 fn what_is_left_of_an_old_record_is_not_of_this_log() {
     for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
-        // However the file ends.
+        // Regardless of how the file ends.
         let (_, _, end) = read(bytes, 10).records.pop().expect("a record");
         for length in end as usize + 1..bytes.len() {
             let is_end = match first_irregularity(&bytes[..length], 10) {
@@ -305,7 +306,7 @@ fn what_is_left_of_an_old_record_is_not_of_this_log() {
             assert!(is_end, "{length}");
         }
     }
-    // Unless a whole record of this log follows.
+    // But not if a whole record of this log follows.
     let mut bytes = STALE_UNALIGNED.to_vec();
     bytes.extend(fragment(5, b"later", 10));
     let found = first_irregularity(&bytes, 10);
@@ -416,13 +417,13 @@ fn records_of_other_types_are_ignored_refused_or_surfaced() {
     assert_eq!((log.damage, log.records.len()), (vec![DamageReason::MissingStart], 0));
 }
 
-/// From this length on an incompressible record has the same overhead in bytes as all longer
-/// ones do: its length has two bytes in zstd's frames.
+/// Length from which all incompressible records have the same overhead, in bytes: in zstd's frames
+/// their length takes two bytes.
 const LONG: usize = 256;
 
 /// Returns the length of a record that begins at `offset`, on a boundary, and ends `gap` bytes
-/// before the next boundary or the one after it; `None` if there is none. One that does not meet
-/// the end of a block takes `rest` more bytes.
+/// before the next boundary or the one after it; `None` if there is none. A record that does not
+/// reach the end of a block takes `rest` more bytes.
 fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<usize> {
     let header = kind.header_length();
     let meets_end = offset as usize % BLOCK_LENGTH == BLOCK_LENGTH - ALIGNMENT;
@@ -434,14 +435,14 @@ fn length_with_gap(kind: Kind, gap: usize, rest: usize, offset: u64) -> Option<u
     }
     match meets_end {
         false => Some(2 * ALIGNMENT - gap - rest),
-        // Its second fragment has a header, too, and something behind it.
+        // Its second fragment has a header, too, and a payload.
         true if gap + header < ALIGNMENT => Some(2 * ALIGNMENT - gap - rest - header),
         true => None,
     }
 }
 
-/// Writes records with padding behind each, which end `gap` bytes before a boundary, at every place
-/// that a block has for that, and reads them.
+/// Writes padded records that end `gap` bytes before a boundary, at every such position in a block,
+/// and reads them.
 fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
     let (mut out, mut expected) = (Vec::new(), Vec::new());
     let mut writer = kind.begin(9, &mut out);
@@ -459,7 +460,7 @@ fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
     };
     let (begin, end) = add(&mut writer, LONG);
     let rest = end - begin - LONG;
-    // In the first page of a block nothing ends before a header does.
+    // In the first page of a block, no record can end before a header does.
     let excepted = usize::from(gap + kind.header_length() > ALIGNMENT);
     let mut places = BTreeSet::new();
     while places.len() < BLOCK_LENGTH / ALIGNMENT - excepted {
@@ -471,7 +472,7 @@ fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
             is_new = places.insert(boundary % BLOCK_LENGTH);
         }
         if !is_new {
-            // Two pages at a time, every other place is passed by.
+            // With two pages at a time, every other position is skipped.
             add(&mut writer, 0);
         }
     }
@@ -549,7 +550,7 @@ fn a_log_that_grows_is_taken_up_again_where_it_ended() {
     }
 }
 
-/// A part of a log, which the next part goes on behind.
+/// A part of a log; the next part follows it.
 struct Portion(Vec<u8>);
 
 impl BlockSource for Portion {
@@ -563,7 +564,7 @@ impl BlockSource for Portion {
     }
 }
 
-/// Reads up to the end, in which nothing may be wrong.
+/// Reads to the end, and checks that nothing is damaged.
 fn take_all(reader: &mut RecordReader<Portion>, found: &mut Vec<Vec<u8>>) {
     loop {
         let Ok(event) = reader.next_event();
@@ -576,7 +577,7 @@ fn take_all(reader: &mut RecordReader<Portion>, found: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// A source that breaks after some blocks.
+/// A source that fails after some blocks.
 struct Broken(usize);
 
 impl BlockSource for Broken {

@@ -19,10 +19,10 @@ const MODES: [RecoveryMode; 4] = [
     RecoveryMode::SkipAnyCorruptedRecords,
 ];
 
-/// The number of the log in every case but those about [`STALE`].
+/// The number of the log in every case except those about [`STALE`].
 const LOG_NUMBER: u32 = 4;
 
-/// A batch of one put, as record `number` of a log holds it.
+/// The batch of one put in record `number` of a log.
 fn put(number: u64, length: usize) -> Vec<u8> {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, format!("k{number:03}").as_bytes(), value(number, length)).unwrap();
@@ -30,7 +30,7 @@ fn put(number: u64, length: usize) -> Vec<u8> {
     batch.as_bytes().to_vec()
 }
 
-/// A log in plain fragments, three whole records and a long one among them.
+/// A log of plain fragments: three whole records and a long one.
 struct Parts {
     full: [Vec<u8>; 3],
     long: Vec<u8>,
@@ -75,7 +75,7 @@ fn damaged_bytes(cases: &mut Cases) {
     cases.insert("zerosecondmore".into(), bytes);
 }
 
-/// Fragments that are whole, in orders and of types that no writer leaves behind.
+/// Whole fragments in orders and of types that no writer produces.
 fn odd_fragments(cases: &mut Cases) {
     let parts = Parts::new(1);
     let [first, second, third] = &parts.full;
@@ -112,7 +112,7 @@ fn odd_fragments(cases: &mut Cases) {
     add("overrun", &[&bytes, third]);
 }
 
-/// Recyclable logs, with what an earlier use of the file left behind.
+/// Recyclable logs, with leftovers of an earlier use of the file.
 fn recyclable(cases: &mut Cases) {
     let parts = Parts::new(5);
     let [first, second, third] = &parts.full;
@@ -141,7 +141,7 @@ fn recyclable(cases: &mut Cases) {
     add("recoverrun", &[&bytes]);
 }
 
-/// Compressed logs, and fragments in them that no zstd wrote.
+/// Compressed logs, and fragments in them that are not zstd's.
 fn compressed(cases: &mut Cases) {
     for (name, recyclable) in [("z", false), ("rz", true)] {
         let base = if recyclable { 4 } else { 0 };

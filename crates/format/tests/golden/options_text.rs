@@ -1,4 +1,4 @@
-//! The text of options: the OPTIONS file and the option string.
+//! Options as text: the OPTIONS file and the option string.
 
 use tailwater_format::options_text::{
     Assignment, Document, Section, SectionKind, TextLocation, Version, escape, parse_option_string,
@@ -10,12 +10,12 @@ use crate::support;
 /// The OPTIONS file of a database with two column families.
 const PACKAGES: &str = include_str!("data/options-packages");
 
-/// A file that has what it must have and these lines.
+/// A file with the required sections and these lines.
 fn file(lines: &str) -> String {
     format!("[DBOptions]\n[CFOptions \"default\"]\n{lines}")
 }
 
-/// The line of the error and what it says.
+/// The location of the error and its reason.
 fn refused(text: &str) -> (TextLocation, String) {
     let error = Document::parse(text).unwrap_err();
     (error.place, error.reason.into_owned())
@@ -107,22 +107,22 @@ fn a_file_out_of_shape_is_refused_with_its_line() {
         (
             "[CFOptions \"x\"]\n",
             TextLocation::Line(1),
-            "the column family 'x' before the default one",
+            "the column family 'x' precedes the default one",
         ),
         (
             "[Version]\nrocksdb_version=11.x\n",
             TextLocation::Line(2),
-            "rocksdb_version: '11.x' is no version",
+            "rocksdb_version: '11.x' is not a version",
         ),
         (
             "[Version]\noptions_file_version=0.9\n",
             TextLocation::Line(2),
-            "options_file_version: '0.9' is no version",
+            "options_file_version: '0.9' is not a version",
         ),
         (
             "[Version]\nrocksdb_version=1.2.3.4\n",
             TextLocation::Line(2),
-            "rocksdb_version: '1.2.3.4' is no version",
+            "rocksdb_version: '1.2.3.4' is not a version",
         ),
     ];
     for (text, place, reason) in cases {

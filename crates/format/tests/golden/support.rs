@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-/// The bytes that `digits` spell.
+/// The bytes that `digits` represent.
 pub(crate) fn unhex(digits: &str) -> Vec<u8> {
     assert!(digits.len().is_multiple_of(2), "an odd number of digits");
     (0..digits.len())
@@ -20,8 +20,8 @@ pub(crate) fn named_bytes(text: &str) -> Vec<(&str, Vec<u8>)> {
         .collect()
 }
 
-/// Random numbers from the seed in `TAILWATER_SEED`, or from one that is printed so that the test
-/// can be repeated.
+/// Returns a generator with the seed in `TAILWATER_SEED`, or a random seed, which it prints so that
+/// the test can be repeated.
 pub(crate) fn random() -> fastrand::Rng {
     let given = std::env::var("TAILWATER_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| fastrand::u64(..));
@@ -30,7 +30,7 @@ pub(crate) fn random() -> fastrand::Rng {
 }
 
 /// Calls `decode` with every truncation of `bytes`, with every bit flipped in turn, with random
-/// bytes laid over them, and with random bytes alone. The decoder may answer what it likes but must
+/// bytes written over them, and with random bytes alone. The decoder may return anything, but must
 /// return.
 pub(crate) fn damage<T: Debug>(bytes: &[u8], decode: impl Fn(&[u8]) -> T) {
     for length in 0..bytes.len() {

@@ -9,9 +9,9 @@ use tailwater_format::{Error, Result};
 
 use crate::support;
 
-/// The MANIFEST of each fixture, and of two databases made for what those do not have: `rich`
-/// (atomic flushes over three families, round-robin compaction, file checksums, temperatures, logs
-/// tracked, blob files, range tombstones) and `paths` (files on two paths, a family dropped).
+/// The MANIFEST of each fixture, and of two databases with features that those lack: `rich` (atomic
+/// flushes over three families, round-robin compaction, file checksums, temperatures, logs tracked,
+/// blob files, range tombstones) and `paths` (files on two paths, a family dropped).
 const MANIFESTS: [(&str, &[u8]); 12] = [
     ("basic", include_bytes!("data/manifests/basic")),
     ("blobs", include_bytes!("data/manifests/blobs")),
@@ -215,7 +215,7 @@ fn older_forms_of_fields_are_read() {
     let bytes = [&[102, 3, 5, 1, 40][..], &keys, &[2, 4]].concat();
     let found = VersionEdit::decode(&bytes).unwrap().new_files.remove(0);
     assert_eq!(found, NewFile { path_id: 1, ..expected });
-    // Blob files and logs under the numbers that they had first: 8194 to 8197.
+    // Blob files and logs under their original tags: 8194 to 8197.
     let bytes = [
         &[0x82, 0x40, 1, 2, 3, 0, 0, 0][..],
         &[0x83, 0x40, 1, 2, 3, 0],
@@ -265,8 +265,8 @@ fn a_file_that_rocksdb_would_not_write_is_not_written() {
 fn no_bytes_make_the_decoder_panic() {
     let decode = |bytes: &[u8]| -> Result<()> {
         let edit = VersionEdit::decode(bytes)?;
-        // A decoded edit can be encoded, unless it has a file without an epoch, and decodes to the
-        // same.
+        // A decoded edit can be encoded, unless it has a file without an epoch number, and then
+        // decodes to the same edit.
         let mut out = Vec::new();
         if edit.encode(&mut out).is_ok() {
             let again = VersionEdit::decode(&out).unwrap();

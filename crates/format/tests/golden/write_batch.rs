@@ -1,4 +1,4 @@
-//! Write batches: reading RocksDB's, and writing the same as RocksDB.
+//! Write batches: reads RocksDB's, and writes the same bytes as RocksDB.
 
 use tailwater_format::batch::{BatchReader, HEADER_LENGTH, Record, RecordKind, WriteBatch};
 use tailwater_format::blob::{BlobIndex, BlobLocation};
@@ -14,7 +14,7 @@ fn read(bytes: &[u8]) -> Result<Vec<Record<'_>>> {
     BatchReader::new(bytes)?.collect()
 }
 
-/// The batch that `every-kind` holds, built here.
+/// The batch in `every-kind`, built here.
 fn every_kind() -> WriteBatch {
     let mut batch = WriteBatch::new();
     batch.put_cf(0, b"k1", b"value").unwrap();
@@ -86,14 +86,14 @@ fn records_reach_both_column_families() {
     assert_eq!(records[0].key, b"astro-education/4.0");
 }
 
-/// An entity of one column, as it stands in a batch.
+/// An entity of one column, as stored in a batch.
 fn entity() -> Vec<u8> {
     let mut entity = Vec::new();
     wide_column::encode(&[WideColumn::new(b"name", b"value")], &mut entity).unwrap();
     entity
 }
 
-/// The place of a blob, as it stands in a batch.
+/// A blob index, as stored in a batch.
 fn blob_index() -> Vec<u8> {
     let location = BlobLocation {
         file_number: 7,
@@ -174,9 +174,9 @@ fn damage_is_reported_with_its_offset() {
     }
 }
 
-/// A batch with a value that no read could decode was accepted: a timed put without room for its
-/// time, an entity or a blob index of other bytes. Once it was flushed, its table could not be
-/// compacted.
+/// Regression test: a batch with a value that no read could decode was accepted, such as a timed
+/// put too short for its time, or an invalid entity or blob index. Once flushed, its table could
+/// not be compacted.
 #[test]
 fn values_that_do_not_decode_are_refused() {
     for kind in [RecordKind::TimedPut, RecordKind::Entity, RecordKind::BlobIndex] {

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::Pages;
 
 /// Alignment of offset, length and memory for direct I/O, in bytes: enough for every common device.
-/// A file on a device that needs more reports so ([`crate::ReadFile::alignment`]).
+/// A file on a device that needs more reports it ([`crate::ReadFile::alignment`]).
 pub const ALIGNMENT: usize = 4096;
 
 /// Largest alignment that a file may require, in bytes.
@@ -25,7 +25,7 @@ const MAPPED_MIN: usize = 128 << 10;
 /// Memory of all buffers of the process, in bytes.
 static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the memory that all buffers of the process take now, in bytes.
+/// Returns the memory that all buffers of the process use, in bytes.
 pub fn aligned_buffer_bytes() -> usize {
     ALLOCATED.load(Ordering::Relaxed)
 }
@@ -43,13 +43,13 @@ pub fn align_up(offset: u64) -> u64 {
     offset.next_multiple_of(ALIGNMENT as u64)
 }
 
-/// A buffer whose memory begins at a multiple of [`ALIGNMENT`]. Its capacity is such a multiple
-/// too, and is initialised, with zeros at first.
+/// A buffer whose address and capacity are multiples of [`ALIGNMENT`]. All of its capacity is
+/// initialised, at first with zeros.
 ///
 /// The memory is aligned to every power of two, up to [`MAX_ALIGNMENT`], that divides the capacity:
 /// a buffer whose size suits a device also has a suitable address.
 pub struct AlignedBuffer {
-    /// `capacity` initialised bytes that this buffer alone owns.
+    /// `capacity` initialised bytes that only this buffer owns.
     memory: NonNull<u8>,
     capacity: usize,
     length: usize,
@@ -57,19 +57,19 @@ pub struct AlignedBuffer {
     pages: Option<Pages>,
 }
 
-// SAFETY: the memory is owned by the buffer alone and is reached only through its references, as a
-// Vec's is.
+// SAFETY: only the buffer owns the memory, which is accessed only through its references, like a
+// Vec's.
 unsafe impl Send for AlignedBuffer {}
 // SAFETY: as above: a shared buffer gives out shared slices only.
 unsafe impl Sync for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// Creates an empty buffer with a capacity of `bytes`, rounded up to a multiple of
-    /// [`ALIGNMENT`] and at least one.
+    /// Creates an empty buffer with a capacity of `bytes`, rounded up to a nonzero multiple of
+    /// [`ALIGNMENT`].
     ///
     /// # Panics
-    /// If `bytes` is near the size of the address space. Aborts the process where there is no
-    /// memory, as a Vec does.
+    /// If `bytes` is near the size of the address space. Aborts the process if there is no memory,
+    /// like a Vec.
     pub fn with_capacity(bytes: usize) -> Self {
         let layout = Self::layout(round_up(bytes, ALIGNMENT));
         let (memory, pages) = if layout.size() < MAPPED_MIN {
@@ -109,18 +109,17 @@ impl AlignedBuffer {
         }
     }
 
-    /// Returns how many bytes can be appended.
+    /// Returns the number of bytes that can be appended.
     pub fn remaining(&self) -> usize {
         self.capacity - self.length
     }
 
-    /// Makes it empty.
+    /// Empties the buffer.
     pub fn clear(&mut self) {
         self.length = 0;
     }
 
-    /// Changes the length. Bytes that become visible are whatever was written there last, zeros at
-    /// first.
+    /// Sets the length. Bytes that become visible are those last written there, or zeros.
     ///
     /// # Panics
     /// If `length` is above the capacity.
@@ -149,7 +148,7 @@ impl AlignedBuffer {
     }
 }
 
-/// Returns the smallest multiple of `unit` that is not below `bytes`, and not 0.
+/// Returns the smallest nonzero multiple of `unit` that is not below `bytes`.
 fn round_up(bytes: usize, unit: usize) -> usize {
     match bytes.max(1).checked_next_multiple_of(unit) {
         Some(rounded) => rounded,
@@ -178,8 +177,7 @@ impl Drop for AlignedBuffer {
     fn drop(&mut self) {
         ALLOCATED.fetch_sub(self.capacity, Ordering::Relaxed);
         if self.pages.is_none() {
-            // SAFETY: the memory came from alloc_zeroed with this very layout and is given back
-            // once.
+            // SAFETY: the memory came from alloc_zeroed with this layout and is freed once.
             unsafe { dealloc(self.memory.as_ptr(), Self::layout(self.capacity)) }
         }
     }

@@ -1,9 +1,9 @@
 //! Memory that one owner appends to while others read the published part.
 //!
-//! - Only the [`AppendBuffer`] writes, and only behind the published bytes.
+//! - Only the [`AppendBuffer`] writes, and only after the published bytes.
 //! - Readers see published bytes only, and those never change: a device may read them, too.
 //! - The memory returns to its [`PageSource`] when the owner and all readers are gone.
-#![expect(unsafe_code, reason = "one writes to memory that others read, and borrows cannot tell")]
+#![expect(unsafe_code, reason = "an owner writes to memory that others read, unlike any borrow")]
 
 use std::fmt;
 use std::ops::{Deref, Range};
@@ -19,20 +19,20 @@ pub trait PageSource: fmt::Debug + Send + Sync {
     fn give_back(&self, pages: Pages);
 }
 
-/// The owner's side. It is the only one for its memory.
+/// The owner's side, of which there is only one.
 pub struct AppendBuffer {
     shared: Arc<Allocation>,
     /// Bytes that were appended, published or not.
     length: usize,
 }
 
-/// The readers' side. Cloning it counts a reference.
+/// The readers' side. A clone is another reference to the same memory.
 #[derive(Clone)]
 pub struct AppendedBytes {
     shared: Arc<Allocation>,
 }
 
-/// Some published bytes, which stay valid as long as this does.
+/// A range of published bytes, whose memory it keeps alive.
 #[derive(Clone)]
 pub struct AppendedSlice {
     shared: Arc<Allocation>,
@@ -42,7 +42,7 @@ pub struct AppendedSlice {
 struct Allocation {
     /// `None` only while this is dropped.
     pages: Option<Pages>,
-    /// Where the appended bytes begin, `header` bytes into the pages.
+    /// Start of the appended bytes, `header` bytes into the pages.
     start: NonNull<u8>,
     header: usize,
     capacity: usize,
@@ -51,8 +51,8 @@ struct Allocation {
     source: Arc<dyn PageSource>,
 }
 
-// SAFETY: the pages belong to this alone. Published bytes are only read, and those behind them are
-// touched by the one AppendBuffer alone, whose methods take `&mut self`.
+// SAFETY: only this owns the pages. Published bytes are only read, and only the one AppendBuffer,
+// whose methods take `&mut self`, accesses the bytes after them.
 unsafe impl Send for Allocation {}
 // SAFETY: as above.
 unsafe impl Sync for Allocation {}
@@ -62,7 +62,7 @@ impl AppendBuffer {
     /// `header` bytes, which must be a multiple of their alignment.
     ///
     /// # Panics
-    /// If the header is no multiple of 8, or does not fit into the pages.
+    /// If the header is not a multiple of 8, or does not fit into the pages.
     pub fn new(pages: Pages, header: usize, source: Arc<dyn PageSource>) -> Self {
         assert!(header.is_multiple_of(8) && header <= pages.length(), "a header of {header} bytes");
         // SAFETY: the header is inside the pages.
@@ -94,8 +94,8 @@ impl AppendBuffer {
     /// If there is no room.
     pub fn append(&mut self, bytes: &[u8]) {
         assert!(bytes.len() <= self.remaining(), "{} bytes for {}", bytes.len(), self.remaining());
-        // SAFETY: the target is inside the pages and behind what is published, so nobody else
-        // refers to it; a borrowed slice cannot reach there.
+        // SAFETY: the target is inside the pages and after the published bytes, so nothing else
+        // refers to it, and `bytes` does not overlap it.
         unsafe {
             let target = self.shared.start.as_ptr().add(self.length);
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), target, bytes.len());
@@ -132,14 +132,14 @@ impl AppendBuffer {
         assert!(8 < bytes.len() && bytes.len() <= self.shared.header, "{} bytes", bytes.len());
         let (first, rest) = bytes.split_at(8);
         let header = self.shared.header_start();
-        // SAFETY: the header is inside the pages, in front of all that readers see, and only this
-        // writes there, but for the first 8 bytes, which are atomic.
+        // SAFETY: the header is inside the pages, before everything that readers see, and only this
+        // writes there, except to the first 8 bytes, which are atomic.
         unsafe { std::ptr::copy_nonoverlapping(rest.as_ptr(), header.add(8).as_ptr(), rest.len()) };
         let first = first.try_into().map_or(0, u64::from_ne_bytes);
         self.shared.header_word().store(first, Ordering::Release);
     }
 
-    /// Returns a readers' side.
+    /// Returns the readers' side.
     pub fn reader(&self) -> AppendedBytes {
         AppendedBytes { shared: Arc::clone(&self.shared) }
     }
@@ -168,7 +168,7 @@ impl AppendedBytes {
         Some(AppendedSlice { shared: Arc::clone(&self.shared), range })
     }
 
-    /// Makes the first 8 bytes of the header zero.
+    /// Sets the first 8 bytes of the header to zero.
     pub fn clear_header(&self) {
         if self.shared.header > 0 {
             self.shared.header_word().store(0, Ordering::Release);
@@ -301,7 +301,7 @@ mod tests {
         buffer.reader().clear_header();
         drop(buffer);
         let pages = kept.0.lock().pop().unwrap();
-        // SAFETY: nobody else has these pages.
+        // SAFETY: nothing else accesses these pages.
         let bytes = unsafe { std::slice::from_raw_parts(pages.start().as_ptr(), 4101) };
         assert_eq!(&bytes[..17], b"\0\0\0\0\0\0\0\0 and more");
         assert_eq!(&bytes[4096..], b"bytes");

@@ -20,14 +20,14 @@ pub struct Pages {
     length: usize,
 }
 
-// SAFETY: it owns its memory alone, as a Vec does, and gives out no reference to it.
+// SAFETY: only this owns the memory, and it returns no references to it.
 unsafe impl Send for Pages {}
-// SAFETY: as above; what it is asked for by several threads is done by the system.
+// SAFETY: as above; the system calls made through a shared reference are thread-safe.
 unsafe impl Sync for Pages {}
 
 impl Pages {
     /// Maps at least `length` bytes, all zero, that begin at a multiple of `alignment`, a power of
-    /// two; `None` where there is no memory. `length` is not 0.
+    /// two; `None` if there is no memory. `length` is not 0.
     pub fn map(length: usize, alignment: usize) -> Option<Self> {
         let length = length.checked_next_multiple_of(page_size())?;
         // A mapping begins at a page boundary, so more is mapped than needed and the surplus
@@ -35,7 +35,7 @@ impl Pages {
         let spare = if alignment > page_size() { alignment } else { 0 };
         let flags = ProtFlags::READ | ProtFlags::WRITE;
         let whole = length.checked_add(spare)?;
-        // SAFETY: a new mapping, of which nobody knows yet.
+        // SAFETY: a new mapping, to which nothing refers yet.
         let begin = unsafe { mmap_anonymous(ptr::null_mut(), whole, flags, MapFlags::PRIVATE) };
         let begin = begin.ok()?.cast::<u8>();
         let before = begin.align_offset(alignment);
@@ -43,11 +43,11 @@ impl Pages {
         for (offset, surplus) in [(0, before), (before + length, spare - before)] {
             if surplus > 0 {
                 // SAFETY: whole pages inside the mapping and outside the bytes that are kept. If
-                // the system refuses they stay, which does no harm: nobody touches them.
+                // the system refuses, they stay mapped, which is harmless: nothing accesses them.
                 let _ = unsafe { munmap(begin.add(offset).cast(), surplus) };
             }
         }
-        // SAFETY: `before` is not above `spare`, so all of `length` behind it is mapped.
+        // SAFETY: `before` is not above `spare`, so all of the `length` bytes after it are mapped.
         let start = NonNull::new(unsafe { begin.add(before) })?;
         Some(Self { start, length })
     }
@@ -60,7 +60,7 @@ impl Pages {
     pub(crate) fn map_file(file: BorrowedFd<'_>, length: usize) -> rustix::io::Result<Self> {
         let length = length.next_multiple_of(page_size());
         let flags = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: a new mapping, of which nobody knows yet.
+        // SAFETY: a new mapping, to which nothing refers yet.
         let start = unsafe { mmap(ptr::null_mut(), length, flags, MapFlags::SHARED, file, 0) }?;
         match NonNull::new(start.cast::<u8>()) {
             Some(start) => Ok(Self { start, length }),
@@ -80,27 +80,27 @@ impl Pages {
 
     /// Sets all bytes to zero.
     pub fn zero(&mut self) {
-        // SAFETY: they are writable memory of this alone, to which nobody has a reference.
+        // SAFETY: they are writable memory that only this owns, and there is no reference to them.
         unsafe { self.start.as_ptr().write_bytes(0, self.length) };
     }
 
     /// Asks the system for small pages only. Releasing part of a huge page frees nothing, and
     /// released memory returns when the system merges small pages into a huge one.
     pub fn avoid_huge_pages(&self) {
-        // SAFETY: it is about a mapping of its own, and changes nothing in it. A kernel without
-        // huge pages refuses, which comes to the same.
+        // SAFETY: only this owns the mapping, whose contents do not change. A kernel without huge
+        // pages refuses, which has the same effect.
         let _ =
             unsafe { madvise(self.start.as_ptr().cast(), self.length, Advice::LinuxNoHugepage) };
     }
 
     /// Returns the memory of `length` bytes from `start` on to the system; both are multiples of
-    /// the page size. The bytes are zero when they are touched again. Where all memory is locked
-    /// they stay as they are.
+    /// the page size. The bytes are zero when they are accessed again. If the process has locked
+    /// all its memory, they keep their contents.
     ///
     /// # Safety
     /// The bytes are inside a live mapping, and nothing refers to them.
     pub unsafe fn release(start: NonNull<u8>, length: usize) {
-        // SAFETY: as the caller says.
+        // SAFETY: guaranteed by the caller.
         let _ = unsafe { madvise(start.as_ptr().cast(), length, Advice::LinuxDontNeed) };
     }
 
@@ -125,7 +125,7 @@ thread_local! {
     static GIVEN_BACK: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Returns how many [`Pages`] the calling thread has dropped so far, in builds with debug
+/// Returns the number of [`Pages`] that the calling thread has dropped so far, in builds with debug
 /// assertions.
 #[cfg(debug_assertions)]
 pub fn pages_given_back() -> u64 {
@@ -136,9 +136,9 @@ impl Drop for Pages {
     fn drop(&mut self) {
         #[cfg(debug_assertions)]
         let _ = GIVEN_BACK.try_with(|count| count.set(count.get() + 1));
-        // SAFETY: a mapping of its own, to which nobody refers any more.
+        // SAFETY: only this owns the mapping, and nothing refers to it any more.
         if unsafe { munmap(self.start.as_ptr().cast(), self.length) }.is_err() {
-            // Unmapping would split a merged mapping in two, and the limit on mappings is reached.
+            // Unmapping would split a merged mapping in two, but the limit on mappings is reached.
             // SAFETY: as above.
             unsafe { Self::release(self.start, self.length) };
         }
@@ -157,7 +157,7 @@ mod tests {
             assert!(pages.length() > 3 * alignment);
             assert!(pages.length().is_multiple_of(page_size()));
             let last = pages.length() - 1;
-            // SAFETY: both bytes are in the mapping, which this test alone knows.
+            // SAFETY: both bytes are in the mapping, which only this test accesses.
             let (first, last) = unsafe { (pages.start(), pages.start().add(last)) };
             // SAFETY: as above.
             unsafe {

@@ -1,8 +1,8 @@
 //! Tells AddressSanitizer which parts of a larger allocation are not in use.
 //!
 //! The sanitizer knows only whole allocations, and does not detect accesses to a part that was
-//! given back, or beyond its end. These calls mark those parts. In builds without `--cfg asan` they
-//! do nothing (`ci/sanitize.sh`).
+//! returned, or beyond a part's end. These calls mark those parts. In builds without `--cfg asan`
+//! they do nothing (`ci/sanitize.sh`).
 #![cfg_attr(asan, expect(unsafe_code, reason = "the sanitizer's functions are C's"))]
 
 use std::ptr::NonNull;
@@ -18,7 +18,7 @@ unsafe extern "C" {
 #[inline(always)]
 pub fn poison(start: NonNull<u8>, length: usize) {
     #[cfg(asan)]
-    // SAFETY: it changes only what the sanitizer knows of them.
+    // SAFETY: it changes only the sanitizer's record of these bytes.
     unsafe {
         __asan_poison_memory_region(start.as_ptr(), length);
     }
@@ -30,7 +30,7 @@ pub fn poison(start: NonNull<u8>, length: usize) {
 #[inline(always)]
 pub fn unpoison(start: NonNull<u8>, length: usize) {
     #[cfg(asan)]
-    // SAFETY: it changes only what the sanitizer knows of them.
+    // SAFETY: it changes only the sanitizer's record of these bytes.
     unsafe {
         __asan_unpoison_memory_region(start.as_ptr(), length);
     }

@@ -9,7 +9,7 @@ use super::ALIGNMENT;
 use super::aligned::AlignedBuffer;
 use crate::sync::{Condvar, Mutex};
 
-/// Why the pool gave no buffer.
+/// The reason why the pool returned no buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PoolError {
     /// More was requested than the pool's limit: the request can never succeed.
@@ -73,7 +73,7 @@ impl BufferPool {
     ///
     /// A thread that waits here while holding buffers of the same pool may wait forever; use
     /// [`Self::try_acquire`] for every buffer but the first. A large request needs enough bytes
-    /// free at once, and so may wait behind small ones.
+    /// free at once, and may wait behind small ones.
     ///
     /// # Errors
     /// [`PoolError::TooLarge`].
@@ -86,7 +86,7 @@ impl BufferPool {
         Ok(self.give(&mut state, capacity))
     }
 
-    /// Returns an empty buffer with room for `bytes`, if that needs no waiting.
+    /// Returns an empty buffer with room for `bytes`, without waiting.
     ///
     /// # Errors
     /// [`PoolError::Exhausted`] and [`PoolError::TooLarge`].
@@ -154,7 +154,7 @@ impl State {
     }
 }
 
-/// A buffer of a pool, which it returns to when it is dropped.
+/// A pooled buffer, which returns to its pool when it is dropped.
 #[derive(Debug)]
 pub struct PooledBuffer {
     /// `None` only inside drop.

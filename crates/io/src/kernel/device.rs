@@ -1,7 +1,7 @@
 //! The block device behind a directory.
 //!
-//! The kernel identifies it by the directory's device number, unless the filesystem assigns its
-//! own, as btrfs and overlay do. Then the mount names its source. Statistics and queue settings
+//! The directory's device number identifies it, unless the filesystem assigns its own numbers, as
+//! btrfs and overlay do. Then the mount's source identifies it. Statistics and queue settings
 //! belong to the whole device, so a partition resolves to its device; a loop device is not resolved
 //! further, but its backing file is reported.
 
@@ -22,9 +22,9 @@ pub struct Device {
     pub number: (u32, u32),
     /// The partition that the directory is on, if it is on one.
     pub partition: Option<String>,
-    /// The file that a loop device is made of.
+    /// The backing file of a loop device.
     pub backing_file: Option<PathBuf>,
-    /// Whether it reports moving heads; virtual devices also do.
+    /// Whether it reports that it is rotational; virtual devices do, too.
     pub is_rotational: Option<bool>,
     /// Whether a single write can be made durable without flushing the cache.
     pub has_fua: Option<bool>,
@@ -48,17 +48,17 @@ pub struct Device {
 }
 
 impl Device {
-    /// Returns the device behind an existing directory or file. `None` where there is none (tmpfs,
-    /// a network) or it cannot be determined: below an overlay whose upper directory is not
-    /// visible, for instance. For a filesystem over several devices it is the one that the mount
-    /// names.
+    /// Returns the device behind an existing directory or file. `None` if there is none (tmpfs, a
+    /// network filesystem) or if it cannot be determined: for instance, below an overlay whose
+    /// upper directory is not visible. For a filesystem over several devices it is the one that the
+    /// mount names.
     pub fn of_directory(system: &System, directory: &Path) -> Option<Self> {
         let mounts = mounts::parse(&system.read("/proc/self/mountinfo")?);
         let path = directory.canonicalize().ok()?;
         Self::of_number(system, number_behind(system, &mounts, &path)?)
     }
 
-    /// Returns the device with a number, or the one that it is a partition of.
+    /// Returns the device with this number, or the device of the partition with this number.
     pub fn of_number(system: &System, number: (u32, u32)) -> Option<Self> {
         let directory = directory_of(system, number)?;
         if !directory.join("partition").exists() {
@@ -126,7 +126,7 @@ pub(super) enum Layer {
     Unknown,
 }
 
-/// Returns what stores the files with this device number in that mount.
+/// Returns what stores the files with this device number in this mount.
 pub(super) fn one_layer(system: &System, number: (u32, u32), mount: &Mount) -> Layer {
     if directory_of(system, number).is_some() {
         return Layer::Device(number);
@@ -155,7 +155,7 @@ fn directory_of(system: &System, (major, minor): (u32, u32)) -> Option<PathBuf> 
 }
 
 /// Returns the trimmed text of a file whose path has no links left to follow.
-#[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+#[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
 fn read(path: &Path) -> Option<String> {
     let text = std::fs::read_to_string(path).ok()?;
     Some(text.trim().to_owned())
@@ -166,8 +166,8 @@ fn parse_number(text: &str) -> Option<(u32, u32)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Returns the choice in brackets, as in `none [mq-deadline] kyber`; the whole text without
-/// brackets.
+/// Returns the choice in brackets, as in `none [mq-deadline] kyber`; the whole text if there are
+/// none.
 fn chosen(text: &str) -> &str {
     let bracketed = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
     bracketed.map_or(text.trim(), |(choice, _)| choice)

@@ -1,4 +1,4 @@
-//! Measures a device without an engine: a few seconds of direct reads and synced writes.
+//! Measures a device without an engine, by direct reads and synced writes for a few seconds.
 //!
 //! All of it uses one scratch file, whose name is removed before anything is written: however the
 //! probe ends, its space is freed.
@@ -13,7 +13,7 @@ use crate::clock::monotonic_ns;
 use crate::storage::{Create, ReadFile, Storage, WriteFile};
 use crate::{Error, IoMode, Operation, Purpose, Result};
 
-/// Name of the scratch file, while it has one. RocksDB also treats such a name as a leftover.
+/// Name of the scratch file until it is removed. RocksDB also removes files with such names.
 pub(super) const SCRATCH_NAME: &str = "000001.dbtmp";
 /// Length of a small transfer, in bytes.
 const BLOCK_BYTES: usize = 4096;
@@ -86,7 +86,7 @@ impl DeviceProbe {
     /// Measures in an existing directory. The storage counts the bytes as [`Purpose::Metadata`].
     ///
     /// # Errors
-    /// The storage's: of kind `Unsupported` where the filesystem refuses direct I/O.
+    /// Errors of the storage: of kind `Unsupported` if the filesystem refuses direct I/O.
     pub fn run(&self, storage: &dyn Storage, directory: &Path) -> Result<DeviceFigures> {
         let mut scratch = Scratch::new(storage, directory, self.bytes)?;
         let reader = Arc::clone(&scratch.reader);
@@ -100,7 +100,7 @@ impl DeviceProbe {
     }
 }
 
-/// A file of written chunks without a name.
+/// An unnamed file filled with chunks.
 struct Scratch {
     writer: Box<dyn WriteFile>,
     reader: Arc<dyn ReadFile>,
@@ -223,7 +223,7 @@ fn read_whole(file: &dyn ReadFile, buffer: &mut AlignedBuffer, offset: u64) -> R
     Err(Error::at(Operation::Read, file.path(), offset + count as u64, source))
 }
 
-/// Nanoseconds, sorted, at least one.
+/// Durations in nanoseconds, sorted, at least one.
 struct Latencies(Vec<u64>);
 
 impl Latencies {

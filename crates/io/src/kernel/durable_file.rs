@@ -1,5 +1,5 @@
-//! A file whose blocks are overwritten durably with direct I/O: the upper bound of a device for a
-//! log that is synced.
+//! A file whose blocks are overwritten durably with direct I/O: an upper bound on what a synced log
+//! can achieve on a device.
 //!
 //! The file is filled with zeros and synced before the first overwrite, so that no overwrite
 //! allocates space or changes metadata. Its name is removed at once: however the measurement ends,
@@ -45,7 +45,7 @@ impl DurableFile {
     /// Creates a file of at least `blocks` blocks, in an existing directory.
     ///
     /// # Errors
-    /// Errors of the system: of kind `Unsupported` where the filesystem refuses direct I/O.
+    /// Errors of the system: of kind `Unsupported` if the filesystem refuses direct I/O.
     pub fn create(directory: &Path, blocks: u64) -> Result<Self> {
         let path = directory.join(SCRATCH_NAME);
         let storage = PosixStorage::new();

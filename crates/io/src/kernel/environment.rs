@@ -29,10 +29,10 @@ pub struct Environment {
     /// The device behind it.
     pub device: Option<Device>,
     /// Actions of the DAMON schemes that are running, such as `pageout`, which empties the page
-    /// cache without memory pressure. `None` where the kernel has no DAMON or does not show it,
-    /// empty where none is running.
+    /// cache without memory pressure. `None` if the kernel has no DAMON or does not show it, empty
+    /// if none is running.
     pub damon: Option<Vec<String>>,
-    /// Whether the multi-generational LRU is on: the mask in `lru_gen/enabled`. `None` where the
+    /// Whether the multi-generational LRU is on: the mask in `lru_gen/enabled`. `None` if the
     /// kernel has none.
     pub multi_generational_lru: Option<u32>,
     /// Whether io_uring is allowed.
@@ -47,7 +47,7 @@ pub struct Filesystem {
     /// Its mount options.
     pub options: String,
     /// How its metadata is kept consistent across a crash: `none`, ext4's `ordered`, `writeback`
-    /// and `journal`, `metadata log`, `copy on write`. `None` where it is not known.
+    /// and `journal`, `metadata log`, `copy on write`. `None` if it is not known.
     pub journal: Option<String>,
 }
 
@@ -57,8 +57,8 @@ pub struct Filesystem {
 pub enum IoUring {
     /// Allowed for all processes.
     Allowed,
-    /// Not disabled, but this process is behind a filter of system calls, which in containers
-    /// usually refuses it.
+    /// Not disabled, but a system call filter applies to this process, which in containers usually
+    /// refuses it.
     Filtered,
     /// Allowed for privileged processes and for one group.
     Restricted,
@@ -133,7 +133,7 @@ fn preemption(system: &System, release: &str) -> Option<String> {
         .or_else(|| Some(built_preemption(&configuration(system, release)?)?.to_owned()))
 }
 
-/// Returns the kernel's build configuration, where it or its package provides it.
+/// Returns the kernel's build configuration, if the kernel or its package provides it.
 fn configuration(system: &System, release: &str) -> Option<String> {
     if let Some(text) = system.read(format!("/boot/config-{release}")) {
         return Some(text);
@@ -233,7 +233,7 @@ fn io_uring(system: &System) -> Option<IoUring> {
 }
 
 impl Environment {
-    /// Returns all values, each with its name in reports; `unknown` where it is not known.
+    /// Returns all values, each with its name in reports; `unknown` if it is not known.
     pub fn named(&self) -> Vec<(&'static str, String)> {
         let device = self.device.clone().unwrap_or_default();
         let filesystem = self.filesystem.as_ref();

@@ -8,7 +8,8 @@ use super::snapshot::{Scope, Snapshot};
 const MILLISECONDS_WRAP: u64 = 1 << 32;
 
 /// The kernel's activity in an interval, as rates per second. `None` means that this system does
-/// not report it, or that it has no value: the mean time of reads if there was none.
+/// not report it, or that the figure has no value, such as the mean time of reads if there were
+/// none.
 ///
 /// Page cache and reclaim are the group's if the target has one, otherwise the machine's;
 /// `page_cache_of` says which. Dirtied and written pages are always the machine's, since groups do
@@ -104,7 +105,7 @@ impl Snapshot {
 pub type Named = Vec<(&'static str, Option<f64>)>;
 
 impl Figures {
-    /// Subtracts direct reads from the missed pages: `bytes` is the process's own count of what it
+    /// Subtracts direct reads from the missed pages: `bytes` is the process's own count of bytes
     /// read past the page cache in the interval.
     #[must_use]
     pub fn without_direct_reads(mut self, bytes: u64) -> Self {
@@ -247,7 +248,7 @@ impl Figures {
     }
 }
 
-/// Means of levels, as opposed to counters.
+/// Means of levels.
 #[derive(Debug, Default)]
 pub(super) struct Levels {
     cached: Mean,

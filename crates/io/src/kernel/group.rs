@@ -34,8 +34,8 @@ impl MemoryGroup {
         })
     }
 
-    /// Returns the lowest limit of it and of its ancestors, in bytes; `None` if there is none. In
-    /// cgroup v2 the ancestors up to the directory `top` are read.
+    /// Returns the lowest limit of the group and its ancestors, in bytes; `None` if there is none.
+    /// In cgroup v2 the ancestors up to the directory `top` are read.
     pub fn limit(&self, system: &System, top: Option<&Path>) -> Option<u64> {
         match self {
             Self::V1(path) => {
@@ -52,7 +52,7 @@ impl MemoryGroup {
         }
     }
 
-    /// Returns the number of times that it reached its limit. `None` in cgroup v1, whose
+    /// Returns the number of times that the group reached its limit. `None` in cgroup v1, whose
     /// `memory.failcnt` stays 0 at the limit in current kernels (seen in Linux 6.18).
     pub fn limit_hits(&self, system: &System) -> Option<u64> {
         match self {

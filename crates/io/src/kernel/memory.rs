@@ -1,4 +1,4 @@
-//! The memory limit of a process, and how much of it is left.
+//! The memory limit of a process, and the memory left below it.
 
 use std::path::{Path, PathBuf};
 
@@ -16,18 +16,17 @@ pub struct Memory {
     top: Option<PathBuf>,
 }
 
-/// The memory that a process has left, at one moment.
+/// The memory left to a process at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLeft {
     /// Memory limit, page cache included, in bytes.
     pub limit: u64,
     /// Memory that could still be used if the page cache were reclaimed, in bytes: negative while
-    /// usage exceeds the limit, as when it was lowered.
+    /// usage exceeds the limit, for example after the limit was lowered.
     pub available: i64,
     /// Memory that could still be used without reclaiming the page cache, in bytes.
     pub free: i64,
-    /// Time that tasks have stalled on memory so far, in microseconds; `None` where it is not
-    /// reported.
+    /// Time that tasks have stalled on memory so far, in microseconds; `None` if not reported.
     pub stalled_us: Option<u64>,
 }
 
@@ -40,19 +39,19 @@ impl Memory {
     }
 
     /// Returns the memory limit of the process, in bytes: the lowest limit of its memory cgroup and
-    /// of the cgroup's ancestors, or else the machine's memory. `None` where the kernel reports
+    /// of the cgroup's ancestors, or else the machine's memory. `None` if the kernel reports
     /// neither.
     pub fn limit(&self) -> Option<u64> {
         self.limit_with(&self.machine().unwrap_or_default())
     }
 
     /// Returns the anonymous memory that the process uses, in bytes: heap, stacks and mappings
-    /// without a file, but neither code nor page cache. `None` where the kernel does not report it.
+    /// without a file, but neither code nor page cache. `None` if the kernel does not report it.
     pub fn anonymous(&self) -> Option<u64> {
         figure(&self.system.read("/proc/self/status")?, "RssAnon:").map(|kib| kib << 10)
     }
 
-    /// Returns the memory left; `None` where the kernel does not report it.
+    /// Returns the memory left; `None` if the kernel does not report it.
     pub fn left(&self) -> Option<MemoryLeft> {
         let text = self.machine()?;
         let of_machine = |name| i64::try_from(figure(&text, name)? << 10).ok();
@@ -85,7 +84,7 @@ impl Memory {
         self.group.as_ref()?.limit(&self.system, self.top.as_deref())
     }
 
-    /// Returns what the limits of the group and of its ancestors leave.
+    /// Returns the memory left below the limits of the group and its ancestors.
     fn group_left(&self) -> Option<Headroom> {
         match self.group.as_ref()? {
             MemoryGroup::V1(path) => {
@@ -108,8 +107,8 @@ impl Memory {
         }
     }
 
-    /// Returns what a group's limit leaves. `usage` is the file with its charged memory, and
-    /// `files` are the counters of reclaimable file pages.
+    /// Returns the memory left below a group's limit. `usage` names the file with the charged
+    /// memory, and `files` are the counters of reclaimable file pages.
     fn headroom(
         &self,
         group: &Path,
@@ -134,7 +133,7 @@ struct Headroom {
 }
 
 impl Headroom {
-    /// Returns what two limits leave together.
+    /// Returns the memory left below both limits.
     fn min(self, other: Self) -> Self {
         Self { available: self.available.min(other.available), free: self.free.min(other.free) }
     }

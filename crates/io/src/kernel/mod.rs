@@ -2,11 +2,12 @@
 //!
 //! A [`Snapshot`] holds the counters of a [`Target`] at one moment: the device behind a directory,
 //! a memory cgroup, a process. Two of them make [`Figures`], per second; a [`Sampler`] takes them
-//! in its own thread, and so also has means of levels. Whatever the kernel does not report is
-//! `None`, never zero.
+//! in its own thread and therefore also returns means of levels. Whatever the kernel does not
+//! report is `None`, never zero.
 //!
 //! [`Environment`] describes the system that such figures were measured on, and should be reported
-//! with them. [`DeviceProbe`] measures the device without an engine, and [`DurableFile`] for a log.
+//! with them. [`DeviceProbe`] measures the device without an engine, and [`DurableFile`] as a log
+//! would use it.
 //!
 //! Each kernel file has a parser that takes its text and accesses nothing else: [`page_cache`],
 //! [`pressure`], [`disk`], [`sched`], [`mounts`].

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 /// One mount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Major and minor number of the filesystem's device; the major number is 0 where there is no
-    /// single one.
+    /// Major and minor number of the filesystem's device; the major number is 0 if there is no
+    /// single device.
     pub number: (u32, u32),
     /// Which part of the filesystem is mounted: `/`, or for a bind mount a path in it.
     pub part: PathBuf,
@@ -55,8 +55,8 @@ fn unescaped(text: &str) -> PathBuf {
     PathBuf::from(plain)
 }
 
-/// Returns the mount that contains a path without links: the one with the longest mount point, and
-/// of several with the same the last, which hides the others.
+/// Returns the mount that contains a path without links: the one with the longest mount point or,
+/// if several have the same one, the last, which hides the others.
 pub fn of_path<'a>(mounts: &'a [Mount], path: &Path) -> Option<&'a Mount> {
     let holding = mounts.iter().filter(|mount| path.starts_with(&mount.target));
     holding.max_by_key(|mount| mount.target.components().count())

@@ -34,7 +34,7 @@ struct Sampled {
 
 impl Sampler {
     /// Takes the first snapshot and continues every `interval`, usually 100 ms to a second: a
-    /// snapshot costs some 200 us of processor time.
+    /// snapshot costs about 200 us of processor time.
     ///
     /// # Errors
     /// Errors of the system, if it cannot start another thread.

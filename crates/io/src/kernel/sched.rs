@@ -21,7 +21,7 @@ pub struct RunQueue {
 }
 
 impl RunQueue {
-    /// Parses the text of a `schedstat`; `None` where the kernel keeps no such figures.
+    /// Parses the text of a `schedstat`; `None` if the kernel keeps no such figures.
     pub fn parse(text: &str) -> Option<Self> {
         let mut figures = text.split_ascii_whitespace().map(|word| word.parse().ok());
         let mut next = || figures.next()?;

@@ -42,8 +42,8 @@ impl Target {
         self
     }
 
-    /// Takes stalls from the group of cgroup v2 with this directory. Groups of cgroup v1 do not
-    /// report stalls, but their processes can be in one of each.
+    /// Reads stalls from the cgroup v2 group with this directory. cgroup v1 groups do not report
+    /// stalls, but a process can be in a group of each version.
     #[must_use]
     pub fn pressure_group(mut self, directory: impl Into<PathBuf>) -> Self {
         self.pressure_group = Some(directory.into());
@@ -138,8 +138,8 @@ impl Snapshot {
         group.or_else(|| self.machine.as_ref().map(|machine| (Scope::Machine, machine)))
     }
 
-    /// Copies from an earlier snapshot of the same target the last counters of a process or group
-    /// that has ended since.
+    /// Copies the last counters of a process or group that has ended from an earlier snapshot of
+    /// the same target.
     pub(super) fn keep_what_ended(&mut self, earlier: &Self) {
         self.group = self.group.or(earlier.group);
         self.limit_hits = self.limit_hits.or(earlier.limit_hits);
@@ -178,8 +178,8 @@ fn pressure(target: &Target, what: &str) -> Option<(Scope, Pressure)> {
     of_group().or_else(of_machine)
 }
 
-/// Returns the bytes fetched from devices: by the process if it is observed, else by the group,
-/// else all that the device read.
+/// Returns the bytes fetched from devices: by the process if it is observed, otherwise by the
+/// group, otherwise by all users of the device.
 fn fetched(target: &Target, disk: Option<DiskStats>) -> Option<(Scope, u64)> {
     let system = &target.system;
     let of_process = || {

@@ -16,7 +16,7 @@ impl Default for System {
 }
 
 impl System {
-    /// Creates one whose files are below a directory: `root/proc/vmstat`.
+    /// Creates a system whose files are below a directory: `root/proc/vmstat`.
     pub fn at(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
@@ -28,14 +28,14 @@ impl System {
     }
 
     /// Returns the text of the kernel's file `absolute`; `None` if it cannot be read.
-    #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+    #[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
     pub fn read(&self, absolute: impl AsRef<Path>) -> Option<String> {
         let bytes = std::fs::read(self.path(absolute)).ok()?;
         Some(String::from_utf8_lossy(&bytes).into_owned())
     }
 
     /// Returns a file's bytes.
-    #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+    #[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
     pub(super) fn bytes(&self, absolute: impl AsRef<Path>) -> Option<Vec<u8>> {
         std::fs::read(self.path(absolute)).ok()
     }
@@ -53,7 +53,7 @@ impl System {
     }
 
     /// Returns the names in a directory, sorted; none if it cannot be read.
-    #[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+    #[expect(clippy::disallowed_methods, reason = "the kernel's files are not a database's")]
     pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.path(absolute)) else { return Vec::new() };
         let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));

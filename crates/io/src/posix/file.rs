@@ -14,7 +14,7 @@ use crate::statistics::Statistics;
 use crate::storage::{ReadFile, WriteFile, resume_at};
 use crate::{Error, Operation, Result};
 
-/// A descriptor and what its errors and statistics need.
+/// A descriptor, with the data for its errors and statistics.
 #[derive(Debug)]
 pub(super) struct PosixFile {
     pub(super) descriptor: OwnedFd,
@@ -60,7 +60,7 @@ impl PosixFile {
         Ok(())
     }
 
-    /// Starts writeback of what was just written, and drops pages that were written well before it.
+    /// Starts writeback of the bytes just written, and drops pages that were written well before.
     fn drop_behind(&mut self, offset: u64, length: u64) -> Result<()> {
         let descriptor = self.descriptor.as_fd();
         let failed = |error| Error::at(Operation::StartWriteback, &self.path, offset, error);
@@ -75,7 +75,7 @@ impl PosixFile {
         Ok(())
     }
 
-    /// Drops the pages of what was just read, in [`IoMode::DropBehind`].
+    /// Drops the pages of the bytes just read, in [`IoMode::DropBehind`].
     fn drop_behind_read(&self, offset: u64, count: u64) {
         if self.mode == IoMode::DropBehind {
             // The kernel drops only folios that lie entirely in the span, and reads ahead into

@@ -6,7 +6,7 @@
 //! This one also excludes other users in the process, survives their reading the file, and is
 //! inherited by child processes.
 //!
-//! A lock on a file that has lost its name, because the database was destroyed, excludes nobody:
+//! A lock on a file that has lost its name, because the database was destroyed, excludes no one:
 //! later openers create a new file. So a lock counts only if the path still leads to the locked
 //! file after it was taken.
 
@@ -38,7 +38,7 @@ impl FileLock for PosixLock {}
 impl Drop for PosixLock {
     fn drop(&mut self) {
         // A child process that is being started may have the file open a moment longer, so the lock
-        // is released explicitly. If that fails, closing the descriptor has to do.
+        // is released explicitly. If that fails, closing the descriptor releases it.
         let _ = system::unlock(self.descriptor.as_fd());
     }
 }
@@ -61,7 +61,7 @@ impl PosixLock {
         match retry_on_intr(|| system::lock(descriptor.as_fd())) {
             Ok(()) => {}
             Err(Errno::ACCESS | Errno::AGAIN) => {
-                let text = "another process, or something else in this one, holds the lock";
+                let text = "the lock is held by another process, or elsewhere in this one";
                 return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
             }
             Err(error) => return Err(error.into()),

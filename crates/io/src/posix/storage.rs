@@ -35,18 +35,18 @@ pub struct PosixStorage {
 }
 
 impl PosixStorage {
-    /// Creates one whose statistics are all zero.
+    /// Creates a storage whose statistics are all zero.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Creates one whose streams never use io_uring. By default they do where the kernel allows it
-    /// ([`crate::stream`]).
+    /// Creates a storage whose streams never use io_uring. By default they do where the kernel
+    /// allows it ([`crate::stream`]).
     pub fn without_io_uring() -> Self {
         Self { without_rings: true, ..Self::default() }
     }
 
-    /// Returns whether the lock on a file is held, as [`Storage::lock`] takes it. Nothing is locked
+    /// Returns whether the lock that [`Storage::lock`] takes on a file is held. Nothing is locked
     /// or created; a file that does not exist is not locked.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ fn make_directories(path: &Path) -> rustix::io::Result<()> {
             Some(parent) if !parent.as_os_str().is_empty() => {
                 make_directories(parent)?;
                 match rustix::fs::mkdir(path, DIRECTORY_MODE) {
-                    // It was created concurrently.
+                    // Created concurrently.
                     Err(Errno::EXIST) => Ok(()),
                     answer => answer,
                 }

@@ -1,4 +1,4 @@
-//! The system calls that differ between systems.
+//! System calls that differ between operating systems.
 #![cfg_attr(
     target_os = "linux",
     expect(
@@ -184,7 +184,8 @@ pub(super) fn sync_all(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::fcntl_fullfsync(descriptor)
 }
 
-/// Reserves blocks without changing the file's length. Does nothing where the filesystem cannot.
+/// Reserves blocks without changing the file's length. Does nothing if the filesystem does not
+/// support that.
 #[cfg(target_os = "linux")]
 pub(super) fn allocate(descriptor: BorrowedFd<'_>, offset: u64, length: u64) -> io::Result<()> {
     use rustix::fs::{FallocateFlags, fallocate};
@@ -242,8 +243,8 @@ fn sync_span(
     let offset = i64::try_from(offset).map_err(out_of_range)?;
     let length = i64::try_from(length).map_err(out_of_range)?;
     loop {
-        // SAFETY: the call takes no memory of ours, and the borrowed descriptor is open for as long
-        // as it lasts.
+        // SAFETY: the call accesses no memory of ours, and the borrowed descriptor is open during
+        // the call.
         let answer =
             unsafe { libc::sync_file_range(descriptor.as_raw_fd(), offset, length, flags) };
         if answer == 0 {
@@ -283,7 +284,7 @@ pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
     let _ = rustix::fs::fadvise(descriptor, offset, NonZeroU64::new(length), advice);
 }
 
-/// Lowers the scheduling weight of this thread for good, for processors and devices. Errors are
+/// Lowers the scheduling weight of this thread permanently, for processors and devices. Errors are
 /// ignored.
 #[cfg(target_os = "linux")]
 pub(crate) fn become_low_priority() {
@@ -294,7 +295,7 @@ pub(crate) fn become_low_priority() {
     let parameters = libc::sched_param { sched_priority: 0 };
     // SAFETY: the struct lives as long as the call, which changes nothing but this thread's weight.
     let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
-    // SAFETY: it takes no memory.
+    // SAFETY: it accesses no memory of ours.
     let _ = unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, LAST) };
 }
 
@@ -321,7 +322,7 @@ pub(crate) const RWF_DONTCACHE: u32 = 0x80;
 const UNCACHED: rustix::io::ReadWriteFlags =
     rustix::io::ReadWriteFlags::from_bits_retain(RWF_DONTCACHE);
 
-/// Refuses the offset that calls with flags interpret as the file's own position.
+/// Rejects the offset that calls with flags interpret as the file's own position.
 #[cfg(target_os = "linux")]
 fn refuse_no_offset(offset: u64) -> rustix::io::Result<()> {
     if offset == u64::MAX { Err(Errno::INVAL) } else { Ok(()) }
@@ -417,8 +418,8 @@ fn lock_call(
     }
 }
 
-/// Takes the exclusive lock as far as this system can: the process's `fcntl` lock excludes RocksDB,
-/// and `flock` excludes other users in the process.
+/// Takes the exclusive lock, as far as this system supports it: the process's `fcntl` lock excludes
+/// RocksDB, and `flock` excludes other users in the process.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;
@@ -439,9 +440,9 @@ pub(super) fn unlock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     rustix::fs::flock(descriptor, operation)
 }
 
-/// Returns whether the filesystem of a file is known to honour durable writes. FUSE does not where
-/// its server wants direct I/O (`FOPEN_DIRECT_IO`): the flag does not reach the server, and the
-/// write succeeds.
+/// Returns whether the filesystem of a file is known to honour durable writes. FUSE does not if its
+/// server wants direct I/O (`FOPEN_DIRECT_IO`): the flag does not reach the server, and the write
+/// succeeds.
 #[cfg(target_os = "linux")]
 pub(super) fn has_durable_writes(descriptor: BorrowedFd<'_>) -> bool {
     rustix::fs::fstatfs(descriptor)
@@ -507,7 +508,7 @@ pub(super) fn write_durably(
 }
 
 /// Returns how many pages of a span of a file, up to its end for a length of zero, are in the page
-/// cache (`cachestat`, Linux 6.5); `None` where the kernel lacks or forbids the call.
+/// cache (`cachestat`, Linux 6.5); `None` if the kernel lacks or forbids the call.
 #[cfg(target_os = "linux")]
 pub(super) fn resident_pages(
     descriptor: BorrowedFd<'_>,

@@ -1,8 +1,8 @@
 //! Memory that outlives the process that wrote it: files on an in-memory filesystem.
 //!
 //! What a process wrote there is available to the next one, however the first ended. It is lost
-//! with the machine, and with the container if each has its own. A region is allocated in full when
-//! it is created: without space that fails, and writing to a region never does.
+//! with the machine, or with the container if containers do not share it. A region is allocated in
+//! full when it is created: creation fails if there is no space, but writing never does.
 //!
 //! The simulated one ([`SimSharedMemory`]) survives a crash of the simulated process.
 
@@ -23,7 +23,7 @@ pub trait SharedMemory: Debug + Send + Sync + 'static {
     /// Creates a region of `bytes`, which are zero. The name must not exist.
     ///
     /// # Errors
-    /// Errors of the system: of kind `StorageFull` where there is no space.
+    /// Errors of the system: of kind `StorageFull` if there is no space.
     fn create(&self, name: &str, bytes: usize) -> Result<Pages>;
 
     /// Returns the names of all regions, sorted.
@@ -82,7 +82,7 @@ mod tests {
                 check(&memory);
                 memory.set_owner(Path::new("/tmp")).unwrap();
                 memory.set_owner(Path::new("/usr")).unwrap();
-                assert_eq!(memory.list().unwrap(), ["two"], "the owner is no region");
+                assert_eq!(memory.list().unwrap(), ["two"], "the owner is not a region");
                 let found = siblings(Path::new("/dev/shm"), "tailwater-test-").unwrap();
                 let found =
                     found.iter().find(|sibling| sibling.directory == memory.directory()).unwrap();

@@ -62,7 +62,7 @@ fn names_in(directory: &Path) -> rustix::io::Result<Vec<OsString>> {
         .collect()
 }
 
-/// Returns the length of a region in bytes; `None` where the path leads to something else.
+/// Returns the length of a region in bytes; `None` if the path leads to something else.
 fn region_bytes(path: &Path) -> Option<u64> {
     let status = stat(path).ok()?;
     let kind = rustix::fs::FileType::from_raw_mode(status.st_mode);
@@ -80,13 +80,22 @@ impl PosixSharedMemory {
     ///
     /// # Errors
     /// Of kind `Unsupported` if it is not on a tmpfs; of kind `PermissionDenied` if it belongs to
-    /// another user, or others may write to it; otherwise the system's.
+    /// another user, or others may write to it; otherwise those of the system.
     pub fn open(directory: &Path) -> Result<Self> {
         let failed = |error: Errno| Error::new(Operation::CreateDirectory, directory, error);
         match mkdirat(CWD, directory, DIRECTORY_MODE) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(error) => return Err(failed(error)),
         }
+        Self::open_existing(directory)
+    }
+
+    /// Opens the directory, which must exist.
+    ///
+    /// # Errors
+    /// As for [`PosixSharedMemory::open`], and of kind `NotFound`.
+    pub fn open_existing(directory: &Path) -> Result<Self> {
+        let failed = |error: Errno| Error::new(Operation::Open, directory, error);
         let refused = |kind: io::ErrorKind, text: &str| {
             Error::new(Operation::Open, directory, io::Error::new(kind, text))
         };
@@ -101,7 +110,7 @@ impl PosixSharedMemory {
         let is_directory =
             rustix::fs::FileType::from_raw_mode(status.st_mode) == rustix::fs::FileType::Directory;
         if !is_own || !is_directory || status.st_mode & 0o022 != 0 {
-            let text = "it is not a directory of this user's alone";
+            let text = "it is not a directory that only this user may write to";
             return Err(refused(io::ErrorKind::PermissionDenied, text));
         }
         Ok(Self { directory: directory.to_owned() })

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::namespace::FileId;
 
-/// Unit that a device may tear when it is overwritten, in bytes.
+/// Unit that a device may tear when overwriting it, in bytes.
 const BLOCK: u64 = 4096;
 
 /// A write into a block that holds an acknowledged byte.

@@ -83,7 +83,7 @@ impl Contents {
         }
     }
 
-    /// Makes what was written into a span so far durable, but not what was written elsewhere.
+    /// Makes the bytes written so far into a span durable, but no others.
     pub(super) fn sync_span(&mut self, span: Range<u64>) {
         // Earlier truncations are metadata that may be needed to read the span.
         let is_cut = |change: &Pending| matches!(change, Pending::Truncate { .. });
@@ -112,8 +112,8 @@ impl Contents {
         }
     }
 
-    /// A sync fails: a random part of the pending changes becomes durable, and the system takes all
-    /// of them for written.
+    /// Fails a sync: a random part of the pending changes becomes durable, but the system treats
+    /// all of them as written.
     pub(super) fn fail_sync(&mut self, random: &mut fastrand::Rng) {
         self.durable = self.bytes_after_crash(random);
         self.pending.clear();
@@ -126,8 +126,8 @@ impl Contents {
     }
 
     fn bytes_after_crash(&self, random: &mut fastrand::Rng) -> Vec<u8> {
-        // Independent random choices would hardly ever keep all or none of many sectors, which is
-        // what disks mostly do.
+        // Independent random choices would hardly ever keep all or none of many sectors, as disks
+        // usually do.
         match random.u8(..4) {
             0 => self.durable.clone(),
             1 => {
@@ -152,9 +152,9 @@ fn put(file: &mut Vec<u8>, offset: u64, bytes: &[u8]) {
 
 /// Chooses which pending changes survive, sector by sector.
 ///
-/// Truncations are metadata and arrive in order: some number of them did. They bound the choice of
-/// each sector's writes: all before a truncation that arrived and cut the sector, none after a
-/// truncation that did not arrive and would have cut it.
+/// Truncations are metadata and arrive in order: a random number of them arrived. They bound the
+/// choice of each sector's writes: all before a truncation that arrived and cut the sector, none
+/// after a truncation that did not arrive and would have cut it.
 struct Survivor<'a> {
     pending: &'a [Pending],
     /// Truncations among the pending changes before this index have arrived.

@@ -106,7 +106,7 @@ impl Replay {
     }
 
     /// Returns what is left after a crash of the process at this point: everything written. What
-    /// was not synced is still not durable. `seed` is that of the new storage.
+    /// was not synced is still not durable. `seed` is for the new storage.
     pub fn process_crash_image(&self, seed: u64) -> SimStorage {
         self.surroundings.process_crash_image(&self.disk, seed)
     }

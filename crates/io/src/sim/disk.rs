@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::contents::Contents;
 use super::namespace::{Change, DirectoryId, FileId, LinkId, Namespace};
 
-/// The effect of a call on the disk. Equal effects on equal disks give equal disks.
+/// The effect of a call on the disk. The same effect on the same disk always has the same result.
 #[derive(Debug, Clone)]
 pub(super) enum Effect {
     /// Creates a file without a name.
@@ -74,7 +74,7 @@ impl Disk {
     /// Returns a file that a name or an open handle refers to.
     ///
     /// # Panics
-    /// If it was forgotten: a bug in this simulation.
+    /// If the file was forgotten, which is a bug in this simulation.
     pub(super) fn file(&self, file: FileId) -> &Contents {
         match self.files.get(&file) {
             Some(contents) => contents,

@@ -85,7 +85,7 @@ impl FaultRule {
         self
     }
 
-    /// Counts the call if it matches, and returns whether the fault strikes at it.
+    /// Counts the call if it matches, and returns whether the fault strikes.
     fn strikes(&mut self, operation: Operation, path: &Path, purpose: Option<Purpose>) -> bool {
         let counts = self.operation.is_none_or(|wanted| wanted == operation)
             && self.purpose.is_none_or(|wanted| Some(wanted) == purpose)

@@ -28,7 +28,7 @@ pub(super) struct SimFile {
 }
 
 impl SimFile {
-    /// Opens a handle on a file of `state`, which is that of `shared`.
+    /// Opens a handle on a file. `state` is the locked state of `shared`.
     pub(super) fn open(
         shared: &Arc<Machine>,
         state: &mut State,
@@ -288,10 +288,10 @@ pub(super) struct SimLock {
 }
 
 impl SimLock {
-    /// Takes the lock on a file of `state`, which is that of `shared`.
+    /// Takes the lock on a file. `state` is the locked state of `shared`.
     pub(super) fn take(shared: &Arc<Machine>, state: &mut State, file: FileId) -> io::Result<Self> {
         if !state.locked.insert(file) {
-            let text = "this process holds the lock already";
+            let text = "this process already holds the lock";
             return Err(io::Error::new(io::ErrorKind::WouldBlock, text));
         }
         state.opened(file);

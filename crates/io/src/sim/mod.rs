@@ -1,4 +1,5 @@
-//! A disk in memory that fails, tears and loses on demand, deterministically for a given seed.
+//! A disk in memory that fails, tears and loses writes on demand, deterministically for a given
+//! seed.
 //!
 //! # What is durable
 //! Besides the state that the process sees, the disk keeps the state that is durable: a file's
@@ -15,12 +16,12 @@
 //!   one that did not arrive takes with it what was later written over the cut part.
 //! - **Names.** Every change of a name is atomic: a rename removes the old name and sets the new
 //!   one in one step, so a file that was durable under either name is still found as the old or the
-//!   new one. Changes of *different* names arrive in any order, since nothing more is assumed of
-//!   filesystems; changes of one name arrive in order, so a change is kept only if all earlier ones
-//!   of its names are. A sync of a directory makes the changes of its names durable, with those
-//!   that they depend on. A file's own sync does not make its name durable, and a durable name does
-//!   not make its file's bytes durable: a new file may be left with length 0.
-//! - **After a failed sync** the system takes the bytes for written: they are still read, but a
+//!   new one. Changes of *different* names arrive in any order, since no stronger guarantee is
+//!   assumed of filesystems; changes of one name arrive in order, so a change is kept only if all
+//!   earlier ones of its names are. A sync of a directory makes the changes of its names durable,
+//!   with those that they depend on. A file's own sync does not make its name durable, and a
+//!   durable name does not make its file's bytes durable: a new file may be left with length 0.
+//! - **After a failed sync** the system treats the bytes as written: they can still be read, but a
 //!   random part of them is not on disk and no later sync writes it.
 //!
 //! A crash of the process alone ([`SimStorage::process_crash_image`]) loses nothing that was

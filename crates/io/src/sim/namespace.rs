@@ -12,7 +12,7 @@ const NAME_LENGTH_MAX: usize = 255;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct FileId(pub(super) u64);
 
-/// A directory, independent of its place.
+/// A directory, independent of its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DirectoryId(pub(super) u64);
 
@@ -247,7 +247,7 @@ impl Namespace {
     }
 
     /// Resolves a path name by name, as Linux does: `..` leads to the parent of the directory that
-    /// was reached, whatever link led there.
+    /// was reached, even if a link led there.
     fn resolve(&self, path: &Path, last: LastLink) -> Result<Resolved, Errno> {
         if path.as_os_str().as_encoded_bytes().contains(&0) {
             return Err(Errno::INVAL);

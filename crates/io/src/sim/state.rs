@@ -103,7 +103,7 @@ impl State {
         }
     }
 
-    /// Begins a call: numbers it, records it, and may let it fail by a fault.
+    /// Begins a call: numbers and records it, and fails it if a fault strikes.
     pub(super) fn begin(
         &mut self,
         operation: Operation,
@@ -208,8 +208,8 @@ impl State {
         }
     }
 
-    /// Returns how much of a transfer of `length` bytes a short one moves: something, and if
-    /// possible not all.
+    /// Returns the number of bytes that a short transfer of `length` bytes moves: at least one unit
+    /// and, if possible, not all.
     pub(super) fn short_length(&mut self, length: usize, direct: bool) -> usize {
         let unit = if direct { self.alignment } else { 1 };
         match length.div_ceil(unit) {
@@ -218,7 +218,7 @@ impl State {
         }
     }
 
-    /// Returns how many bytes a failed write may have written, from its start.
+    /// Returns the number of bytes that a failed write has written, from its start.
     pub(super) fn part_of_failed_write(&mut self, length: usize, direct: bool) -> usize {
         let part = self.random.usize(..=length);
         if direct { part - part % self.alignment } else { part }

@@ -50,8 +50,8 @@ pub(super) struct Machine {
 
 /// Controls for tests. None of them is a numbered call or can fail by a fault.
 impl SimStorage {
-    /// Creates an empty disk. The seed decides how much short transfers move and what failing calls
-    /// destroy.
+    /// Creates an empty disk. The seed determines how much short transfers move and what failing
+    /// calls destroy.
     pub fn new(seed: u64) -> Self {
         let clock = Arc::new(ManualClock::new(FIRST_WALL_US));
         Self::with_state(State::new(Disk::default(), ROOT.0 + 1, clock, seed))
@@ -118,7 +118,7 @@ impl SimStorage {
         self.state().request_bytes_max = Some(bytes);
     }
 
-    /// Sets why direct writes are reported to lose data here, as under some kernels.
+    /// Sets the reported reason why direct writes lose data here, as they do under some kernels.
     pub fn set_direct_write_fault(&self, fault: &'static str) {
         self.state().direct_write_fault = Some(fault);
     }
@@ -178,13 +178,13 @@ impl SimStorage {
         let state = self.state();
         match &state.recording {
             Some(recording) => Replay::new(recording, ImageContext::of(&state)),
-            None => panic!("call start_recording before the calls that are to be replayed"),
+            None => panic!("call start_recording before the calls to replay"),
         }
     }
 
-    /// Returns what the disk may hold after a power cut now, depending on `seed`, which is also
-    /// that of the new storage. The image is a disk of its own, without faults, handles and locks,
-    /// with the same refusals of direct I/O.
+    /// Returns what the disk may hold after a power cut now, depending on `seed`, which the new
+    /// storage also uses. The image is a separate disk, without faults, handles and locks, but with
+    /// the same refusals of direct I/O.
     pub fn crash_image(&self, seed: u64) -> Self {
         let state = self.state();
         ImageContext::of(&state).crash_image(&state.disk, seed)
@@ -202,7 +202,7 @@ impl SimStorage {
     }
 
     /// Returns what is left after a crash of the process now: everything written. What was not
-    /// synced is still not durable. `seed` is that of the new storage.
+    /// synced is still not durable. `seed` is for the new storage.
     pub fn process_crash_image(&self, seed: u64) -> Self {
         let state = self.state();
         ImageContext::of(&state).process_crash_image(&state.disk, seed)
@@ -272,7 +272,7 @@ fn refuses_direct(state: &State, path: &Path) -> bool {
     let canonical = |path: &Path| {
         state.disk.names.canonical_path(path).unwrap_or_else(|_| Path::new("/").join(path))
     };
-    // A file that is about to be created is looked up by its directory.
+    // The file may not exist yet, so only its directory is resolved.
     let path = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => canonical(parent).join(name),
         _ => canonical(path),
@@ -305,7 +305,7 @@ fn rename(state: &mut State, from: &Path, to: &Path) -> io::Result<()> {
         return Err(Errno::NOTEMPTY.into());
     }
     match (node, names.get(&to)) {
-        // Two names of one file, or a name and itself: POSIX changes nothing.
+        // Both names refer to the same file: POSIX changes nothing.
         (node, Some(there)) if node == there => return Ok(()),
         (_, None) | (Node::File(_) | Node::Link(_), Some(Node::File(_) | Node::Link(_))) => {}
         (Node::File(_) | Node::Link(_), Some(Node::Directory(_))) => {

@@ -1,10 +1,10 @@
 //! Reads and writes files from front to back, with requests in flight while the caller works.
 //!
-//! The system provides neither read-ahead nor write-behind for direct I/O. These streams do, within
-//! bounds: a stream takes its buffers from a [`crate::buffer::BufferPool`] when it begins and needs
-//! no more.
+//! The system provides neither read-ahead nor write-behind for direct I/O. These streams do, with
+//! bounded memory: a stream takes its buffers from a [`crate::buffer::BufferPool`] when it begins
+//! and needs no more.
 //!
-//! A reader's requests are made by the kernel (io_uring) where that is allowed and the file has a
+//! A reader's requests are made by the kernel (io_uring) if that is allowed and the file has a
 //! descriptor, so that only the stream's own thread works; otherwise by [`Workers`], or by the
 //! caller's thread, one at a time ([`RequestPath`]). `TAILWATER_IO_URING=off` in the environment,
 //! or a storage without io_uring, disables it. A writer's requests are made by one of [`Workers`]

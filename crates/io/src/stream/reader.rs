@@ -16,10 +16,10 @@ use crate::storage::ReadFile;
 use crate::{Error, Operation, Result};
 
 /// Wait below which the caller does not count as having waited, in nanoseconds: noticing a
-/// completion takes as long.
+/// completion alone takes this long.
 const WAITED_NS: u64 = 20_000;
 
-/// How a stream reads.
+/// Options of a reading stream.
 #[derive(Debug, Clone, Copy)]
 pub struct ReaderOptions {
     /// Size of a request in bytes, rounded up to a multiple of [`ALIGNMENT`], and of the file's
@@ -47,7 +47,7 @@ pub struct ReaderOptions {
 /// buffers.
 ///
 /// Memory: one buffer more than the requests ahead, as far as the pool has them, and the longest
-/// read that crossed from one request into the next.
+/// read that spanned requests.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
@@ -86,12 +86,12 @@ pub struct SequentialReader {
 
 impl SequentialReader {
     /// Begins to read `span` of `file`, in bytes, up to the file's current end. Requests ahead of
-    /// the caller begin at once: by io_uring where that is allowed and the file has a descriptor,
-    /// otherwise by `workers`. Without both the depth is 1; it is less than asked if the pool does
-    /// not have enough buffers now.
+    /// the caller begin at once: by io_uring if that is allowed and the file has a descriptor,
+    /// otherwise by `workers`. Without either the depth is 1; it is lower than requested if the
+    /// pool does not have enough buffers now.
     ///
     /// # Errors
-    /// Of kind `OutOfMemory` if the pool has not even one buffer, which is not waited for;
+    /// Of kind `OutOfMemory` if the pool does not have even one buffer, without waiting for one;
     /// otherwise the error of reading the file's length.
     pub fn new(
         file: Arc<dyn ReadFile>,
@@ -167,13 +167,13 @@ impl SequentialReader {
         self.requests.path()
     }
 
-    /// Returns the `length` bytes at `offset`; fewer only where the span or the file ends. Reads go
-    /// forward: `offset` is not below the end of the previous read. The bytes in between are
+    /// Returns the `length` bytes at `offset`; fewer only at the end of the span or the file. Reads
+    /// go forward: `offset` is not below the end of the previous read. The bytes in between are
     /// skipped, and whole requests among them are not read at all.
     ///
     /// # Errors
-    /// The error of the request that lacks the first byte, again each time those bytes are
-    /// requested. Bytes before the failed position are returned. Going back is of kind
+    /// The error of the request for the first byte, again each time those bytes are requested.
+    /// Bytes before the failed position are returned. Going back is an error of kind
     /// `InvalidInput`.
     pub fn read(&mut self, offset: u64, length: usize) -> Result<&[u8]> {
         if offset < self.position {
@@ -215,8 +215,8 @@ impl SequentialReader {
         self.position
     }
 
-    /// Makes the chunk `index` the current one and returns where in it the `wanted` bytes are, as
-    /// far as they exist.
+    /// Makes the chunk `index` the current one and returns the range of the `wanted` bytes in it,
+    /// as far as they exist.
     fn part(&mut self, index: u64, wanted: Range<u64>) -> Result<Range<usize>> {
         let chunk = match self.current.take() {
             Some(chunk) if chunk.index == index => chunk,
@@ -320,7 +320,7 @@ impl SequentialReader {
         foreground.filter(|_| self.requests.path() != RequestPath::Caller)
     }
 
-    /// Hands out requests as long as there are buffers and the limiter allows. One that somebody
+    /// Hands out requests as long as there are buffers and the limiter allows. One that the caller
     /// waits for (`needed`) is always handed out.
     fn request_ahead(&mut self, needed: bool) {
         self.collect_ended();
@@ -386,7 +386,7 @@ impl SequentialReader {
         }
     }
 
-    /// Takes as many buffers as it needs and the pool has.
+    /// Takes as many buffers as the stream needs and the pool has.
     fn take_more_buffers(&mut self) {
         while self.buffers < self.wanted_buffers()
             && let Ok(buffer) = self.pool.try_acquire(self.request_bytes)

@@ -46,7 +46,7 @@ impl Plan {
     }
 }
 
-/// What is needed to make a request.
+/// The file, plan and purpose of requests.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) file: Arc<dyn ReadFile>,
@@ -75,7 +75,8 @@ impl Source {
         error
     }
 
-    /// Returns how many bytes of a request are needed: the last one need not be read to its end.
+    /// Returns the number of bytes of a request that are needed: the last one need not be read to
+    /// its end.
     fn enough(&self, index: u64) -> usize {
         let range = self.plan.range(index);
         (range.end.min(self.plan.end) - range.start) as usize
@@ -162,7 +163,7 @@ impl Requests {
         match self {
             Self::Caller(waiting) => {
                 let Some((index, mut buffer)) = waiting.pop_front() else {
-                    unreachable!("whoever waits has sent a request")
+                    unreachable!("a caller that waits has submitted a request")
                 };
                 let error = source.read(index, &mut buffer);
                 Chunk { index, buffer, error }

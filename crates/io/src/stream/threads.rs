@@ -1,4 +1,4 @@
-//! Requests that worker threads make.
+//! Requests made by worker threads.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -13,10 +13,12 @@ type Job = Box<dyn FnOnce() + Send>;
 
 /// A thread pool that serves requests in the order of submission; several streams share it.
 ///
-/// A read takes a thread for one call, a writer for as long as it has something to write: provide
-/// one thread for each writer, and for readers as many as requests should be in flight at once.
+/// A read occupies a thread for one call, a writer for as long as it has something to write:
+/// provide one thread for each writer, and for readers as many as requests should be in flight at
+/// once.
 ///
-/// Dropping it completes what was submitted and joins the threads. Safe to use from any thread.
+/// Dropping the pool completes the submitted requests and joins the threads. Safe to use from any
+/// thread.
 pub struct Workers {
     queue: Arc<Queue>,
     /// Joined on drop.
@@ -36,15 +38,14 @@ struct Jobs {
 }
 
 impl Workers {
-    /// Starts `count` threads, at least one, which is the number of requests in flight at once.
-    /// They are named `name` and a number.
+    /// Starts `count` threads, but at least one: the maximum number of requests in flight at once.
+    /// Their names are `name` and a number.
     ///
     /// # Errors
-    /// The errors of [`thread::spawn`]; the threads that were already started have been joined
-    /// then.
+    /// The errors of [`thread::spawn`]; threads that were already started have then been joined.
     ///
     /// # Panics
-    /// If `name` holds a NUL byte.
+    /// If `name` contains a NUL byte.
     pub fn new(name: &str, count: usize) -> io::Result<Self> {
         let mut workers = Self { queue: Arc::default(), threads: Vec::new() };
         for number in 0..count.max(1) {

@@ -14,7 +14,7 @@ use crate::storage::WriteFile;
 use crate::sync::{Condvar, Mutex};
 use crate::{Error, Operation, Result};
 
-/// How a stream writes.
+/// Options of a writing stream.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
     /// Number of bytes collected for one write, rounded up to a multiple of the file's
@@ -26,8 +26,8 @@ pub struct WriterOptions {
     /// Number of newly written bytes after which writeback is started, in buffered mode; 0 leaves
     /// it to the system.
     pub bytes_per_sync: u64,
-    /// Number of bytes that space is preallocated in; 0 for none. [`SequentialWriter::close`] gives
-    /// back what was not used.
+    /// Unit in which space is preallocated, in bytes; 0 for none. [`SequentialWriter::close`] frees
+    /// unused space.
     pub preallocate_bytes: u64,
     /// Why the bytes are written.
     pub purpose: Purpose,
@@ -61,7 +61,7 @@ const WARM_GAP: u64 = 32 << 10;
 /// - The first failure latches: nothing is written after it, and every later call returns it.
 ///
 /// # Crash
-/// Nothing is durable before [`Self::sync`] has returned; the name never is through this. Synced
+/// Nothing is durable before [`Self::sync`] has returned; this never makes the name durable. Synced
 /// bytes survive a crash, but in direct mode zeros may follow them if the crash came between a
 /// padded write and the truncation.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ pub struct SequentialWriter {
     collected: Option<PooledBuffer>,
     /// Offset of the collected bytes; aligned in direct mode.
     offset: u64,
-    /// The length as of the last flush, so that a second one does not write the last block again.
+    /// The length at the last flush, so that another flush does not write the last block again.
     flushed: u64,
     mode: IoMode,
     /// Alignment of direct writes, in bytes.
@@ -105,7 +105,7 @@ impl PieceQueue {
     }
 }
 
-/// Every buffer is in `free`, in `queue`, being written, or the one that collects.
+/// Every buffer is in `free`, in `queue`, being written, or is the collecting buffer.
 #[derive(Debug)]
 struct State {
     free: Vec<PooledBuffer>,
@@ -159,7 +159,7 @@ struct Output {
     file: Box<dyn WriteFile>,
     options: WriterOptions,
     reserved: u64,
-    /// False once the disk had no space to preallocate.
+    /// False after preallocation failed for lack of space.
     reserving: bool,
     written_back: u64,
     /// The same file through the page cache, if warm spans are to stay there.
@@ -173,7 +173,7 @@ impl Output {
         self.write(piece)?;
         if let Some(length) = piece.cut_to {
             self.file.truncate(length)?;
-            // Truncating frees the space preallocated behind the end.
+            // Truncating frees the space preallocated after the end.
             self.reserved = self.reserved.min(length);
         }
         self.start_writeback(end)
@@ -229,11 +229,11 @@ impl Output {
 }
 
 impl SequentialWriter {
-    /// Begins to write `file`, which is empty. Without `workers` the depth is 0; it is less than
-    /// asked if the pool does not have enough buffers now.
+    /// Begins to write `file`, which is empty. Without `workers` the depth is 0; it is lower than
+    /// requested if the pool does not have enough buffers now.
     ///
     /// # Errors
-    /// Of kind `OutOfMemory` if the pool has not even one buffer; it is not waited for.
+    /// Of kind `OutOfMemory` if the pool does not have even one buffer, without waiting for one.
     pub fn new(
         file: Box<dyn WriteFile>,
         options: WriterOptions,
@@ -298,7 +298,7 @@ impl SequentialWriter {
     }
 
     /// Reduces the writes in flight whenever users' reads are slowed down at the device: down to
-    /// none, when the caller waits for each write.
+    /// none, so that the caller waits for each write.
     pub fn give_way_to(&mut self, foreground: Arc<Foreground>) {
         self.foreground = Some(foreground);
     }
@@ -378,7 +378,7 @@ impl SequentialWriter {
         self.with_output(|output| output.file.sync_data(output.options.purpose))
     }
 
-    /// Writes everything appended, frees the preallocated space behind the end, and returns the
+    /// Writes everything appended, frees the preallocated space after the end, and returns the
     /// length in bytes. It does not sync: call [`Self::sync`] before.
     ///
     /// # Errors
@@ -399,8 +399,8 @@ impl SequentialWriter {
         }
     }
 
-    /// Returns the collecting buffer, or an empty one; waits for one that is being written if need
-    /// be.
+    /// Returns the collecting buffer, or an empty one; waits for one that is being written if
+    /// necessary.
     fn take_collected(&mut self) -> Result<PooledBuffer> {
         if let Some(buffer) = self.collected.take() {
             return Ok(buffer);

@@ -8,7 +8,7 @@ use tailwater_io::kernel::{Device, Environment, IoUring, System};
 
 use crate::put;
 
-/// A partition and its whole, as sysfs has them.
+/// Imitates a partition and its device in sysfs.
 fn play_partition(root: &Path) {
     let whole = "/sys/devices/pci/nvme0n1";
     for (file, text) in [
@@ -65,7 +65,7 @@ fn filesystems_with_numbers_of_their_own_name_their_device() {
         Device::of_directory(&system, root.path()).map(|device| device.filesystem_name().to_owned())
     };
     assert_eq!(of("btrfs /dev/nvme0n1p2 rw").as_deref(), Some("nvme0n1p2"));
-    // A name of the device mapper, or of udev, is a link.
+    // Names of the device mapper and of udev are links.
     put(root.path(), "/dev/nvme0n1p2", "");
     put(root.path(), "/dev/mapper/none", "");
     symlink("../nvme0n1p2", root.path().join("dev/mapper/data")).expect("a link");
@@ -79,7 +79,7 @@ fn filesystems_with_numbers_of_their_own_name_their_device() {
     assert_eq!(
         of(&format!("overlay overlay rw,upperdir={upper}")),
         None,
-        "it goes round in a ring"
+        "the layers form a cycle"
     );
 }
 

@@ -10,7 +10,7 @@ use crate::put;
 /// A second, in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// A machine whose directory is on a partition of 259:0; `n` moves its counters.
+/// Imitates a machine whose directory is on a partition of 259:0; `n` advances its counters.
 fn play(root: &Path, n: u64) {
     let vmstat = format!(
         "nr_file_pages 9000\nnr_dirty {}\nnr_writeback 0\nnr_active_file 1\nnr_inactive_file 2\n\
@@ -89,7 +89,7 @@ fn rates_are_per_second_and_levels_are_means() {
     assert_eq!(figures.missed_pages_per_second, Some(10.0));
     assert_eq!(figures.without_direct_reads(20 * 4096).missed_pages_per_second, Some(5.0));
     assert_eq!(figures.without_direct_reads(1 << 40).missed_pages_per_second, Some(0.0));
-    // There is no group and no process, and this kernel has no such figure.
+    // There is no group and no process, and this kernel does not report some figures.
     for absent in ["activated", "limit_hits", "out_of_memory_kills", "run_delay", "direct_reclaim"]
     {
         let named = figures.named();
@@ -107,14 +107,14 @@ fn nothing_is_made_up() {
     let figures = take(&target, SECOND).since(&earlier);
     assert!(figures.named().iter().all(|(_, value)| value.is_none()), "{figures:?}");
 
-    // A device that did nothing has no mean latency.
+    // An inactive device has no mean latency.
     let target = self::target(root.path());
     play(root.path(), 2);
     let earlier = take(&target, 0);
     let figures = take(&target, SECOND).since(&earlier);
     assert_eq!((figures.r_await_ms, figures.flush_await_ms), (None, None));
     assert_eq!((figures.device_reads_per_second, figures.utilisation), (Some(0.0), Some(0.0)));
-    // One that went and came back counts from the beginning.
+    // A device that was removed and added again counts from zero.
     play(root.path(), 1);
     let figures = take(&target, 2 * SECOND).since(&earlier);
     assert_eq!((figures.device_reads_per_second, figures.r_await_ms), (None, None));
@@ -137,13 +137,13 @@ fn a_group_and_a_process_are_closer_than_the_machine() {
     step(1);
     let earlier = take(&target, 0);
     step(2);
-    // A thread that began since: all that it had counts.
+    // A thread that began since then: all of its time counts.
     put(path, "/proc/42/task/43/schedstat", "1000 2000 1\n");
     let figures = take(&target, SECOND).since(&earlier);
     assert_eq!(figures.page_cache_of, Some(Scope::Group));
     assert_eq!((figures.cached_pages, figures.dirty_pages), (Some(10.0), None));
     assert_eq!(figures.refaulted_pages_per_second, Some(30.0));
-    assert_eq!(figures.dirtied_pages_per_second, Some(1000.0), "no group counts those");
+    assert_eq!(figures.dirtied_pages_per_second, Some(1000.0), "groups do not count those");
     assert_eq!(
         (figures.limit_hits_per_second, figures.out_of_memory_kills),
         (Some(8.0), Some(1.0))
@@ -152,7 +152,7 @@ fn a_group_and_a_process_are_closer_than_the_machine() {
         (figures.stalls_of, figures.memory_stall_us_per_second),
         (Some(Scope::Group), Some(60.0))
     );
-    assert_eq!(figures.memory_full_stall_us_per_second, None, "this one does not tell it");
+    assert_eq!(figures.memory_full_stall_us_per_second, None, "this kernel does not report it");
     assert_eq!(
         (figures.missed_of, figures.missed_pages_per_second),
         (Some(Scope::Process), Some(10.0))

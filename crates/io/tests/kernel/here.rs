@@ -27,7 +27,7 @@ fn the_environment_is_reported() {
     assert!(environment.filesystem.is_some());
 }
 
-/// A mount that goes when this does.
+/// A mount that is removed when this is dropped.
 struct Mount(PathBuf);
 
 impl Mount {
@@ -103,7 +103,7 @@ fn loop_devices_are_devices() {
         file.sync_all(purpose).expect("a sync");
         let figures = sampler.stop().expect("figures");
         let written = figures.device_write_bytes_per_second.expect("a device") * figures.seconds;
-        assert!(written >= f64::from(8 << 20), "{kind}: {written} bytes came to the device");
+        assert!(written >= f64::from(8 << 20), "{kind}: {written} bytes reached the device");
         assert!(figures.w_await_ms.is_some() && figures.utilisation.is_some(), "{kind}");
         if kind == "ext4" {
             assert!(figures.device_flushes_per_second.is_none_or(|flushes| flushes > 0.0));

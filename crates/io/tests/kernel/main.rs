@@ -1,5 +1,5 @@
-//! Interpretation of the kernel's files: from texts, from a directory that imitates `/proc` and
-//! `/sys`, and from this machine.
+//! Parses the kernel's files: from texts, from a directory that imitates `/proc` and `/sys`, and
+//! from this machine.
 
 mod devices;
 mod figures;
@@ -7,8 +7,8 @@ mod here;
 mod memory;
 mod parsers;
 
-/// Writes a file of the kernel below a directory that plays its root.
-#[expect(clippy::disallowed_methods, reason = "plays the kernel's files")]
+/// Writes a kernel file below a directory that imitates the root.
+#[expect(clippy::disallowed_methods, reason = "imitates the kernel's files")]
 fn put(root: &std::path::Path, absolute: &str, text: &str) {
     let path = root.join(absolute.trim_start_matches('/'));
     std::fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");

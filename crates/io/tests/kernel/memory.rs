@@ -20,7 +20,8 @@ fn memory(root: &Path) -> Memory {
     Memory::of_this_process(System::at(root))
 }
 
-/// A machine on which the process is in a group: how its hierarchy is mounted, and its line there.
+/// Imitates a machine on which the process is in a group, given the mount of its hierarchy and the
+/// process's cgroup line.
 fn machine_with_group(mount: &str, cgroup: &str) -> tempfile::TempDir {
     let root = tempfile::tempdir().expect("a directory");
     machine(root.path());
@@ -49,7 +50,7 @@ fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
     let group = "/sys/fs/cgroup/outer/inner";
     put(root, &format!("{group}/memory.max"), "max\n");
     put(root, "/sys/fs/cgroup/outer/memory.max", "1073741824\n");
-    // A neighbour in the outer group has 100 MiB.
+    // A neighbour in the outer group uses 100 MiB.
     put(root, "/sys/fs/cgroup/outer/memory.current", "1048576000\n");
     put(
         root,
@@ -65,7 +66,7 @@ fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
     put(root, &format!("{group}/memory.pressure"), "some avg10=0.00 total=77\nfull total=5\n");
     let memory = memory(root);
     assert_eq!(memory.limit(), Some(1024 * MIB));
-    // 1000 MiB are charged, of which 300 are pages of files.
+    // 1000 MiB are charged, including 300 MiB of file pages.
     let left = MemoryLeft {
         limit: 1024 * MIB,
         available: 324 << 20,

@@ -39,7 +39,7 @@ fn vmstat_is_read_under_its_new_and_old_names() {
     assert_eq!((old.refaulted, old.activated), (Some(12), Some(5)));
     assert_eq!((old.scanned_directly, old.stalled_allocations), (Some(321), Some(6)));
 
-    assert_eq!(PageCache::of_machine("nr_dirty 5\n").dirty, None, "without what is being written");
+    assert_eq!(PageCache::of_machine("nr_dirty 5\n").dirty, None, "without pages under writeback");
     assert_eq!(PageCache::of_machine("nonsense\n\nnr_dirty many\n"), PageCache::default());
 }
 
@@ -129,7 +129,7 @@ fn schedstat_of_a_thread() {
     let later = RunQueue { running_ns: 100_000, waiting_ns: 124_700, slices: 3 };
     let came = later.since(earlier);
     assert_eq!((came.running_ns, came.waiting_ns, came.slices), (37_587, 10, 1));
-    assert_eq!(earlier.since(later), earlier, "another thread had the number before");
+    assert_eq!(earlier.since(later), earlier, "another thread had this id before");
 }
 
 #[test]
@@ -146,7 +146,7 @@ fn mounts_and_the_groups_in_them() {
     assert_eq!(mounts.len(), 7);
     let of = |path: &str| mounts::of_path(&mounts, Path::new(path)).expect("a mount");
     assert_eq!(of("/srv").kind, "ext4");
-    assert_eq!(of("/mnt/x").kind, "xfs", "the last at a place hides the others");
+    assert_eq!(of("/mnt/x").kind, "xfs", "the last mount at a path hides the others");
     assert_eq!(of("/mnthere").target, Path::new("/"));
     let bound = of("/mnt/bound here/x");
     assert_eq!((bound.number, bound.part.as_path()), ((254, 0), Path::new("/srv/a b")));
@@ -156,7 +156,7 @@ fn mounts_and_the_groups_in_them() {
     assert_eq!(group(Some("memory")).as_deref(), Some(Path::new("/sys/fs/cgroup/memory/a/b")));
     assert_eq!(group(Some("cpuacct")).as_deref(), Some(Path::new("/sys/fs/cgroup/cpu,cpuacct/c")));
     assert_eq!(group(None).as_deref(), Some(Path::new("/sys/fs/cgroup/unified/d")));
-    assert_eq!(of_process(&mounts, "0::/elsewhere\n", None), None, "not in what is mounted");
+    assert_eq!(of_process(&mounts, "0::/elsewhere\n", None), None, "not in the mounted part");
     assert_eq!(
         of_process(&mounts, "0::/part\n", None).as_deref(),
         Some(Path::new("/sys/fs/cgroup/unified"))

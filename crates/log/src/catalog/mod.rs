@@ -31,8 +31,8 @@ const NAME: &str = "catalog";
 #[derive(Debug)]
 pub(crate) struct Catalog {
     inner: Mutex<Inner>,
-    /// What `inner` holds, for readers that must not wait for a change. Not a `Published`, which
-    /// may hold nothing.
+    /// The state in `inner`, for readers that must not wait for a change. Not a `Published`, which
+    /// may be empty.
     published: ArcSwap<CatalogSnapshot>,
 }
 
@@ -45,10 +45,10 @@ struct Inner {
     is_closed: bool,
 }
 
-/// Reads the catalog of a log that is not opened: its streams by their ids.
+/// Reads the catalog of a log without opening the log: its streams by their ids.
 ///
 /// # Errors
-/// Corruption; those of the system.
+/// Corruption; errors of the system.
 pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<BTreeMap<u32, StreamInfo>> {
     match journal::read(storage, directory, NAME)? {
         Some(contents) => Ok(State::replay(contents.records(), &contents.path)?.streams),
@@ -60,7 +60,7 @@ impl Catalog {
     /// Opens the catalog in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// Corruption; those of the system.
+    /// Corruption; errors of the system.
     pub(crate) fn open(storage: &Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let (journal, contents) =
             Journal::open(storage, directory, NAME, || State::default().to_snapshot())?;
@@ -78,7 +78,7 @@ impl Catalog {
         self.lock().is_closed = true;
     }
 
-    /// Returns whether the next process may nevertheless find a failed change in the journal.
+    /// Returns whether the next process may find a failed change in the journal.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.lock().is_unsettled
     }
@@ -108,7 +108,7 @@ impl Catalog {
     /// Sets records, and removes those without a value.
     ///
     /// # Errors
-    /// Errors of the journal; then none of the changes is made.
+    /// Errors of the journal; then no change is made.
     pub(crate) fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
         let change = |(key, value): &(String, Option<String>)| Change::SetRecord {
             key: key.clone(),
@@ -117,10 +117,10 @@ impl Catalog {
         self.apply(&mut self.lock(), changes.iter().map(change).collect())
     }
 
-    /// Creates a stream; without an id it gets the lowest that is free.
+    /// Creates a stream; without an id it gets the lowest free one.
     ///
     /// # Errors
-    /// Already exists; those of the journal.
+    /// Already exists; errors of the journal.
     pub(crate) fn create_stream(
         &self,
         id: Option<u32>,
@@ -145,7 +145,7 @@ impl Catalog {
     /// Renames a stream.
     ///
     /// # Errors
-    /// Not found; already exists; those of the journal.
+    /// Not found; already exists; errors of the journal.
     pub(crate) fn rename_stream(&self, stream: u32, name: &str) -> Result<()> {
         check_name("stream", name)?;
         let mut inner = self.lock();
@@ -160,7 +160,7 @@ impl Catalog {
     /// Deletes a stream with all its topics.
     ///
     /// # Errors
-    /// Not found; those of the journal.
+    /// Not found; errors of the journal.
     pub(crate) fn delete_stream(&self, stream: u32) -> Result<StreamInfo> {
         let mut inner = self.lock();
         let deleted = inner.state.stream(stream)?.clone();
@@ -193,7 +193,7 @@ impl Catalog {
     /// Creates a topic with partitions whose directories exist and are durable.
     ///
     /// # Errors
-    /// Not found, where the stream was deleted meanwhile; already exists; those of the journal.
+    /// Not found, if the stream was deleted meanwhile; already exists; errors of the journal.
     pub(crate) fn create_topic(
         &self,
         id: TopicId,
@@ -237,7 +237,7 @@ impl Catalog {
     /// Deletes a topic with all its partitions.
     ///
     /// # Errors
-    /// Not found; those of the journal.
+    /// Not found; errors of the journal.
     pub(crate) fn delete_topic(&self, id: TopicId) -> Result<TopicInfo> {
         let mut inner = self.lock();
         let deleted = inner.state.topic(id)?.clone();
@@ -247,8 +247,8 @@ impl Catalog {
     }
 
     /// Reserves incarnations for partitions that are about to be created or purged. They are
-    /// reserved in memory only: after a restart, a number that no change in the journal names may
-    /// be reserved again; its directory was removed by then.
+    /// reserved only in memory: after a restart, a number that is not in the journal may be
+    /// reserved again; its directory has then been removed.
     pub(crate) fn reserve_incarnations(&self, count: u64) -> u64 {
         let mut inner = self.lock();
         let first = inner.state.next_incarnation;
@@ -271,8 +271,8 @@ impl Catalog {
     /// Records new partitions whose directories exist and are durable.
     ///
     /// # Errors
-    /// Not found, where the topic was deleted meanwhile; already exists, where another caller
-    /// created them; those of the journal.
+    /// Not found, if the topic was deleted meanwhile; already exists, if another caller created
+    /// them; errors of the journal.
     pub(crate) fn create_partitions(
         &self,
         id: TopicId,
@@ -292,8 +292,8 @@ impl Catalog {
     /// exists and is durable.
     ///
     /// # Errors
-    /// Not found, where the partition was deleted meanwhile, even if another of its id was created;
-    /// those of the journal.
+    /// Not found, if the partition was deleted meanwhile, even if another with its id was created;
+    /// errors of the journal.
     pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
         let mut inner = self.lock();
         if inner.state.partition(id)?.incarnation != from {
@@ -306,7 +306,7 @@ impl Catalog {
     /// Deletes the `count` partitions of a topic with the highest ids. Returns their ids.
     ///
     /// # Errors
-    /// Not found, where the topic has fewer; those of the journal.
+    /// Not found, if the topic has fewer; errors of the journal.
     pub(crate) fn delete_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         let TopicId { stream, topic } = id;
         let mut inner = self.lock();
@@ -325,8 +325,8 @@ impl Catalog {
 impl Catalog {
     /// Makes changes durable, then publishes them: all of them or none.
     ///
-    /// A record whose sync failed may be in the journal's file. So the journal is rewritten at once
-    /// without it; where that fails too, the catalog is unsettled until a later change succeeds.
+    /// A record whose sync failed may be in the journal's file. So the journal is rewritten without
+    /// it at once; if that fails too, the catalog is unsettled until a later change succeeds.
     fn apply(&self, inner: &mut Inner, changes: Vec<Change>) -> Result<()> {
         inner.check_open()?;
         let mut next = inner.state.clone();
@@ -335,7 +335,9 @@ impl Catalog {
         let record = Change::encode(&changes)?;
         let appended = inner.journal.append(&record, true, || next.to_snapshot());
         if appended.is_err() {
-            inner.is_unsettled = inner.journal.rewrite(&inner.state.to_snapshot()).is_err();
+            let before = inner.state.to_snapshot();
+            let rewritten = before.and_then(|before| inner.journal.rewrite(&before));
+            inner.is_unsettled = rewritten.is_err();
             return appended;
         }
         inner.is_unsettled = false;

@@ -99,8 +99,12 @@ pub(super) enum Change {
 
 impl Change {
     pub(super) fn encode(changes: &[Self]) -> Result<Vec<u8>> {
-        serde_json::to_vec(changes).map_err(|error| Error::invalid(error.to_string()))
+        encode(changes)
     }
+}
+
+fn encode<T: Serialize + ?Sized>(value: &T) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|error| Error::invalid(error.to_string()))
 }
 
 /// The state of a catalog.
@@ -114,9 +118,12 @@ pub(super) struct State {
 }
 
 impl State {
-    /// Returns the record with which a journal begins.
-    pub(super) fn to_snapshot(&self) -> Vec<u8> {
-        serde_json::to_vec(self).unwrap_or_default()
+    /// Returns the first record of a journal.
+    ///
+    /// # Errors
+    /// Invalid argument, for a state that cannot be encoded.
+    pub(super) fn to_snapshot(&self) -> Result<Vec<u8>> {
+        encode(self)
     }
 
     /// Rebuilds the state from the records of a journal.
@@ -128,7 +135,7 @@ impl State {
         path: &Path,
     ) -> Result<Self> {
         let damaged = |error: serde_json::Error| {
-            Error::corruption(path, 0, format!("a record of the catalog: {error}"))
+            Error::corruption(path, 0, format!("an invalid record of the catalog: {error}"))
         };
         let snapshot = records.next().unwrap_or_default();
         let mut state: Self = serde_json::from_slice(snapshot).map_err(damaged)?;

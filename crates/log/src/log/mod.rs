@@ -35,13 +35,13 @@ pub struct Log {
     partitions: Mutex<BTreeMap<PartitionId, Arc<Partition>>>,
     /// Joined when the log is closed.
     threads: Mutex<Vec<Thread>>,
-    /// Sizes the cache of recent data, where that is automatic.
+    /// Sizes the cache of recent data, if that is automatic.
     tuner: Arc<Tuner>,
     report: OpenReport,
     is_closed: Mutex<bool>,
     /// Held while topics or partitions are created, changed or deleted, from the choice of an id to
-    /// the creation of the partitions with it: an id is reused only when nothing of its previous
-    /// owner is left.
+    /// the creation of the partitions with it: an id is reused only once nothing of its previous
+    /// owner remains.
     changing: Mutex<()>,
     /// Held until the log is closed.
     lock: Mutex<Option<Box<dyn FileLock>>>,
@@ -51,10 +51,10 @@ impl Log {
     /// Opens the log in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// Busy, where it is open elsewhere; invalid argument, where the directory has other files;
+    /// Busy, if it is open elsewhere; invalid argument, if the directory has other files;
     /// corruption, for its catalog or offsets; not supported, for an I/O mode that the filesystem
-    /// refuses; those of the system. Damage in a partition is no error: it is in
-    /// [`Self::open_report`], and the partition takes no appends.
+    /// refuses; errors of the system. Damage in a partition is not an error: [`Self::open_report`]
+    /// reports it, and the partition refuses appends.
     pub fn open(directory: impl AsRef<Path>, options: &LogOptions) -> Result<Self> {
         let directory = directory.as_ref();
         let storage = &options.storage;
@@ -83,12 +83,12 @@ impl Log {
         let offsets = Offsets::open(storage, &env.directory, |id, incarnation| {
             let partition = partitions.get(&id)?;
             let stats = partition.stats();
-            // The end of a damaged partition is not known until it is restored.
+            // The end of a damaged partition is unknown until it is restored.
             let end = if partition.failure().is_some() { u64::MAX } else { stats.end_offset };
             (stats.incarnation == incarnation).then_some(end)
         })?;
-        // Recorded last: if this open is interrupted, the next one must still compare with the last
-        // boot.
+        // Recorded last: if this opening is interrupted, the next one must still compare with the
+        // earlier boot.
         env.opening.record(&**storage, &env.directory)?;
         let log = Self {
             env,
@@ -190,11 +190,11 @@ impl Log {
         self.catalog.set_records(changes)
     }
 
-    /// Creates a stream, with the lowest id that is free if none is given. It is durable when this
-    /// returns, as all changes of the catalog are.
+    /// Creates a stream, with the lowest free id if none is given. It is durable when this returns,
+    /// as all changes of the catalog are.
     ///
     /// # Errors
-    /// Already exists, for name or id; invalid argument, for the name; those of the system.
+    /// Already exists, for name or id; invalid argument, for the name; errors of the system.
     pub fn create_stream(&self, id: Option<u32>, name: &str) -> Result<u32> {
         self.catalog.create_stream(id, name, self.env.clock.wall_us())
     }
@@ -202,7 +202,7 @@ impl Log {
     /// Renames a stream.
     ///
     /// # Errors
-    /// Not found; already exists; those of the system.
+    /// Not found; already exists; errors of the system.
     pub fn rename_stream(&self, stream: u32, name: &str) -> Result<()> {
         self.catalog.rename_stream(stream, name)
     }
@@ -210,7 +210,7 @@ impl Log {
     /// Deletes a stream with all its topics.
     ///
     /// # Errors
-    /// Not found; those of the system.
+    /// Not found; errors of the system.
     pub fn delete_stream(&self, stream: u32) -> Result<()> {
         let _changing = self.changing.lock();
         let first = TopicId { stream, topic: 0 }.partition(0);
@@ -220,11 +220,11 @@ impl Log {
         self.finish_deletion(deleted.map(|_| ()), partitions)
     }
 
-    /// Creates a topic with a number of partitions, whose ids count from 0.
+    /// Creates a topic with `partitions` partitions, whose ids count from 0.
     ///
     /// # Errors
-    /// Not found, for the stream; already exists; invalid argument, with the option; those of the
-    /// system. On an error neither the topic nor any of its partitions exists.
+    /// Not found, for the stream; already exists; invalid argument, naming the option; errors of
+    /// the system. On an error neither the topic nor any of its partitions exists.
     pub fn create_topic(
         &self,
         stream: u32,
@@ -244,11 +244,11 @@ impl Log {
     }
 
     /// Changes a topic's name and options. Its partitions keep their durability and their handling
-    /// of partial blocks until the log is opened again; only writes for durability `disk` are
-    /// durable from now on.
+    /// of partial blocks until the log is opened again, but if the new durability is `disk`, their
+    /// writes are durable from now on.
     ///
     /// # Errors
-    /// Not found; already exists; invalid argument; those of the system.
+    /// Not found; already exists; invalid argument; errors of the system.
     pub fn update_topic(&self, id: TopicId, name: &str, options: &TopicOptions) -> Result<()> {
         let _changing = self.changing.lock();
         let partitions = self.partitions_of(id);
@@ -267,7 +267,7 @@ impl Log {
     /// Deletes a topic with all its partitions.
     ///
     /// # Errors
-    /// Not found; those of the system.
+    /// Not found; errors of the system.
     pub fn delete_topic(&self, id: TopicId) -> Result<()> {
         let _changing = self.changing.lock();
         let deleted = self.catalog.delete_topic(id);
@@ -277,7 +277,7 @@ impl Log {
     /// Adds partitions to a topic. Returns their ids.
     ///
     /// # Errors
-    /// Not found; those of the system. Then none of them exists.
+    /// Not found; errors of the system. Then none of them exists.
     pub fn create_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         if count == 0 {
             return Ok(Vec::new());
@@ -331,7 +331,7 @@ impl Log {
     /// Deletes the `count` partitions with the highest ids.
     ///
     /// # Errors
-    /// Not found, where the topic has fewer; those of the system.
+    /// Not found, if the topic has fewer; errors of the system.
     pub fn delete_partitions(&self, id: TopicId, count: u32) -> Result<()> {
         let _changing = self.changing.lock();
         let mut partitions = self.partitions_of(id);
@@ -343,7 +343,7 @@ impl Log {
     /// Removes all messages of a topic. Offsets begin at 0.
     ///
     /// # Errors
-    /// Not found; those of the system. Some of its partitions may be purged then.
+    /// Not found; errors of the system. Some of its partitions may be purged then.
     pub fn purge_topic(&self, id: TopicId) -> Result<()> {
         self.topic(id)?;
         let tickets: Vec<_> = self
@@ -358,7 +358,7 @@ impl Log {
         Ok(())
     }
 
-    /// Waits for a ticket; without threads, the caller does the work.
+    /// Waits for a ticket; without persisters, the caller does the work.
     fn wait(&self, ticket: Ticket) -> Result<()> {
         if self.threads.lock().is_empty() {
             self.run_pending();
@@ -366,8 +366,8 @@ impl Log {
         ticket.wait()
     }
 
-    /// Closes partitions and removes their files, once the catalog no longer contains them. Where
-    /// that is uncertain, they take no more appends, which the next process might remove.
+    /// Closes partitions and removes their files, once the catalog no longer contains them. If that
+    /// is uncertain, they refuse further appends, which the next process might remove.
     fn finish_deletion(&self, deleted: Result<()>, partitions: Vec<Arc<Partition>>) -> Result<()> {
         if let Err(error) = &deleted {
             if self.catalog.is_unsettled() {
@@ -378,7 +378,7 @@ impl Log {
         for partition in partitions {
             self.partitions.lock().remove(&partition.id());
             self.offsets.forget(partition.id(), u64::MAX);
-            // Files that cannot be removed are removed when the log is opened next.
+            // Files that cannot be removed are removed when the log is next opened.
             partition.delete().on_complete(|_| ());
         }
         Ok(())
@@ -437,7 +437,7 @@ impl Log {
         Ok(self.offsets.set(id, stats.incarnation, consumer, Some(offset), is_durable))
     }
 
-    /// Returns a consumer's offset; `None` where it stored none.
+    /// Returns a consumer's offset; `None` if it has stored none.
     ///
     /// # Errors
     /// Not found.
@@ -458,7 +458,7 @@ impl Log {
     /// Deletes a consumer's offset.
     ///
     /// # Errors
-    /// Not found, also where the consumer stored no offset.
+    /// Not found, also if the consumer has stored no offset.
     pub fn delete_offset(
         &self,
         id: PartitionId,
@@ -467,7 +467,7 @@ impl Log {
     ) -> Result<Ticket> {
         let incarnation = self.partition(id)?.stats().incarnation;
         if self.offsets.get(id, incarnation, consumer).is_none() {
-            return Err(Error::not_found(format!("{consumer:?} stored no offset in {id}")));
+            return Err(Error::not_found(format!("{consumer:?} has stored no offset in {id}")));
         }
         Ok(self.offsets.set(id, incarnation, consumer, None, is_durable))
     }
@@ -482,7 +482,7 @@ impl Log {
         self.wait(partition.truncate_and_clamp(offset, Some(Arc::clone(&self.offsets))))
     }
 
-    /// Persists everything and closes the log. No shared memory is left afterwards.
+    /// Persists everything and closes the log. Its shared memory is removed.
     ///
     /// # Errors
     /// The first error of a partition; shared memory then keeps the unpersisted batches.
@@ -493,6 +493,8 @@ impl Log {
                 return Ok(());
             }
         }
+        // A topic that is created from now on fails, since the catalog is closed then.
+        let _changing = self.changing.lock();
         let partitions = std::mem::take(&mut *self.partitions.lock());
         let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();
         let mut outcome = Ok(());
@@ -504,12 +506,12 @@ impl Log {
         self.offsets.close();
         self.tuner.end();
         drop(std::mem::take(&mut *self.threads.lock()));
-        // Without everything persisted, the next process needs what shared memory holds.
+        // Unless everything is persisted, the next process needs the contents of shared memory.
         let outcome = outcome.and(synced);
         let outcome = self.env.memory.close(outcome.is_ok()).and(outcome);
         drop(partitions);
         self.catalog.close();
-        // The next process finds the log in its final state.
+        // From here on the next process finds the log in its final state.
         *self.lock.lock() = None;
         outcome
     }

@@ -1,4 +1,4 @@
-//! Opening a log: the effective options in its directory, and its partitions.
+//! Opening a log: the options in effect for its directory, and its partitions.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -27,11 +27,11 @@ use crate::{Error, ErrorKind, Result};
 /// Findings of opening a log.
 #[derive(Debug, Clone, Default)]
 pub struct OpenReport {
-    /// Warnings, in words.
+    /// Warnings, as text.
     pub warnings: Vec<String>,
     /// Effective I/O modes.
     pub modes: Modes,
-    /// Partitions with something recovered, cut off or damaged.
+    /// Partitions with recovered, cut off or damaged data.
     pub partitions: Vec<(PartitionId, Recovered)>,
 }
 
@@ -40,9 +40,8 @@ pub struct OpenReport {
 pub struct Modes {
     /// Mode of writes to segments: `direct` or `buffered`.
     pub append: &'static str,
-    /// Durability of a write to a segment: `dsync` where every write is durable when it returns
-    /// ([`LogOptions::syncs_appends`]), `topic` where only writes of topics of durability `disk`
-    /// are.
+    /// Durability of a write to a segment: `dsync` if every write is durable when it returns
+    /// ([`LogOptions::syncs_appends`]), `topic` if only writes for topics of durability `disk` are.
     pub append_sync: &'static str,
     /// Mode of reads of segments: `direct` or `buffered`.
     pub read: &'static str,
@@ -96,7 +95,7 @@ pub(super) fn open_env(
     let last = LastOpening::read(&**storage, &directory)?;
     let is_same_boot = last.is_same_boot(&opening);
     let name = shared_name(storage.identity(&directory)?);
-    // In a copy of a log's directory, it belongs to the original.
+    // In a copy of a log's directory, the recorded memory belongs to the original.
     let left = last.shared_memory.filter(|left| left.ends_with(&name));
     if is_same_boot && left != opening.shared_memory {
         check_left_memory(left.as_deref(), id, &directory)?;
@@ -128,11 +127,21 @@ pub(super) fn open_env(
     })
 }
 
-/// Fails if acknowledged batches were left elsewhere: they would be mixed up with later ones.
+/// Fails if acknowledged batches were left elsewhere: later they would be mistaken for new ones.
 fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
     let Some(path) = left else { return Ok(()) };
-    // A directory that cannot be opened no longer exists, as after a restart of a container.
-    let Ok(left) = PosixSharedMemory::open(path) else { return Ok(()) };
+    let left = match PosixSharedMemory::open_existing(path) {
+        Ok(left) => left,
+        // For example after a container restart.
+        Err(error) if error.is_not_found() => return Ok(()),
+        Err(error) => {
+            return Err(Error::from(error).while_doing(format_args!(
+                "looking for acknowledged batches that the process that last had the log in {} \
+                 open may have left",
+                directory.display()
+            )));
+        }
+    };
     if Survivors::read(&left, log)?.has_batches() {
         return Err(Error::invalid(format!(
             "the process that last had the log in {} open left acknowledged batches in {}: open it \
@@ -190,7 +199,7 @@ fn shared_memory(
         TailMemory::Private => return Ok(None),
         TailMemory::Shared(shared) => Ok(Arc::clone(shared)),
         TailMemory::Directory(parent) => {
-            // A directory that was named must work.
+            // A directory given by the caller must work.
             return open_shared(options, directory, parent, report).map(Some);
         }
         TailMemory::Automatic => open_shared(options, directory, Path::new("/dev/shm"), report),
@@ -211,7 +220,7 @@ fn shared_memory(
 const SHARED_PREFIX: &str = "tailwater-log-";
 
 /// Returns the name of a log's directory of shared memory. It is derived from the inode of the
-/// log's directory, so that a copy of the log does not take the original's batches.
+/// log's directory, so that a copy of the log does not use the original's batches.
 fn shared_name(identity: FileIdentity) -> String {
     format!("{SHARED_PREFIX}{:x}-{:x}", identity.device, identity.inode)
 }
@@ -233,7 +242,7 @@ fn open_shared(
         };
         if is_left_over && bytes > 0 {
             report.warnings.push(format!(
-                "{} ({bytes} bytes) is shared memory of a log in {}, which is no longer there",
+                "{} ({bytes} bytes) is shared memory of a log in {}, which no longer exists",
                 other.display(),
                 owner.display()
             ));
@@ -256,7 +265,7 @@ pub(super) fn open_partitions(
     report.warnings.append(&mut survivors.refused);
     let unclaimed = survivors
         .take_unclaimed(|id, incarnation| incarnation_of(streams, id) == Some(incarnation));
-    // First, because recovery needs memory itself.
+    // First, because recovery itself needs memory.
     for region in unclaimed {
         if let Some(shared) = env.memory.shared() {
             shared.remove(&region)?;

@@ -17,11 +17,11 @@ pub struct Appended {
     pub ticket: Ticket,
 }
 
-/// A batch whose checksums and lengths are right.
+/// A batch whose checksums and lengths are valid.
 #[derive(Debug)]
 pub struct VerifiedBatch<'a>(Batch<'a>);
 
-/// Time after which an append is tried again where the system has no more memory, in nanoseconds.
+/// Delay before an append is retried after the system refused memory, in nanoseconds.
 const REFUSED_RETRY_NS: u64 = 100_000_000;
 
 impl Partition {
@@ -31,14 +31,14 @@ impl Partition {
     /// only persisted appends, once they are persisted.
     ///
     /// # Errors
-    /// Full, where there is no room now: nothing was appended, and [`Self::try_append_or`] notifies
-    /// the caller when to try again. Invalid argument, for a batch that is damaged or too large. No
-    /// space or I/O, where an earlier persist failed.
+    /// Full, if there is no room now: nothing was appended. [`Self::try_append_or`] notifies the
+    /// caller when to try again. Invalid argument, for a batch that is damaged or too large. No
+    /// space or I/O, if an earlier persist failed.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         self.try_append_verified(&self.verify(batch)?)
     }
 
-    /// Like [`Self::try_append`], for a batch of [`Self::verify`].
+    /// Like [`Self::try_append`], for a batch from [`Self::verify`].
     ///
     /// # Errors
     /// The errors of [`Self::try_append`].
@@ -67,12 +67,12 @@ impl Partition {
         Ok(Appended { base_offset: taken.base_offset, timestamp_us: taken.timestamp_us, ticket })
     }
 
-    /// Makes other partitions release memory, if that is what an append lacks.
+    /// Makes other partitions release memory, if an append was refused for lack of it.
     fn request_memory(&self) {
         if !self.env.memory.is_tight() {
             return;
         }
-        // Other partitions may hold batches whose persist is not due for long.
+        // Other partitions may hold batches whose persist is not due for a long time.
         self.env.scheduler.wake_all();
         if let (true, Some(me)) = (self.env.memory.is_refused(), self.me.upgrade()) {
             self.env.scheduler.wake_at(self.env.clock.monotonic_ns() + REFUSED_RETRY_NS, &me);
@@ -96,9 +96,9 @@ impl Partition {
         }
     }
 
-    /// Tries to append a batch of [`Self::verify`]. Where there is no room, nothing is appended,
-    /// and `wake` is called once there may be room. It may be called while the log holds locks, so
-    /// it must not call the log, but only notify another thread that does.
+    /// Tries to append a batch from [`Self::verify`]. If there is no room, nothing is appended, and
+    /// `wake` is called once there may be room. It may be called while the log holds locks, so it
+    /// must not call the log, but may only notify another thread that does.
     ///
     /// # Errors
     /// The errors of [`Self::try_append`].
@@ -124,7 +124,7 @@ impl Partition {
         if bytes.len() > most {
             let length = bytes.len();
             return Err(Error::invalid(format!(
-                "the batch has {length} bytes, the maximum is {most}"
+                "the batch has {length} bytes; the maximum is {most}"
             )));
         }
         let batch = Batch::decode_verified(bytes)
@@ -134,7 +134,7 @@ impl Partition {
         if length != bytes.len() as u64 {
             let more = bytes.len() as u64 - length;
             return Err(Error::invalid(format!(
-                "a batch of {length} bytes is followed by {more} more"
+                "a batch of {length} bytes is followed by {more} more bytes"
             )));
         }
         Ok(VerifiedBatch(batch))

@@ -31,14 +31,13 @@ pub(super) enum Effect {
     Purge,
     /// Removes the messages from an offset on, and clamps the offsets of consumers.
     Truncate { offset: u64, offsets: Option<Arc<Offsets>> },
-    /// Removes up to `count` of the oldest sealed segments, as far as they end at `below` or
-    /// earlier.
+    /// Removes up to `count` of the oldest sealed segments that end at or before `below`.
     DeleteSegments { count: usize, below: u64 },
     /// Removes segments that are expired or exceed the partition's size.
     Retain,
     /// Makes all writes durable from now on.
     Harden,
-    /// Replaces a segment by its rewritten form without gaps.
+    /// Replaces a segment by its copy without gaps.
     Install(dense::Rewritten),
     /// Persists everything and closes the partition.
     Close,
@@ -76,7 +75,7 @@ impl Command {
 }
 
 impl Owner {
-    /// Returns the error of a command that needs everything persisted.
+    /// Returns the error of a command that requires everything to be persisted.
     fn why_not_persisted(&self) -> Error {
         self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id))
     }
@@ -147,8 +146,8 @@ impl Partition {
 
     /// Removes the messages whose offsets are `offset` or above. The next message has this offset.
     ///
-    /// The ticket's error is of kind invalid argument where the offset lies inside a batch, with
-    /// the offsets of the batch's ends: a batch is kept or removed as a whole.
+    /// If the offset is inside a batch, the ticket's error is of kind invalid argument and states
+    /// where the batch begins and ends: a batch is kept or removed as a whole.
     pub fn truncate(&self, offset: u64) -> Ticket {
         self.truncate_and_clamp(offset, None)
     }
@@ -159,7 +158,7 @@ impl Partition {
         self.submit(Effect::Truncate { offset, offsets })
     }
 
-    /// Makes all earlier writes durable, and each later one.
+    /// Makes all earlier and later writes durable.
     pub(crate) fn harden(&self) -> Ticket {
         self.submit(Effect::Harden)
     }
@@ -169,8 +168,8 @@ impl Partition {
         self.owner.lock().fail(error);
     }
 
-    /// Removes up to `count` of the oldest sealed segments, those that hold no message of offset
-    /// `below` or above.
+    /// Removes up to `count` of the oldest sealed segments that contain no message at or above
+    /// offset `below`.
     pub fn delete_segments(&self, count: usize, below: u64) -> Ticket {
         self.submit(Effect::DeleteSegments { count, below })
     }
@@ -181,7 +180,7 @@ impl Partition {
         self.submit(Effect::Retain)
     }
 
-    /// Persists everything and refuses appends from then on.
+    /// Persists everything and refuses appends from now on.
     pub(crate) fn close(&self) -> Ticket {
         self.submit(Effect::Close)
     }
@@ -239,7 +238,8 @@ impl Partition {
             }
         }
         match &mut files.writer {
-            // A sync is never repeated: the system may have dropped what it could not write.
+            // A sync is never retried: the system may have dropped the pages that it could not
+            // write.
             Some(writer) if is_synced => {
                 writer.sync().inspect_err(|error| self.owner.lock().fail(error))
             }
@@ -281,7 +281,7 @@ impl Partition {
             }
             return Err(error);
         }
-        // Regions that cannot be removed are removed when the log is opened next.
+        // Regions that cannot be removed are removed when the log is next opened.
         let _ = self.remove_survivors(files);
         *files = Files::default();
         {
@@ -305,7 +305,7 @@ impl Partition {
     }
 
     /// Removes an incarnation's files. Files that cannot be removed are removed when the log is
-    /// opened next.
+    /// next opened.
     fn remove_directory(&self, incarnation: u64) {
         layout::remove_incarnation(&*self.env.storage, &self.directory(incarnation));
     }
@@ -343,8 +343,8 @@ impl Partition {
         }
         self.forget_from(&snapshot, stay, offset);
         let removed = self.remove_from(files, &snapshot, stay, last.map(|last| (&**last, cut)));
-        // Only some of the files exist: the next open finds a truncated partition, which must not
-        // have grown meanwhile.
+        // Some files may be gone: the next opening finds a truncated partition, to which nothing
+        // must be appended until then.
         removed.inspect_err(|error| self.owner.lock().fail(error))
     }
 
@@ -358,7 +358,7 @@ impl Partition {
             return Ok(());
         }
         if let Err(error) = rewritten.install(&self.env) {
-            // Both generations may be there: neither may outlive the segment.
+            // Both generations may exist: neither may outlive the segment.
             files.unused.push(rewritten.new.path(Kind::Log));
             let _ = self.remove_unused(files);
             return Err(error);

@@ -6,9 +6,9 @@
 //! truncate, delete, retain, close. The order is the order in which its lock is taken ([`owner`]),
 //! and no I/O is done under that lock:
 //!
-//! - An append takes the lock, copies its batch behind the last one, and returns. It never waits
-//!   for a persist.
-//! - Whatever changes files is a step of a thread of the
+//! - An append takes the lock, copies its batch after the last one, and returns. It never waits for
+//!   a persist.
+//! - Every change to files is a step, taken by a thread of the
 //!   [`Scheduler`](crate::scheduler::Scheduler). Only one thread at a time takes steps for a
 //!   partition: a write in flight is part of the order, and nothing that changes files overtakes
 //!   it.
@@ -16,7 +16,8 @@
 //!   *barrier*: from the moment it is queued until it is done, appends are refused with
 //!   [`ErrorKind::Full`], and their callers wait for room. Earlier appends are persisted first, or
 //!   removed by the purge.
-//! - Readers pin a [`Snapshot`]: segments and chunks of one incarnation. It is replaced as a whole.
+//! - Readers pin a [`Snapshot`]: segments and chunks of one incarnation. A snapshot is replaced as
+//!   a whole.
 //!
 //! # Why no two commands race
 //!
@@ -31,26 +32,27 @@
 //! - Rewriting a sealed segment and its removal: the rewriting is a step, and so is the
 //!   installation of the result, which first checks that the segment still exists.
 //! - An append and the release of an idle partition's memory: the release holds the lock, and does
-//!   nothing where there is an unpersisted batch. Cutting off preallocated space is a step.
+//!   nothing if there is an unpersisted batch. Cutting off preallocated space is a step.
 //!
 //! # Incarnations
 //!
-//! Every create and every purge begins an incarnation with a number of its own, which the catalog
-//! makes durable before the incarnation is used. Its files are in a directory of its own; its
-//! chunks in shared memory and its consumers' offsets carry the number. Data of another incarnation
-//! is therefore never mistaken for this one's: a write in flight ends in a directory that is
-//! removed, a chunk that a dead process left is discarded.
+//! Every create and every purge begins an incarnation with a new number, which the catalog makes
+//! durable before the incarnation is used. Its files are in a separate directory; its chunks in
+//! shared memory and its consumers' offsets carry the number. Data of another incarnation is
+//! therefore never mistaken for this one's: a write in flight ends in a directory that is removed,
+//! a chunk that a dead process left is discarded.
 //!
 //! # Crash at each step
 //!
-//! - Persist: the group is there as a whole, or in part, which recovery cuts off ([`recovery`]).
+//! - Persist: the group exists as a whole, or in part, which recovery cuts off ([`recovery`]).
 //! - Rotate: the old segment is cut and synced first; the name of the new one is durable before
 //!   anything is written to it.
-//! - Purge: before the catalog has the new incarnation, the new directory is left over; afterwards
-//!   the old one is. Either is removed when the log is opened.
+//! - Purge: before the catalog contains the new incarnation, the new directory is left over;
+//!   afterwards, the old one. Either is removed when the log is opened.
 //! - Truncate removes segments from the end, retention from the beginning, one at a time, and each
 //!   removal is durable before the next: there is never a hole.
-//! - Release: the segment has its preallocated space or not. Recovery cuts it off in either case.
+//! - Release: the segment may or may not have its preallocated space. Recovery cuts it off in
+//!   either case.
 
 mod append;
 mod commands;
@@ -85,14 +87,14 @@ use crate::{Error, ErrorKind, Result};
 
 /// A partition of an open log.
 ///
-/// All of it is safe to call from any thread.
+/// All methods are safe to call from any thread.
 pub struct Partition {
     me: Weak<Self>,
     env: Arc<Env>,
     catalog: Arc<Catalog>,
     id: PartitionId,
     owner: Mutex<Owner>,
-    /// Locked by the thread that takes a step.
+    /// Locked by the thread that is taking a step.
     files: Mutex<Files>,
     snapshot: Published<Snapshot>,
 }
@@ -103,11 +105,11 @@ struct Files {
     writer: Option<SegmentWriter>,
     /// Sealed segments that may be worth rewriting.
     padded: Vec<Arc<Segment>>,
-    /// The rewriting in progress.
+    /// The rewrite in progress.
     rewriting: Option<Box<dense::Rewriting>>,
-    /// Files that are no longer used and not yet removed.
+    /// Unused files that are not removed yet.
     unused: Vec<PathBuf>,
-    /// The directory from which files were removed since it was synced.
+    /// The directory, if files were removed from it since its last sync.
     unsynced: Option<PathBuf>,
     /// Batches that a dead process left in shared memory, until they are persisted.
     survivors: Vec<Survivor>,
@@ -142,7 +144,7 @@ impl Progress {
 /// The next step of the owner.
 enum Step {
     Persist(Group),
-    /// Appends batches of a dead process, for which the disk had no space.
+    /// Appends batches of a dead process that the disk had no space for.
     Recover,
     Command(Command),
     Space,
@@ -238,7 +240,7 @@ impl Partition {
         }
     }
 
-    /// Returns the error that appends get; `None` where they are accepted.
+    /// Returns the error with which appends fail; `None` if they are accepted.
     pub fn failure(&self) -> Option<Error> {
         self.owner.lock().health.error(self.id)
     }
@@ -304,10 +306,10 @@ impl Partition {
         }
     }
 
-    /// Queues the partition if something is due.
+    /// Queues the partition if work is due.
     pub(crate) fn wake(&self) {
         if self.env.memory.is_refused() {
-            // The system may have memory again, which it does not announce.
+            // The system may have free memory again, of which there is no notification.
             self.env.backpressure.changed();
         }
         let mut owner = self.owner.lock();
@@ -342,7 +344,7 @@ impl Partition {
         self.schedule(owner);
     }
 
-    /// Persists a group, and notes the outcome.
+    /// Persists a group, and records the outcome.
     fn persist(&self, files: &mut Files, group: &Group) -> Result<()> {
         let written = self.write(files, group);
         let mut owner = self.owner.lock();
@@ -416,7 +418,7 @@ impl Partition {
         // Another segment may exceed the partition's bound: retention is due.
         owner.retains_ns = Some(0);
         self.publish(&mut owner, |segments| {
-            // An empty segment that a failed write left is replaced.
+            // An empty segment left by a failed write is replaced.
             let is_replaced = |other: &Arc<Segment>| other.base_offset() == start.base_offset;
             let replaced = segments.iter().filter(|other| is_replaced(other));
             let paths =
@@ -444,7 +446,7 @@ impl Partition {
         self.owner.lock().wants_space = wants_more;
     }
 
-    /// Releases the chunks and the preallocated space of an idle partition: a thousand of them
+    /// Releases the chunks and the preallocated space of an idle partition: many idle partitions
     /// must not take what active ones need.
     fn release(&self, files: &mut Files) {
         let is_idle = {
@@ -458,8 +460,8 @@ impl Partition {
         }
     }
 
-    /// Rewrites a part of a sealed segment without its gaps, and queues the installation of a whole
-    /// one. A segment that cannot be rewritten stays as it is.
+    /// Rewrites a part of a sealed segment without its gaps, and queues the installation of a
+    /// complete copy. A segment that cannot be rewritten stays as it is.
     fn rewrite_padded(&self) {
         let mut files = self.files.lock();
         let rewriting = files.rewriting.take().or_else(|| {
@@ -515,7 +517,7 @@ impl Owner {
         }
     }
 
-    /// Returns the time of the next wake-up; `None` where an earlier one is pending.
+    /// Returns the time of the next wake-up; `None` if an earlier one is pending.
     fn next_wake(&mut self, now_ns: u64) -> Option<u64> {
         let retains_ns = self.retention_interval_ns().and(self.retains_ns);
         let due_ns = self.next_due_ns().into_iter().chain(retains_ns).chain(self.release_ns());

@@ -2,7 +2,7 @@
 //!
 //! A poll finds its offset in memory or in a segment. From memory it returns slices of the tail:
 //! nothing is copied, no lock is taken. From a segment it reads with prefetching and keeps nothing
-//! in memory afterwards, so a consumer that catches up evicts nothing.
+//! in memory afterwards, so a consumer that is catching up evicts nothing.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub enum Strategy {
     Timestamp(u64),
     /// The first message.
     First,
-    /// The message from which the poll reaches the last message.
+    /// The first message of a poll that ends with the last message.
     Last,
 }
 
-/// Bytes of a poll: whole batches back to back, or part of one.
+/// Bytes of a poll: whole batches, one after the other, or part of one.
 #[derive(Debug, Clone)]
 pub enum Piece {
     /// Whole batches, in the tail's memory.
@@ -52,16 +52,16 @@ impl AsRef<[u8]> for Piece {
     }
 }
 
-/// The result of a poll: batches as they travel on the wire.
+/// The result of a poll: batches in wire format.
 #[derive(Debug, Clone, Default)]
 pub struct Polled {
-    /// Offset of the partition's last readable message; `None` where there is none.
+    /// Offset of the partition's last readable message; `None` if there is none.
     pub last_offset: Option<u64>,
     /// Offset of the first message returned.
     pub first_offset: u64,
     /// Number of messages returned.
     pub count: u32,
-    /// Their batches: these bytes back to back.
+    /// The batches: the concatenation of these pieces.
     pub pieces: Vec<Piece>,
 }
 
@@ -76,7 +76,7 @@ impl Polled {
         self.first_offset + u64::from(self.count)
     }
 
-    /// Returns the bytes in one piece.
+    /// Returns the concatenated bytes.
     pub fn to_vec(&self) -> Vec<u8> {
         self.pieces.iter().flat_map(|piece| piece.as_ref()).copied().collect()
     }
@@ -113,14 +113,14 @@ impl Wanted {
 }
 
 impl Partition {
-    /// Returns up to `count` messages, and up to about 1 MiB, from the strategy's first message on;
-    /// none at the end of the partition.
+    /// Returns up to `count` messages, but only about 1 MiB, beginning with the strategy's first
+    /// message; none at the end of the partition.
     ///
     /// Messages that are not in memory are read from a segment, which blocks on the device. A
     /// caller that must not block uses [`Self::poll_memory`].
     ///
     /// # Errors
-    /// Corruption, with file and offset; closed; those of the system.
+    /// Corruption, with file and offset; closed; errors of the system.
     pub fn poll(&self, strategy: Strategy, count: u32) -> Result<Polled> {
         match self.poll_from(strategy, count, true)? {
             Some(polled) => Ok(polled),
@@ -131,7 +131,7 @@ impl Partition {
         }
     }
 
-    /// Polls memory only; `None` where a segment would have to be read.
+    /// Polls only memory; `None` if a segment would have to be read.
     ///
     /// # Errors
     /// The errors of [`Self::poll`].
@@ -288,8 +288,8 @@ impl Partition {
         Error::corruption(&segment.path(Kind::Log), segment.length(), message)
     }
 
-    /// Returns the offset of the first message that is not older than a timestamp, or the end where
-    /// all are older; `None` where a segment would have to be read and `reads` is false.
+    /// Returns the offset of the first message that is not older than a timestamp, or the end if
+    /// all are older; `None` if a segment would have to be read and `reads` is false.
     fn offset_of_timestamp(
         &self,
         snapshot: &Snapshot,
@@ -343,7 +343,7 @@ impl Partition {
 fn segment_of(snapshot: &Snapshot, offset: u64, end: u64) -> Result<(&Arc<Segment>, u64)> {
     let index = snapshot.segments.partition_point(|segment| segment.base_offset() <= offset);
     let Some(segment) = index.checked_sub(1).and_then(|last| snapshot.segments.get(last)) else {
-        let message = format!("offset {offset} is in no segment");
+        let message = format!("no segment contains offset {offset}");
         return Err(Error::new(ErrorKind::Internal, message));
     };
     let next = snapshot.segments.get(index).map_or(end, |next| next.base_offset());
@@ -356,7 +356,7 @@ fn chunk_end(snapshot: &Snapshot, index: usize, end: u64) -> u64 {
     next.unwrap_or(end).min(end)
 }
 
-/// Returns the headers of a chunk's batches from a position on, with the ranges of the batches.
+/// Returns the headers and ranges of a chunk's batches from a position on.
 fn batches<'a>(
     chunk: &Chunk,
     bytes: &'a AppendedBytes,
@@ -367,7 +367,7 @@ fn batches<'a>(
         .map(|walked| (walked.header, walked.start..walked.end))
 }
 
-/// Polls the chunks; false where the offset is in none.
+/// Polls the chunks; false if none contains the offset.
 fn poll_chunks(snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> bool {
     let index = snapshot.chunks.partition_point(|chunk| chunk.place().base_offset <= wanted.offset);
     let Some(first) = index.checked_sub(1) else { return false };
@@ -393,7 +393,7 @@ fn poll_chunks(snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> bool {
 
 /// Polls one chunk, up to an offset.
 fn poll_chunk(chunk: &Chunk, bytes: &AppendedBytes, limit: u64, wanted: &mut Wanted) {
-    // Adjacent whole batches are one piece.
+    // Adjacent whole batches form one piece.
     let mut run: Option<std::ops::Range<usize>> = None;
     let from = chunk.position_of_offset(wanted.offset);
     for (header, range) in batches(chunk, bytes, from) {

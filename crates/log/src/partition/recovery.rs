@@ -1,24 +1,24 @@
-//! Opening a partition: from its files to an owner.
+//! Opening a partition: builds its owner from its files.
 //!
 //! # Steps
 //!
-//! 1. The directory is listed. File names identify the segments and their first offsets; of a
-//!    rewritten segment, the newer generation is used. No message of a sealed segment is read.
+//! 1. The directory is listed. File names identify the segments and their first offsets; if a
+//!    segment was rewritten, the newer generation is used. No message of a sealed segment is read.
 //! 2. The last segment is scanned from the last batch in its index, if the segment has that batch
 //!    at the indexed position, otherwise from the beginning. The scan ends at the first bytes that
-//!    are no whole batch.
+//!    are not a whole batch.
 //! 3. If a trailer beyond that end shows that later bytes were acknowledged, the end is a hole. On
 //!    a topic of durability `disk`, or in the same boot of the machine, a hole is damage: the
 //!    partition is *fenced*. It is readable up to the hole and takes no appends until the file is
-//!    restored. Otherwise the machine died before the bytes were on the device, which the
-//!    durability allows: the bytes beyond the hole are kept in a file next to the segment.
+//!    restored. Otherwise the machine died before the bytes reached the device, which the
+//!    durability permits: the bytes beyond the hole are kept in a file next to the segment.
 //! 4. The segment is cut after its last batch, and synced.
 //! 5. Batches that a dead process left in shared memory are appended, if they continue from there.
-//!    They are persisted before their memory is removed. Where the disk is full, the partition is
-//!    readable meanwhile, and this step is tried again until it succeeds.
+//!    They are persisted before their memory is removed. If the disk is full, the partition is
+//!    readable, and this step is retried until it succeeds.
 //!
-//! A crash at any step is safe: only files that are not used were removed, and the next open
-//! recovers in the same way.
+//! A crash at any step is safe: only unused files were removed, and the next opening recovers in
+//! the same way.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,7 +39,7 @@ use crate::tail::survivors::Survivor;
 use crate::tail::{MemoryKind, SegmentStart};
 use crate::{Error, ErrorKind, Result};
 
-/// Bytes of a read that searches for trailers.
+/// Size of a read that searches for trailers, in bytes.
 const SEARCH_BYTES: usize = 1 << 20;
 
 /// Findings of a partition's recovery.
@@ -51,7 +51,7 @@ pub struct Recovered {
     pub surviving_messages: u64,
     /// Damage that fences the partition.
     pub fenced: Option<Error>,
-    /// Other findings, in words.
+    /// Other findings, as text.
     pub notes: Vec<String>,
 }
 
@@ -68,7 +68,7 @@ impl Recovered {
 pub(crate) struct Listing {
     /// In the order of their offsets, with their lengths in bytes.
     pub(crate) segments: Vec<(SegmentName, u64)>,
-    /// Files that are no longer used.
+    /// Unused files.
     left_over: Vec<String>,
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
         }
     }
     listing.segments = newest.into_values().collect();
-    // A failed write may have left an empty segment that begins where the next one does.
+    // A failed write may have left an empty segment with the same base offset as the next one.
     let starts: Vec<u64> =
         listing.segments.iter().map(|(segment, _)| segment.base_offset).collect();
     let mut index = 0;
@@ -131,8 +131,8 @@ pub(crate) struct End {
     damage: Option<Error>,
 }
 
-/// Opens a partition of an incarnation that the catalog names. An error, or damage, fences the
-/// partition, so that others are served: its files and its batches in shared memory stay.
+/// Opens the incarnation of a partition that the catalog names. An error or damage fences only this
+/// partition: its files and its batches in shared memory stay.
 pub(crate) fn open(
     env: &Arc<Env>,
     catalog: &Arc<Catalog>,
@@ -191,7 +191,7 @@ fn recover(
     for name in &listing.left_over {
         let path = directory.join(name);
         if env.storage.remove(&path).is_err_and(|error| !error.is_not_found()) {
-            // It may be a generation of a segment, which it must not outlive.
+            // It may be a generation of a segment, and must not outlive the segment.
             files.unused.push(path);
         }
     }
@@ -234,7 +234,7 @@ fn recover(
             None => (kept.display(), "a write was interrupted, or the segment is damaged"),
         };
         recovered.notes.push(format!(
-            "messages from offset {offset} on were lost: {why}; the bytes behind them are kept in \
+            "messages from offset {offset} on were lost: {why}; the bytes after them are kept in \
              {path}"
         ));
     }
@@ -295,7 +295,7 @@ fn scan_to_end(mut scanner: Scanner, segment: &Segment, position: u64, offset: u
     }
 }
 
-/// Searches for a trailer beyond the end that counts bytes beyond the end as durable. Returns the
+/// Searches beyond the end for a trailer that counts bytes beyond the end as durable. Returns the
 /// number of durable bytes.
 pub(crate) fn find_hole(env: &Env, segment: &Segment, end: &End) -> Result<Option<u64>> {
     let file = segment.file(env)?;
@@ -408,8 +408,8 @@ impl Partition {
     /// Appends batches that a dead process left in shared memory, as far as they continue from the
     /// last segment, and persists them. Only then is their memory removed.
     fn take_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
-        // The survivors may fill the shared memory, and hold what is appended until it is
-        // persisted.
+        // The survivors may fill the shared memory. Their own memory keeps the batches until they
+        // are persisted.
         let kind = std::mem::replace(&mut self.owner.lock().kind, MemoryKind::Private);
         let persisted = self.append_survivors(files, recovered);
         if persisted.is_ok() {
@@ -422,7 +422,7 @@ impl Partition {
         persisted?;
         self.remove_survivors(files)?;
         self.owner.lock().awaits_survivors = false;
-        // Appends waited for this.
+        // Appends may be waiting for this.
         self.env.backpressure.changed();
         Ok(())
     }
@@ -475,7 +475,7 @@ impl Partition {
         self.persist_all(files)
     }
 
-    /// Persists everything that was appended.
+    /// Persists all appended batches.
     fn persist_all(&self, files: &mut Files) -> Result<()> {
         loop {
             let group = {
@@ -492,7 +492,7 @@ impl Partition {
         }
     }
 
-    /// Removes the shared memory that a dead process left of this partition.
+    /// Removes this partition's shared memory that a dead process left.
     pub(super) fn remove_survivors(&self, files: &mut Files) -> Result<()> {
         let Some(shared) = self.env.memory.shared() else { return Ok(()) };
         while let Some(survivor) = files.survivors.last() {

@@ -1,5 +1,5 @@
-//! Removing messages: truncation from the end, retention from the beginning, and the files that are
-//! no longer used.
+//! Removing messages, by truncation from the end and retention from the beginning, and unused
+//! files.
 //!
 //! Each removal is durable before the next, so that a crash leaves no hole ([`super`]).
 
@@ -13,7 +13,7 @@ use crate::segment::Segment;
 use crate::{Error, Result};
 
 impl Partition {
-    /// Removes all but the first `stay` segments, and cuts the last one that stays.
+    /// Removes all but the first `stay` segments, and cuts the last remaining one.
     pub(super) fn remove_from(
         &self,
         files: &mut Files,
@@ -31,7 +31,8 @@ impl Partition {
                 // The name of the next segment keeps the next offset, so it is created before the
                 // last segment is removed.
                 self.begin_segment(files)?;
-                // A crash here is safe: of two segments of one offset the later one counts.
+                // A crash here is safe: of two segments with the same base offset, the later one
+                // counts.
                 let old = first.path(Kind::Log);
                 match &mut files.writer {
                     // It is the same file, which was truncated.
@@ -81,7 +82,7 @@ impl Partition {
         self.env.cursors.forget(self.id);
     }
 
-    /// Cuts a sealed segment at a position, and makes that durable.
+    /// Cuts a sealed segment at a position, durably.
     fn cut(&self, segment: &Segment, position: u64) -> Result<()> {
         use tailwater_io::{Create, IoMode, Purpose};
         let path = segment.path(Kind::Log);
@@ -119,7 +120,7 @@ impl Partition {
         most: usize,
         goes: impl Fn(u64, u64) -> bool,
     ) -> Result<()> {
-        // Retry earlier failed removals first: otherwise that segment would be back after a
+        // Retry earlier failed removals first: otherwise that segment would reappear after a
         // restart, followed by a gap.
         self.remove_unused(files)?;
         for _ in 0..most {
@@ -148,7 +149,7 @@ impl Partition {
         self.remove_unused(files)
     }
 
-    /// Removes the files that are no longer used, durably.
+    /// Removes unused files, durably.
     pub(super) fn remove_unused(&self, files: &mut Files) -> Result<()> {
         while let Some(path) = files.unused.last() {
             match self.env.storage.remove(path) {
@@ -171,7 +172,7 @@ impl Partition {
         let (options, is_persisted, last_timestamp_us) = {
             let owner = self.owner.lock();
             if matches!(owner.health, Health::Failed(_)) {
-                // What is damaged may be restored, and its end is not known.
+                // A damaged partition may be restored, and its end is unknown.
                 return Ok(());
             }
             (owner.options.clone(), !owner.has_unpersisted(), owner.last_timestamp_us)
@@ -182,7 +183,7 @@ impl Partition {
             let has_messages =
                 self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
             if last_timestamp_us < oldest_us && is_persisted && has_messages {
-                // Even the newest message is expired: its segment can be removed once another
+                // Even the newest message has expired: its segment can be removed once another
                 // exists.
                 self.begin_segment(files)?;
             }

@@ -1,6 +1,6 @@
 //! Cursors of consumers that read segments sequentially.
 //!
-//! A poll names an offset and no consumer. A consumer that catches up polls from the end of its
+//! A poll names an offset but no consumer. A consumer that is catching up polls from the end of its
 //! last poll, so its prefetching scanner is kept under that offset until the next poll. The least
 //! recently used cursors are dropped first.
 
@@ -12,14 +12,13 @@ use crate::sync::Mutex;
 
 /// Maximum number of cursors.
 const KEPT_MAX: usize = 32;
-/// Share of the read-ahead memory that one kept cursor may hold, in bytes of that memory per
-/// cursor.
+/// Read-ahead memory required for each kept cursor, in bytes.
 const BYTES_PER_CURSOR: usize = 2 << 20;
 
 /// The end of a poll.
 #[derive(Debug)]
 pub(crate) struct Cursor {
-    /// The segment that it reads and pins.
+    /// The segment that the cursor reads and pins.
     pub(crate) segment: Arc<Segment>,
     pub(crate) scanner: Scanner,
 }
@@ -33,8 +32,8 @@ pub(crate) struct Cursors {
 }
 
 impl Cursors {
-    /// Creates a set that keeps only as many cursors as leave most of the read-ahead memory to
-    /// active scans.
+    /// Creates a set that keeps few enough cursors to leave most of the read-ahead memory to active
+    /// scans.
     pub(crate) fn new(read_ahead_bytes_max: usize) -> Self {
         let kept_max = (read_ahead_bytes_max / BYTES_PER_CURSOR).min(KEPT_MAX);
         Self { kept_max, kept: Mutex::default() }
@@ -70,7 +69,7 @@ impl Cursors {
         self.forget_where(|partition, _| *partition == id);
     }
 
-    /// Drops the cursors that pin a segment, which is removed.
+    /// Drops the cursors that pin a segment, because it is removed.
     pub(crate) fn forget_segment(&self, segment: &Segment) {
         self.forget_where(|_, cursor| std::ptr::eq(&*cursor.segment, segment));
     }

@@ -9,7 +9,7 @@
 //!    continue with it.
 //! 4. The old files are removed.
 //!
-//! A crash before step 2 leaves the temporary file, a later one the old generation: recovery
+//! A crash before step 2 leaves the temporary file, a later crash the old generation; recovery
 //! removes either. Steps 2 to 4 are a command of the owner, so that nothing else removes or
 //! replaces the segment meanwhile.
 
@@ -26,7 +26,8 @@ use super::{Scanner, Segment};
 use crate::Result;
 use crate::env::Env;
 
-/// Bytes of batches that one step copies, so that other partitions are persisted in between.
+/// Number of bytes of batches that one step copies, so that other partitions are persisted in
+/// between.
 const STEP_BYTES: u64 = 4 << 20;
 
 /// A rewritten segment that is not installed yet.
@@ -41,14 +42,14 @@ pub(crate) struct Rewritten {
     temporary: PathBuf,
 }
 
-/// The copying of a segment's batches (step 1).
+/// A copy of a segment's batches in progress (step 1).
 #[derive(Debug)]
 pub(crate) struct Rewriting {
     rewritten: Rewritten,
     scanner: Scanner,
     writer: SequentialWriter,
     entries: Vec<Entry>,
-    /// Bytes that were copied.
+    /// Number of bytes copied.
     position: u64,
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn rewrite(env: &Env, old: &Arc<Segment>) -> Result<Rewritten> {
 }
 
 impl Rewriting {
-    /// Begins to copy the batches of a sealed segment.
+    /// Begins copying the batches of a sealed segment.
     ///
     /// # Errors
     /// Errors of the system.
@@ -97,10 +98,10 @@ impl Rewriting {
         Ok(Box::new(Self { rewritten, scanner, writer, entries, position: 0 }))
     }
 
-    /// Copies some more batches.
+    /// Copies more batches.
     ///
     /// # Errors
-    /// Corruption, where the segment is damaged: it stays as it is; those of the system.
+    /// Corruption, if the segment is damaged: it stays as it is; errors of the system.
     pub(crate) fn advance(mut self: Box<Self>, env: &Env) -> Result<Advanced> {
         match self.copy() {
             Ok(true) => return Ok(Advanced::Part(self)),
@@ -141,7 +142,7 @@ impl Rewriting {
         Ok(true)
     }
 
-    /// Abandons the rewriting, and removes the copy.
+    /// Abandons the rewrite, and removes the copy.
     pub(crate) fn abandon(self: Box<Self>, env: &Env) {
         let Self { rewritten, writer, .. } = *self;
         drop(writer);
@@ -158,15 +159,15 @@ impl Rewritten {
         Ok((self.old.scan(env, 0)?, writer))
     }
 
-    /// Returns whether the old segment is what it was when it was copied.
+    /// Returns whether the old segment is unchanged since it was copied.
     pub(crate) fn is_current(&self) -> bool {
         self.old.length() == self.old_length
     }
 
-    /// Installs it (step 2), and writes its index.
+    /// Installs the new segment (step 2), and writes its index.
     ///
     /// # Errors
-    /// Errors of the system. Then either segment may be found after a crash; both contain the same
+    /// Errors of the system. After a crash, either segment may then be found; both contain the same
     /// batches.
     pub(crate) fn install(&self, env: &Env) -> Result<()> {
         env.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
@@ -175,12 +176,12 @@ impl Rewritten {
         Ok(())
     }
 
-    /// Removes it.
+    /// Removes the new segment.
     pub(crate) fn discard(&self, env: &Env) {
         let _ = env.storage.remove(&self.temporary);
     }
 
-    /// Removes the segment that it replaced (step 4). Recovery removes it otherwise.
+    /// Removes the replaced segment (step 4). Otherwise recovery removes it.
     pub(crate) fn remove_old(&self, env: &Env) {
         for kind in [Kind::Index, Kind::Log] {
             let _ = env.storage.remove(&self.old.path(kind));

@@ -1,4 +1,4 @@
-//! The index of a segment: read when first needed, rebuilt where it is missing or wrong.
+//! The index of a segment: read when first needed, rebuilt if it is missing or wrong.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Segment {
         Ok(entries)
     }
 
-    /// Reads the index's file; empty where there is none.
+    /// Reads the index's file; empty if there is none.
     pub(crate) fn read_index(&self, env: &Env) -> Result<Vec<Entry>> {
         let path = self.path(Kind::Index);
         let file = match env.storage.open(&path, IoMode::Buffered, Purpose::LogIndex) {
@@ -58,7 +58,7 @@ impl Segment {
         }
     }
 
-    /// Drops the entries at `position` and beyond, which was cut off.
+    /// Drops the entries at and beyond `position`, because that part was cut off.
     pub(crate) fn forget_entries_from(&self, position: u64) {
         if let Some(entries) = &mut *self.index.lock() {
             Arc::make_mut(entries).retain(|entry| entry.position < position);
@@ -70,7 +70,7 @@ impl Segment {
         *self.index.lock() = Some(Arc::new(entries));
     }
 
-    /// Rebuilds the index from the segment, and tries to write its file: without the file the next
+    /// Rebuilds the index from the segment, and tries to write its file, without which the next
     /// process rebuilds it again.
     pub(super) fn rebuild_index(&self, env: &Env) -> Result<Arc<Vec<Entry>>> {
         let mut entries: Vec<Entry> = Vec::new();
@@ -87,7 +87,7 @@ impl Segment {
         }
         let entries = Arc::new(entries);
         *self.index.lock() = Some(Arc::clone(&entries));
-        // Without its file the index is rebuilt another time.
+        // Without its file the index is rebuilt again.
         let _ = self.write_index(env);
         Ok(entries)
     }

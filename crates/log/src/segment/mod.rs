@@ -1,8 +1,8 @@
 //! Segments: the files that hold a partition's batches.
 //!
-//! A [`Segment`] is a reader's view of a segment. The last segment of a partition is written by its
-//! owner alone, through a [`SegmentWriter`]. All earlier ones are sealed and never change, except
-//! that a sealed segment may be replaced by one without gaps ([`dense`]).
+//! A [`Segment`] is a reader's view of a segment. Only the owner of a partition writes its last
+//! segment, through a [`SegmentWriter`]. All earlier ones are sealed and never change, except that
+//! a sealed segment may be replaced by one without gaps ([`dense`]).
 
 mod cursor;
 pub(crate) mod dense;
@@ -95,7 +95,7 @@ impl Segment {
         &self.directory
     }
 
-    /// Returns the file of a kind.
+    /// Returns the path of the file of this kind.
     pub(crate) fn path(&self, kind: Kind) -> PathBuf {
         self.directory.join(self.name().file(kind).to_string())
     }
@@ -133,7 +133,7 @@ impl Segment {
     /// Returns a scanner that starts at the indexed batch at or before an offset.
     ///
     /// # Errors
-    /// Errors of the system; corruption, where the segment must be scanned to rebuild the index.
+    /// Errors of the system; corruption, if the segment must be scanned to rebuild the index.
     pub(crate) fn scan_for_offset(&self, env: &Env, offset: u64) -> Result<Scanner> {
         self.scan_from(env, |entry| entry.offset <= offset)
     }

@@ -71,8 +71,8 @@ impl Scanner {
     /// Returns the position and header of the next batch; `None` at the end.
     ///
     /// # Errors
-    /// Corruption, with file and position, where the bytes are no batch header or the batch exceeds
-    /// the segment; those of the system.
+    /// Corruption, with file and position, if the bytes are not a batch header or the batch extends
+    /// beyond the segment; errors of the system.
     pub(crate) fn peek(&mut self) -> Result<Option<(u64, Header)>> {
         if let Some(header) = self.next {
             return Ok(Some((self.position, header)));
@@ -106,7 +106,7 @@ impl Scanner {
         };
         if header.length > self.end - self.position {
             let message = format!(
-                "a batch of {} bytes goes beyond the segment's end at {}",
+                "a batch of {} bytes extends beyond the segment's end at {}",
                 header.length, self.end
             );
             return Err(Error::corruption(&self.path, self.position, message));
@@ -115,8 +115,8 @@ impl Scanner {
         Ok(Some((self.position, header)))
     }
 
-    /// Returns whether the next batch is the one that an entry of the index describes. The index is
-    /// never trusted over the segment.
+    /// Returns whether the next batch is the one that an entry of the index describes. The segment
+    /// takes precedence over the index.
     pub(crate) fn is_at(&mut self, entry: &Entry) -> bool {
         self.peek().is_ok_and(|next| {
             next.is_some_and(|(position, header)| {
@@ -137,7 +137,7 @@ impl Scanner {
     /// Reads the batch that [`Self::peek`] returned, and verifies all checksums; `None` at the end.
     ///
     /// # Errors
-    /// The errors of [`Self::peek`]; corruption also where a checksum is wrong.
+    /// The errors of [`Self::peek`]; corruption also if a checksum is wrong.
     pub(crate) fn read_verified(&mut self) -> Result<Option<Scanned<'_>>> {
         let Some((position, header)) = self.peek()? else { return Ok(None) };
         self.next = None;

@@ -1,16 +1,16 @@
-//! Writing the last segment of a partition, by its owner alone.
+//! Writing the last segment of a partition, which only its owner does.
 //!
 //! # Order
 //!
 //! 1. The file is created, and its name made durable.
-//! 2. Space is preallocated ahead of the writes ([`SegmentWriter::prepare`]). Where writes are
-//!    small and durable, it is filled with zeros, since a durable write into space that was written
-//!    before changes no metadata; otherwise it is only reserved. It is preallocated in small pieces
-//!    between writes, so that no write waits for long.
+//! 2. Space is preallocated ahead of the writes ([`SegmentWriter::prepare`]). If writes are small
+//!    and durable, it is filled with zeros, because a durable write into written space changes no
+//!    metadata; otherwise it is only reserved. It is preallocated in small pieces between writes,
+//!    so that no write waits long.
 //! 3. Groups are written one after the other, each with one call.
 //! 4. Sealing cuts off unused space, syncs, and writes the index.
 //!
-//! A crash at any step leaves whole groups, then possibly a torn one, then zeros.
+//! A crash at any step leaves whole groups, possibly followed by a torn one, then zeros.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -32,7 +32,7 @@ const AHEAD_MAX: u64 = 16 << 20;
 const AHEAD_MIN: u64 = 64 << 10;
 /// Upper bound on the space that is preallocated in one step, in bytes.
 const PIECE: u64 = 1 << 20;
-/// Size from which on a durable write does not benefit from zeroed space, in bytes.
+/// Size from which a durable write does not benefit from zeroed space, in bytes.
 const LARGE_GROUP: u64 = 256 << 10;
 /// Share of gaps above which a segment is rewritten, as a fraction of the bytes of batches:
 /// 1/GAP_PARTS.
@@ -54,13 +54,13 @@ pub(crate) struct SegmentWriter {
     length_max: u64,
     /// Whether preallocation failed; writes then run without it.
     has_no_space: bool,
-    /// Bytes of batches that this writer wrote.
+    /// Bytes of batches written by this writer.
     batch_bytes: u64,
     /// Position of this writer's first write.
     begun: u64,
     /// Length of the last write, in bytes.
     last_group: u64,
-    /// The error of a sync, which is never tried again: the system may have dropped the bytes.
+    /// The error of a failed sync. Syncs are never retried: the system may have dropped the bytes.
     failed: Option<Error>,
 }
 
@@ -150,7 +150,7 @@ impl SegmentWriter {
     /// Writes a group with `batch_bytes` of batches at a position, durably if required.
     ///
     /// # Errors
-    /// Errors of the system. Then the bytes from `position` on are unknown.
+    /// Errors of the system. The bytes from `position` on are then unknown.
     pub(crate) fn write(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -182,7 +182,7 @@ impl SegmentWriter {
         !self.has_no_space && self.written > 0 && self.prepared < wanted
     }
 
-    /// Preallocates a piece of space. Where that fails, writes continue without.
+    /// Preallocates a piece of space. If that fails, writes continue without it.
     pub(crate) fn prepare(&mut self) {
         let block = self.file.alignment() as u64;
         let begin = self.prepared.next_multiple_of(block);
@@ -231,7 +231,7 @@ impl SegmentWriter {
         self.attempt(|file| file.sync_data(Purpose::LogAppend))
     }
 
-    /// Makes all writes durable, and each later one.
+    /// Makes all earlier and later writes durable.
     ///
     /// # Errors
     /// Errors of the system.
@@ -240,7 +240,7 @@ impl SegmentWriter {
         self.sync()
     }
 
-    /// Makes a call, unless an earlier one failed.
+    /// Makes a call, unless an earlier call failed.
     fn attempt(
         &mut self,
         call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,

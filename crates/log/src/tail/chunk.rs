@@ -14,7 +14,7 @@ use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// Smallest distance between two entries of a chunk's index, in bytes.
 const INDEX_INTERVAL: usize = 16 << 10;
 
-/// The start of a segment, as its name states it.
+/// The start of a segment, as in its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SegmentStart {
     /// Offset of its first message.
@@ -32,11 +32,11 @@ pub(crate) struct ChunkPlace {
     pub(crate) position: u64,
     /// Offset of its first batch.
     pub(crate) base_offset: u64,
-    /// Start of its first batch in the chunk, after the carried part of a block.
+    /// Position of its first batch in the chunk, after the carried part of a block.
     pub(crate) first_batch: usize,
 }
 
-/// A chunk, whose bytes exist until it is evicted.
+/// A chunk, whose bytes stay in memory until it is evicted.
 #[derive(Debug)]
 pub(crate) struct Chunk {
     place: ChunkPlace,
@@ -55,7 +55,7 @@ impl Chunk {
         &self.place
     }
 
-    /// Returns the bytes, which stay as long as the caller holds them; `None` after the eviction.
+    /// Returns the bytes, which stay valid while the caller holds them; `None` after eviction.
     pub(crate) fn bytes(&self) -> Option<Arc<AppendedBytes>> {
         self.bytes.load()
     }
@@ -132,7 +132,7 @@ impl Index {
         self.count.store(count + 1, Ordering::Release);
     }
 
-    /// Returns the position of the last entry for which `fulfils` is true; it is true of all
+    /// Returns the position of the last entry for which `fulfils` is true; it must be true of all
     /// entries before that one.
     fn last_where(&self, fulfils: impl Fn(&Slot) -> bool) -> Option<usize> {
         let count = self.count.load(Ordering::Acquire);
@@ -151,7 +151,7 @@ pub(crate) struct Walk<'a> {
     at: usize,
 }
 
-/// A batch of a walk.
+/// A batch in a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkedBatch {
     pub(crate) header: Header,
@@ -162,7 +162,7 @@ pub(crate) struct WalkedBatch {
 
 impl<'a> Walk<'a> {
     /// Begins at `at` in a chunk whose first byte is at `position` in the segment. `bytes` are all
-    /// published bytes.
+    /// of the chunk's published bytes.
     pub(crate) fn new(bytes: &'a [u8], position: u64, at: usize) -> Self {
         Self { bytes, position, at }
     }

@@ -4,7 +4,7 @@
 //! reader that still holds a slice of an evicted chunk, or to the free list. Persisted chunks are a
 //! cache of recent data.
 //!
-//! There are two bounds. The *limit* is hard: where everything below it is unpersisted or held by
+//! There are two bounds. The *limit* is hard: if everything below it is unpersisted or held by
 //! readers, an allocation is refused. The *target* bounds the cache: an allocation that would
 //! exceed it releases free pieces of other sizes first, then evicts persisted chunks, the oldest
 //! first. The target equals the limit unless the cache sizes itself ([`super::sizing`]).
@@ -52,7 +52,7 @@ pub(crate) struct ChunkPool {
 struct State {
     /// Bytes of all pieces.
     used: usize,
-    /// Bytes of `used` up to which persisted chunks are kept.
+    /// Value of `used` up to which persisted chunks are kept, in bytes.
     target: usize,
     free: BTreeMap<(MemoryKind, usize), Vec<Piece>>,
     /// Bytes of `free`.
@@ -65,7 +65,7 @@ struct State {
     next_region: u64,
     /// Whether the system refused the last request for memory.
     is_refused: bool,
-    /// Whether the log was closed: its regions are removed, or are the next process's.
+    /// Whether the log was closed: its regions are removed, or belong to the next process.
     is_closed: bool,
 }
 
@@ -114,13 +114,13 @@ impl ChunkPool {
         self.shared.is_some()
     }
 
-    /// Returns the bytes that all pieces take, free ones included.
+    /// Returns the size of all pieces in bytes, free ones included.
     pub(crate) fn used(&self) -> usize {
         self.state.lock().used
     }
 
     /// Returns whether unpersisted chunks and readers hold more than half of the limit, or the
-    /// system refused more memory. Then partitions persist at once, and give up chunks that are not
+    /// system refused more memory. Then partitions persist at once, and release chunks that are not
     /// full.
     pub(crate) fn is_tight(&self) -> bool {
         self.is_tight.load(Ordering::Relaxed)
@@ -141,7 +141,7 @@ impl ChunkPool {
         self.state.lock().target
     }
 
-    /// Sets the number of bytes up to which persisted chunks are kept, and evicts what exceeds it.
+    /// Sets the number of bytes up to which persisted chunks are kept, and evicts chunks beyond it.
     pub(crate) fn set_target(&self, target: usize) {
         self.state.lock().target = target.min(self.limit);
         self.evict_beyond_target();
@@ -152,11 +152,11 @@ impl ChunkPool {
         self.limit
     }
 
-    /// Returns memory with room for `bytes`, in front of which shared memory has a header.
+    /// Returns memory with room for `bytes`, which in shared memory follow a header.
     ///
     /// # Errors
-    /// Full, where everything is unpersisted or held by readers; no space, where the system has no
-    /// more shared memory; those of the system.
+    /// Full, if everything is unpersisted or held by readers; no space, if the system has no more
+    /// shared memory; errors of the system.
     pub(crate) fn allocate(&self, kind: MemoryKind, bytes: usize) -> Result<AppendBuffer> {
         let size = bytes.max(PIECE_MIN).next_power_of_two();
         let header = match kind {
@@ -210,7 +210,7 @@ impl ChunkPool {
                 let mut message =
                     "all memory of tails is unpersisted or held by readers".to_owned();
                 if let Some(error) = refused {
-                    message.push_str(&format!(", and the system has no more: {error}"));
+                    message.push_str(&format!(", and the system has no more memory: {error}"));
                 }
                 return Err(Error::new(ErrorKind::Full, message));
             };
@@ -232,12 +232,12 @@ impl ChunkPool {
         }
     }
 
-    /// Releases memory that was evicted. The lock of the state is not held: the memory of a chunk
-    /// comes back through [`Source::give_back`].
+    /// Releases memory that was evicted. The lock of the state must not be held: the memory of a
+    /// chunk returns through [`Source::give_back`].
     fn release(&self, evicted: Evicted) {
         match evicted {
             Evicted::Piece(piece) => self.unmap(piece),
-            // Its memory comes back here, or when the last reader drops its slice.
+            // Its memory returns here, or when the last reader drops its slice.
             Evicted::Chunk(chunk) => chunk.evict(),
         }
     }
@@ -262,7 +262,7 @@ impl ChunkPool {
 
     fn unmap(&self, piece: Piece) {
         if let (Some(region), Some(shared)) = (&piece.region, &self.shared) {
-            // A region that cannot be removed has no header: the next open removes it.
+            // A region that cannot be removed has no header: the next opening removes it.
             let _ = shared.remove(region);
         }
     }
@@ -278,8 +278,8 @@ impl ChunkPool {
         self.backpressure.changed();
     }
 
-    /// Evicts these chunks where they are persisted, and returns free memory to the system: their
-    /// partition is idle.
+    /// Evicts those of these chunks that are persisted, and returns free memory to the system,
+    /// because their partition is idle.
     pub(crate) fn release_chunks(&self, chunks: &[Arc<Chunk>]) {
         let mut evicted = Vec::new();
         let mut state = self.state.lock();
@@ -328,7 +328,7 @@ impl ChunkPool {
     }
 }
 
-/// Memory that makes room for other memory.
+/// Memory released to make room.
 enum Evicted {
     Piece(Piece),
     Chunk(Arc<Chunk>),
@@ -381,7 +381,7 @@ impl PageSource for Source {
     fn give_back(&self, mut pages: Pages) {
         let mut state = self.memory.state.lock();
         if state.is_closed {
-            // The names of its regions may be another owner's by now.
+            // Its regions' names may belong to another owner by now.
             return;
         }
         if state.used > state.target {
@@ -393,7 +393,7 @@ impl PageSource for Source {
         }
         drop(state);
         if self.kind == MemoryKind::Shared {
-            // The next process must not find batches of this use behind those of the next use.
+            // After reuse, the next process must not find batches of this use after the new ones.
             pages.zero();
         }
         let piece = Piece { pages, region: self.region.clone() };

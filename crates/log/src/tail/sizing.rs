@@ -1,7 +1,7 @@
 //! The cache of recent data sizes itself, as the engine's block cache does
 //! ([`tailwater_io::sizing`]): it takes memory that is free and gives it back under pressure.
 //!
-//! Only persisted chunks give way. Unpersisted ones are bounded by the hard limit alone, which is
+//! Only persisted chunks are evicted. Unpersisted ones are bounded only by the hard limit, which is
 //! fixed when the log is opened.
 
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::sync::{Condvar, Mutex};
 const LIMIT_PART: u64 = 8;
 /// Bounds on the automatic hard limit, in bytes.
 const LIMITS: [u64; 2] = [64 << 20, 1 << 30];
-/// Automatic hard limit where the memory of the process is unknown, in bytes.
+/// Automatic hard limit if the memory of the process is unknown, in bytes.
 const LIMIT_UNKNOWN: u64 = 256 << 20;
 /// Initial target of the cache, in bytes.
 const FIRST_TARGET: usize = 256 << 20;
@@ -29,7 +29,7 @@ pub(crate) fn automatic_limit(memory: Option<u64>) -> usize {
     limit as usize
 }
 
-/// Sizes the cache in a separate thread until it is ended.
+/// Sizes the cache in a separate thread until [`Self::end`].
 #[derive(Debug, Default)]
 pub(crate) struct Tuner {
     is_ended: Mutex<bool>,
@@ -37,7 +37,7 @@ pub(crate) struct Tuner {
 }
 
 impl Tuner {
-    /// Repeatedly decides how much recent data is kept.
+    /// Repeatedly decides how much recent data to keep.
     pub(crate) fn work(&self, tails: &Arc<ChunkPool>, memory: &Memory) {
         tails.set_target(FIRST_TARGET);
         let (mut sizing, mut decided, mut pause) = (Sizing::default(), Instant::now(), LOOK);
@@ -50,7 +50,7 @@ impl Tuner {
             decided = Instant::now();
             let Some(left) = memory.left() else { continue };
             let target = tails.target();
-            // Recent data is evicted in the order of its age: no key returns.
+            // Recent data is evicted by age, so no evicted key returns.
             let ghosts = GhostHits::default();
             let next = sizing.next(target, tails.used(), left, ghosts, elapsed);
             pause = sizing.pause();

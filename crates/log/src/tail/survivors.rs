@@ -1,8 +1,8 @@
 //! Batches that a process left in shared memory when it died.
 //!
-//! The batches of a chunk are recovered as far as they are whole, belong to its partition and have
-//! consecutive offsets. The rest of the chunk is zero: its memory was zeroed before use, so bytes
-//! of an earlier use are never mistaken for a batch.
+//! The batches of a chunk are recovered up to the first that is not whole, belongs to another
+//! partition or does not continue the offsets. The rest of the chunk is zero: its memory was zeroed
+//! before use, so bytes of an earlier use are never mistaken for a batch.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(crate) struct Survivors {
     chunks: BTreeMap<(PartitionId, u64), Vec<Survivor>>,
     /// Regions without batches.
     empty: Vec<String>,
-    /// Regions that could not be used, in words.
+    /// Regions that could not be used, as text.
     pub(crate) refused: Vec<String>,
 }
 
@@ -53,7 +53,7 @@ impl Survivors {
                     let chunks = survivors.chunks.entry((id, header.incarnation)).or_default();
                     chunks.push(Survivor { header, region: name, bytes });
                 }
-                Ok(Some(_)) => survivors.refused.push(format!("region {name} is another log's")),
+                Ok(Some(_)) => survivors.refused.push(format!("region {name} is from another log")),
                 Ok(None) => survivors.empty.push(name),
                 Err(error) => survivors.refused.push(format!("region {name}: {error}")),
             }

@@ -66,14 +66,14 @@ pub(crate) fn topic(durability: Durability, partial_blocks: PartialBlocks) -> To
     TopicOptions { durability, partial_blocks, segment_bytes: 64 << 10, ..TopicOptions::default() }
 }
 
-/// A message that differs from all others.
+/// The payload of message `number`, which differs from all others.
 pub(crate) fn payload(number: u64, length: usize) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.resize(length.max(8), (number % 251) as u8);
     bytes
 }
 
-/// A batch of messages with these numbers.
+/// Builds a batch of messages with these numbers.
 pub(crate) fn batch(numbers: std::ops::Range<u64>, length: usize) -> Vec<u8> {
     let mut builder = Builder::new(1000);
     for number in numbers {
@@ -99,7 +99,7 @@ impl Model {
     }
 }
 
-/// Reads a poll: offsets and the numbers of messages, with every checksum checked.
+/// Returns the offsets and numbers of a poll's messages, after verifying every checksum.
 pub(crate) fn messages(polled: &Polled) -> Vec<(u64, u64)> {
     let bytes = polled.to_vec();
     let mut rest = &bytes[..];
@@ -121,7 +121,7 @@ pub(crate) fn messages(polled: &Polled) -> Vec<(u64, u64)> {
     found
 }
 
-/// Reads all that a partition has, poll by poll.
+/// Reads everything in a partition, poll by poll.
 pub(crate) fn read_all(partition: &Partition) -> Vec<(u64, u64)> {
     let mut found: Vec<(u64, u64)> = Vec::new();
     let mut strategy = Strategy::First;
@@ -135,13 +135,13 @@ pub(crate) fn read_all(partition: &Partition) -> Vec<(u64, u64)> {
     }
 }
 
-/// Checks that a partition has what it should.
+/// Checks that a partition has the expected contents.
 pub(crate) fn check(partition: &Partition, model: &Model, what: &str) {
     let expected: Vec<(u64, u64)> = (model.start..).zip(model.numbers.iter().copied()).collect();
     assert_eq!(read_all(partition), expected, "{what}");
 }
 
-/// Seeds of the rounds of a random test; `TAILWATER_ROUND` is the seed of the only one.
+/// Seeds of the rounds of a random test; with `TAILWATER_ROUND`, only that seed.
 pub(crate) fn rounds(count: usize) -> Vec<u64> {
     if let Ok(seed) = std::env::var("TAILWATER_ROUND") {
         return vec![seed.parse().expect("TAILWATER_ROUND is a number")];

@@ -24,9 +24,9 @@ use tailwater_log::{
 #[derive(Debug, Clone)]
 struct Step {
     what: What,
-    /// Calls that were made when it began.
+    /// Number of calls made when it began.
     begun: u64,
-    /// Calls that were made when it was done, and its outcome durable.
+    /// Number of calls made when it was done and its outcome durable.
     done: Option<u64>,
     /// The contents of the partition after it.
     after: Model,
@@ -44,17 +44,17 @@ enum What {
 
 type Acks = Arc<Mutex<BTreeMap<u64, u64>>>;
 
-/// All that was done to a partition, in order.
+/// All operations on a partition, in order.
 #[derive(Debug, Clone)]
 struct History {
     id: PartitionId,
     durability: Durability,
     steps: Vec<Step>,
-    /// When appends were acknowledged, by their step.
+    /// Numbers of calls when appends were acknowledged, by step.
     acks: Acks,
-    /// Whether a device that failed to sync may have lost what it had taken.
+    /// Whether a device that failed to sync may have lost bytes that it had accepted.
     loses_synced: bool,
-    /// Offset that a consumer stored durably, and the calls that were made by then.
+    /// Offsets that a consumer stored durably, with the number of calls made by then.
     stored: Vec<(u64, u64)>,
 }
 
@@ -62,7 +62,7 @@ struct History {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Power,
-    /// The process died, and shared memory, if there was any, is there.
+    /// The process died; its shared memory, if it had any, remains.
     Process,
 }
 
@@ -75,13 +75,13 @@ impl History {
         self.steps.push(Step { what, begun, done, after });
     }
 
-    /// Returns the step whose outcome is there at least after a crash at a call.
+    /// Returns the last step whose outcome must exist after a crash at a call.
     fn lowest(&self, call: u64, end: End) -> usize {
         let acks = self.acks.lock().expect("no test panicked");
         let is_certain = |(index, step): (usize, &Step)| {
             let acked = match step.what {
                 What::Append => acks.get(&(index as u64)).copied(),
-                // It removes what is persisted, and says nothing of what was appended before.
+                // It removes persisted messages, and implies nothing about earlier appends.
                 What::Remove => None,
                 What::Create | What::Purge | What::Truncate => step.done,
             };
@@ -97,8 +97,9 @@ impl History {
         all.filter(|step| is_certain((step.0, step.1))).map(|(index, _)| index).max().unwrap_or(0)
     }
 
-    /// Returns the lowest and highest offset at which the partition may begin, of what a step left:
-    /// segments that were removed by a call are gone, those of a command that has begun may be.
+    /// Returns the lowest and highest offset at which the partition may begin after a step:
+    /// segments whose removal was done by this call are gone; those of a command that has begun may
+    /// be.
     fn starts(&self, index: usize, call: u64) -> (u64, u64) {
         let start = self.steps[index].after.start;
         let later = self
@@ -114,7 +115,7 @@ impl History {
         })
     }
 
-    /// Checks what is there after a crash at a call.
+    /// Checks what is found after a crash at a call.
     fn check(&self, found: &Model, call: u64, end: End, what: &str) {
         let lowest = self.lowest(call, end);
         let highest = self.steps.iter().rposition(|step| step.begun <= call).unwrap_or(0);
@@ -127,7 +128,7 @@ impl History {
         for index in lowest..=highest {
             let step = &self.steps[index];
             let (first, last) = self.starts(index, call);
-            // A truncation may have got as far as any of its segments.
+            // A truncation may have stopped at any of its segments.
             let before = index.checked_sub(1).map(|before| &self.steps[before].after);
             let full = match (step.what, before) {
                 (What::Truncate, Some(before)) => before,
@@ -161,7 +162,7 @@ struct Work {
     histories: Vec<History>,
     number: u64,
     name: String,
-    /// An append was refused after it had been taken.
+    /// Whether an append failed after it had been accepted.
     has_failed: Arc<AtomicBool>,
 }
 
@@ -209,7 +210,7 @@ impl Work {
         self.log.as_ref().expect("it is open")
     }
 
-    /// Does something; false once a call has failed.
+    /// Makes one random operation; returns false once a call has failed.
     fn step(&mut self) -> bool {
         let begun = self.calls();
         let goes_on = self.draw();
@@ -217,7 +218,7 @@ impl Work {
         goes_on
     }
 
-    /// Notes segments that were removed without anybody asking.
+    /// Records segments that retention removed.
     fn note_retention(&mut self, begun: u64) {
         let Some(log) = &self.log else { return };
         let calls = self.machine.storage.call_count();
@@ -301,7 +302,7 @@ impl Work {
                 match self.log().truncate(id, offset) {
                     Ok(()) => self.finish(index),
                     Err(error) if error.kind() == ErrorKind::InvalidArgument => {
-                        // All was persisted, and nothing removed.
+                        // Everything was persisted, and nothing removed.
                         self.histories[index].steps.pop();
                     }
                     Err(_) => return false,
@@ -309,7 +310,7 @@ impl Work {
             }
             15 | 16 => {
                 let model = self.histories[index].model();
-                // The outcome is known only afterwards.
+                // The outcome is known only later.
                 let all = Model { start: model.end(), numbers: Default::default() };
                 self.histories[index].step(What::Remove, begun, None, all);
                 let ticket = match self.rng.bool() {
@@ -368,8 +369,8 @@ impl Work {
     }
 }
 
-/// Opens what a crash left, and checks every partition. Returns false where a device that lost what
-/// it had taken damaged one.
+/// Opens what a crash left, and checks every partition. Returns false if one is damaged because the
+/// device lost bytes that it had accepted.
 fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &str) -> bool {
     let log = match Log::open(crate::common::DIRECTORY, &machine.options()) {
         Ok(log) => log,
@@ -391,7 +392,7 @@ fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &s
         }
         let numbers = found.iter().map(|(_, number)| *number).collect();
         history.check(&Model { start, numbers }, call, end, what);
-        // It goes on from there.
+        // It continues from there.
         let before = partition.stats().end_offset;
         let appended = partition.append(&batch(0..3, 100)).expect("it takes appends");
         assert_eq!(appended.base_offset, before);
@@ -400,14 +401,14 @@ fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &s
         flushed.wait().expect("it persists");
         appended.ticket.wait().expect("it is acknowledged");
         assert_eq!(read_all(&partition).len(), found.len() + 3);
-        let offset = log.offset(history.id, Consumer::Single(1)).expect("it is there");
+        let offset = log.offset(history.id, Consumer::Single(1)).expect("an offset");
         assert!(offset.is_none_or(|offset| offset < before), "{what}: {offset:?} of {before}");
     }
     log.close().expect("it closes");
     drop(log);
     let log = machine.open();
     if histories.iter().any(|history| history.loses_synced) {
-        // A truncation that the device lost shows stale bytes where the file is extended again.
+        // If the device lost a truncation, stale bytes appear when the file is extended again.
         return true;
     }
     assert!(log.open_report().partitions.is_empty(), "{what}: {:?}", log.open_report());
@@ -429,7 +430,7 @@ fn acknowledged_messages_survive_power_cuts() {
         while call <= last {
             replay.advance_to(call);
             let storage = Arc::new(replay.crash_image(seed ^ call));
-            // Shared memory is gone with the power.
+            // Shared memory is lost with the power.
             let memory = Some(SimSharedMemory::new(1 << 30));
             let machine = Machine { storage, memory, boot: 2 };
             let what = format!("seed {seed}, {}", work.name);
@@ -445,7 +446,7 @@ fn acknowledged_messages_survive_the_process() {
         let has_memory = seed % 4 != 0;
         let mut work = Work::new(seed, has_memory);
         let after = work.rng.u64(1..400);
-        // From some call on nothing comes to the disk any more: the process is dead.
+        // From some call on nothing reaches the disk: the process is dead.
         work.machine.storage.set_faults(FaultPlan::from(after, Fault::PowerCut));
         for _ in 0..80 {
             if !work.step() {
@@ -466,7 +467,7 @@ fn die(work: &Work, seed: u64) {
     let memory = work.machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
     let machine = Machine { storage: Arc::new(storage), memory, boot: 1 };
     if work.calls().is_multiple_of(3) {
-        // The next process finds the disk full, and does not live long.
+        // The next process finds the disk full, and soon dies.
         let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(seed % 5);
         machine.storage.set_faults(FaultPlan::none().with(full.purpose(Purpose::LogAppend)));
         let log = machine.open();
@@ -482,7 +483,7 @@ fn die(work: &Work, seed: u64) {
     }
 }
 
-/// A full disk and failing calls: nothing is acknowledged that is not there.
+/// With a full disk and failing calls, everything acknowledged exists.
 #[test]
 fn failing_calls_acknowledge_nothing_falsely() {
     for seed in rounds(60) {

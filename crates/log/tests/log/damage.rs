@@ -22,7 +22,7 @@ fn filled(durability: Durability) -> (Machine, TopicId) {
         TopicOptions { messages_required_to_save: 10, ..topic(durability, PartialBlocks::Pad) };
     let topic = log.create_topic(stream, None, "t", &options, 2).expect("a topic");
     for number in 0..2 {
-        let partition = log.partition(topic.partition(number)).expect("it is there");
+        let partition = log.partition(topic.partition(number)).expect("a partition");
         for round in 0..60 {
             let numbers = round * 5..round * 5 + 5;
             drop(partition.try_append(&batch(numbers, 700)).expect("an append"));
@@ -40,7 +40,7 @@ fn directory(id: PartitionId) -> String {
     )
 }
 
-/// Files of a partition of a kind, in the order of their offsets.
+/// Files of a kind of a partition, in the order of their offsets.
 fn files(storage: &SimStorage, id: PartitionId, kind: Kind) -> Vec<String> {
     let directory = directory(id);
     let entries = storage.list(Path::new(&directory)).expect("a list");
@@ -78,10 +78,10 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
         damaged[at] ^= 8;
         write(&machine.storage, &logs[0], &damaged);
         let log = machine.open();
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         let mut next = Strategy::First;
         let error = loop {
-            // A poll that meets the damage returns the batches before it.
+            // A poll that reaches the damage returns the batches before it.
             match partition.poll(next, 30) {
                 Ok(polled) if polled.end_offset() > 50 => break None,
                 Ok(polled) => {
@@ -91,7 +91,7 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
                 Err(error) => break Some(error),
             }
         };
-        // A flipped bit in a gap harms nobody.
+        // A flipped bit in a gap is harmless.
         if let Some(error) = error {
             assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
             assert_eq!(error.path(), Some(Path::new(&logs[0])));
@@ -102,7 +102,7 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
         // Later segments and the other partition are readable.
         let later = partition.poll(Strategy::Offset(250), 10).expect("a poll");
         assert_eq!(later.first_offset, 250);
-        let other = log.partition(topic.partition(1)).expect("it is there");
+        let other = log.partition(topic.partition(1)).expect("a partition");
         assert_eq!(read_all(&other), expected());
         log.close().expect("it closes");
     }
@@ -111,13 +111,13 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
 #[test]
 fn a_hole_in_the_last_segment_fences_its_partition_alone() {
     for durability in [Durability::Disk, Durability::Process] {
-        // In the same boot nothing that was written can be missing, whatever the topic promised.
+        // In the same boot nothing written can be missing, whatever the topic's durability.
         let (machine, topic) = filled(durability);
         let logs = files(&machine.storage, topic.partition(0), Kind::Log);
         let last = logs.last().expect("a segment").clone();
         // A torn tail would be cut off, so intact bytes must follow the damage.
         let log = machine.open();
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         for round in 60..64 {
             let numbers = round * 5..round * 5 + 5;
             drop(partition.try_append(&batch(numbers, 700)).expect("an append"));
@@ -137,24 +137,24 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
         let fenced = recovered.fenced.clone().expect("it is fenced");
         assert_eq!(fenced.kind(), ErrorKind::Corruption);
         assert_eq!(fenced.path(), Some(Path::new(last)), "{fenced}");
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         let error = partition.try_append(&batch(0..1, 10)).expect_err("it takes no appends");
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
-        // It can be read up to there.
+        // It is readable up to there.
         let found = read_all(&partition);
         assert!(!found.is_empty() && found == expected()[..found.len()]);
-        let other = log.partition(topic.partition(1)).expect("it is there");
+        let other = log.partition(topic.partition(1)).expect("a partition");
         assert_eq!(read_all(&other), expected());
         drop(other.try_append(&batch(0..1, 10)).expect("others take appends"));
         assert!(log.close().is_err(), "closing reports it");
         drop(log);
-        // Nothing was changed: restored, it is whole again.
+        // Nothing was changed: once the file is restored, the partition is whole again.
         assert_eq!(read(&left.storage, last).len(), bytes.len());
         bytes[at] ^= 1;
         write(&left.storage, last, &bytes);
         let log = left.open();
         assert!(log.open_report().partitions.iter().all(|(_, found)| found.fenced.is_none()));
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         assert_eq!(read_all(&partition).len(), 320);
     }
 }
@@ -169,7 +169,7 @@ fn a_fenced_partition_is_not_trimmed() {
         ..crate::common::topic(Durability::Disk, PartialBlocks::Pad)
     };
     log.update_topic(topic, "t", &options).expect("an update");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     for round in 60..64 {
         drop(partition.try_append(&batch(round * 5..round * 5 + 5, 700)).expect("an append"));
         log.run_pending();
@@ -183,7 +183,7 @@ fn a_fenced_partition_is_not_trimmed() {
     let left = Machine { storage: Arc::new(crashed), memory: None, boot: 1 };
     for _ in 0..2 {
         let log = left.open();
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         assert!(partition.failure().is_some(), "it is fenced");
         for _ in 0..5 {
             left.storage.clock().advance(100_000_000_000);
@@ -196,7 +196,7 @@ fn a_fenced_partition_is_not_trimmed() {
     }
 }
 
-/// Carried blocks have no trailers that tell a hole from a torn end: nothing is thrown away.
+/// Carried blocks have no trailers that distinguish a hole from a torn end: nothing is discarded.
 #[test]
 fn bytes_behind_damage_in_carried_blocks_are_kept() {
     let machine = Machine::new(1, false);
@@ -204,7 +204,7 @@ fn bytes_behind_damage_in_carried_blocks_are_kept() {
     let stream = log.create_stream(None, "s").expect("a stream");
     let options = crate::common::topic(Durability::Disk, PartialBlocks::Carry);
     let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     for round in 0..6 {
         drop(partition.try_append(&batch(round * 5..round * 5 + 5, 700)).expect("an append"));
         log.run_pending();
@@ -218,7 +218,7 @@ fn bytes_behind_damage_in_carried_blocks_are_kept() {
     let log = left.open();
     let (_, recovered) = &log.open_report().partitions[0];
     assert!(recovered.notes[0].contains("are kept in"), "{recovered:?}");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     let count = read_all(&partition).len();
     assert!(count > 0 && count < 30, "{count}");
     let directory = directory(topic.partition(0));
@@ -228,7 +228,7 @@ fn bytes_behind_damage_in_carried_blocks_are_kept() {
     assert_eq!(read(&left.storage, &format!("{directory}/{}", kept.name)), bytes[at..]);
 }
 
-/// A device that fails to read one partition is no reason to serve none.
+/// If the device fails to read one partition, the others are still served.
 #[test]
 fn a_partition_that_cannot_be_read_is_fenced_alone() {
     let (machine, topic) = filled(Durability::Process);
@@ -239,18 +239,18 @@ fn a_partition_that_cannot_be_read_is_fenced_alone() {
     machine.storage.set_faults(FaultPlan::none().with(rule));
     let log = machine.open();
     let consumer = Consumer::Single(1);
-    let broken = log.partition(topic.partition(0)).expect("it is there");
+    let broken = log.partition(topic.partition(0)).expect("a partition");
     assert_eq!(broken.failure().expect("it is fenced").kind(), ErrorKind::Io);
     broken.try_append(&batch(0..1, 10)).expect_err("it takes no appends");
-    let other = log.partition(topic.partition(1)).expect("it is there");
+    let other = log.partition(topic.partition(1)).expect("a partition");
     assert_eq!(read_all(&other), expected());
     log.store_offset(topic.partition(1), consumer, 7, true).expect("an offset").on_complete(|_| ());
     let _ = log.close();
     drop(log);
     machine.storage.set_faults(FaultPlan::none());
     let log = machine.open();
-    assert_eq!(read_all(&log.partition(topic.partition(0)).expect("it is there")), expected());
-    assert_eq!(log.offset(topic.partition(1), consumer).expect("it is there"), Some(7));
+    assert_eq!(read_all(&log.partition(topic.partition(0)).expect("a partition")), expected());
+    assert_eq!(log.offset(topic.partition(1), consumer).expect("a partition"), Some(7));
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn a_sealed_segment_that_was_cut_is_missed_by_offset() {
     let whole = read(&machine.storage, &logs[0]);
     write(&machine.storage, &logs[0], &whole[..whole.len() / 2]);
     let log = machine.open();
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     let mut next = 0;
     let error = loop {
         match partition.poll(Strategy::Offset(next), 100) {
@@ -285,12 +285,12 @@ fn an_index_that_is_missing_or_wrong_is_made_anew() {
                 0 => machine.storage.remove(path.as_ref()).expect("it is removed"),
                 1 => write(&machine.storage, path, &bytes[..bytes.len() / 2]),
                 2 => write(&machine.storage, path, &vec![0xff; bytes.len()]),
-                // Another partition's, with other incarnation.
+                // Another partition's file, with a different incarnation.
                 _ => write(&machine.storage, path, &read(&machine.storage, &other[0])),
             }
         }
         let log = machine.open();
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         assert_eq!(read_all(&partition), expected(), "change {change}");
         for offset in (0..300).step_by(17) {
             let polled = partition.poll(Strategy::Offset(offset), 1).expect("a poll");
@@ -364,7 +364,7 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
         let options =
             TopicOptions { messages_required_to_save: 1, ..topic(durability, PartialBlocks::Pad) };
         let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         drop(partition.try_append(&batch(0..5, 100)).expect("an append"));
         log.run_pending();
         let full = FaultRule::new(Fault::NoSpace).purpose(Purpose::LogAppend);
@@ -381,7 +381,7 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
             let error = appended.ticket.wait().expect_err("it is not acknowledged");
             assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
         }
-        // Others are served: what is there is read.
+        // Readers are served: existing messages are readable.
         assert_eq!(read_all(&partition).len(), if is_there { 10 } else { 5 });
         machine.storage.set_faults(FaultPlan::none());
         machine.storage.clock().advance(10_000_000_000);
@@ -394,14 +394,14 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
         log.close().expect("it closes");
         drop(log);
         let log = machine.open();
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         let found = read_all(&partition);
         assert_eq!(found, (0..next + 5).map(|number| (number, number)).collect::<Vec<_>>());
     }
 }
 
 /// Batches that a dead process left are acknowledged: they stay in shared memory until there is
-/// space, whoever dies or is closed meanwhile, and nothing takes their offsets.
+/// space, even if later processes die or close the log, and their offsets are not reused.
 #[test]
 fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
     let full = || FaultRule::new(Fault::NoSpace).operation(Operation::Write);
@@ -418,7 +418,7 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
         for is_closed in [false, true] {
             machine.storage.set_faults(faults());
             let log = machine.open();
-            let partition = log.partition(topic.partition(0)).expect("it is there");
+            let partition = log.partition(topic.partition(0)).expect("a partition");
             let appended = partition.try_append(&batch(90..95, 100));
             let kind = appended.as_ref().err().map(|error| error.kind());
             assert_eq!(
@@ -427,7 +427,7 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
                 "{what}: {appended:?}, {:?}",
                 log.open_report()
             );
-            // The segments have 200 of 600 messages.
+            // The segments contain 200 of 600 messages.
             let found = read_all(&partition).len();
             assert!((200..600).contains(&found) || durability == Durability::Memory, "{what}");
             for ticket in [partition.flush(true), partition.truncate(550)] {
@@ -449,7 +449,7 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
         machine.storage.set_faults(FaultPlan::none());
         machine.storage.clock().advance(10_000_000_000);
         log.run_pending();
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         assert_eq!(partition.failure().map(|error| error.to_string()), None, "{what}");
         let appended = partition.try_append(&batch(600..605, 100)).expect("there is space");
         log.run_pending();
@@ -459,21 +459,21 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
         log.close().expect("it closes");
         drop(log);
         let log = machine.open();
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         let found = read_all(&partition);
         assert_eq!(found, (0..605).map(|number| (number, number)).collect::<Vec<_>>(), "{what}");
     }
 }
 
-/// The remains of a dead process: 200 messages in segments, 400 in shared memory. The topic has
-/// another durability from now on.
+/// The remains of a dead process: 200 messages in segments, 400 in shared memory. The topic's
+/// durability has been changed to `then`.
 fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machine, TopicId) {
     let machine = Machine::new(1, true);
     let log = machine.open();
     let stream = log.create_stream(None, "s").expect("a stream");
     let options = topic(Durability::Process, partial_blocks);
     let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     for first in (0..600).step_by(5) {
         drop(partition.try_append(&batch(first..first + 5, 700)).expect("an append"));
         if first == 195 {
@@ -492,14 +492,14 @@ fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machin
     (Machine { storage, memory, boot: 1 }, topic)
 }
 
-/// An emptied partition has no use for batches that wait for space.
+/// Purging a partition discards batches that wait for space.
 #[test]
 fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {
     let (machine, topic) = died_with_batches(PartialBlocks::Pad, Durability::Process);
     let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
     machine.storage.set_faults(FaultPlan::none().with(full.purpose(Purpose::LogAppend)));
     let log = machine.open();
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     let purged = partition.purge();
     log.run_pending();
     purged.wait().expect("it is purged");
@@ -518,7 +518,7 @@ fn a_full_shared_memory_is_no_signal() {
     let stream = log.create_stream(None, "s").expect("a stream");
     let options = topic(Durability::Process, PartialBlocks::Pad);
     let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     let mut appended = 0;
     for _ in 0..200 {
         match partition.try_append(&batch(appended..appended + 1, 5000)) {
@@ -546,25 +546,25 @@ fn a_copy_of_the_directory_takes_nothing_of_the_original() {
     let log = Log::open(&original, &Default::default()).expect("it opens");
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1).expect("a topic");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     drop(partition.append(&batch(0..5, 100)).expect("an append"));
     partition.flush(true).wait().expect("a flush");
-    // In memory only.
+    // Only in memory.
     drop(partition.append(&batch(5..10, 100)).expect("an append"));
     let copied = std::process::Command::new("cp").arg("-r").arg(&original).arg(&copy).status();
     assert!(copied.expect("cp").success());
     {
         let log = Log::open(&copy, &Default::default()).expect("the copy opens");
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         assert_eq!(read_all(&partition).len(), 5);
     }
     assert_eq!(read_all(&partition).len(), 10);
     log.close().expect("it closes");
-    // By another name it is the same log.
+    // Under another name it is the same log.
     let link = parent.path().join("link");
     std::os::unix::fs::symlink(&original, &link).expect("a link");
     let log = Log::open(&link, &Default::default()).expect("it opens");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     assert_eq!(read_all(&partition).len(), 10);
     let error = Log::open(&original, &Default::default()).expect_err("it is open");
     assert_eq!(error.kind(), ErrorKind::Busy);

@@ -10,15 +10,15 @@ use tailwater_log::{Consumer, Durability, Log, PartialBlocks, Partition, TopicId
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic as topic_options};
 
-/// Power cuts at one moment that keep different parts of what was not synced.
+/// Number of power cuts at one moment, which keep different parts of the unsynced data.
 const IMAGES: u64 = 6;
 
-/// A machine without memory that outlives the process.
+/// Returns a machine without shared memory.
 fn machine(storage: SimStorage, boot: u64) -> Machine {
     Machine { storage: Arc::new(storage), memory: None, boot }
 }
 
-/// Cuts the power now, several times.
+/// Calls `check` with the results of several power cuts at this moment.
 fn after_power_cuts(storage: &SimStorage, mut check: impl FnMut(&Machine)) {
     for seed in 0..IMAGES {
         check(&machine(storage.crash_image(seed), 2));
@@ -32,7 +32,7 @@ fn create_topic(log: &Log, durability: Durability) -> TopicId {
     log.create_topic(stream, None, "topic", &options, 1).expect("a topic")
 }
 
-/// Appends batches of one message, and writes each, without a sync that the topic does not ask for.
+/// Appends batches of one message, and writes each, with a sync only if the topic requires it.
 fn append(log: &Log, partition: &Partition, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let appended = partition.append(&batch(number..number + 1, 900)).expect("an append");
@@ -131,7 +131,7 @@ fn what_was_truncated_does_not_come_back() {
     }
 }
 
-/// The records of the catalog, and of offsets, are rewritten in a new file once they have grown.
+/// The journals of the catalog and of offsets are rewritten to a new file once they have grown.
 #[test]
 fn journals_survive_power_cuts_while_they_are_rewritten() {
     let machine = Machine::new(5, false);
@@ -163,7 +163,7 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
             let found = number_in(&left.open());
             let most = least.map_or(0, |least| least + 1);
             assert!(found >= least && found <= Some(most), "call {call}: {found:?}, not {least:?}");
-            // The process dies, the next one does something durable, and the power is cut then.
+            // The process dies, the next one makes a durable change, and then the power is cut.
             let left = self::machine(replay.process_crash_image(seed), 1);
             let log = left.open();
             let seen = number_in(&log);
@@ -177,7 +177,7 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
     }
 }
 
-/// A topic whose record a dying process had not synced takes messages in the next one.
+/// A topic whose record a dying process had not synced accepts messages in the next one.
 #[test]
 fn what_a_dead_process_left_is_durable_before_the_next_builds_on_it() {
     let machine = Machine::new(6, false);
@@ -203,7 +203,7 @@ fn what_a_dead_process_left_is_durable_before_the_next_builds_on_it() {
     }
 }
 
-/// Messages of a topic that did not survive power cuts come before those of one that does.
+/// A topic that did not survive power cuts is changed to one that does, after it has messages.
 #[test]
 fn a_topic_that_becomes_durable_keeps_what_readers_saw() {
     let machine = Machine::new(7, false);
@@ -216,7 +216,7 @@ fn a_topic_that_becomes_durable_keeps_what_readers_saw() {
     log.update_topic(topic, "topic", &options).expect("an update");
     let left = self::machine(left.storage.process_crash_image(2), 1);
     let log = left.open();
-    // Readers of a durable topic see only what is stable.
+    // Readers of a durable topic see only durable messages.
     assert_holds(&log, topic, 0..5, "before the power cut");
     after_power_cuts(&left.storage, |left| {
         assert_holds(&left.open(), topic, 0..5, "seen by readers");
@@ -227,7 +227,7 @@ fn a_topic_that_becomes_durable_keeps_what_readers_saw() {
     });
 }
 
-/// After a power cut, recovery copies the bytes behind lost messages before it cuts the segment.
+/// After a power cut, recovery copies the bytes after lost messages before it cuts the segment.
 #[test]
 fn what_is_behind_a_gap_is_kept_through_another_power_cut() {
     let machine = Machine::new(8, false);
@@ -280,7 +280,7 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Consumers of a topic that lost messages with its process are set back, once and for all.
+/// Consumers of a topic that lost messages with its process are set back permanently.
 #[test]
 fn an_offset_beyond_the_end_stays_where_it_was_set_back() {
     let machine = Machine::new(9, false);
@@ -290,7 +290,7 @@ fn an_offset_beyond_the_end_stays_where_it_was_set_back() {
     let partition = log.partition(id).expect("a partition");
     append(&log, &partition, 0..3);
     drop(partition.append(&batch(3..10, 100)).expect("an append"));
-    let stored = log.store_offset(id, Consumer::Single(1), 8, true).expect("it is there");
+    let stored = log.store_offset(id, Consumer::Single(1), 8, true).expect("an offset");
     log.run_pending();
     stored.wait().expect("an offset");
     let mut storage = machine.storage.process_crash_image(1);
@@ -312,7 +312,7 @@ fn offsets_beyond_a_truncation_are_set_back_durably() {
     let id = topic.partition(0);
     let partition = log.partition(id).expect("a partition");
     append(&log, &partition, 0..10);
-    let stored = log.store_offset(id, Consumer::Single(1), 8, true).expect("it is there");
+    let stored = log.store_offset(id, Consumer::Single(1), 8, true).expect("an offset");
     log.run_pending();
     stored.wait().expect("an offset");
     log.truncate(id, 5).expect("a truncation");
@@ -323,7 +323,7 @@ fn offsets_beyond_a_truncation_are_set_back_durably() {
     });
 }
 
-/// The file of the first segment is truncated and goes on under its name.
+/// The file of the first segment is truncated and continues under its name.
 #[test]
 fn a_truncation_to_the_first_offset_is_durable_where_the_name_stays() {
     let machine = Machine::new(11, false);
@@ -344,7 +344,7 @@ fn a_truncation_to_the_first_offset_is_durable_where_the_name_stays() {
     after_power_cuts(&machine.storage, |left| assert_holds(&left.open(), topic, 0..0, "truncated"));
 }
 
-/// The dense copy of a sealed segment has its name durably before the segment itself is removed.
+/// The dense copy of a sealed segment has a durable name before the segment is removed.
 #[test]
 fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
     let machine = Machine::new(12, false);
@@ -358,7 +358,8 @@ fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
     let mut replay = machine.storage.replay();
     for call in machine.storage.calls().iter().map(|call| call.number) {
         replay.advance_to(call);
-        // One in eight loses the rename and keeps the removal, if nothing orders the two.
+        // One image in eight loses the rename and keeps the removal, unless something orders the
+        // two.
         for seed in 0..8 * IMAGES {
             let left = self::machine(replay.crash_image(seed), 2).open();
             let partition = left.partition(topic.partition(0)).expect("a partition");
@@ -369,8 +370,7 @@ fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
     }
 }
 
-/// After a power cut, an interrupted opening does not make the next one think that the machine
-/// never died.
+/// After a power cut, an interrupted opening does not make the next one assume the same boot.
 #[test]
 fn an_interrupted_opening_fences_nothing() {
     let machine = Machine::new(12, false);
@@ -398,7 +398,7 @@ fn an_interrupted_opening_fences_nothing() {
     assert!(holes > 0, "no power cut left anything to recover");
 }
 
-/// Recovery judges a partition by the durability that the catalog has for it.
+/// Recovery applies the durability that the catalog has for a partition.
 #[test]
 fn a_topic_that_becomes_durable_while_it_is_open_is_not_fenced() {
     let machine = Machine::new(13, false);

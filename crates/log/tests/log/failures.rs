@@ -18,7 +18,7 @@ fn create_topic(log: &Log, durability: Durability) -> (TopicId, Arc<Partition>) 
     (id, log.partition(id.partition(0)).expect("a partition"))
 }
 
-/// Appends batches of one message of `length` bytes and does what is due.
+/// Appends batches of one message of `length` bytes and runs the work that is due.
 fn append(log: &Log, partition: &Partition, numbers: std::ops::Range<u64>, length: usize) {
     for number in numbers {
         let appended = partition.append(&batch(number..number + 1, length)).expect("an append");
@@ -44,7 +44,7 @@ fn batches_that_a_full_disk_refused_are_never_read() {
     let log = machine.open();
     let (_, partition) = create_topic(&log, Durability::Disk);
     append(&log, &partition, 0..1, 100);
-    // Each takes a chunk of its own.
+    // Each takes a separate chunk.
     let rule = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
     machine.storage.set_faults(FaultPlan::none().with(rule));
     let refused: Vec<_> = (100..103)
@@ -71,7 +71,7 @@ fn a_change_that_failed_is_not_made_by_the_next_process() {
         let log = machine.open();
         let (topic, partition) = create_topic(&log, Durability::Disk);
         append(&log, &partition, 0..3, 100);
-        // The record was written, and only its sync fails.
+        // The record is written, and only its sync fails.
         let rule = FaultRule::new(Fault::InputOutput)
             .operation(Operation::Sync)
             .purpose(Purpose::LogJournal)
@@ -100,7 +100,7 @@ fn where_a_failed_change_may_count_nothing_more_is_accepted() {
         let log = machine.open();
         let (topic, partition) = create_topic(&log, Durability::Disk);
         append(&log, &partition, 0..3, 100);
-        // The journal cannot be rewritten without the change either.
+        // Rewriting the journal without the change also fails.
         let rule = FaultRule::new(Fault::InputOutput)
             .operation(Operation::Sync)
             .purpose(Purpose::LogJournal)
@@ -185,7 +185,7 @@ fn a_sync_that_failed_is_not_repeated() {
     partition.try_append(&batch(2..3, 100)).expect_err("written bytes may be lost");
 }
 
-/// A full shared memory: recovery needs memory itself, and cannot have that.
+/// Shared memory is full, but recovery needs memory itself.
 #[test]
 fn a_log_opens_while_shared_memory_is_full_of_what_was_left() {
     let memory = SimSharedMemory::new(600_000);
@@ -210,7 +210,7 @@ fn a_log_opens_while_shared_memory_is_full_of_what_was_left() {
     assert_eq!(regions, [""; 0], "regions are left over");
 }
 
-/// Memory that the system refused may be there later, and nobody says when.
+/// Memory that the system refused may be available later, without a notification.
 #[test]
 fn an_append_waits_until_the_system_has_memory_again() {
     let memory = SimSharedMemory::new(1 << 30);
@@ -219,7 +219,7 @@ fn an_append_waits_until_the_system_has_memory_again() {
         LogOptions { persisters: 1, clock: LogOptions::default().clock, ..machine.options() };
     let log = Arc::new(Log::open(DIRECTORY, &options).expect("the log opens"));
     let (_, partition) = create_topic(&log, Durability::Process);
-    // Somebody else fills the memory.
+    // Another user fills the memory.
     let others = memory.create("other", 1 << 30).expect("all of it");
     let error = partition.try_append(&batch(0..1, 100)).expect_err("there is no memory");
     assert_eq!(error.kind(), ErrorKind::Full);

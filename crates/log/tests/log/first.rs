@@ -27,7 +27,7 @@ fn messages_are_there_when_the_log_is_opened_again() {
             let name = format!("topic-{index}");
             let topic = log.create_topic(stream, None, &name, &options, 2).expect("a topic");
             for number in 0..2 {
-                let partition = log.partition(topic.partition(number)).expect("it is there");
+                let partition = log.partition(topic.partition(number)).expect("a partition");
                 for round in 0..40 {
                     let numbers = round * 10..round * 10 + 10;
                     let appended = partition.append(&batch(numbers, 400)).expect("an append");
@@ -46,16 +46,16 @@ fn messages_are_there_when_the_log_is_opened_again() {
     assert_eq!(log.open_report().partitions.len(), 0, "{:?}", log.open_report());
     for topic in topics {
         for number in 0..2 {
-            let partition = log.partition(topic.partition(number)).expect("it is there");
+            let partition = log.partition(topic.partition(number)).expect("a partition");
             let expected: Vec<(u64, u64)> = (0..400).map(|number| (number, number)).collect();
             assert_eq!(read_all(&partition), expected);
             let last = partition.poll(Strategy::Last, 3).expect("a poll");
             assert_eq!(messages(&last), [(397, 397), (398, 398), (399, 399)]);
             assert_eq!(
-                log.offset(partition.id(), Consumer::Group(7)).expect("it is there"),
+                log.offset(partition.id(), Consumer::Group(7)).expect("an offset"),
                 Some(123)
             );
-            assert_eq!(log.offset(partition.id(), Consumer::Single(7)).expect("it is there"), None);
+            assert_eq!(log.offset(partition.id(), Consumer::Single(7)).expect("an offset"), None);
         }
     }
 }
@@ -92,7 +92,7 @@ fn timestamps_are_found() {
     let stream = log.create_stream(None, "s").expect("a stream");
     let options = crate::common::topic(Durability::Process, PartialBlocks::Pad);
     let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     let mut times = Vec::new();
     for number in 0..300 {
         clock.advance(1_000_000);
@@ -114,7 +114,7 @@ fn timestamps_are_found() {
         log.close().expect("it closes");
     }
     let log = machine.open();
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     for (offset, time) in times.iter().enumerate() {
         for (at, expected) in [(*time, offset), (*time - 1, offset), (*time + 1, offset + 1)] {
             let polled = partition.poll(Strategy::Timestamp(at), 1).expect("a poll");
@@ -146,8 +146,8 @@ fn the_memory_of_tails_is_sized_automatically_by_default() {
     log.close().expect("it closes");
 }
 
-/// A log whose process died and whose directory was deleted leaves shared memory, which the next
-/// log names.
+/// A log whose process died and whose directory was deleted leaves shared memory, of which the next
+/// log warns.
 #[test]
 fn shared_memory_of_a_log_that_is_gone_is_reported() {
     let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
@@ -168,9 +168,9 @@ fn shared_memory_of_a_log_that_is_gone_is_reported() {
     };
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1).expect("a topic");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     partition.append(&batch(0..1, 100)).expect("an append").ticket.wait().expect("it survives");
-    // It is not closed, as when the process dies.
+    // The log is not closed, as when the process dies.
     std::mem::forget(log);
     let directory = tempfile::tempdir().expect("a directory");
     let other = Log::open(directory.path(), &options).expect("it opens");
@@ -184,7 +184,7 @@ fn shared_memory_of_a_log_that_is_gone_is_reported() {
     other.close().expect("it closes");
 }
 
-/// One poll goes from segment to segment, and from there into memory.
+/// One poll reads from segment to segment, and then from memory.
 #[test]
 fn a_poll_crosses_segments_and_the_tail() {
     let machine = Machine::new(1, true);

@@ -1,8 +1,8 @@
 //! A device that delays a write: what continues meanwhile, and what must not be touched.
 //!
-//! The lessons of other logs, each with its test: appends and polls continue; a buffer in flight is
-//! never written to; appends that queue up behind a write go with the next one; a flush covers what
-//! is pending, even if chunks were exchanged meanwhile; nothing overtakes.
+//! Known defects of other logs, each with a test: appends and polls continue; a buffer in flight is
+//! never written to; appends queued during a write join the next one; a flush covers pending
+//! batches, even if chunks were exchanged meanwhile; nothing overtakes.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -18,7 +18,7 @@ use tailwater_log::{
     Durability, Log, LogOptions, PartialBlocks, Partition, Strategy, Ticket, TopicOptions,
 };
 
-/// Holds writes to segments while it is closed.
+/// A gate that holds writes to segments while it is closed.
 #[derive(Debug, Default)]
 struct Gate {
     state: Mutex<State>,
@@ -29,7 +29,7 @@ struct Gate {
 struct State {
     is_closed: bool,
     held: usize,
-    /// Lengths of writes, in bytes, and how many parts each had.
+    /// Lengths of writes, in bytes, and their numbers of parts.
     writes: Vec<(usize, usize)>,
 }
 
@@ -50,7 +50,7 @@ impl Gate {
         }
     }
 
-    /// Passes a write; it holds the device's copy against the memory when it is let go.
+    /// Lets a write pass, and compares the memory before and after it was held.
     fn pass(&self, parts: &[IoSlice<'_>]) {
         let before: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
         let mut state = self.state.lock().expect("no panic");
@@ -150,7 +150,7 @@ fn held(durability: Durability, partial: PartialBlocks) -> Held {
         ..topic(durability, partial)
     };
     let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("a partition");
     Held { gate, log, partition }
 }
 
@@ -166,7 +166,7 @@ fn appends_and_polls_go_on_beside_a_held_write() {
         gate.close();
         append(&partition, 0).wait().expect("it is acknowledged");
         gate.wait_until_held();
-        // More than one chunk.
+        // Fills more than one chunk.
         for number in 1..100 {
             append(&partition, number).wait().expect("it is acknowledged");
             let polled = partition.poll_memory(Strategy::Offset(number), 1).expect("a poll");
@@ -191,7 +191,7 @@ fn what_queues_up_behind_a_write_goes_with_the_next() {
     let first = append(&partition, 0);
     gate.wait_until_held();
     let rest: Vec<Ticket> = (1..50).map(|number| append(&partition, number)).collect();
-    // Nothing of it is stable, so nobody reads it.
+    // None of it is durable, so readers do not see it.
     assert_eq!(partition.poll(Strategy::First, 100).expect("a poll").count, 0);
     gate.open();
     first.wait().expect("it is acknowledged");
@@ -236,7 +236,7 @@ fn one_partitions_held_write_holds_no_other() {
     let _opens = OpensAtEnd(Arc::clone(&gate));
     let id = partition.id().topic();
     let other = log.create_partitions(id, 1).expect("another partition");
-    let other = log.partition(id.partition(other[0])).expect("it is there");
+    let other = log.partition(id.partition(other[0])).expect("a partition");
     gate.close();
     append(&partition, 0).wait().expect("it is acknowledged");
     gate.wait_until_held();

@@ -1,4 +1,4 @@
-//! Idle partitions: they hold no memory of tails and no preallocated space.
+//! Idle partitions: they hold neither tail memory nor preallocated space.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use tailwater_log::{
 };
 
 const PARTITIONS: u32 = 1000;
-/// Longer than the longest time after which a partition is idle, in nanoseconds.
+/// Longer than the time after which a partition is idle, in nanoseconds.
 const IDLE_NS: u64 = 11_000_000_000;
-/// Longest segment of one small batch, in bytes: its block.
+/// Maximum length of a segment with one small batch, in bytes: its block.
 const BLOCK: u64 = 4096;
 
-/// All partitions of a log with a topic of each durability and way with partial blocks.
+/// Creates a topic for each durability and handling of partial blocks, and returns all partitions.
 fn create(log: &Log, partitions: u32, save_interval_us: u64) -> Vec<Arc<Partition>> {
     let stream = log.create_stream(None, "s").expect("a stream");
     for durability in [Durability::Process, Durability::Disk] {
@@ -49,7 +49,7 @@ fn append(log: &Log, partitions: &[Arc<Partition>], number: u64) {
     }
 }
 
-/// Lets a time pass, in nanoseconds.
+/// Advances the clock by `time_ns` and runs pending work.
 fn pass(machine: &Machine, log: &Log, time_ns: u64) {
     machine.storage.clock().advance(time_ns);
     log.run_pending();
@@ -60,7 +60,7 @@ fn lengths(storage: &dyn Storage, directory: &Path, lengths: &mut Vec<u64>) {
         let path = directory.join(&entry.name);
         match FileName::parse(&entry.name) {
             Some(name) if name.kind == Kind::Log => {
-                lengths.push(storage.metadata(&path).expect("it is there").length);
+                lengths.push(storage.metadata(&path).expect("it exists").length);
             }
             Some(_) => {}
             None if storage.list(&path).is_ok() => self::lengths(storage, &path, lengths),
@@ -95,12 +95,12 @@ fn a_thousand_idle_partitions_hold_nothing() {
     assert!(persisted && log.tail_memory().0 > 0, "recent messages are in memory");
     pass(&machine, &log, IDLE_NS);
     check(&machine, &log, 1, BLOCK);
-    // They go on where they ended.
+    // They continue where they ended.
     append(&log, &partitions, 1);
     pass(&machine, &log, 2_000_000_000);
     pass(&machine, &log, IDLE_NS);
     check(&machine, &log, 2, 2 * BLOCK);
-    // And so do those whose process died.
+    // So do those whose process died.
     append(&log, &partitions, 2);
     let storage = Arc::new(machine.storage.process_crash_image(1));
     let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));

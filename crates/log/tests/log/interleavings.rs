@@ -1,5 +1,5 @@
-//! Interleavings of a partition's commands, drawn by the model checker shuttle: each run chooses at
-//! every lock, atomic and condition variable which thread continues.
+//! Interleavings of a partition's commands, explored by the model checker shuttle: at every lock,
+//! atomic and condition variable of a run it chooses which thread continues.
 //!
 //! `RUSTFLAGS="--cfg shuttle" cargo test -p tailwater-log --test log --target-dir target/shuttle`
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tailwater_log::{
     Durability, ErrorKind, Log, PartialBlocks, Partition, PartitionId, Strategy, TopicOptions,
 };
 
-/// Runs with a random order, and runs with few changes of threads at random places.
+/// Number of runs with a random order, and of runs with few thread switches at random places.
 const RANDOM_RUNS: usize = 1500;
 const PCT_RUNS: usize = 1500;
 
@@ -23,7 +23,7 @@ fn explore(scenario: impl Fn() + Send + Sync + Clone + 'static) {
 /// Threads that take steps: with two, a step could overtake another.
 const PERSISTERS: usize = 2;
 
-/// A log of one partition, and threads that do what is due until the log is let go.
+/// A log of one partition, and threads that run pending work until the log is dropped.
 struct Served {
     machine: Machine,
     log: Arc<Log>,
@@ -43,7 +43,7 @@ impl Served {
             ..topic(durability, partial)
         };
         let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         let is_over = Arc::new(AtomicBool::new(false));
         let persist = |_| {
             let (log, is_over) = (Arc::clone(&log), Arc::clone(&is_over));
@@ -109,7 +109,7 @@ fn a_purge_takes_what_came_before_and_nothing_else() {
                         for _ in 0..3 {
                             let polled = partition.poll(Strategy::First, 10).expect("a poll");
                             let found = messages(&polled);
-                            // Offsets and numbers both follow each other, in either incarnation.
+                            // Offsets and numbers are both consecutive, in either incarnation.
                             assert!(found.windows(2).all(|two| {
                                 two[0].0 + 1 == two[1].0 && two[0].1 + 1 == two[1].1
                             }));
@@ -122,7 +122,7 @@ fn a_purge_takes_what_came_before_and_nothing_else() {
             assert_eq!(acknowledged, [0, 1, 2, 3]);
             let found = read_all(&served.partition);
             let (log, id) = served.reopen();
-            let again = read_all(&log.partition(id).expect("it is there"));
+            let again = read_all(&log.partition(id).expect("a partition"));
             assert_eq!(found, again);
             // The remaining messages were appended last, with offsets from 0.
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
@@ -150,7 +150,7 @@ fn a_truncation_keeps_what_is_below_and_what_comes_after() {
         truncating.join().expect("it truncates");
         let found = read_all(&served.partition);
         let (log, id) = served.reopen();
-        assert_eq!(found, read_all(&log.partition(id).expect("it is there")));
+        assert_eq!(found, read_all(&log.partition(id).expect("a partition")));
         let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
         let possible: [&[u64]; 3] = [&[0], &[0, 3], &[0, 2, 3]];
         assert!(possible.contains(&&numbers[..]), "{numbers:?}");
@@ -175,12 +175,46 @@ fn a_close_persists_what_was_taken() {
             let acknowledged = appending.join().expect("it appends");
             flushing.join().expect("it flushes");
             let (log, id) = served.reopen();
-            let found = read_all(&log.partition(id).expect("it is there"));
+            let found = read_all(&log.partition(id).expect("a partition"));
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert_eq!(numbers, acknowledged);
             log.close().expect("it closes");
         });
     }
+}
+
+#[test]
+fn a_close_persists_what_a_topic_that_is_just_created_acknowledged() {
+    explore(|| {
+        let served = Served::new(Durability::Process, PartialBlocks::Pad);
+        let creating = {
+            let log = Arc::clone(&served.log);
+            thread::spawn(move || {
+                let options = topic(Durability::Process, PartialBlocks::Pad);
+                let created = match log.create_topic(0, None, "late", &options, 1) {
+                    Ok(topic) => log.partition(topic.partition(0)),
+                    Err(error) => Err(error),
+                };
+                match created {
+                    Ok(partition) => append_all(&partition, 0..1),
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Closed, "{error}");
+                        Vec::new()
+                    }
+                }
+            })
+        };
+        served.log.close().expect("it closes");
+        let acknowledged = creating.join().expect("it does not panic");
+        let (log, id) = served.reopen();
+        if !acknowledged.is_empty() {
+            let late = PartitionId { topic: 1, ..id };
+            let found = read_all(&log.partition(late).expect("it is there"));
+            let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
+            assert_eq!(numbers, acknowledged);
+        }
+        log.close().expect("it closes");
+    });
 }
 
 #[test]

@@ -60,7 +60,7 @@ impl Round {
             let what = format!("{} step {step}", self.options);
             if self.rng.u32(..8) == 0 {
                 self.log.run_pending();
-                let partition = self.log.partition(self.topic.partition(0)).expect("it is there");
+                let partition = self.log.partition(self.topic.partition(0)).expect("a partition");
                 check(&partition, &self.model, &what);
             }
         }
@@ -69,7 +69,7 @@ impl Round {
     }
 
     fn step(&mut self) {
-        let partition = self.log.partition(self.topic.partition(0)).expect("it is there");
+        let partition = self.log.partition(self.topic.partition(0)).expect("a partition");
         match self.rng.u32(..20) {
             0..9 => {
                 let count = self.rng.u64(1..20);

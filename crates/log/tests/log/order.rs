@@ -78,7 +78,7 @@ fn topics_of_one_id_are_deleted_and_created_at_once() {
     }
 }
 
-/// Does something when a segment is about to be rewritten, and remembers open files.
+/// A storage that acts when a segment is about to be rewritten, and records open files.
 struct Watched {
     files: Arc<SimStorage>,
     on_rewrite: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -97,7 +97,7 @@ impl Watched {
         Log::open(DIRECTORY, &LogOptions { storage, ..machine.options() }).expect("the log opens")
     }
 
-    /// Returns how many segments are open for reading.
+    /// Returns the number of segments open for reading.
     fn open_segments(&self) -> usize {
         let opened = self.opened.lock().expect("no panic");
         let is_open = |(path, file): &&(PathBuf, Weak<dyn ReadFile>)| {

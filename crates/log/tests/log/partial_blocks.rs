@@ -38,7 +38,7 @@ impl Scenario {
         let options =
             TopicOptions { size_of_messages_required_to_save: 1, ..topic(durability, partial) };
         let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         Self { machine, log: Some(log), partition, next: 0 }
     }
 
@@ -46,7 +46,7 @@ impl Scenario {
         self.log.as_ref().expect("it is open")
     }
 
-    /// Appends a batch and does what is due. Returns the bytes that were written for it.
+    /// Appends a batch and runs the work that is due. Returns the bytes written for it.
     fn append(&mut self, bytes: usize) -> u64 {
         let before = self.written();
         drop(self.partition.try_append(&batch_of(bytes, self.next)).expect("an append"));
@@ -63,7 +63,7 @@ impl Scenario {
         self.written() - before
     }
 
-    /// Bytes that were written to segments, but for space that was prepared.
+    /// Bytes written to segments, except preallocated space.
     fn written(&self) -> u64 {
         self.machine.storage.statistics().snapshot(Purpose::LogAppend).written_bytes
     }
@@ -103,7 +103,7 @@ impl Scenario {
         self.log().close().expect("it closes");
         self.log = None;
         self.log = Some(self.machine.open());
-        self.partition = self.log().partition(id).expect("it is there");
+        self.partition = self.log().partition(id).expect("a partition");
     }
 
     fn check(&self) {
@@ -142,7 +142,7 @@ fn carry_4_what_goes_beyond_a_block_is_kept() {
     let mut scenario = Scenario::new(PartialBlocks::Carry, Durability::Memory);
     scenario.append(2048);
     assert_eq!(scenario.append(4712), 4096);
-    // 2,664 bytes of the second batch are kept, so it is not persisted.
+    // 2,664 bytes of the second batch are carried, so it is not persisted.
     assert_eq!(scenario.unpersisted(), 4712);
     assert_eq!(scenario.partition.stats().persisted_offset, 1);
     scenario.check();
@@ -199,7 +199,7 @@ fn carry_8_a_crash_loses_less_than_a_block() {
     let storage = Arc::new(scenario.machine.storage.process_crash_image(1));
     let left = Machine { storage, memory: None, boot: 1 };
     let log = left.open();
-    let partition = log.partition(scenario.partition.id()).expect("it is there");
+    let partition = log.partition(scenario.partition.id()).expect("a partition");
     let found = read_all(&partition).len() as u64;
     let persisted = scenario.partition.stats().persisted_offset;
     assert_eq!(found, persisted);
@@ -276,7 +276,7 @@ fn pad_8_a_crash_loses_nothing_that_was_persisted() {
     let storage = Arc::new(scenario.machine.storage.crash_image(1));
     let left = Machine { storage, memory: None, boot: 2 };
     let log = left.open();
-    let partition = log.partition(scenario.partition.id()).expect("it is there");
+    let partition = log.partition(scenario.partition.id()).expect("a partition");
     assert_eq!(read_all(&partition).len(), 5);
 }
 
@@ -293,7 +293,7 @@ fn blocks_follow_the_device() {
             ..topic(Durability::Memory, partial)
         };
         let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
-        let partition = log.partition(topic.partition(0)).expect("it is there");
+        let partition = log.partition(topic.partition(0)).expect("a partition");
         drop(partition.try_append(&batch_of(16_384, 0)).expect("an append"));
         log.run_pending();
         let written = machine.storage.statistics().snapshot(Purpose::LogAppend).written_bytes;

@@ -11,7 +11,7 @@ use tailwater_testkit::volatile_disk::{Shape, VolatileDisk};
 
 use crate::process::{self, Promised, TOPICS};
 
-/// Cuts of one disk.
+/// Number of power cuts of one disk.
 const LIVES: usize = 3;
 
 fn cut(kind: &str, sector: usize) {
@@ -48,7 +48,7 @@ fn play(kind: &str, sector: usize, seed: u64) -> Result<(), String> {
         process::check(&found, &promised, survives)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         println!("{what}: {promised:?}");
-        // Later lives go on from what is there.
+        // Later lives continue from what was found.
         for (promised, found) in promised.iter_mut().zip(found) {
             promised.acknowledged = found.end;
         }

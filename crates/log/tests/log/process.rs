@@ -1,5 +1,5 @@
 //! A process that appends to a log until it is killed or loses its disk, and one that reads the
-//! remaining state. Both are this test program, directed by an environment variable.
+//! remaining state. Both are this test program, controlled by environment variables.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -14,21 +14,21 @@ use tailwater_log::{
 
 use crate::common::{batch, read_all};
 
-/// The arguments of a process: a word and a directory.
+/// Environment variable with the task of a process: a word and a directory.
 const TASK: &str = "TAILWATER_LOG_TASK";
-/// Whether it does without shared memory.
+/// Environment variable that makes a process use no shared memory.
 const PRIVATE: &str = "TAILWATER_LOG_PRIVATE";
-/// Lowest number of the next message of the churned topic: numbers never go back, though a purge
-/// may leave nothing that says how far they came.
+/// Environment variable with the lowest number of the next message of the churned topic: numbers
+/// never decrease, but after a purge the log may not show how far they got.
 const NEXT: &str = "TAILWATER_LOG_NEXT";
-/// Messages of a batch.
+/// Number of messages in a batch.
 const BATCH: u64 = 5;
-/// Batches that the churned topic gets between two purges.
+/// Number of batches appended to the churned topic between two purges.
 const BATCHES_PER_PURGE: u64 = 30;
-/// Longest wait for a process to say something.
+/// Maximum wait for output of a process.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The topics of such a log; the last one is purged, truncated and trimmed all the time.
+/// The topics of such a log; the last one is continually purged, truncated and trimmed.
 pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
     (Durability::Process, PartialBlocks::Pad),
     (Durability::Process, PartialBlocks::Carry),
@@ -43,13 +43,14 @@ const CHURNED: usize = TOPICS.len() - 1;
 /// The known state of a topic, from the output of processes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Promised {
-    /// Every message of a lower number was acknowledged.
+    /// Every message with a lower number was acknowledged.
     pub(crate) acknowledged: u64,
-    /// Every message of a lower number was purged.
+    /// Every message with a lower number was purged.
     pub(crate) purged: u64,
 }
 
-/// The result of a check of a topic: the numbers of its first message and behind its last one.
+/// The result of a check of a topic: the number of its first message and the number after its last
+/// one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
     pub(crate) first: u64,
@@ -72,7 +73,7 @@ fn child_process() {
 }
 
 fn say(line: &str) {
-    // The line that the test harness begins is not ours.
+    // The test harness may have begun a line.
     let mut output = std::io::stdout().lock();
     output.write_all(format!("\n{line}\n").as_bytes()).expect("somebody who listens");
 }
@@ -97,7 +98,7 @@ fn open(directory: &Path) -> Result<Log> {
         let there = log.streams().get(&0).and_then(|stream| stream.topics.get(&id).cloned());
         match there {
             None => drop(log.create_topic(0, Some(id), &name, &options, 1)?),
-            // The process may have died between the topic and its partition.
+            // The process may have died between creating the topic and its partition.
             Some(topic) if topic.partitions.is_empty() => {
                 log.create_partitions(TopicId { stream: 0, topic: id }, 1)?;
             }
@@ -111,7 +112,7 @@ fn partition(log: &Log, number: usize) -> Result<std::sync::Arc<Partition>> {
     log.partition(TopicId { stream: 0, topic: number as u32 }.partition(0))
 }
 
-/// The number behind the last message of a topic.
+/// Returns the number after the last message of a topic.
 fn next_number(partition: &Partition) -> u64 {
     read_all(partition).last().map_or(0, |(_, number)| number + 1)
 }
@@ -164,7 +165,7 @@ fn churn(log: &Log, number: usize) -> Result<()> {
             match round % 10 {
                 3 => partition.delete_segments(1, u64::MAX).wait()?,
                 6 => partition.retain().wait()?,
-                // Nothing is above the end: it seals nothing and removes nothing.
+                // Nothing is beyond the end, so this neither seals nor removes anything.
                 9 => log.truncate(partition.id(), partition.stats().end_offset)?,
                 _ => {}
             }
@@ -174,7 +175,7 @@ fn churn(log: &Log, number: usize) -> Result<()> {
     }
 }
 
-/// Says what every topic has, once its messages were seen to follow each other.
+/// Prints the contents of every topic, after checking that its messages are consecutive.
 fn look(directory: &Path) -> Result<()> {
     let log = open(directory)?;
     for number in 0..TOPICS.len() {
@@ -192,7 +193,7 @@ fn look(directory: &Path) -> Result<()> {
     log.close()
 }
 
-/// A process that ends with this.
+/// A process that is killed when this is dropped.
 struct Process(Child);
 
 impl Drop for Process {
@@ -220,8 +221,9 @@ pub(crate) fn has_shared_memory() -> bool {
     log.modes().tail == "shared memory"
 }
 
-/// Has a process append, and hears what it promises, until it ends. `began` is called in another
-/// thread when it has promised something, to end it; without an end it is killed in time.
+/// Starts a process that appends, and records what it promises until it ends. Once it has promised
+/// something, `began` is called in another thread to end it; if it does not end, it is killed in
+/// time.
 ///
 /// # Errors
 /// The last error that the process reported.
@@ -238,7 +240,7 @@ pub(crate) fn append_until(
     let id = process.0.id().to_string();
     let (began, begun) = std::sync::mpsc::channel::<()>();
     let killer = spawn("kills", move || {
-        // A process that says nothing is killed, too, in the end.
+        // A process without output is also killed in the end.
         let _ = begun.recv_timeout(PATIENCE);
         std::thread::sleep(kill_after.unwrap_or(PATIENCE));
         let _ = Command::new("kill").args(["-9", &id]).stderr(Stdio::null()).status();
@@ -249,7 +251,7 @@ pub(crate) fn append_until(
         if let Some(error) = line.strip_prefix("failed ") {
             failure = Err(error.to_owned());
             if kill_after.is_none() {
-                // The disk is gone: what else it says does not matter.
+                // The disk is gone: further output does not matter.
                 break;
             }
             continue;
@@ -269,7 +271,7 @@ pub(crate) fn append_until(
     }
     if kill_after.is_none() {
         drop(process);
-        // Its wait is longer than anybody's patience.
+        // The thread may wait for longer than the test should.
         std::mem::forget(killer.take());
     } else {
         drop(killer);
@@ -277,7 +279,7 @@ pub(crate) fn append_until(
     failure
 }
 
-/// Has a process look at a log.
+/// Starts a process that checks a log.
 ///
 /// # Errors
 /// The problem that the process reported.
@@ -302,8 +304,8 @@ pub(crate) fn find(
     if seen < TOPICS.len() { Err(format!("it looked at {seen} topics and ended")) } else { Ok(all) }
 }
 
-/// Checks what was found against what was promised; `survives` says of a durability whether it
-/// does.
+/// Compares what was found with what was promised; `survives` returns whether a durability
+/// survives.
 ///
 /// # Errors
 /// A description of the problem.
@@ -318,7 +320,7 @@ pub(crate) fn check(
         // A purged topic may be empty; messages acknowledged since must be found.
         let all_purged = is_empty && promised.purged >= promised.acknowledged;
         if survives(durability) && found.end < promised.acknowledged && !all_purged {
-            // A purge that nobody heard of took all there was.
+            // A purge that was not reported removed everything.
             let may_be_purged = number == CHURNED && is_empty;
             if !may_be_purged {
                 return Err(format!("topic {number}: {found:?} of {promised:?}"));

@@ -29,7 +29,7 @@ fn state(log: &Log) -> State {
     State { records: log.records(""), topics }
 }
 
-/// Does one random thing; all of it is durable when this returns.
+/// Makes one random change, which is durable when this returns.
 fn step(log: &Log, rng: &mut fastrand::Rng, number: u64) {
     let topics: Vec<TopicId> = log
         .streams()
@@ -58,7 +58,7 @@ fn step(log: &Log, rng: &mut fastrand::Rng, number: u64) {
             appended.ticket.wait().expect("an acknowledgement");
         }
         (kind, id) => {
-            // Several at once: what belongs to a topic, to its stream, and to nothing.
+            // Several at once: records of a topic, of its stream, and of neither.
             let mut changes =
                 vec![(format!("user/{}", rng.u32(..4)), Some(format!("value {number}")))];
             if let Some(TopicId { stream, topic }) = id {
@@ -95,7 +95,7 @@ fn records_survive_power_cuts_together_with_what_they_belong_to() {
             let crashed = Machine { storage, memory, boot: 2 };
             let found = Log::open(DIRECTORY, &crashed.options()).expect("the log opens");
             let found = state(&found);
-            // Everything up to the last step that was done is there, and perhaps the next one.
+            // Everything up to the last completed step exists, and possibly the next step.
             let done = states.iter().rposition(|(done, _)| *done <= call).expect("the first");
             let next = states.get(done + 1).unwrap_or(&states[done]);
             assert!(

@@ -268,7 +268,10 @@ pub(crate) async fn execute(
                     &Request { session: &session, user, body: &body, reservation: None },
                 )
             });
-            done.await.unwrap_or(Err(Status::ERROR))
+            done.await.unwrap_or_else(|error| {
+                tracing::error!(code = head.code, %error, "a command failed");
+                Err(Status::ERROR)
+            })
         }
     };
     if head.operation.is_metadata() && done.is_ok() {

@@ -239,13 +239,19 @@ impl Server {
         let _ = self.shutdown.send(true);
         let mut abandoned = 0;
         while let Some(ended) = self.tasks.join_next().await {
-            abandoned += ended.unwrap_or(0);
+            match ended {
+                Ok(requests) => abandoned += requests,
+                Err(error) => tracing::error!(%error, "a task of the server failed"),
+            }
         }
         // Before the log is closed, while this server still owns the directory.
         let removed = config::remove_current(&*self.storage, &self.state.config);
         let state = Arc::clone(&self.state);
         let closed = tokio::task::spawn_blocking(move || state.log.close()).await;
-        closed.unwrap_or(Ok(()))?;
+        closed.map_err(|panicked| {
+            let message = format!("closing the log failed: {panicked}");
+            tailwater_log::Error::new(tailwater_log::ErrorKind::Internal, message)
+        })??;
         removed?;
         Ok(Shutdown { elapsed: began.elapsed(), connections, abandoned })
     }

@@ -1,4 +1,4 @@
-//! Tracking of blobs to which a compaction leaves no reference.
+//! Tracks blobs that a compaction leaves unreferenced.
 
 use tailwater_format::blob::{BLOB_RECORD_HEADER_LENGTH, BlobIndex};
 use tailwater_format::key::{self, ValueType};
@@ -7,7 +7,7 @@ use tailwater_format::wide_column;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Counts of blob references in records read and written, by blob file.
+/// Counts blob references in records read and written, by blob file.
 ///
 /// It allocates only for the first reference to a file. Source: `db/blob/blob_garbage_meter.cc`.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ struct Flow {
     left: Blobs,
 }
 
-/// References read less references written: number of blobs and bytes.
+/// References read minus references written: number of blobs and bytes.
 #[derive(Debug, Clone, Copy, Default)]
 struct Blobs {
     count: u64,
@@ -48,8 +48,8 @@ impl BlobGarbage {
         })
     }
 
-    /// Counts the references of a record that is written. A file to which no record read so far
-    /// refers is new.
+    /// Counts the references of a record that is written. References to files that no record read
+    /// so far refers to are ignored: those files are new.
     #[inline]
     pub(crate) fn flow_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         for_each_reference(internal_key, value, |number, bytes| {

@@ -1,4 +1,4 @@
-//! Check whether levels below the output's may have a key.
+//! Checks whether levels below the output level may have a key.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tailwater_format::Comparator;
 
 use crate::version::{Level, Version};
 
-/// The levels below the output's, queried with ascending keys.
+/// The levels below the output level, queried with ascending keys.
 ///
 /// A position in each level advances with the keys, so that each table is visited once. Source:
 /// `Compaction::KeyNotExistsBeyondOutputLevel` in `db/compaction/compaction.cc`.
@@ -18,7 +18,7 @@ pub(crate) struct DeeperLevels {
     levels: Vec<(Arc<Level>, usize)>,
 }
 
-/// The knowledge in advance about keys in deeper levels.
+/// What is known about keys in deeper levels before any query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnownKeys {
     /// No deeper level has any of the keys.
@@ -51,20 +51,20 @@ impl DeeperLevels {
         Self { comparator, known, levels }
     }
 
-    /// Whether certainly none of them has a version of a user key.
+    /// Returns true if no deeper level can have a version of a user key.
     pub(crate) fn lack(&mut self, user_key: &[u8]) -> bool {
         self.lack_range(user_key, |comparator, smallest| {
             comparator.compare(smallest, user_key).is_le()
         })
     }
 
-    /// Whether certainly none of them has a key from `begin` to `end`, exclusive.
+    /// Returns true if no deeper level can have a key from `begin` to `end`, exclusive.
     pub(crate) fn lack_keys_between(&mut self, begin: &[u8], end: &[u8]) -> bool {
         self.lack_range(begin, |comparator, smallest| comparator.compare(smallest, end).is_lt())
     }
 
-    /// Whether certainly no table has keys in a range from `begin`. `reaches` tells from a table's
-    /// smallest key whether the table begins before the end of the range.
+    /// Returns true if no table can have keys in a range that starts at `begin`. `reaches` returns
+    /// whether a table with the given smallest key begins before the end of the range.
     fn lack_range(&mut self, begin: &[u8], reaches: impl Fn(&Comparator, &[u8]) -> bool) -> bool {
         match self.known {
             KnownKeys::None => return true,

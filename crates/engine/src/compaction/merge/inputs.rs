@@ -1,8 +1,8 @@
 //! The input tables of a compaction.
 //!
-//! Each table's properties and range tombstones are read before the merge begins. Then its records
-//! are read in order: those of level-0 tables all concurrently, those of deeper levels as the merge
-//! reaches them.
+//! Each table's properties and range tombstones are read before the merge begins. Then the records
+//! are read in order: those of all level-0 tables concurrently, those of a deeper level one table
+//! at a time.
 //!
 //! If compactions read in another I/O mode than users, an input is read by a separate reader.
 //! Readers are reference-counted: an iterator holds its table's reader, and range tombstones, which
@@ -48,7 +48,7 @@ pub(crate) struct InputTable {
     pub(crate) newest_key_time_s: u64,
     /// Write time of its oldest data, in seconds since 1970; 0 if unknown.
     pub(crate) oldest_ancestor_time_s: u64,
-    /// Write times of its sequence numbers, as far as it records them.
+    /// Write times of sequence numbers, from its properties.
     times: Vec<SequenceTime>,
     /// Keys that divide it into pieces.
     pub(crate) anchors: Vec<Anchor>,
@@ -100,25 +100,25 @@ impl Inputs {
         &self.learnt
     }
 
-    /// Returns the write times of their sequence numbers, from `window_s` seconds before `now_s`
-    /// on.
+    /// Returns the write times of the inputs' sequence numbers, from `window_s` seconds before
+    /// `now_s` on.
     pub(crate) fn sequence_times(&self, window_s: u64, now_s: u64) -> SequenceTimes {
         let mut times = SequenceTimes::new(Limits { capacity: usize::MAX, window_s });
         times.take_in(self.learnt.iter().flat_map(|table| table.times.iter().copied()), now_s);
         times
     }
 
-    /// Returns their range tombstones.
+    /// Returns the range tombstones of the inputs.
     pub(crate) fn tombstones(&self) -> &Arc<InputTombstones> {
         &self.tombstones
     }
 
-    /// Whether their records refer to blob files.
+    /// Whether records of the inputs refer to blob files.
     pub(crate) fn refer_to_blobs(&self) -> bool {
         self.learnt.iter().any(|table| table.file.added().oldest_blob_file_number.is_some())
     }
 
-    /// Returns the maximum number of tables that a merge of all of them reads concurrently.
+    /// Returns the maximum number of tables that a merge of all inputs reads concurrently.
     pub(crate) fn streams(&self) -> usize {
         let of_level = |(number, level): &(usize, Arc<Level>)| match number {
             0 => level.files().len(),
@@ -127,7 +127,7 @@ impl Inputs {
         self.levels.iter().map(of_level).sum()
     }
 
-    /// Returns the number of their records; `None` if it is not known for all.
+    /// Returns the number of records in all inputs; `None` if it is unknown for any of them.
     pub(crate) fn records(&self) -> Option<u64> {
         self.learnt.iter().map(|table| table.records).sum()
     }
@@ -203,7 +203,7 @@ impl InputTable {
     }
 }
 
-/// Returns keys that divide a table into pieces of about equal length. Source:
+/// Returns keys that divide a table into pieces of similar size. Source:
 /// `BlockBasedTable::ApproximateKeyAnchors` in `table/block_based/block_based_table_reader.cc`.
 fn anchors(table: &TableReader) -> Result<Vec<Anchor>> {
     let blocks_per_anchor = (table.properties().num_data_blocks / ANCHORS).max(1);

@@ -71,9 +71,9 @@ pub(crate) struct Rules {
     pub(crate) filter: Option<CompactionFilter>,
     /// The merge operator and the blob files.
     pub(crate) readers: Arc<FamilyReaders>,
-    /// Flags of which any cancels the merge.
+    /// Flags that cancel the merge when any of them is set.
     pub(crate) cancelled: [Arc<AtomicBool>; 2],
-    /// Set if the merge runs at low priority: it pauses when that ends.
+    /// If the merge runs at low priority: tells when to pause for a switch to normal priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
@@ -128,12 +128,12 @@ pub(crate) struct Merge {
     /// The internal key of the current record.
     key: Vec<u8>,
     /// Whether the next record is compared with `key`: false before the first record, and if the
-    /// next version of the key is to be processed as another key's.
+    /// next version of the key is to be processed as the newest.
     has_key: bool,
     sequence: Sequence,
     value_type: ValueType,
     value: Value,
-    /// The last number of the previous version's stripe, if that was of the same key.
+    /// The last number of the stripe of the previous version of this key, if there was one.
     newer_stripe: Option<Sequence>,
     /// Whether a version of this key was given sequence number 0.
     has_zeroed: bool,
@@ -181,13 +181,13 @@ enum Resume {
 /// The outcome of processing a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Taken {
-    /// It is dropped, and the source is still on it.
+    /// The record is dropped, and the source is still on it.
     Dropped,
-    /// It is dropped, and the source has moved on.
+    /// The record is dropped, and the source has moved on.
     Passed,
-    /// It is written, and the source is still on it.
+    /// The record is written, and the source is still on it.
     Kept,
-    /// It is written, and the source has moved on.
+    /// The record is written, and the source has moved on.
     KeptBehind,
     /// The operands are written unmerged; the source has moved on.
     Operands,
@@ -238,7 +238,7 @@ impl Merge {
         }
     }
 
-    /// Returns the internal key at which it has stopped.
+    /// Returns the internal key at which the merge has stopped.
     #[inline]
     pub(crate) fn key(&self, stop: Stop) -> &[u8] {
         match stop {

@@ -1,4 +1,4 @@
-//! Merge operands and their merging.
+//! Merge operands of a key, and their merged value.
 
 use tailwater_format::key::Sequence;
 use tailwater_format::wide_column::{self, DEFAULT_COLUMN, WideColumn};
@@ -48,12 +48,12 @@ impl Operands {
         self.bytes.get(start..end).unwrap_or_default()
     }
 
-    /// Returns their merged value.
+    /// Returns the merged value.
     pub(super) fn folded(&self) -> &[u8] {
         &self.folded
     }
 
-    /// Merges them over a base value.
+    /// Merges the operands over a base value.
     ///
     /// # Errors
     /// User code, if the operator fails.
@@ -70,9 +70,9 @@ impl Operands {
         if is_done { Ok(()) } else { Err(failed(operator, user_key)) }
     }
 
-    /// Merges them over the default column of an entity, whose value is `blob` if that is in a blob
-    /// file, and keeps its other columns. Source: `MergeOperator::FullMergeV3` in
-    /// `db/merge_operator.cc`.
+    /// Merges the operands over the default column of an entity, and keeps the other columns.
+    /// `blob` is the value of the default column if that is in a blob file. Source:
+    /// `MergeOperator::FullMergeV3` in `db/merge_operator.cc`.
     ///
     /// # Errors
     /// The errors of [`Operands::fold_over`]; corruption, for an entity that does not decode.
@@ -98,7 +98,7 @@ impl Operands {
         wide_column::encode(&columns, &mut self.folded).map_err(damaged)
     }
 
-    /// Merges them into one operand. Returns whether the operator succeeded.
+    /// Merges the operands into one. Returns whether the operator succeeded.
     pub(super) fn fold_together(&mut self, operator: &MergeOperator, user_key: &[u8]) -> bool {
         let mut folded = std::mem::take(&mut self.folded);
         let operands = (0..self.len()).rev().map(|at| self.get(at));

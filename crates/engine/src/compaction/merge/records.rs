@@ -156,8 +156,8 @@ impl Merge {
     fn contract_broken(&self) -> Error {
         let key = self.user_key().escape_ascii();
         let message = format!(
-            "key '{key}' was deleted and then deleted by a single deletion, which is for keys that \
-             were put once; enforce_single_del_contracts=false lets compactions go on"
+            "key '{key}' has a single deletion above a deletion, but single deletions are for keys \
+             that were put once; enforce_single_del_contracts=false lets compactions continue"
         );
         let error = Error::new(ErrorKind::Corruption, message);
         match self.source.path() {
@@ -166,9 +166,9 @@ impl Merge {
         }
     }
 
-    /// Processes a timed value. It takes its preferred sequence number once that cannot place it
-    /// behind an older version. If the preferred number is not lower than its own, it is an
-    /// ordinary value: its number was zeroed, or its flush stored the write time instead of a
+    /// Processes a timed value. It gets its preferred sequence number once that cannot place it
+    /// below an older version. If the preferred number is not lower than its own, it is a plain
+    /// value: its own number was zeroed, or its flush stored the write time instead of a sequence
     /// number.
     fn take_timed_value(&mut self, stripe: Stripe) -> Result<Taken> {
         let Some((_, preferred)) = timed_value::split(self.source.value()) else {
@@ -191,7 +191,7 @@ impl Merge {
         }
         let preferred_stripe = self.rules.snapshots.stripe(preferred);
         let would_be_covered = self.is_covered(preferred, ValueType::Value, preferred_stripe);
-        // That query was out of order.
+        // The query above was out of order.
         self.cover.restart();
         if !would_be_covered {
             self.sequence = preferred;
@@ -253,7 +253,7 @@ impl Merge {
         stripe: Stripe,
     ) -> Result<Taken> {
         if self.operands.len() == 0 {
-            // No operand is left to hide it.
+            // No operand is left, so the record is processed as the newest version.
             self.has_key = false;
             return Ok(Taken::Passed);
         }

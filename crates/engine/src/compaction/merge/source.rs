@@ -52,7 +52,7 @@ impl Source {
         Ok(source)
     }
 
-    /// Whether it is on a record.
+    /// Whether the iterator is on a record.
     #[inline]
     pub(super) fn valid(&self) -> bool {
         self.is_valid
@@ -95,7 +95,7 @@ impl Source {
         self.arrive()
     }
 
-    /// Goes to the first record at or after a user key.
+    /// Skips to the first record at or after a user key.
     pub(super) fn skip_until(&mut self, user_key: &[u8]) -> Result<()> {
         if self.garbage.is_none() {
             self.has_skipped = true;
@@ -123,7 +123,7 @@ impl Source {
         Ok(())
     }
 
-    /// Records that the current record is written, with this internal key.
+    /// Notes that the current record is written with this internal key.
     #[inline]
     pub(super) fn note_output(&mut self, internal_key: &[u8]) -> Result<()> {
         match &mut self.garbage {
@@ -132,8 +132,7 @@ impl Source {
         }
     }
 
-    /// Does what [`Source::note_output`] does, for a record with another value than the current
-    /// one.
+    /// Like [`Source::note_output`], for a record whose value differs from the current one.
     pub(super) fn note_output_of(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         match &mut self.garbage {
             Some(garbage) => garbage.flow_out(internal_key, value),
@@ -146,7 +145,7 @@ impl Source {
         self.records
     }
 
-    /// Whether more records were skipped without being read.
+    /// Whether records were skipped without being read.
     pub(crate) fn has_skipped(&self) -> bool {
         self.has_skipped
     }

@@ -39,7 +39,7 @@ impl TableTombstones {
 }
 
 impl InputTombstones {
-    /// Whether there are none.
+    /// Whether the inputs have no range tombstones.
     pub(crate) fn is_empty(&self) -> bool {
         self.runs.iter().all(Vec::is_empty)
     }
@@ -134,7 +134,7 @@ fn everything() -> Cursor {
     Cursor::new(key::MAX_SEQUENCE)
 }
 
-/// Checks whether tombstones cover records, which are given in order.
+/// Checks whether tombstones cover records, which must be given in order.
 #[derive(Debug)]
 pub(crate) struct CoverCursor {
     comparator: Comparator,
@@ -173,7 +173,7 @@ impl CoverCursor {
         !self.places.is_empty() && self.search(Boundary { user_key, trailer }, newest)
     }
 
-    /// Allows any record next.
+    /// Restarts the cursor, so that any record may be given next.
     pub(crate) fn restart(&mut self) {
         self.places.iter_mut().for_each(|place| *place = RunPosition::at_first());
     }
@@ -197,8 +197,8 @@ impl CoverCursor {
 }
 
 impl RunPosition {
-    /// Goes to the first fragment of a run that ends after a record. Returns its view, if there is
-    /// one.
+    /// Advances to the first fragment of a run that ends after a record. Returns its view, if there
+    /// is one.
     fn go_to<'a>(
         &mut self,
         comparator: &Comparator,

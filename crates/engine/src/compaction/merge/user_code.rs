@@ -79,7 +79,7 @@ impl Merge {
         Ok(Filtered::Left)
     }
 
-    /// Goes to the first record at or after a user key, if that is ahead.
+    /// Skips to the first record at or after a user key, if that is ahead.
     fn skip_until(&mut self, until: &[u8]) -> Result<Filtered> {
         if self.rules.comparator.compare(until, self.user_key()).is_le() {
             return Ok(Filtered::Left);
@@ -89,8 +89,8 @@ impl Merge {
         Ok(Filtered::Skipped)
     }
 
-    /// Merges the operands over the source's current record, treated as one of `value_type`. A
-    /// record that is not a value counts as no base value.
+    /// Merges the operands over the source's current record, treated as a record of `value_type`.
+    /// If that is not a type of value, there is no base value.
     pub(super) fn fold_over_base(
         &mut self,
         operator: &MergeOperator,

@@ -1,10 +1,10 @@
 //! Cuts between outputs.
 //!
-//! An output ends at its maximum size. Before that it may end at a bound of a grandparent, a table
-//! of the level below the output's, so that its next compaction involves few of them: if it would
-//! overlap too many bytes of them, if it would span a whole one, and, the larger it is the more
-//! readily, at any bound. Source: `CompactionOutputs::ShouldStopBefore` in
-//! `db/compaction/compaction_outputs.cc`.
+//! An output ends at its maximum size. Before that, it may end at a bound of a grandparent, a table
+//! of the level below the output level, so that the output's next compaction involves few
+//! grandparents. It ends there if it would overlap too many bytes of grandparents, if it spans a
+//! whole one that is not small, or once it has 50% of the target size, or up to 90% after many
+//! bounds. Source: `CompactionOutputs::ShouldStopBefore` in `db/compaction/compaction_outputs.cc`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ pub(super) struct PassedGrandparents {
     bounds: u64,
     /// Size of the grandparents that the output newly overlaps, in bytes.
     bytes: u64,
-    /// Whether it entered or left an input table with old data.
+    /// Whether the key entered or left an input table with old data.
     is_at_old_file: bool,
 }
 
@@ -137,7 +137,7 @@ impl Cuts {
         if spans_one && passed.bytes > limits.target_bytes / 8 {
             return true;
         }
-        // Each bound that was passed without a cut makes a cut at the next one more likely.
+        // After many bounds another one is likely to follow soon, so the threshold rises with each.
         let percent = 50 + (self.bounds_within * 5).min(40);
         bytes >= limits.target_bytes.div_ceil(100).saturating_mul(percent)
     }
@@ -148,8 +148,8 @@ impl Cuts {
         self.overlapped_bytes = self.overlapped_by(key);
     }
 
-    /// Moves to the last grandparent that contains the key, or to the gap that does. Returns the
-    /// number of bounds passed.
+    /// Moves to the last grandparent that contains the key, or else to the gap that contains it.
+    /// Returns the number of bounds passed.
     fn pass_grandparents(&mut self, key: &[u8]) -> u64 {
         if self.grandparents.is_empty() {
             return 0;

@@ -52,7 +52,7 @@ impl OldFiles {
         Self { bounds: bounds.collect(), next: 0, is_inside: false }
     }
 
-    /// Moves to the next internal key. Returns whether this entered or left an old table.
+    /// Moves to the next internal key. Returns whether it entered or left an old table.
     pub(super) fn pass(&mut self, comparator: &Comparator, key: &[u8]) -> bool {
         let compare = |bound: &[u8]| key::compare_internal(comparator, key, bound);
         while let Some(bounds) = self.bounds.get(self.next) {

@@ -31,7 +31,7 @@ pub(crate) struct WrittenTable {
     /// Number of records, range tombstones included.
     pub(crate) records: u64,
     entries: Option<WrittenEntries>,
-    /// The table's part in warm handover.
+    /// The warm handover to the table.
     pub(crate) table_handover: Option<TableHandover>,
 }
 
@@ -66,7 +66,7 @@ impl OutputTable {
         Ok(Self { builder, path, entries })
     }
 
-    /// Returns its current size for comparison with the target size, in bytes.
+    /// Returns the current size, for comparison with the target size, in bytes.
     pub(super) fn size(&self, options: &ColumnFamilyOptions) -> u64 {
         match options.target_file_size_is_upper_bound {
             true => self.builder.size_estimate(),
@@ -92,7 +92,7 @@ impl OutputTable {
         self.builder.add_range_tombstone_within(start, end, smallest, largest)
     }
 
-    /// Completes and syncs it; `None` if it is empty, in which case the file is removed.
+    /// Completes and syncs the table. If it is empty, removes the file and returns `None`.
     pub(super) fn finish(self, shared: &JobState) -> Result<Option<WrittenTable>> {
         if self.builder.is_empty() {
             self.builder.abandon();
@@ -183,7 +183,7 @@ impl WrittenEntries {
             return Ok(());
         }
         let message = format!(
-            "{} records of checksum {:#010x} were written, {} of {:#010x} read back",
+            "{} records with checksum {:#010x} were written, but {} with {:#010x} were read back",
             expected.count, expected.checksum, found.count, found.checksum
         );
         Err(Error::corruption(iterator.table().file().path(), message))

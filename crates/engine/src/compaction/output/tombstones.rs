@@ -1,6 +1,6 @@
 //! The range tombstones of an output.
 //!
-//! An output holds every tombstone that overlaps its part of the key space, in its full length; it
+//! An output holds every tombstone that overlaps its part of the key space, at full length; it
 //! applies only between the output's bounds. The parts of neighbouring outputs adjoin, so that
 //! together they cover what the inputs covered. Of the tombstones over a range, only the newest in
 //! each stripe is kept; one that all snapshots see is dropped if no deeper level has keys in its

@@ -1,4 +1,4 @@
-//! Completion of a compaction from its inputs.
+//! Derives the other properties of a compaction from its inputs.
 //!
 //! Source: `db/compaction/compaction.cc`, `MaxFileSizeForLevel` in `options/cf_options.cc`, and
 //! `GetPathId` in `db/compaction/compaction_picker_level.cc`.
@@ -33,7 +33,7 @@ impl Parts<'_> {
 }
 
 impl<'a> Tree<'a> {
-    /// Returns the compaction.
+    /// Returns the compaction of these inputs.
     pub(super) fn finish(&self, mut parts: Parts<'a>) -> Compaction {
         self.bound_fan_in(&mut parts);
         let range = self.range_of_all(&parts.inputs.iter().collect::<Vec<_>>());
@@ -64,8 +64,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// If there are too many level-0 tables to have open at once, leaves the newest for another
-    /// compaction: no table may move down before an older one.
+    /// If there are too many level-0 tables to have open at once, leaves the newest ones for
+    /// another compaction: no table may move down before an older one.
     fn bound_fan_in(&self, parts: &mut Parts<'a>) {
         let Some(first) = parts.inputs.first_mut().filter(|inputs| inputs.level == 0) else {
             return;
@@ -84,8 +84,8 @@ impl<'a> Tree<'a> {
     }
 
     /// Whether the tables can be moved without rewriting: none is merged with another, none needs
-    /// another compression or directory, and none overlaps so much of the level below the output's
-    /// that its next compaction would be too large.
+    /// another compression or directory, and none overlaps so much of the level below the output
+    /// level that its next compaction would be too large.
     fn is_move(&self, parts: &Parts<'a>) -> bool {
         let options = self.options();
         let [inputs] = &parts.inputs[..] else { return false };
@@ -116,7 +116,7 @@ impl<'a> Tree<'a> {
         let is_last = level + 1 >= self.non_empty_levels;
         let mut compression =
             TableCompression::for_level(self.options(), level, self.targets.base_level, is_last);
-        // Only the algorithm matters to a move.
+        // Only the algorithm decides whether a table can be moved.
         compression.options = TableCompression::none().options;
         compression
     }
@@ -152,8 +152,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Returns the path id of the tables of a level: the first of the column family's directories into
-/// which the levels up to this one fit.
+/// Returns the path id of a level's tables: the first directory of the column family with room for
+/// the level after all upper levels.
 pub(crate) fn output_path(options: &ColumnFamilyOptions, level: usize) -> u8 {
     let last = options.cf_paths.len().saturating_sub(1);
     let room_of = |path: usize| options.cf_paths.get(path).map_or(0, |path| path.target_size);

@@ -28,7 +28,7 @@ pub(super) struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// Fails if one of them is already being compacted.
+    /// Fails if any of the tables is already being compacted.
     pub(super) fn check_free(&self) -> Result<(), Busy> {
         match self.files.iter().any(|file| file.is_being_compacted()) {
             true => Err(Busy),
@@ -36,7 +36,7 @@ impl Inputs<'_> {
         }
     }
 
-    /// Returns their total size, in bytes.
+    /// Returns the total size of the tables, in bytes.
     pub(super) fn size(&self) -> u64 {
         total_size(self.files.iter().copied())
     }
@@ -60,8 +60,8 @@ impl<'a> Tree<'a> {
         union.unwrap_or(KeyRange { smallest: &[], largest: &[] })
     }
 
-    /// Returns the tables of a level that overlap a range, in the level's order; in level 0 also
-    /// those that overlap one of these, transitively.
+    /// Returns the tables of a level that overlap a range, in the level's order; in level 0 also,
+    /// transitively, tables that overlap those.
     pub(super) fn overlapping(&self, level: usize, bounds: Bounds<'_>) -> Files<'a> {
         let files = self.files(level);
         match level {
@@ -130,10 +130,10 @@ impl<'a> Tree<'a> {
         files.get(from..to).unwrap_or_default().iter().collect()
     }
 
-    /// Widens inputs to clean cuts, and checks that they are free, except in level 0, of which only
-    /// one compaction at a time takes tables.
+    /// Widens inputs to clean cuts, and checks that they are free, except in level 0, from which
+    /// only one compaction at a time takes tables.
     pub(super) fn widen_to_clean_cut(&self, inputs: &mut Inputs<'a>) -> Result<(), Busy> {
-        // In level 0 a search already includes everything that overlaps.
+        // In level 0, the search for overlapping tables has already widened the inputs.
         if inputs.level == 0 {
             return Ok(());
         }
@@ -247,7 +247,8 @@ impl<'a> Tree<'a> {
             && outputs.size().saturating_add(widened_size) < limit
     }
 
-    /// Returns the tables that overlap a range in the first level below the output's that has any.
+    /// Returns the tables that overlap a range, in the first level below the output level that has
+    /// any.
     pub(super) fn grandparents(&self, output_level: usize, range: KeyRange<'_>) -> Files<'a> {
         (output_level + 1..self.level_count())
             .map(|level| self.overlapping(level, range.bounds()))

@@ -31,7 +31,7 @@ impl<'k> KeyRange<'k> {
         Self { smallest, largest }
     }
 
-    /// Returns its bounds, for a search.
+    /// Returns the bounds of the range, for a search.
     pub(super) fn bounds(self) -> Bounds<'k> {
         Bounds { begin: Some(self.smallest), end: Some(self.largest) }
     }

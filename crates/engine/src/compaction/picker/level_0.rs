@@ -1,8 +1,8 @@
 //! Compactions of level 0.
 //!
-//! Its tables may overlap, so that a compaction takes all tables that overlap each other, and only
-//! one compaction takes tables of level 0 at a time. While it cannot be compacted downwards, tables
-//! of level 0 are merged with each other, since every read searches each of them.
+//! Tables of level 0 may overlap, so a compaction takes all tables that overlap each other, and
+//! only one compaction takes tables of level 0 at a time. While level 0 cannot be compacted
+//! downwards, its tables are merged with each other, since every read searches each of them.
 //!
 //! Source: `TryPickL0TrivialMove`, `PickIntraL0Compaction` and `PickSizeBasedIntraL0Compaction` in
 //! `db/compaction/compaction_picker_level.cc`, and `PickCostBasedIntraL0Compaction` in
@@ -19,11 +19,11 @@ use tailwater_format::key;
 /// Minimum number of tables merged within level 0.
 const INTRA_FILES_MIN: usize = 4;
 
-/// Number of tables above the compaction trigger from which tables are merged within level 0.
+/// Minimum number of tables above the compaction trigger for a merge within level 0.
 const INTRA_FILES_SURPLUS: usize = 2;
 
 impl<'a> Tree<'a> {
-    /// Selects tables of level 0, which is too large.
+    /// Selects tables of level 0 when it is too large.
     pub(super) fn start_level_0(&self) -> Option<Start<'a>> {
         let base_level = self.targets.base_level;
         let start = |files, output_level, is_level_0_move| {
@@ -56,7 +56,7 @@ impl<'a> Tree<'a> {
     fn level_0_move(&self, base_level: usize) -> Files<'a> {
         let options = self.options();
         let paths = self.context.database.db_paths.len();
-        // At least the oldest table could always be moved into an empty level, without benefit.
+        // Into an empty level, the oldest table could always be moved, without benefit.
         if !options.compression_per_level.is_empty()
             || self.files(base_level).is_empty()
             || paths > 1
@@ -104,7 +104,8 @@ impl<'a> Tree<'a> {
         (free.len() >= count_min).then_some(free)
     }
 
-    /// Returns the newest tables of level 0, as many as reduce the cost per table eliminated.
+    /// Returns the newest tables of level 0, as long as each one added does not raise the bytes
+    /// written per table eliminated.
     fn intra_by_cost(&self) -> Option<Files<'a>> {
         let options = self.options();
         let files = self.files(0);

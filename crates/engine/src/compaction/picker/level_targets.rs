@@ -1,9 +1,10 @@
 //! Target sizes of levels, and the base level, into which level 0 is compacted.
 //!
-//! By default sizes are derived from the largest level: each level above is smaller by
-//! `max_bytes_for_level_multiplier`, until one would be within `max_bytes_for_level_base`: that is
-//! the base level, and level 0 is compacted into it past empty levels. Superfluous levels drain.
-//! With `level_compaction_dynamic_level_bytes` off, sizes are derived from level 1.
+//! By default, sizes are derived from the largest level: each level above is smaller by
+//! `max_bytes_for_level_multiplier`, up to the first one within `max_bytes_for_level_base`. That is
+//! the base level: level 0 is compacted into it, past empty levels. Non-empty levels that are no
+//! longer needed drain. With `level_compaction_dynamic_level_bytes` off, sizes are derived from
+//! level 1.
 //!
 //! Source: `CalculateBaseBytes` in `db/version_set.cc`.
 
@@ -18,7 +19,7 @@ pub(crate) struct LevelTargets {
     pub(crate) base_level: usize,
     /// Target size of each level, in bytes; meaningless for level 0.
     pub(crate) max_bytes: Vec<u64>,
-    /// The deepest level that is to drain, as are the levels above it.
+    /// The deepest level to drain; the levels above it drain too.
     pub(crate) lowest_unnecessary_level: Option<usize>,
 }
 
@@ -94,7 +95,8 @@ impl LevelTargets {
             if level > targets.base_level {
                 level_bytes = multiply(level_bytes, multiplier);
             }
-            // A level with a smaller target than level 0 may reach would always be compacted first.
+            // A level with a target below the size that level 0 may reach would always be compacted
+            // first.
             targets.max_bytes[level] = level_bytes.max(base_max);
         }
         targets

@@ -32,7 +32,8 @@ pub(crate) struct ManualRange<'k> {
     /// Limits inputs to tables with a lower number, so that a rewrite skips tables that the same
     /// request wrote.
     pub(crate) older_than: Option<u64>,
-    /// The next file number at the time of the request: tables written since need not be compacted.
+    /// The next file number at the time of the request: tables written after it need not be
+    /// compacted.
     pub(crate) asked_at: u64,
 }
 
@@ -65,14 +66,14 @@ pub(crate) struct ManualStep {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BottommostRewrite {
-    /// They are not rewritten.
+    /// Rewrites no table of the last level.
     Skip,
-    /// They are rewritten if there is a compaction filter, except those that the request wrote.
+    /// If there is a compaction filter, rewrites the tables that the request did not write itself.
     #[default]
     IfHaveCompactionFilter,
-    /// All are rewritten.
+    /// Rewrites all tables.
     Force,
-    /// All are rewritten, except those that the request wrote.
+    /// Rewrites the tables that the request did not write itself.
     ForceOptimized,
 }
 
@@ -179,8 +180,8 @@ fn pick_everything(
     Ok(ManualPick::Compact { compaction, next_begin })
 }
 
-/// Returns the user key at which the range continues, if a compaction left some of the wanted
-/// tables because there were too many; `None` if it left none, or only tables written after the
+/// Returns the user key at which the next compaction of the range begins, if this one had to leave
+/// out some of the wanted tables; `None` if it left out none, or only tables written after the
 /// request.
 fn begin_of_rest(
     tree: &Tree<'_>,

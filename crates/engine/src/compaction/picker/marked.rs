@@ -38,12 +38,12 @@ impl<'a> Tree<'a> {
 
     /// Returns tables with no data below their range, whose versions no snapshot distinguishes: a
     /// rewrite drops tombstones and hidden versions, and zeroes sequence numbers. Sequence numbers
-    /// that preserve write times are kept, so such tables must first age, or they would be
-    /// rewritten repeatedly.
+    /// that preserve write times are kept, so tables that hold them must age first, or they would
+    /// be rewritten repeatedly.
     pub(super) fn marked_at_the_bottom(&self) -> Vec<Marked<'a>> {
         let delay_s = u64::from(self.options().bottommost_file_compaction_delay);
         let delay_s = delay_s.max(self.options().preserved_seconds());
-        // A table created later than this is left alone.
+        // Tables created later than this are skipped.
         let youngest_s = match delay_s {
             0 => Some(u64::MAX),
             _ => self.context.now_s.checked_sub(delay_s).filter(|&time_s| time_s > 0),

@@ -23,9 +23,9 @@ struct Move<'t, 'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// If the input table overlaps nothing in the output level, adds neighbours that do not either,
-    /// so that they are moved together. Returns whether any were added. `place` is the table's
-    /// index in its level.
+    /// Adds neighbours of an input table that overlaps nothing in the output level, as long as they
+    /// overlap nothing either, so that they are moved together. Returns whether any were added.
+    /// `place` is the table's index in its level.
     pub(super) fn extend_move(
         &self,
         inputs: &mut Inputs<'a>,
@@ -61,7 +61,7 @@ impl<'a> Tree<'a> {
 }
 
 impl Move<'_, '_> {
-    /// Whether a table and the next one share no user key.
+    /// Whether there is a clean cut after a table: it shares no user key with the next one.
     fn is_cut_behind(&self, place: usize) -> bool {
         match (self.files.get(place), self.files.get(place + 1)) {
             (Some(left), Some(right)) => {

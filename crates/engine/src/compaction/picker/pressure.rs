@@ -10,11 +10,11 @@ use crate::compaction::picker::tree::{files_of, total_size};
 use crate::options::{ColumnFamilyOptions, CompactionStyle};
 use crate::version::Version;
 
-/// Number of marked tables from which one compaction at a time is not enough.
+/// Minimum number of marked tables for compactions to run concurrently.
 const MARKED_TABLES: usize = 2;
 
 /// Estimates how many bytes compactions must process until every level is within its target size.
-/// Under FIFO compaction, how many bytes exceed the size limit; 0 under the other styles.
+/// Under FIFO compaction, returns how many bytes exceed the size limit; under other styles, 0.
 pub(crate) fn pending_compaction_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     match options.compaction_style {
         CompactionStyle::Level => {}
@@ -65,7 +65,7 @@ fn above_fifo_size(version: &Version, options: &ColumnFamilyOptions) -> u64 {
     }
 }
 
-/// Whether compactions are so far behind that several are to run concurrently; `pending_bytes` is
+/// Whether compactions are so far behind that several should run concurrently. `pending_bytes` is
 /// the backlog.
 pub(crate) fn is_behind(
     version: &Version,
@@ -89,7 +89,7 @@ fn has_many_in_level_0(tables: usize, options: &ColumnFamilyOptions) -> bool {
     trigger >= 0 && i64::try_from(tables).unwrap_or(i64::MAX) >= many
 }
 
-/// Returns the backlog from which several compactions run, in bytes: a quarter of the soft limit,
+/// Returns the minimum backlog for concurrent compactions, in bytes: a quarter of the soft limit,
 /// or an eighth of the last level but at least twice `max_bytes_for_level_base`, whichever is less.
 /// It is 0 without a soft limit. (RocksDB uses all bottommost tables instead of the last level.)
 fn many_bytes(version: &Version, options: &ColumnFamilyOptions) -> u64 {

@@ -10,7 +10,7 @@ use crate::compaction::picker::tree::Tree;
 use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 
-/// Number of steps by which a table's boost grows before that of the next deeper level begins.
+/// Number of steps by which the boost of a level grows before that of the next deeper level begins.
 const BOOST_RATIO: u64 = 16;
 
 impl Tree<'_> {
@@ -45,9 +45,9 @@ impl Tree<'_> {
         places
     }
 
-    /// Returns for each table of a level the ratio of the next level's bytes that it overlaps to
-    /// its size, in 1/1024, reduced for old tables. The table with the lowest ratio is compacted
-    /// first.
+    /// Returns, for each table of a level, the size of the tables that it overlaps in the next
+    /// level in relation to its own size, in units of 1/1024, reduced for old tables. The table
+    /// with the lowest ratio is compacted first.
     fn overlapping_ratios(&self, level: usize) -> Vec<u64> {
         let comparator = self.context.comparator;
         let is_less = |a: &[u8], b: &[u8]| key::compare_internal(comparator, a, b).is_lt();

@@ -19,8 +19,8 @@ use crate::options::CompactionPriority;
 use crate::table::FileMetadata;
 use crate::version::{Compaction, Reason};
 
-/// Returns the new cursor of a compaction's input level when it is done, if it moves. `context` is
-/// the one with which the compaction was picked.
+/// Returns the cursor of a compaction's input level after the compaction, if the cursor moves.
+/// `context` is the one with which the compaction was picked.
 pub(crate) fn next_cursor(
     context: &PickContext<'_>,
     compaction: &Compaction,
@@ -82,7 +82,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Returns the size of a compaction of these inputs, widened to clean cuts, in bytes; `None` if
-    /// it is not possible.
+    /// the compaction is not possible.
     fn round_robin_size(&self, inputs: &mut Inputs<'a>, output_level: usize) -> Option<u64> {
         self.widen_to_clean_cut(inputs).ok()?;
         if self.collides(&[inputs], output_level) {

@@ -44,7 +44,7 @@ impl<'a> Tree<'a> {
         self.targets.max_bytes.len()
     }
 
-    /// Returns the tables of a level, in its order.
+    /// Returns the tables of a level, in the level's order.
     pub(super) fn files(&self, level: usize) -> &'a [Arc<FileMetadata>] {
         files_of(self.context.version, level)
     }
@@ -62,7 +62,7 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Returns the tables of a level, in its order; none if the level does not exist.
+/// Returns the tables of a level, in the level's order; none if the level does not exist.
 pub(super) fn files_of(version: &Version, level: usize) -> &[Arc<FileMetadata>] {
     version.levels().get(level).map_or(&[], |level| level.files())
 }

@@ -75,8 +75,8 @@ fn a_damaged_input_is_named_and_leaves_no_file() {
 }
 
 #[test]
-fn whatever_call_fails_no_file_is_left() {
-    // With shared readers, and with separate ones, of which none may stay open.
+fn no_failing_call_leaves_a_file() {
+    // With shared readers, and with separate ones, all of which must be closed.
     for (options, failures_min) in [("", 5), ("use_direct_io_for_compaction_reads=true", 10)] {
         let storage = SimStorage::new(1);
         let scene = fill(Scene::simulated(options, &storage), 300);
@@ -100,7 +100,7 @@ fn whatever_call_fails_no_file_is_left() {
 }
 
 #[test]
-fn tables_that_hold_other_numbers_of_records_than_they_say_are_named() {
+fn a_wrong_record_count_names_the_tables() {
     let unchecked = "block_based_table_factory={checksum=kNoChecksum;format_version=5}";
     let mut scene = filled(unchecked, 100);
     let number = scene.files(0)[0].number();
@@ -114,7 +114,8 @@ fn tables_that_hold_other_numbers_of_records_than_they_say_are_named() {
     let compaction = scene.levels(&[0, 6]);
     let error = scene.compact(compaction).unwrap_err();
     assert!(error.is_corruption(), "{error}");
-    let expected = "tables 1001, 1000 have 199 records by their properties, and 200 were read";
+    let expected =
+        "tables 1001, 1000 have 199 records according to their properties, but 200 were read";
     assert!(error.to_string().contains(expected), "{error}");
     assert_eq!(scene.file_count(), 2);
     scene.database.compaction_verify_record_count = false;

@@ -61,7 +61,7 @@ fn filtered(
 }
 
 #[test]
-fn it_is_asked_about_the_newest_value_of_each_key() {
+fn the_filter_sees_the_newest_value_of_each_key() {
     let records = [
         Record::put("a", 9, "keep"),
         Record::put("a", 5, "R"),
@@ -83,7 +83,7 @@ fn it_is_asked_about_the_newest_value_of_each_key() {
 }
 
 #[test]
-fn it_is_asked_about_operands_that_no_snapshot_shows() {
+fn the_filter_sees_operands_newer_than_all_snapshots() {
     let merge = |sequence, operand| Record::new("a", sequence, ValueType::Merge, operand);
     let records = [merge(9, "C"), merge(8, "R"), merge(7, "x"), Record::put("a", 2, "base")];
     let (left, asked) = filtered(&[], &records, &[]);
@@ -96,7 +96,7 @@ fn it_is_asked_about_operands_that_no_snapshot_shows() {
 }
 
 #[test]
-fn it_may_skip_to_another_key() {
+fn the_filter_may_skip_to_another_key() {
     let records = [
         Record::put("a", 1, "keep"),
         Record::put("b", 2, "Sd"),

@@ -1,9 +1,9 @@
 //! The same tables compacted by RocksDB and by Tailwater.
 //!
 //! RocksDB writes a database and compacts it while snapshots are held; Tailwater compacts a copy
-//! made before. The results must be the same, record for record, and table for table unless RocksDB
-//! cuts within a user key, which Tailwater never does. RocksDB leaves range tombstones in pieces
-//! that Tailwater joins.
+//! made before that. The results must be the same, record for record, and table for table unless
+//! RocksDB cuts within a user key, which Tailwater never does. RocksDB leaves range tombstones in
+//! pieces that Tailwater joins.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -51,8 +51,7 @@ impl Subject {
         Self { path, script, snapshots, table_bytes, written: 0 }
     }
 
-    /// Writes records, and flushes them all. Snapshots are taken between them where there are to be
-    /// any.
+    /// Writes and flushes records. If the database is to have snapshots, takes them in between.
     fn write(&mut self, rng: &mut Rng, records: &[Record]) {
         for record in records {
             let Record { key, value, kind, .. } = record;
@@ -106,7 +105,7 @@ fn copy_directory(from: &Path, to: &Path) {
     }
 }
 
-/// Calls `test` with databases in a directory of their own.
+/// Calls `test` with databases, each in its own directory.
 fn with_databases(part: &str, mut test: impl FnMut(&mut Oracle, PathBuf, &mut Rng, &str)) {
     let Some(mut oracle) = Oracle::start(part) else { return };
     let mut seed = seed::rng();
@@ -123,7 +122,7 @@ fn pieces(rng: &mut Rng, count: usize) -> (Vec<Vec<Record>>, &'static str) {
     let operator = ["stringappend", "uint64add", "stringappendtest", "max", "put"];
     let operator = operator[rng.usize(..operator.len())];
     let known = MergeOperator::built_in(operator).unwrap();
-    // Many tables of keys that were written once or twice, or few of keys that were written often.
+    // Either many tables of keys written once or twice, or few tables of keys written often.
     let (keys, length) = if rng.bool() { (24, 200) } else { (400, 3000) };
     let length = rng.usize(4 * count..length);
     let mut history = History::plain(rng, length, keys, known);
@@ -207,7 +206,7 @@ fn compare(ours: &Scene, theirs: &Scene, level: usize, context: &str) {
 }
 
 #[test]
-fn the_last_level_comes_out_as_rocksdb_makes_it() {
+fn compaction_into_the_last_level_matches_rocksdb() {
     with_databases("compacting into the last level", |oracle, path, rng, context| {
         let count = rng.usize(2..5);
         let (pieces, operator) = pieces(rng, count);
@@ -226,7 +225,7 @@ fn the_last_level_comes_out_as_rocksdb_makes_it() {
 }
 
 #[test]
-fn a_level_above_others_comes_out_as_rocksdb_makes_it() {
+fn compaction_above_other_levels_matches_rocksdb() {
     with_databases("compacting above other levels", |oracle, path, rng, context| {
         let count = rng.usize(3..6);
         let (pieces, operator) = pieces(rng, count);
@@ -241,7 +240,7 @@ fn a_level_above_others_comes_out_as_rocksdb_makes_it() {
         subject.run(oracle, context);
         let mut ours = subject.copy("copy");
         if ours.files(0).len() < count - 1 {
-            // A piece produced no table, and RocksDB would wait for a further one.
+            // A piece produced no table, so RocksDB would wait for another one.
             subject.script.line(&[&"close"]);
             subject.run(oracle, context);
             return;
@@ -253,7 +252,8 @@ fn a_level_above_others_comes_out_as_rocksdb_makes_it() {
         subject.script.line(&[&"close"]);
         subject.run(oracle, context);
         let theirs = open(&subject.path);
-        // Above others a table may become twice as long, to be cut where theirs are.
+        // Above other levels, an output may grow to twice the size until it is cut at a
+        // grandparent.
         let mut compaction = ours.levels(&[0, 1]);
         if !compaction.is_bottommost && !compaction.grandparents.is_empty() {
             compaction.max_output_file_bytes *= 2;

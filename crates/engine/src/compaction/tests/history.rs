@@ -13,7 +13,7 @@ pub(super) struct History {
     operator: MergeOperator,
     /// Whether there are entities and timed values.
     has_rare: bool,
-    /// The keys under single deletions that have a value.
+    /// The keys with a value among those that are deleted by single deletions.
     put_once: Vec<bool>,
 }
 

@@ -21,7 +21,7 @@ const ROUNDS: usize = 60;
 const COMPACTIONS: usize = 6;
 
 #[test]
-fn reads_find_after_a_compaction_what_they_found_before() {
+fn compactions_preserve_the_result_of_every_read() {
     let mut seed = seed::rng();
     for round in 0..ROUNDS * seed::rounds() {
         let context = format!("seed {}, round {round}", seed.value());
@@ -86,7 +86,8 @@ fn random_scene(
     scene
 }
 
-/// Writes a piece as tables of a level, cut between user keys, with its range tombstones.
+/// Writes a piece of the history as tables of a level, cut between user keys, with its range
+/// tombstones.
 fn add_run(scene: &mut Scene, rng: &mut Rng, level: usize, piece: &[Record]) {
     let mut cuts: Vec<Vec<u8>> = Vec::new();
     if level > 0 {

@@ -35,7 +35,7 @@ fn bytes_of_a_read(options: &str, request_bytes_max: Option<u64>) -> u64 {
 }
 
 #[test]
-fn reading_ahead_through_the_page_cache_stays_within_what_the_device_takes() {
+fn buffered_readahead_requests_fit_the_device_limit() {
     let direct = "use_direct_io_for_compaction_reads=true";
     assert!(bytes_of_a_read("", Some(REQUEST_BYTES_MAX)) <= REQUEST_BYTES_MAX);
     assert!(bytes_of_a_read("", None) > 2 * REQUEST_BYTES_MAX);
@@ -55,7 +55,7 @@ fn with_tombstones(storage: &SimStorage) -> Scene {
     scene
 }
 
-/// The objects with which a compaction reads, as far as they are not dropped.
+/// The objects with which a compaction reads, except those already dropped.
 #[derive(Default)]
 struct Left {
     inputs: Option<Inputs>,
@@ -106,7 +106,7 @@ impl Left {
 }
 
 #[test]
-fn readers_go_with_the_last_that_reads_whatever_goes_first() {
+fn readers_close_after_their_last_use_in_any_drop_order() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let scene = with_tombstones(&SimStorage::new(1));
         let mut left = Left::of(&scene);
@@ -114,7 +114,7 @@ fn readers_go_with_the_last_that_reads_whatever_goes_first() {
         for part in order {
             left.check(&format!("{order:?}, before {part}"));
             left.let_go_of(part);
-            // Range tombstones are read once, and need no file.
+            // Range tombstones are in memory and need no open file.
             let reads = left.inputs.is_some() || left.iterator.is_some();
             assert_eq!(scene.open_budget.taken() > 0, reads, "{order:?}, after {part}");
         }

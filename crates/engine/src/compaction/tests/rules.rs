@@ -1,4 +1,5 @@
-//! One rule at a time: which records are dropped or kept, and with which sequence number.
+//! The rules of the merge, one at a time: which records are dropped or kept, and with which
+//! sequence number.
 
 use std::sync::Arc;
 
@@ -14,8 +15,8 @@ use crate::error::ErrorKind;
 use crate::merge_operator::{CustomMergeOperator, MergeOperator};
 use crate::open_options::OpenOptions;
 
-/// Returns the records that remain of one table of level 0, compacted into the last level or, if a
-/// deeper table overlaps the range, into the level above. The deeper table is not included.
+/// Compacts one table of level 0 into level 5, which is bottommost unless a table in level 6
+/// overlaps it. Returns the records in level 5.
 fn compacted(
     options: &str,
     snapshots: &[Sequence],
@@ -50,7 +51,7 @@ fn range(key: &str, sequence: Sequence, end: &str) -> Record {
 }
 
 #[test]
-fn versions_go_that_no_snapshot_tells_from_a_newer_one() {
+fn versions_that_no_snapshot_distinguishes_are_dropped() {
     let records = [put("a", 9), put("a", 6), put("a", 5), put("a", 2), put("a", 1)];
     let last = |snapshots| compacted("", snapshots, &records, &[]).unwrap();
     assert_eq!(last(&[]), "a@0=9");
@@ -59,7 +60,7 @@ fn versions_go_that_no_snapshot_tells_from_a_newer_one() {
 }
 
 #[test]
-fn deletions_go_where_nothing_deeper_has_the_key() {
+fn deletions_without_deeper_versions_are_dropped() {
     let records = [Record::delete("a", 9), put("a", 3), Record::delete("c", 8), put("d", 4)];
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "d@0=4");
     let deeper = [put("b", 1), put("c", 2)];
@@ -70,7 +71,7 @@ fn deletions_go_where_nothing_deeper_has_the_key() {
 }
 
 #[test]
-fn a_single_deletion_goes_with_its_write_and_not_before() {
+fn a_single_deletion_is_dropped_with_its_write_and_not_before() {
     let records = [single("a", 9), put("a", 3), single("c", 8)];
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
     let deeper = [put("b", 1), put("c", 2)];
@@ -90,11 +91,10 @@ fn a_deletion_below_a_single_deletion_breaks_the_contract() {
     assert_eq!(compacted(lenient, &[], &records, &[]).unwrap(), "");
 }
 
-/// A deletion below a write was dropped because the write hid it, and the write was dropped with
-/// its single deletion: records that the deletion had deleted in a deeper level became visible
-/// again.
+/// A deletion was dropped because a newer write hid it, then that write was dropped together with
+/// its single deletion: records in a deeper level became visible again.
 #[test]
-fn a_deletion_stays_below_what_goes_with_a_single_deletion() {
+fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     let records = [single("a", 9), put("a", 7), Record::delete("a", 5)];
     let deeper = [put("a", 1)];
     assert_eq!(compacted("", &[], &records, &deeper).unwrap(), "a@5-");
@@ -166,7 +166,7 @@ fn operands_fold_over_the_default_column_of_an_entity() {
 /// Compactions returned an entity's other columns for an operator whose `FullMergeV3` in RocksDB
 /// turns an entity into a plain value.
 #[test]
-fn operands_replace_an_entity_where_the_operator_says_so() {
+fn operands_replace_an_entity_if_the_operator_drops_its_columns() {
     struct Newest;
     impl CustomMergeOperator for Newest {
         fn name(&self) -> &str {
@@ -212,7 +212,7 @@ fn operands_without_an_operator_are_refused() {
 }
 
 #[test]
-fn range_tombstones_drop_what_their_stripe_covers_and_then_go() {
+fn range_tombstones_drop_covered_records_and_become_obsolete() {
     let records = [put("a", 1), put("b", 2), put("c", 9), put("d", 3), range("b", 5, "d")];
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "a@0=1 c@0=9 d@0=3");
     assert_eq!(compacted("", &[2], &records, &[]).unwrap(), "a@0=1 b@0=2 c@9=9 d@3=3 b@5..d");
@@ -221,7 +221,7 @@ fn range_tombstones_drop_what_their_stripe_covers_and_then_go() {
 }
 
 #[test]
-fn range_tombstones_alone_make_a_table_or_none() {
+fn range_tombstones_alone_make_a_table_if_they_are_kept() {
     let records = [range("b", 5, "d"), range("c", 7, "e")];
     assert_eq!(compacted("", &[], &records, &[]).unwrap(), "");
     let deeper = [put("c", 1)];
@@ -229,7 +229,7 @@ fn range_tombstones_alone_make_a_table_or_none() {
 }
 
 #[test]
-fn a_timed_value_takes_the_sequence_number_that_it_prefers() {
+fn a_timed_value_gets_its_preferred_sequence_number() {
     let timed = |sequence, preferred: u8| {
         let value = format!("v{}\0\0\0\0\0\0\0", char::from(preferred));
         Record::new("a", sequence, ValueType::ValuePreferredSequence, &value)
@@ -243,10 +243,10 @@ fn a_timed_value_takes_the_sequence_number_that_it_prefers() {
     assert!(compacted("", &[], &records, &[]).unwrap().starts_with("a@0timedv"));
 }
 
-/// A value whose flush had stored the write time in place of its preferred sequence number kept it
-/// forever, and RocksDB took it for the sequence number.
+/// If a flush had stored a value's write time in place of its preferred sequence number,
+/// compactions kept it forever, and RocksDB took it for a sequence number.
 #[test]
-fn a_timed_value_that_prefers_no_lower_number_is_a_value_like_others() {
+fn a_timed_value_without_a_lower_preferred_number_is_a_plain_value() {
     let timed = |sequence, preferred: u64| {
         let mut value = Vec::new();
         timed_value::put(&mut value, b"v", preferred);
@@ -261,7 +261,7 @@ fn a_timed_value_that_prefers_no_lower_number_is_a_value_like_others() {
 }
 
 #[test]
-fn blobs_that_nothing_refers_to_any_more_are_counted() {
+fn unreferenced_blobs_are_counted_as_garbage() {
     let blob = |key: &str, sequence, size| {
         let location = BlobLocation {
             file_number: 7,
@@ -286,7 +286,7 @@ fn blobs_that_nothing_refers_to_any_more_are_counted() {
 }
 
 #[test]
-fn outputs_are_reported_as_their_inputs_say() {
+fn output_metadata_is_derived_from_the_inputs() {
     let mut scene = Scene::new("optimize_filters_for_hits=true");
     let older = scene.add_table(6, &[put("a", 1), put("m", 2)], None);
     let newer = scene.add_table(0, &[put("a", 7), put("z", 6), range("b", 5, "d")], None);
@@ -308,7 +308,7 @@ fn outputs_are_reported_as_their_inputs_say() {
 }
 
 #[test]
-fn parts_together_make_what_one_would() {
+fn concurrent_parts_produce_the_same_records_as_one_part() {
     let records: Vec<Record> = (0..2000u64).map(|at| put(&format!("key{at:04}"), at + 1)).collect();
     let mut contents = Vec::new();
     for parts in [1, 4] {

@@ -96,7 +96,7 @@ pub(super) struct Scene {
     pub(super) parts: usize,
     pub(super) max_output_file_bytes: u64,
     pub(super) max_overlap_bytes: u64,
-    /// The tables' own directory, if any, removed with the scene.
+    /// The directory of the tables, if the scene owns it; removed with the scene.
     _own: Option<TempDir>,
 }
 
@@ -108,7 +108,7 @@ impl Scene {
         Self::opened(&open)
     }
 
-    /// Creates a scene without tables, with these options, in a directory of its own.
+    /// Creates a scene without tables, with these options, in its own directory.
     pub(super) fn opened(open: &OpenOptions) -> Self {
         let own = tempfile::tempdir().unwrap();
         let mut scene =

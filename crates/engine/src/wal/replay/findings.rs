@@ -1,11 +1,11 @@
-//! Deviations found in a log, and what they may mean.
+//! Classifies deviations found in a log.
 
 use tailwater_format::log::{Damage, DamageReason, Event, Skipped, SkippedReason, Stale, Torn};
 
 use super::Log;
 use crate::wal::unwritten;
 
-/// Something in a log that its writer did not leave so.
+/// A deviation from what the writer of a log wrote.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
     pub(super) offset: u64,
@@ -20,20 +20,20 @@ pub(super) struct Problem {
 pub(super) struct PossibleEnd {
     /// The problem if batches follow and some before them are missing.
     pub(super) missing: Problem,
-    /// The problem if none follow; `None` if that is fine.
+    /// The problem if no batches follow; `None` if that is a regular end.
     pub(super) at_end: Option<Problem>,
-    /// Whether batches that follow without a gap count in modes that stop at damage.
+    /// Whether modes that stop at damage apply batches that follow without a gap.
     pub(super) may_go_on: bool,
-    /// Whether a log that ends here ends before its file, so that replay continues only with a log
-    /// that follows without a gap.
+    /// Whether a log that ends here ends before its file does, so that replay continues only with a
+    /// log that follows without a gap.
     pub(super) ends_early: bool,
 }
 
 /// The meaning of an event other than a record.
 pub(super) enum Finding {
-    /// Something a writer may have left.
+    /// Something that a writer may leave.
     Nothing,
-    /// Something no writer leaves.
+    /// Something that no writer leaves.
     Problem(Problem),
     /// Something whose meaning depends on what follows.
     PossibleEnd(PossibleEnd),
@@ -64,8 +64,8 @@ impl Finding {
         }
     }
 
-    /// Bytes that a reader silently skips mean nothing, unless they include a fragment or are
-    /// unwritten space followed by a record.
+    /// Classifies bytes that a reader silently skips. They matter only if they include a fragment,
+    /// or are unwritten space followed by a record.
     fn of_skipped(skipped: &Skipped) -> Self {
         let Skipped { offset, dropped: bytes, lossy, reason } = *skipped;
         if !lossy && !unwritten::is_space(skipped) {
@@ -77,8 +77,9 @@ impl Finding {
         Self::PossibleEnd(PossibleEnd { missing, at_end, may_go_on: true, ends_early: lossy })
     }
 
-    /// In a recycled log, bytes that are no fragment end it, and a broken fragment of this log may
-    /// be a write that a crash cut off; in other logs both are damage.
+    /// Classifies damage. In a recycled log, bytes that are not a fragment end the log, and a
+    /// broken fragment of this log may be a write that a crash cut off; in other logs, both are
+    /// damage.
     fn of_damage(damage: &Damage) -> Self {
         let Damage { offset, dropped: bytes, recycled, own, followed, reason } = *damage;
         let may_end = recycled

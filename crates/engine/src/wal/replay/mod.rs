@@ -1,23 +1,23 @@
-//! Log replay: from the write-ahead logs of a database to memtables.
+//! Log replay: reads the write-ahead logs of a database into memtables.
 //!
 //! Logs are read in the order of their numbers. A log below a column family's log number holds
 //! nothing of that family that its tables lack, so its records for that family are skipped; a log
 //! below every family's log number is not read at all. A batch is checked as a whole before any of
 //! it goes into a memtable: it is applied completely or left out.
 //!
-//! The recovery mode decides what damage does. Point-in-time, the default, takes everything before
-//! it and leaves out everything after, unless a later log continues with the very next sequence
-//! number, which shows that nothing is missing. Everything left out is reported. Replay changes no
-//! file.
+//! The recovery mode decides what damage does. Point-in-time, the default, applies everything
+//! before the damage and leaves out everything after it, unless a later log continues with the very
+//! next sequence number, which shows that nothing is missing. Everything left out is reported.
+//! Replay changes no file.
 //!
-//! A direct log that was not closed has zeros after its end, which mean nothing. A crash of the
+//! A direct log that was not closed has zeros after its end, which are ignored. A crash of the
 //! machine may also have left zeros where one group was in flight and a later one had reached the
 //! device: a record after zeros counts only if no batch is missing before it. Zeros inside a
 //! fragment are the missing part of an unfinished write.
 //!
-//! After the end of a recycled log is earlier content of its file, which may look like anything. So
-//! a log is read to the end of its file even where it seems to end: a record of this log found
-//! there shows that it did not end, and that its apparent end is damage.
+//! The end of a recycled log is followed by earlier content of its file, which may look like
+//! anything. So a log is read to the end of its file even if it seems to end before: a record of
+//! this log found there shows that the apparent end is damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -66,18 +66,18 @@ pub(crate) struct Replayed {
     pub(crate) left_out: Vec<LeftOut>,
     /// The logs that were read, in order.
     pub(crate) logs: Vec<ReplayedLog>,
-    /// The blob files that replayed records refer to, by column family and number.
+    /// The blob files to which replayed records refer, by column family and number.
     pub(crate) blob_files: BTreeSet<(u32, u64)>,
 }
 
 /// A log that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ReplayedLog {
-    /// The description that the next log must record of it.
+    /// The description of this log that the next one must record.
     pub(crate) as_predecessor: PredecessorWal,
     /// Whether a part was left out that no crash explains.
     pub(crate) damaged: bool,
-    /// Whether it ends with its file and with a complete record.
+    /// Whether the log ends with its file and with a complete record.
     pub(crate) whole: bool,
 }
 
@@ -195,7 +195,7 @@ struct Replay<'a> {
     families: &'a BTreeMap<u32, ReplayFamily>,
     /// The sequence number of the next batch if none is missing; `None` before the first.
     next_sequence: Option<Sequence>,
-    /// The descriptions that a log may record of its predecessor.
+    /// The description of the previous log, which the current one should record.
     log_before: Option<PredecessorWal>,
     /// The sequence number of the log's last batch; 0 before its first.
     last_batch: Sequence,
@@ -225,7 +225,7 @@ struct Stop {
 /// The difference between a log and its description in the next one.
 struct Contradiction {
     reason: String,
-    /// Whether a part of it, or all of it, is missing.
+    /// Whether the log, or a part of it, is missing.
     is_gap: bool,
 }
 
@@ -343,9 +343,8 @@ impl Replay<'_> {
                 is_gap: before.log_number == log_number
                     && (before.size < size || before.last_sequence < last_sequence),
                 reason: format!(
-                    "log {log_number} was before this one, {size} bytes, its last batch at \
-                     sequence number {last_sequence}, but found is log {}, {} bytes, its last \
-                     batch at {}",
+                    "log {log_number} was before this one ({size} bytes, last batch at sequence \
+                     number {last_sequence}), but log {} was found ({} bytes, last batch at {})",
                     before.log_number, before.size, before.last_sequence
                 ),
             }),
@@ -444,8 +443,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Resolves the doubt whether the log ended, after a batch at `offset` showed that it did not:
-    /// unless no batch is missing, the mode decides whether replay stops, continues or fails.
+    /// Handles a possible end of the log that the batch at `offset` disproves: unless no batch is
+    /// missing in between, the mode decides whether replay stops, continues or fails.
     fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
         let Some(possible_end) = self.possible_end.take() else { return Ok(Flow::Continue) };
         let follows = self.next_sequence == Some(checked.records.sequence());
@@ -495,7 +494,7 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether no batch is missing before this one since replay stopped, if it has.
+    /// Whether a batch may be applied: if replay has stopped, no batch may be missing since then.
     fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
         let follows =
             self.stopped_at.is_none() || self.next_sequence == Some(checked.records.sequence());
@@ -533,8 +532,8 @@ impl Replay<'_> {
         Ok(())
     }
 
-    /// Stops replay in this log, unless a later one shows that nothing is missing, and leaves out
-    /// the rest of the log.
+    /// Stops replay in this log and leaves out the rest of it. A later log may show that nothing is
+    /// missing.
     fn stop(&mut self, log: &Log, problem: Problem) -> Flow {
         self.stop_at(log, problem.offset, problem.reason.clone(), problem.torn);
         self.leave_out(log, problem.up_to_end_of(log));
@@ -557,8 +556,8 @@ impl Replay<'_> {
         });
     }
 
-    /// Fails if a family's tables hold writes from after the place where replay stopped: opening
-    /// would show later writes without earlier ones.
+    /// Fails if a family's tables hold writes from after the point at which replay stopped: the
+    /// database would show later writes without earlier ones.
     fn finish(self) -> Result<Replayed> {
         let Some(stop) = self.stopped_at else { return Ok(self.replayed) };
         let ahead = self

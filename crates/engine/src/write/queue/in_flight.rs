@@ -2,17 +2,17 @@
 //!
 //! A leader that has numbered its group and reserved its place in the log may let the next one lead
 //! before it writes ([`Leadership::begin_pipelined`]). Otherwise each of two writers would wait for
-//! the other's write and then for its own. With more writers this gains nothing, and with many it
-//! loses: while one group is written, the other writers gather into one group, and a device handles
-//! few large writes faster than many small ones. So the number of writers decides
+//! the other's write and then for its own. With more writers, writing in flight gains nothing, and
+//! with many it loses: while one group is written, the other writers gather into one group, and a
+//! device handles few large writes faster than many small ones. So the number of writers decides
 //! ([`FEW_WRITERS`]).
 //!
 //! # Invariants
 //!
-//! - Groups end in the order in which they began: none is published or acknowledged before those
-//!   ahead of it.
-//! - Only a leader adds a group in flight. A leader that has seen that nothing is in flight can
-//!   rely on it.
+//! - Groups end in the order in which they began: none is published or acknowledged before the
+//!   groups ahead of it.
+//! - Only a leader adds a group in flight. So a leader that sees no group in flight can rely on
+//!   that.
 
 use super::sync::{AtomicUsize, Condvar, Mutex, Ordering, lock, wait};
 use super::{Group, Leadership, Queue};
@@ -39,31 +39,31 @@ pub(super) struct InFlight {
 struct State {
     /// Number of groups that began.
     begun: u64,
-    /// Number of them that have ended.
+    /// Number of groups that have ended.
     ended: u64,
     /// Number of writers of the groups in flight.
     writers: usize,
-    /// Number of threads that wait for a group to end: without any, no system call is made.
+    /// Number of threads that wait for a group to end. If it is 0, the end makes no system call.
     waiting: usize,
 }
 
-/// A group in flight. Dropping it waits for those ahead of it and ends it.
+/// A group in flight. Dropping it waits for the groups ahead and ends it.
 #[derive(Debug)]
 pub(crate) struct GroupInFlight<'q> {
     queue: &'q Queue,
-    /// Its position in the order, from 1.
+    /// Position of the group in the order, from 1.
     place: u64,
     writers: usize,
 }
 
 impl Leadership<'_> {
-    /// Whether nothing is in flight.
+    /// Whether no group is in flight.
     #[inline]
     pub(crate) fn is_quiesced(&self) -> bool {
         self.queue.in_flight.count.load(Ordering::Acquire) == 0
     }
 
-    /// Waits until nothing is in flight.
+    /// Waits until no group is in flight.
     #[inline]
     pub(crate) fn quiesce(&self) {
         if !self.is_quiesced() {
@@ -73,8 +73,8 @@ impl Leadership<'_> {
         }
     }
 
-    /// Whether writers have recently been so few that this leader's group should be written in
-    /// flight.
+    /// Whether there have recently been so few writers that this leader's group should be written
+    /// in flight.
     pub(crate) fn has_few_writers(&self) -> bool {
         let in_flight = &self.queue.in_flight;
         let waiting = if self.is_awaited() { lock(&self.queue.waiting).requests.len() } else { 0 };

@@ -10,8 +10,8 @@ use crate::panics;
 
 /// The leader's side of the insertions of a group's members.
 ///
-/// Dropping it waits for them: even if the leader fails, no member is still inserting when the next
-/// one leads.
+/// Dropping it waits for the insertions: even if the leader fails, no member is still inserting
+/// when the next leader begins.
 #[derive(Debug)]
 pub(crate) struct Inserting {
     insertions: Arc<Insertions>,

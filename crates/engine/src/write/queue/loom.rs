@@ -1,5 +1,5 @@
-//! Writers in every order that the memory model allows: who leads, who gets which result, and what
-//! readers see.
+//! Runs writers in every order that the memory model allows, and checks who leads, which results
+//! writers get, and what readers see.
 //!
 //! Data that only a leader may access is in loom's cells, so that loom reports two leaders at once,
 //! and a leader that does not see its predecessor's actions. A writer that is never woken is a
@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// More than the number of sequence numbers of any model.
 const CAPACITY: usize = 5;
 
-/// A database as far as the queue is concerned.
+/// The parts of a database that the queue protects.
 struct Database {
     queue: Queue,
     /// The writer of each sequence number: the memtable.
@@ -44,7 +44,7 @@ enum By {
     /// Pipelined: the next leader may begin meanwhile.
     LeaderInFlight,
     Themselves,
-    /// Nobody: the members panic before they insert.
+    /// Nobody: members panic before they insert.
     NobodyInTheEnd,
 }
 
@@ -116,7 +116,7 @@ impl Database {
         written
     }
 
-    /// Takes `count` sequence numbers and returns the first. Loom would see two leaders at once.
+    /// Takes `count` sequence numbers and returns the first. Loom would report two leaders at once.
     fn number(&self, _leadership: &Leadership<'_>, count: usize) -> usize {
         self.sequence.with_mut(|sequence| {
             // SAFETY: loom fails the model if another access is not ordered before or after this.
@@ -163,7 +163,7 @@ impl Database {
         assert!(after.starts_with(&before), "{before:?}, then {after:?}");
     }
 
-    /// Accesses data that only leaders may, like a caller that has to quiesce writes.
+    /// Accesses data that only leaders may access, like a caller that has to quiesce writes.
     fn quiesce(&self) {
         let leadership = self.queue.lead().expect("the lead");
         let published = self.published.load(Ordering::Relaxed) as usize;
@@ -203,12 +203,12 @@ fn write_all(database: &Arc<Database>, writers: usize, by: By) {
 }
 
 #[test]
-fn two_writers_are_both_answered() {
+fn two_writers_both_get_results() {
     model(8, |database| write_all(database, 2, By::Leader));
 }
 
 #[test]
-fn three_writers_are_all_answered() {
+fn three_writers_all_get_results() {
     model(3, |database| write_all(database, 3, By::Leader));
 }
 
@@ -219,7 +219,7 @@ fn members_insert_their_own_batches_before_the_group_is_published() {
 }
 
 #[test]
-fn a_writer_writes_on_while_another_is_notified() {
+fn a_writer_continues_while_another_is_notified() {
     model(3, |database| {
         let other = start(database, |database| {
             database.write(1, By::Themselves).unwrap();
@@ -237,7 +237,7 @@ fn a_writer_writes_on_while_another_is_notified() {
 }
 
 #[test]
-fn groups_in_flight_are_published_in_their_order() {
+fn groups_in_flight_are_published_in_order() {
     model(3, |database| {
         let reader = start(database, Database::look);
         let writer = start(database, |database| database.write(1, By::LeaderInFlight));
@@ -249,7 +249,7 @@ fn groups_in_flight_are_published_in_their_order() {
 }
 
 #[test]
-fn nobody_leads_alone_beside_a_group_in_flight() {
+fn quiescing_waits_for_groups_in_flight() {
     model(3, |database| {
         let writer = start(database, |database| database.write(1, By::LeaderInFlight));
         let alone = start(database, Database::quiesce);
@@ -261,7 +261,7 @@ fn nobody_leads_alone_beside_a_group_in_flight() {
 }
 
 #[test]
-fn a_member_that_gives_up_fails_its_group_and_nobody_waits_for_it() {
+fn a_panicking_member_fails_its_group_without_a_deadlock() {
     model(3, |database| {
         let other = start(database, |database| database.write(1, By::NobodyInTheEnd));
         let here = database.write(2, By::NobodyInTheEnd);
@@ -274,7 +274,7 @@ fn a_member_that_gives_up_fails_its_group_and_nobody_waits_for_it() {
 }
 
 #[test]
-fn a_leader_that_gives_up_leaves_nobody_waiting() {
+fn a_panicking_leader_leaves_no_writer_waiting() {
     model(4, |database| {
         let other = start(database, |database| database.write(1, By::Themselves));
         if let Some(leadership) = database.queue.try_lead() {
@@ -290,7 +290,7 @@ fn a_leader_that_gives_up_leaves_nobody_waiting() {
             drop(inserting);
             drop(group);
             drop(leadership);
-            // Loom would see a member that still inserts.
+            // Loom would report a member that still inserts.
             let leadership = database.queue.lead().unwrap();
             database.insert(1, 2);
             drop(leadership);
@@ -303,7 +303,7 @@ fn a_leader_that_gives_up_leaves_nobody_waiting() {
 }
 
 #[test]
-fn readers_see_groups_whole_and_in_their_order() {
+fn readers_see_whole_groups_in_order() {
     model(3, |database| {
         let writer = start(database, |database| database.write(1, By::Themselves));
         let reader = start(database, Database::look);
@@ -314,7 +314,7 @@ fn readers_see_groups_whole_and_in_their_order() {
 }
 
 #[test]
-fn nobody_writes_beside_one_that_leads_alone() {
+fn no_write_is_concurrent_with_a_quiescing_leader() {
     model(3, |database| {
         let writer = start(database, |database| database.write(1, By::Themselves));
         let alone = start(database, Database::quiesce);
@@ -326,7 +326,7 @@ fn nobody_writes_beside_one_that_leads_alone() {
 }
 
 #[test]
-fn a_request_with_no_slowdown_is_refused_or_has_its_turn() {
+fn a_request_with_no_slowdown_is_refused_or_leads() {
     model(4, |database| {
         let impatient = start(database, |database| {
             let mut batch = WriteBatch::new();

@@ -1,11 +1,11 @@
 //! The order of writers: a queue of requests whose leader writes a group of them.
 //!
 //! The first writer to reach an idle queue leads. Writers that arrive meanwhile wait until they are
-//! notified: their write is done, they shall insert their own batch, or they lead. The leader takes
-//! waiting requests into its group, in order of arrival; when it is done, the first of the
-//! remaining ones leads. So there is at most one leader at any time, and whoever has to quiesce
-//! writes, to switch a memtable or a log, becomes it and waits for the groups in flight: those
-//! whose leader let the next one lead before they were written ([`GroupInFlight`]).
+//! notified: their write is done, they are to insert their own batch, or they lead. The leader
+//! takes waiting requests into its group, in order of arrival; when it is done, the first of the
+//! remaining ones leads. So there is at most one leader at any time. A thread that has to quiesce
+//! writes, to switch a memtable or a log, becomes the leader and waits for the groups in flight:
+//! groups whose leader let the next one lead before they were written ([`GroupInFlight`]).
 //!
 //! # Invariants
 //!
@@ -19,10 +19,10 @@
 //! An uncontended writer pays two atomic operations, one to lead and one to stop leading, and a
 //! load that shows that nobody waits. The lock is used only under contention.
 //!
-//! Waiting writers do not sleep at once, because waking a thread takes longer than many a group.
-//! The next ones to be notified, at most as many as there are processors besides the leader's,
-//! first spin for some microseconds, and all yield for a while. Those that wait for a sync sleep at
-//! once. [`processors`] decides who runs where there are more writers than processors.
+//! Waiting writers do not sleep at once, because waking a thread often takes longer than writing a
+//! group. The first ones in the queue, at most one for each processor besides the leader's, spin
+//! for some microseconds; then all yield for a while. Writers that wait for a sync sleep at once.
+//! [`processors`] shares the processors if there are more writers than processors.
 
 mod in_flight;
 mod inserting;
@@ -128,8 +128,8 @@ impl Queue {
         request.wait_with(self, wait_by)
     }
 
-    /// Leads once all earlier requests are done and nothing is in flight, so that nobody writes
-    /// meanwhile.
+    /// Leads once all earlier requests are done and no group is in flight, so that no other thread
+    /// writes meanwhile.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
         // No leader takes a request without operations into its group.
         let request = Arc::new(Request::new(WriteBatch::new(), Durability::Unlogged, false));
@@ -151,8 +151,8 @@ impl Queue {
         self.state.fetch_update(Ordering::Acquire, Ordering::Relaxed, next) == Ok(IDLE)
     }
 
-    /// Returns how a request waits that is at `place` in the queue, counted from 0, and will be
-    /// notified soon.
+    /// Returns how a request at `place` in the queue, counted from 0, waits for a notification that
+    /// is expected soon.
     fn wait_by_at(&self, place: usize) -> WaitBy {
         if place < self.spinning_places { WaitBy::Spins } else { WaitBy::Yields }
     }
@@ -172,9 +172,10 @@ pub(crate) struct Leadership<'q> {
 }
 
 impl Leadership<'_> {
-    /// Takes a group from the waiting requests, in order, as long as they are logged if and only if
-    /// the leader's batch is, ask for at most its `durability`, so that none waits for a sync it
-    /// did not ask for, and their batches have at most `bytes` in total.
+    /// Takes waiting requests into a group, in order, while their batches have at most `bytes` in
+    /// total. The group ends before a request without operations, before one that needs a higher
+    /// `durability` than the leader's, so that nobody waits for a sync that it did not request, and
+    /// before one that is logged if the leader's batch is not, or the reverse.
     pub(crate) fn take_group(&self, durability: Durability, bytes: usize) -> Group {
         if !self.is_awaited() {
             return Group::new(Vec::new(), durability);
@@ -214,9 +215,9 @@ impl Leadership<'_> {
 
     /// Notifies the members of a group of the result, and lets the next request lead.
     ///
-    /// As a rule the next leader starts first, so that it need not wait until all members are
-    /// notified. A sync takes longer than that: members that are woken first return with their next
-    /// writes in time to join the next group.
+    /// Usually the next leader starts first, so that it need not wait until all members are
+    /// notified. After a sync, which takes longer than that, the members are notified first: they
+    /// return with their next writes in time to join the next group.
     pub(crate) fn finish(self, group: Group, result: &Result<()>) {
         if group.durability == Durability::Synced {
             group.finish(result);
@@ -259,7 +260,7 @@ impl Queue {
     }
 }
 
-/// While it lives, `no_slowdown` requests are refused.
+/// Guard during whose life `no_slowdown` requests are refused.
 #[derive(Debug)]
 pub(crate) struct Refusing<'q> {
     queue: &'q Queue,

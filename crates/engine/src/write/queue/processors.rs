@@ -1,11 +1,10 @@
 //! Fair use of processors where there are more runnable writers than processors.
 //!
 //! The scheduler lets a thread run for up to a tick (4 ms at 250 Hz) while others wait for its
-//! processor: threads that it has just woken, or that were preempted for one that was woken. With
-//! four writers on two processors, two alternated while the other two, notified long ago that their
-//! writes were done, waited for a processor. So a writer that has run for a slice while others may
-//! be held up yields at the end of a write, and a waiting writer yields before it sleeps
-//! (docs/benchmarks.md has the effect).
+//! processor: threads that were just woken, or preempted by one that was woken. With four writers
+//! on two processors, two alternated while the other two, whose writes had long been done, waited
+//! for a processor. So a writer that has run for a slice while others may be held up yields at the
+//! end of a write, and a waiting writer yields before it sleeps (measured in docs/benchmarks.md).
 //!
 //! A yielding thread gives up its share of the processor to all threads, writers or not: one yield
 //! every 50 us left a thread 7 % of a processor that it shared with a computing thread. So writers
@@ -24,7 +23,7 @@ pub(crate) use real::yield_if_due;
 #[cfg(not(all(loom, test)))]
 pub(super) use real::{are_writers_held_up, give_way, notifying, resumes, while_waking};
 
-/// In models a thread runs when the model wants it to.
+/// In models, loom schedules the threads.
 #[cfg(all(loom, test))]
 mod model {
     pub(in super::super) fn are_writers_held_up() -> bool {
@@ -65,18 +64,18 @@ mod real {
     const AMONG_WRITERS_NS: u64 = 2_000_000;
     /// Length of the window in which the time lost to others is added up, in nanoseconds.
     const WINDOW_NS: u64 = 100_000_000;
-    /// Time without yields after too much was lost, in nanoseconds.
+    /// Time without yields after other threads took too much time, in nanoseconds.
     const NO_YIELD_NS: u64 = 300_000_000;
-    /// Number of processors that are distinguished.
+    /// Number of processors that are tracked separately.
     const PROCESSORS: usize = 128;
 
     /// Number of writers of this process that could run but do not yet, or may have been preempted.
-    /// It includes those that yield, which may not be scheduled again for long.
+    /// Includes yielding writers, which may not be scheduled again for long.
     static HELD_UP: HeldUp = HeldUp(AtomicIsize::new(0));
 
     static TURNS: Turns = Turns::new();
 
-    /// On a pair of cache lines of its own, because processors fetch them in pairs.
+    /// Padded to a pair of cache lines, because processors fetch them in pairs.
     #[repr(align(128))]
     struct HeldUp(AtomicIsize);
 
@@ -93,7 +92,7 @@ mod real {
         yields_from_ns: AtomicU64,
     }
 
-    /// On a cache line of its own.
+    /// Padded to a cache line.
     #[repr(align(64))]
     struct Seen(AtomicU64);
 
@@ -134,7 +133,7 @@ mod real {
     }
 
     /// Yields to writers that are held up, if the calling writer has run for a slice. For writers
-    /// that do not lead and that nobody waits for.
+    /// that neither lead nor keep others waiting.
     #[inline]
     pub(crate) fn yield_if_due() {
         if are_writers_held_up() {
@@ -233,7 +232,7 @@ mod real {
         }
     }
 
-    /// Number of writers that were notified and do not run yet, for tests.
+    /// Returns the number of writers that were notified and do not run yet, for tests.
     #[cfg(test)]
     pub(in super::super) fn held_up() -> isize {
         HELD_UP.0.load(Relaxed)
@@ -244,7 +243,7 @@ mod real {
         use super::*;
 
         #[test]
-        fn writers_yield_until_others_have_most_of_the_time() {
+        fn writers_stop_yielding_when_others_take_most_of_the_time() {
             const ROUND_NS: u64 = 10_000_000;
             // Time that other threads have in each 10 ms of two processors, in nanoseconds.
             let cases = [

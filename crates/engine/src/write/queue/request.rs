@@ -35,7 +35,7 @@ pub(crate) struct Request {
     pub(crate) bytes: usize,
     /// Number of operations in the batch.
     pub(crate) operations: u32,
-    /// What the writer asked for.
+    /// The durability that the writer asked for.
     pub(crate) durability: Durability,
     /// Whether the writer wants to be refused instead of waiting while writes are stalled.
     pub(super) no_slowdown: bool,
@@ -89,7 +89,7 @@ impl Request {
         self.wait_with(queue, queue.wait_by_at(0))
     }
 
-    /// Like [`Self::wait`], waiting as `wait_by` says.
+    /// Like [`Self::wait`], in the way given by `wait_by`.
     pub(super) fn wait_with<'q>(&self, queue: &'q Queue, wait_by: WaitBy) -> Turn<'q> {
         let is_notified = || self.signal.load(Ordering::Acquire) == NOTIFIED;
         let is_notified_soon = || match wait_by {
@@ -190,7 +190,7 @@ impl Drop for Group {
     fn drop(&mut self) {
         for member in self.members.drain(..) {
             let error = panics::unwinding("the leader of a group of writes");
-            member.finish(Err(error.followed_by("the write may or may not be lost")));
+            member.finish(Err(error.followed_by("the outcome of the write is unknown")));
         }
     }
 }

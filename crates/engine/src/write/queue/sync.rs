@@ -24,9 +24,10 @@ pub(super) use loom::{
     thread::{self, Thread},
 };
 
-/// Spin time before a writer sleeps: about what waking a thread takes on an idle processor.
+/// Spin time before a writer sleeps: about the time that waking a thread takes on an idle
+/// processor.
 const SPINNING: Duration = Duration::from_micros(15);
-/// Spin time while other writers want the processor: about what an unsynced group takes.
+/// Spin time while other writers wait for a processor: about the time that an unsynced group takes.
 const SPINNING_AMONG_OTHERS: Duration = Duration::from_nanos(1500);
 /// Number of checks between two readings of the clock.
 const LOOKS_PER_ROUND: u32 = 32;
@@ -59,10 +60,10 @@ pub(super) fn wait<'m, T>(changed: &Condvar, guard: MutexGuard<'m, T>) -> MutexG
 
 use super::processors;
 
-/// Wakes a thread that waits in [`wait_until`], or will.
+/// Wakes a thread that waits in [`wait_until`], or is about to.
 pub(super) fn unpark(thread: &Thread) {
-    // Loom switches threads only at atomic operations: this one lets it try that the change is seen
-    // before the thread is woken.
+    // Loom switches threads only at atomic operations: this one lets it explore the case that the
+    // change is seen before the thread is woken.
     #[cfg(all(loom, test))]
     AtomicU32::new(0).load(Ordering::Relaxed);
     thread.unpark();

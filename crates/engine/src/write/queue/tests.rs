@@ -1,4 +1,4 @@
-//! Leadership, group membership, and the results of other writers when one gives up.
+//! Leadership, group membership, and the results of other writers when one panics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -47,7 +47,7 @@ fn impatient() -> Request {
     Request::new(batch(1), LOGGED, true)
 }
 
-/// Waits for a turn to end, inserting by `insert`.
+/// Waits until a request is served, inserting with `insert`.
 fn wait_out(queue: &Queue, request: Request, insert: impl Fn() -> Result<()>) -> Outcome {
     let request = Arc::new(request);
     let mut turn = queue.join(&request);
@@ -92,7 +92,7 @@ fn outcomes<const N: usize>(threads: [ScopedJoinHandle<'_, Outcome>; N]) -> [Out
     threads.map(|thread| thread.join().expect("a writer"))
 }
 
-/// Leads, takes a group and gives up.
+/// Takes a group as leader, then panics.
 fn give_up(leadership: Leadership<'_>, then: impl FnOnce(&[Arc<Request>])) {
     let given_up = catch_unwind(AssertUnwindSafe(|| {
         let group = leadership.take_group(SYNCED, usize::MAX);
@@ -104,7 +104,7 @@ fn give_up(leadership: Leadership<'_>, then: impl FnOnce(&[Arc<Request>])) {
 }
 
 #[test]
-fn one_leads_at_a_time() {
+fn at_most_one_writer_leads() {
     let queue = Queue::default();
     for _ in 0..3 {
         let leadership = queue.try_lead().unwrap();
@@ -117,7 +117,7 @@ fn one_leads_at_a_time() {
 }
 
 #[test]
-fn a_group_ends_before_what_does_not_go_along() {
+fn a_group_ends_before_the_first_request_that_does_not_fit() {
     let header = batch(0).data_size();
     let small: MakeRequest = || request(1, LOGGED);
     let synced: MakeRequest = || request(1, SYNCED);
@@ -154,7 +154,7 @@ fn a_group_ends_before_what_does_not_go_along() {
 }
 
 #[test]
-fn members_learn_of_the_failure_of_their_group() {
+fn members_get_the_error_of_their_group() {
     let queue = Queue::default();
     thread::scope(|scope| {
         let leadership = queue.try_lead().unwrap();
@@ -166,7 +166,7 @@ fn members_learn_of_the_failure_of_their_group() {
 }
 
 #[test]
-fn the_batch_comes_back_as_the_leader_left_it() {
+fn the_writer_gets_its_batch_back_from_the_leader() {
     let request = request(3, LOGGED);
     assert_eq!((request.operations, request.bytes), (3, batch(3).data_size()));
     request.batch().set_sequence(7);
@@ -176,7 +176,7 @@ fn the_batch_comes_back_as_the_leader_left_it() {
 }
 
 #[test]
-fn whoever_waits_is_answered_when_the_leader_gives_up() {
+fn waiting_writers_get_results_after_the_leader_panics() {
     let queue = Queue::default();
     thread::scope(|scope| {
         let leadership = queue.try_lead().unwrap();
@@ -190,7 +190,7 @@ fn whoever_waits_is_answered_when_the_leader_gives_up() {
 }
 
 #[test]
-fn nobody_inserts_any_more_when_the_leader_has_given_up() {
+fn no_member_inserts_after_the_leader_has_panicked() {
     let queue = &Queue::default();
     let inserted = &AtomicBool::new(false);
     thread::scope(|scope| {
@@ -214,7 +214,7 @@ fn nobody_inserts_any_more_when_the_leader_has_given_up() {
 }
 
 #[test]
-fn the_leader_learns_of_a_member_that_failed_or_gave_up() {
+fn the_leader_gets_the_error_of_a_failed_or_panicked_member() {
     let failures: [(Insert, ErrorKind); 2] = [
         (|| Err(Error::new(ErrorKind::UserCode, "")), ErrorKind::UserCode),
         (|| std::panic::resume_unwind(Box::new("given up")), ErrorKind::Panicked),
@@ -247,7 +247,7 @@ fn the_leader_learns_of_a_member_that_failed_or_gave_up() {
 }
 
 #[test]
-fn the_impatient_are_refused_while_the_leader_says_so() {
+fn no_slowdown_requests_are_refused_during_a_stall() {
     let queue = &Queue::default();
     thread::scope(|scope| {
         let leadership = queue.try_lead().unwrap();
@@ -278,7 +278,7 @@ fn the_impatient_are_refused_while_the_leader_says_so() {
 /// The part of a database that the queue protects: leaders and their members alone write it.
 #[derive(Default)]
 struct Written {
-    /// Number of threads inside that exclude each other.
+    /// Number of threads that currently hold the exclusive access of a leader.
     leaders: AtomicUsize,
     sequence: AtomicU64,
     inserted: AtomicU64,
@@ -352,7 +352,7 @@ impl Written {
 }
 
 #[test]
-fn groups_in_flight_end_in_their_order() {
+fn groups_in_flight_end_in_order() {
     let queue = &Queue::default();
     let ended = &tailwater_io::sync::Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -377,7 +377,7 @@ fn groups_in_flight_end_in_their_order() {
 }
 
 #[test]
-fn who_leads_alone_waits_for_what_is_in_flight_also_where_it_is_given_up() {
+fn quiescing_waits_for_a_dropped_group_in_flight() {
     let queue = &Queue::default();
     thread::scope(|scope| {
         let leadership = queue.try_lead().unwrap();
@@ -403,7 +403,7 @@ fn many_writers_are_remembered_for_a_while() {
         assert!(leadership.has_few_writers());
         let group = leadership.take_group(SYNCED, usize::MAX);
         let in_flight = leadership.begin_pipelined(&group);
-        assert!(!has_few(), "with those in flight there is one too many");
+        assert!(!has_few(), "the writers in flight count, too");
         in_flight.finish(group, &Ok(()));
         assert_eq!(outcomes(threads), [Outcome::Written; FEW_WRITERS - 1]);
     });
@@ -412,7 +412,7 @@ fn many_writers_are_remembered_for_a_while() {
 }
 
 #[test]
-fn many_writers_write_everything_once() {
+fn every_write_of_many_writers_is_applied_once() {
     const ROUNDS: usize = 2000;
     for writers in [2, 8] {
         let (queue, written) = (Queue::default(), Written::default());

@@ -238,7 +238,7 @@ impl Check for SeekAgainstScan {
             walk.seek(&target, order).unwrap();
             let found = model.iter().find(|entry| order.compare(W::key(entry), &target).is_ge());
             assert_eq!(walk.entry().as_ref(), found, "sought {}", target.escape_ascii());
-            // A seek for the entry before also works from past the last entry.
+            // A step back also works from past the last entry.
             let place = found.and_then(|found| model.iter().position(|entry| entry == found));
             let before = place.unwrap_or(model.len()).checked_sub(1);
             walk.previous().unwrap();
@@ -292,7 +292,7 @@ fn moves_mix_in_any_order() {
     on_every_block(RandomMoves(random()));
 }
 
-/// Random numbers from a seed that is printed: the seed in `TAILWATER_SEED` repeats a run.
+/// Returns a random number generator and prints its seed; `TAILWATER_SEED` repeats a run.
 fn random() -> fastrand::Rng {
     let given = std::env::var("TAILWATER_SEED").ok().and_then(|seed| seed.parse().ok());
     let seed: u64 = given.unwrap_or_else(|| fastrand::u64(..));
@@ -358,8 +358,8 @@ fn a_hash_index_finds_what_a_search_finds() {
     }
 }
 
-/// Moves a cursor in every way over bytes that may be no block. The results do not matter, but it
-/// must terminate and stay inside the block.
+/// Moves a cursor in every way over bytes that may not be a block. The results do not matter, but
+/// it must terminate and stay inside the block.
 fn wander<W: Walk>(walk: &mut W, limit: usize, target: &[u8]) {
     let mut forwards = walk.first();
     for steps in 0.. {
@@ -420,7 +420,7 @@ fn damage(block: &[u8], mut read: impl FnMut(&[u8])) {
 fn no_damage_makes_a_cursor_panic_or_run_on() {
     let (mut cursor, mut index_cursor) = (Cursor::default(), IndexCursor::default());
     for table in tables() {
-        // The last block of each table is the smallest, and has what the others have.
+        // The last block of each table is the smallest, and has every feature of the others.
         let block = table.data_blocks().pop().unwrap();
         let target = entries(block).swap_remove(0).key;
         damage(block, |damaged| wander_data(&mut cursor, damaged, &target));

@@ -5,15 +5,15 @@
 //!
 //! # Ownership
 //! From submission until its completion was reaped, a request's buffer belongs to the kernel: it is
-//! in `pending`, where its bytes are not accessed. Dropping this waits for all requests, so
-//! buffers and files outlive the kernel's use of them; forgetting it leaks them.
+//! in `pending`, where nothing accesses its bytes. Dropping this waits for all requests, so buffers
+//! and files outlive the kernel's use of them; forgetting it leaks them.
 //!
 //! # Refusals
-//! A kernel may stop accepting requests: a filter that is set up later forbids the call, or memory
-//! is short for long. Then the ring is given up, and nothing more is submitted to it. Requests that
-//! the kernel has not taken are made by plain reads. Completions of the others still arrive through
-//! the memory shared with the kernel. A request whose completion does not arrive fails, and its
-//! buffer is leaked, because the kernel may write to it at any time.
+//! A kernel may stop accepting requests: a system call filter that is installed later forbids the
+//! call, or memory is short for a long time. Then the ring is given up, and nothing more is
+//! submitted to it. Requests that the kernel has not accepted are made by plain reads. Completions
+//! of the others still arrive through the memory shared with the kernel. A request whose completion
+//! does not arrive fails, and its buffer is leaked, because the kernel may write to it at any time.
 #![expect(unsafe_code, reason = "the kernel gets the addresses of buffers")]
 
 use std::collections::{BTreeMap, VecDeque};
@@ -57,7 +57,7 @@ pub(super) struct RingRequests {
     next_number: u64,
     /// Completed requests that the caller has not taken yet.
     done: VecDeque<(PendingRequest, Result<usize, Errno>)>,
-    /// Requests that the kernel has not taken and will not take.
+    /// Requests that the kernel has not accepted and will not accept.
     left: VecDeque<PendingRequest>,
     /// Number of consecutive transient errors so far.
     refusals: u32,
@@ -103,16 +103,16 @@ fn answers(mut ring: IoUring) -> bool {
 }
 
 fn build() -> io::Result<IoUring> {
-    // Completions are reaped by a call anyway, so the thread need not be interrupted for them.
+    // A call reaps completions anyway, so the thread need not be interrupted for them.
     match IoUring::builder().setup_coop_taskrun().build(ENTRIES) {
-        // Linux before 5.19.
+        // Linux before 5.19 lacks the flag.
         Err(error) if error.kind() == io::ErrorKind::InvalidInput => IoUring::new(ENTRIES),
         built => built,
     }
 }
 
 impl RingRequests {
-    /// `None` if io_uring is not allowed, or creating the ring fails.
+    /// Creates a ring; `None` if io_uring is not allowed, or creating the ring fails.
     pub(super) fn new() -> Option<Self> {
         if !is_allowed() {
             return None;
@@ -156,11 +156,10 @@ impl RingRequests {
             .build()
             .user_data(number);
         // SAFETY: the memory is `length` bytes that the buffer owns. It stays in `pending`, and
-        // nothing reads or writes its bytes there, until the end of this request was seen, or until
-        // it is certain that the kernel does not take it any more; whoever drops or unwinds past
-        // this waits for that.
+        // nothing accesses its bytes there, until this request's completion has been seen, or the
+        // kernel can no longer accept it; dropping or unwinding past this waits for that.
         while unsafe { self.ring.submission().push(&entry) }.is_err() {
-            // The queue is full until the kernel takes some of what was pushed.
+            // The queue is full until the kernel accepts some of the entries.
             self.enter(0);
             if self.is_given_up {
                 return;
@@ -208,7 +207,7 @@ impl RingRequests {
     }
 
     /// Waits for a completion and removes its request; `None` if none arrives. Requests that the
-    /// kernel has not taken end as if it had returned them.
+    /// kernel has not accepted end as if it had returned them.
     fn next_end(&mut self) -> Option<(PendingRequest, Result<usize, Errno>)> {
         loop {
             self.reap();
@@ -233,7 +232,7 @@ impl RingRequests {
     fn reap(&mut self) {
         for end in self.ring.completion() {
             let Some(request) = self.pending.remove(&end.user_data()) else {
-                unreachable!("the kernel ends each request once")
+                unreachable!("the kernel completes each request once")
             };
             let result = usize::try_from(end.result());
             let result = result.map_err(|_| Errno::from_raw_os_error(-end.result()));
@@ -264,8 +263,8 @@ impl RingRequests {
         }
     }
 
-    /// Stops submitting. The kernel takes requests only during a call, so those that it has not
-    /// taken are entirely ours.
+    /// Stops submitting. The kernel accepts requests only during a call, so those that it has not
+    /// accepted are entirely ours.
     fn give_up(&mut self) {
         self.is_given_up = true;
         let waiting = self.ring.submission().len() as u64;
@@ -277,10 +276,10 @@ impl RingRequests {
     fn lose(&mut self) -> Chunk {
         let Some((_, PendingRequest { index, source, buffer, .. })) = self.pending.pop_first()
         else {
-            unreachable!("whoever waits has sent a request")
+            unreachable!("a caller that waits has submitted a request")
         };
         let offset = source.plan.range(index).start;
-        let reason = io::Error::other("the kernel does not end a request that was handed to it");
+        let reason = io::Error::other("the kernel did not complete a request submitted to it");
         let error = Error::at(Operation::Read, source.file.path(), offset, reason);
         // The source keeps the file open.
         std::mem::forget(source);
@@ -288,9 +287,9 @@ impl RingRequests {
     }
 }
 
-/// Returns whether the kernel only could not execute the request this way: an interruption, the end
-/// of the submitting thread, or an operation that this kernel or filesystem does not support in a
-/// ring.
+/// Returns whether the kernel merely could not execute the request in a ring: an interruption, the
+/// end of the submitting thread, or an operation that this kernel or filesystem does not support
+/// there.
 fn was_given_back(error: Errno) -> bool {
     matches!(
         error,

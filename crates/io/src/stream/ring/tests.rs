@@ -1,4 +1,4 @@
-//! Tests of rings that the kernel stops serving. They are skipped where there is no io_uring.
+//! Tests of rings that the kernel stops serving. They are skipped without io_uring.
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -51,10 +51,10 @@ fn set_up() -> Option<(RingRequests, Arc<Source>, OwnedFd, BufferPool)> {
     Some((ring, Arc::new(source), writing, BufferPool::new(16 * REQUEST)))
 }
 
-/// Makes all calls on a ring fail from now on. Requests that the kernel has taken continue.
+/// Makes all calls on a ring fail from now on. Requests that the kernel has accepted continue.
 fn break_ring(ring: &RingRequests) {
     let null = rustix::fs::open("/dev/null", OFlags::RDONLY, Mode::empty()).unwrap();
-    // SAFETY: the descriptor is the ring's, which keeps it open and closes it.
+    // SAFETY: the ring owns the descriptor, keeps it open and closes it.
     let mut descriptor = ManuallyDrop::new(unsafe { OwnedFd::from_raw_fd(ring.ring.as_raw_fd()) });
     rustix::io::dup2(&null, &mut descriptor).unwrap();
 }
@@ -104,6 +104,6 @@ fn a_request_that_never_ends_fails_and_the_kernel_keeps_its_buffer() {
     assert!(chunk.error.is_some() && chunk.buffer.as_ptr() != memory);
     drop(chunk);
     drop(ring);
-    assert_eq!(pool.in_use(), REQUEST, "the buffer of the other request is not given back");
+    assert_eq!(pool.in_use(), REQUEST, "the buffer of the other request is not returned");
     drop(writing);
 }

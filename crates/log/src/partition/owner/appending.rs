@@ -14,8 +14,7 @@ use crate::tail::{Chunk, ChunkPlace, MemoryKind, SegmentStart};
 use crate::ticket::Signal;
 use crate::{Error, ErrorKind, Result};
 
-/// Memory of a partition's first chunk, in bytes. A chunk that fills up doubles the size of the
-/// next.
+/// Memory of a partition's first chunk, in bytes. Each full chunk doubles the size of the next.
 pub(super) const CHUNK_MIN: usize = 32 << 10;
 /// Upper bound on the memory of a chunk with several batches, in bytes.
 const CHUNK_MAX: usize = 1 << 20;
@@ -26,7 +25,7 @@ pub(in crate::partition) struct Accepted {
     pub(in crate::partition) base_offset: u64,
     pub(in crate::partition) timestamp_us: u64,
     pub(in crate::partition) signal: Option<Arc<Signal>>,
-    /// Whether the chunks for readers have to be published.
+    /// Whether the chunks for readers must be published.
     pub(in crate::partition) has_new_chunk: bool,
 }
 
@@ -42,7 +41,7 @@ impl Owner {
             return full("a command that changes its files is in progress");
         }
         if self.awaits_survivors {
-            return full("batches of the last process are recovered first");
+            return full("batches of the last process are still being recovered");
         }
         // A batch larger than the bound is accepted if nothing else is unpersisted.
         let after = self.unpersisted_bytes + length;
@@ -55,7 +54,7 @@ impl Owner {
     /// Appends a verified batch.
     ///
     /// # Errors
-    /// The errors of [`Self::check`]; full, where there is no memory. Nothing was appended then.
+    /// The errors of [`Self::check`]; full, if there is no memory. Nothing was appended then.
     pub(in crate::partition) fn append(
         &mut self,
         env: &Env,
@@ -69,7 +68,7 @@ impl Owner {
     /// Like [`Self::append`], whether appends are accepted or not.
     ///
     /// # Errors
-    /// Full, where there is no memory. Nothing was appended then.
+    /// Full, if there is no memory. Nothing was appended then.
     pub(in crate::partition) fn append_unchecked(
         &mut self,
         env: &Env,
@@ -77,11 +76,11 @@ impl Owner {
         now_us: u64,
     ) -> Result<Accepted> {
         let length = batch.header().length;
-        // Timestamps never go back, whatever the clock does: readers search by them.
+        // Timestamps never decrease, even if the clock does: readers search by them.
         let timestamp_us = now_us.max(self.last_timestamp_us);
         let has_new_chunk = self.provide_chunk(env, length, timestamp_us)?;
         let Some(active) = &mut self.active else {
-            return Err(Error::new(ErrorKind::Internal, "there is room and no chunk"));
+            return Err(Error::new(ErrorKind::Internal, "there is room but no chunk"));
         };
         let header = batch.stamped(u64::from(self.id.partition), self.next_offset, timestamp_us);
         active.chunk.note(self.next_offset, timestamp_us, active.buffer.length());
@@ -222,7 +221,7 @@ impl Owner {
         }
     }
 
-    /// Ends the present group of batches with a gap, so that it consists of whole blocks.
+    /// Ends the current group of batches with a gap, so that it consists of whole blocks.
     pub(super) fn pad(&mut self, env: &Env) {
         let persisted_end = self.persisted_end;
         let Some(active) = &mut self.active else { return };

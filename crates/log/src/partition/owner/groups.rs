@@ -18,7 +18,7 @@ pub(in crate::partition) struct Group {
     pub(in crate::partition) segment: SegmentStart,
     pub(in crate::partition) position: u64,
     pub(in crate::partition) parts: Vec<Part>,
-    /// End of the batches that are persisted with it.
+    /// End of the batches that this write persists.
     pub(in crate::partition) data_end: u64,
     /// End of the whole blocks, which are never written again.
     written_end: u64,
@@ -47,7 +47,7 @@ impl Part {
 }
 
 impl Owner {
-    /// Returns the contents of the next write to a segment; `None` where there is nothing to write.
+    /// Returns the contents of the next write to a segment; `None` if there is nothing to write.
     /// With `all`, partial blocks are included.
     pub(in crate::partition) fn take_group(&mut self, env: &Env, all: bool) -> Option<Group> {
         let filled: usize = self.filled.iter().map(|filled| filled.end - filled.persisted).sum();
@@ -123,7 +123,7 @@ impl Owner {
         self.weigh(group)
     }
 
-    /// Sets the bytes of a group's batches; `None` for a group without bytes.
+    /// Sets the size of a group's batches; `None` for a group without bytes.
     pub(super) fn weigh(&self, mut group: Group) -> Option<Group> {
         let is_in = |batch: &&PendingBatch| {
             (batch.segment, batch.end_position) <= (group.segment, group.data_end)
@@ -208,8 +208,7 @@ impl Owner {
             self.health = Health::Good;
         }
         if self.pending.is_empty() && env.memory.is_tight() {
-            // Other partitions need the memory of this chunk; the next append allocates another
-            // one.
+            // Other partitions need this chunk's memory; the next append allocates a new one.
             self.close_chunk(env);
         }
         completions
@@ -222,14 +221,14 @@ impl Owner {
             return self.drop_unacknowledged(env, error);
         }
         if self.acknowledges_persisted() {
-            // Nothing of it was acknowledged, so it may be dropped.
+            // None of it was acknowledged, so it may be dropped.
             return self.drop_unacknowledged(env, error);
         }
         self.run_out_of_space(env, error);
         Completions::new()
     }
 
-    /// Drops unacknowledged batches, where appends are acknowledged only once they are persisted.
+    /// Drops unacknowledged batches, if appends are acknowledged only once they are persisted.
     pub(super) fn drop_unacknowledged(&mut self, env: &Env, error: &Error) -> Completions {
         if !self.acknowledges_persisted() {
             return Completions::new();
@@ -237,7 +236,7 @@ impl Owner {
         let first = self.filled.front().map(|filled| filled.chunk.place().segment);
         let first = first.or(self.active.as_ref().map(|active| active.chunk.place().segment));
         let completions = self.forget_unpersisted(env, &Err(error.clone()));
-        // Readers must not find the dropped batches, whose offsets are used again.
+        // Readers must not find the dropped batches, whose offsets are reused.
         env.memory.release_chunks(&self.take_chunks());
         let goes_on = first.is_none_or(|first| first == self.written_end.segment);
         self.place = match (goes_on, self.options.partial_blocks) {

@@ -62,7 +62,7 @@ pub(super) enum Health {
 }
 
 impl Health {
-    /// Returns the error that appends get; `None` where they are accepted.
+    /// Returns the error with which appends fail; `None` if they are accepted.
     pub(super) fn error(&self, id: PartitionId) -> Option<Error> {
         match self {
             Self::Good => None,
@@ -92,9 +92,9 @@ struct Active {
     buffer: AppendBuffer,
     chunk: Arc<Chunk>,
     bytes: AppendedBytes,
-    /// Bytes that are persisted.
+    /// Persisted bytes.
     persisted: usize,
-    /// Start of the present group of batches: the end of the last gap.
+    /// Start of the current group of batches: the end of the last gap.
     group_start: usize,
 }
 
@@ -126,7 +126,7 @@ pub(super) struct Owner {
     /// With carried blocks, the bytes of the segment's last block before `place`.
     pub(super) carried: Vec<u8>,
     pub(super) options: TopicOptions,
-    /// Whether writes are durable whatever the durability.
+    /// Whether all writes are durable, whatever the topic's durability.
     pub(super) is_hardened: bool,
     pub(super) health: Health,
     pub(super) commands: VecDeque<Command>,
@@ -138,7 +138,7 @@ pub(super) struct Owner {
     pub(super) persisted_offset: u64,
     /// End of the persisted batches in the last segment.
     pub(super) persisted_end: SegmentPosition,
-    /// End of the blocks that were written and are never written again.
+    /// End of the written blocks that are never written again.
     written_end: SegmentPosition,
     pub(super) unpersisted_bytes: u64,
     pub(super) unpersisted_messages: u64,
@@ -148,8 +148,7 @@ pub(super) struct Owner {
     pub(super) wants_rewrite: bool,
     /// Time of the last append on the monotonic clock.
     last_append_ns: u64,
-    /// Whether nothing was appended since the partition gave back its memory and its preallocated
-    /// space.
+    /// Whether nothing was appended since the partition released its memory and preallocated space.
     is_released: bool,
     /// Time of the pending wake-up on the monotonic clock.
     pub(super) wakes_ns: Option<u64>,
@@ -256,7 +255,7 @@ impl Owner {
         completions
     }
 
-    /// Keeps a persisted chunk as a cache; it need not outlive the process any more.
+    /// Keeps a persisted chunk as a cache; it no longer needs to outlive the process.
     fn release(&self, env: &Env, chunk: Arc<Chunk>, bytes: &AppendedBytes) {
         if self.kind == MemoryKind::Shared {
             bytes.clear_header();
@@ -267,7 +266,7 @@ impl Owner {
     /// Refuses appends until the log is opened again. A partition that is closed stays closed.
     pub(super) fn fail(&mut self, error: &Error) {
         if !matches!(self.health, Health::Closed) {
-            let failed = error.clone().while_doing(format_args!("{} takes no more", self.id));
+            let failed = error.clone().while_doing(format_args!("{} refuses appends", self.id));
             self.health = Health::Failed(failed);
         }
     }
@@ -280,7 +279,7 @@ impl Owner {
         *self = Self { commands, barriers, is_scheduled, wakes_ns, is_hardened, ..fresh };
     }
 
-    /// Places the next batch at a position of the last segment, after the present bytes of its
+    /// Places the next batch at a position of the last segment, after the existing bytes of its
     /// block.
     pub(super) fn resume_at(&mut self, position: u64, carried: Vec<u8>) {
         let block = position - carried.len() as u64;
@@ -347,7 +346,8 @@ impl Owner {
             || now_ns.saturating_sub(since_ns) / 1000 >= options.save_interval_us
     }
 
-    /// Returns the time on the monotonic clock at which a persist becomes due by itself.
+    /// Returns the time on the monotonic clock at which a persist becomes due without another
+    /// event.
     pub(super) fn next_due_ns(&self) -> Option<u64> {
         match &self.health {
             Health::Good => {
@@ -366,7 +366,7 @@ impl Owner {
     }
 
     /// Returns when the partition will be idle if nothing is appended until then, on the monotonic
-    /// clock; `None` where it holds nothing, or not everything is persisted.
+    /// clock; `None` if it holds nothing, or not everything is persisted.
     pub(super) fn release_ns(&self) -> Option<u64> {
         let holds = !self.is_released && self.pending.is_empty();
         let is_well = matches!(self.health, Health::Good);
@@ -386,13 +386,13 @@ impl Owner {
         true
     }
 
-    /// Returns the interval between two runs of retention, in nanoseconds; `None` where the topic
+    /// Returns the interval between two runs of retention, in nanoseconds; `None` if the topic
     /// keeps everything.
     pub(super) fn retention_interval_ns(&self) -> Option<u64> {
         let [shortest, longest] = RETENTION_INTERVALS_NS;
         match (self.options.message_expiry_us, self.options.partition_bytes_max) {
             (None, None) => None,
-            // Messages outlive their expiry by at most a tenth of it.
+            // Messages outlive their expiry time by at most a tenth of it.
             (Some(expiry_us), _) => {
                 Some(expiry_us.saturating_mul(1000 / 10).clamp(shortest, longest))
             }
@@ -400,7 +400,7 @@ impl Owner {
         }
     }
 
-    /// Returns whether partial blocks are written, too: the oldest unpersisted batch has waited for
+    /// Returns whether partial blocks are also written: the oldest unpersisted batch has waited for
     /// the save interval, a command is queued, or memory is scarce.
     pub(super) fn writes_partial_blocks(&self, env: &Env, now_ns: u64) -> bool {
         let options = &self.options;

@@ -1,4 +1,4 @@
-//! The case files: lines that set the scene, then commands; the output of a command follows it in
+//! Case files: each has lines that set up a scene, then commands, each followed by its output in
 //! lines that begin with `| `.
 //!
 //! `TAILWATER_REWRITE=1` writes the current output into the files, to be reviewed before it is
@@ -22,7 +22,7 @@ use crate::compaction::picker::{
 use crate::version::{Compaction, InputLevel, Reason};
 
 #[test]
-fn case_files_say_what_the_picker_does() {
+fn the_picker_matches_the_case_files() {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/compaction/picker/tests/cases");
     let mut count = 0;
     for path in case_files(&directory) {
@@ -77,7 +77,7 @@ fn answer(text: &str) -> String {
     out
 }
 
-/// Executes one line. Returns no output for a line that sets the scene.
+/// Executes one line. Returns no output for a line that sets up the scene.
 fn run(world: &mut World, line: &str) -> String {
     let (command, rest) = line.split_once(' ').unwrap_or((line, ""));
     match command {
@@ -121,7 +121,7 @@ fn run(world: &mut World, line: &str) -> String {
                 world.file(number).1.set_statistics(statistics);
             }
         }
-        _ => panic!("what is '{line}'?"),
+        _ => panic!("unknown line '{line}'"),
     }
     String::new()
 }
@@ -240,7 +240,7 @@ fn to_the_bottom(world: &mut World, text: &str) -> String {
         "skip" => BottommostRewrite::Skip,
         "force" => BottommostRewrite::Force,
         "force-optimized" => BottommostRewrite::ForceOptimized,
-        other => panic!("what is '{other}'?"),
+        other => panic!("unknown rewrite '{other}'"),
     };
     let (begin, end) = (begin.map(str::as_bytes), end.map(str::as_bytes));
     let spared = world.next_number;

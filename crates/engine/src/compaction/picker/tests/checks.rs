@@ -62,7 +62,7 @@ fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
         places.push(place.ok_or_else(|| format!("table {number} is not in its level"))?);
     }
     let (Some(&first), Some(&last)) = (places.first(), places.last()) else {
-        return Err(format!("nothing is taken from level {}", input.level));
+        return Err(format!("no tables are taken from level {}", input.level));
     };
     if !places.is_sorted_by(|a, b| a < b) {
         return Err(format!("tables of level {} are not in order", input.level));
@@ -71,7 +71,7 @@ fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
         return Ok(());
     }
     if last - first + 1 != places.len() {
-        return Err(format!("tables of level {} are not in a row", input.level));
+        return Err(format!("tables of level {} are not adjacent", input.level));
     }
     let parted = [first.checked_sub(1).map(|before| (before, first)), Some((last, last + 1))];
     for (left, right) in parted.into_iter().flatten() {
@@ -116,7 +116,7 @@ fn check_between(world: &World, compaction: &Compaction) -> Result<(), String> {
             let taken = compaction.inputs.iter().flat_map(|input| &input.files);
             let is_passed = taken.into_iter().any(|taken| share_key(world, taken, file));
             if is_passed && !compaction.inputs.iter().any(|input| has(&input.files, file)) {
-                return Err(format!("table {} of level {level} is passed over", file.number()));
+                return Err(format!("table {} of level {level} is skipped", file.number()));
             }
         }
     }
@@ -159,7 +159,7 @@ fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     for running in &world.running {
         let starts_in_0 = |compaction: &Compaction| compaction.inputs[0].level == 0;
         if starts_in_0(running) && starts_in_0(compaction) && compaction.output_level != 0 {
-            return Err("two compactions take from level 0".to_owned());
+            return Err("two compactions take tables of level 0".to_owned());
         }
         if running.output_level != compaction.output_level || running.output_level == 0 {
             continue;

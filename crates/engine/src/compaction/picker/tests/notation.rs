@@ -45,7 +45,7 @@ pub(super) fn parse_table(line: &str) -> (NewFile, Option<FileStatistics>) {
             "range_deletions" => statistics.range_deletions = value,
             "keys" => statistics.raw_key_bytes = value,
             "values" => statistics.raw_value_bytes = value,
-            _ => panic!("what is '{name}' of a table?"),
+            _ => panic!("unknown attribute '{name}' of a table"),
         }
     }
     let is_known = statistics != FileStatistics::default();
@@ -72,11 +72,11 @@ pub(super) fn parse_size(text: &str) -> u64 {
     let units = [('K', 10), ('M', 20), ('G', 30)];
     let unit = units.iter().find(|(unit, _)| text.ends_with(*unit));
     let digits = unit.map_or(text, |(unit, _)| text.trim_end_matches(*unit));
-    let number: u64 = digits.parse().unwrap_or_else(|_| panic!("'{text}' is no number"));
+    let number: u64 = digits.parse().unwrap_or_else(|_| panic!("'{text}' is not a number"));
     number << unit.map_or(0, |(_, shift)| *shift)
 }
 
-/// Prints such a number.
+/// Prints a number in the format of [`parse_size`].
 pub(super) fn size(bytes: u64) -> String {
     match bytes {
         u64::MAX => "any".to_owned(),
@@ -87,7 +87,7 @@ pub(super) fn size(bytes: u64) -> String {
     }
 }
 
-/// Prints a compaction in one line, without attributes that have their usual values.
+/// Prints a compaction in one line, without attributes that have default values.
 pub(super) fn describe(compaction: &Compaction, max_compaction_bytes: u64) -> String {
     let inputs: Vec<String> = compaction
         .inputs

@@ -88,9 +88,9 @@ fn add_to_level_0(world: &mut World, random: &mut fastrand::Rng, count: usize) {
     }
 }
 
-/// Creates a level of tables, some of which share a user key with the next one.
+/// Fills a level with tables, some of which share a user key with the next one.
 fn fill_level(world: &mut World, random: &mut fastrand::Rng, level: u32) {
-    // Each bound is older than the one before, as records of one user key are.
+    // Each bound has a lower sequence number than the one before: versions of a user key descend.
     let mut sequence = 1_000_000;
     let mut at = random.u64(0..KEYS / 4);
     while at + 60 < KEYS && random.u32(0..40) != 0 {
@@ -155,11 +155,11 @@ fn settle(world: &mut World, random: &mut fastrand::Rng) -> Result<usize, String
             world.end(0);
         }
     }
-    Err("there is no end to it".to_owned())
+    Err("compactions do not terminate".to_owned())
 }
 
 #[test]
-fn compactions_keep_the_invariants_and_come_to_an_end() {
+fn compactions_keep_the_invariants_and_terminate() {
     for (seed, mut random) in rounds(400) {
         let mut world = random_world(&mut random);
         for _ in 0..3 {
@@ -167,7 +167,7 @@ fn compactions_keep_the_invariants_and_come_to_an_end() {
                 .unwrap_or_else(|problem| panic!("TAILWATER_SEED={seed}: {problem}"));
             let scores = Tree::new(&world.context()).scores();
             let is_due = scores.iter().any(|score| score.value >= 1.0);
-            assert!(!is_due, "TAILWATER_SEED={seed}: {scores:?} and nothing to do");
+            assert!(!is_due, "TAILWATER_SEED={seed}: {scores:?}, but no compaction is due");
             assert!(!needs_compaction(&world.context()), "TAILWATER_SEED={seed}: needed");
             let count = random.usize(0..8);
             world.oldest_snapshot += random.u64(0..200);
@@ -180,7 +180,7 @@ fn compactions_keep_the_invariants_and_come_to_an_end() {
 fn a_settled_tree_has_nothing_pending() {
     for (seed, mut random) in rounds(100) {
         let mut world = random_world(&mut random);
-        // Uses only the tables' sizes, like the estimate.
+        // Without `ttl`, picking depends only on the tables' sizes, like the estimate.
         world.options.ttl = 0;
         settle(&mut world, &mut random).unwrap_or_else(|e| panic!("TAILWATER_SEED={seed}: {e}"));
         let pending = pending_compaction_bytes(&world.version, &world.options);
@@ -189,7 +189,7 @@ fn a_settled_tree_has_nothing_pending() {
 }
 
 #[test]
-fn a_range_goes_to_the_bottom_whole() {
+fn a_manual_compaction_moves_the_whole_range_down() {
     for (seed, mut random) in rounds(300) {
         let mut world = random_world(&mut random);
         let (a, b) = (random.u64(0..KEYS), random.u64(0..KEYS));
@@ -212,7 +212,7 @@ fn a_range_goes_to_the_bottom_whole() {
     }
 }
 
-/// Returns the level in which the range ended.
+/// Compacts a range manually. Returns the level in which it ended.
 fn compact_range(
     world: &mut World,
     begin: Option<&[u8]>,
@@ -246,7 +246,7 @@ fn compact_range(
                 break;
             }
             if count > COMPACTIONS_MAX {
-                return Err("there is no end to it".to_owned());
+                return Err("compactions do not terminate".to_owned());
             }
         }
         last = Some(current.output_level);

@@ -75,7 +75,7 @@ impl World {
         self.version = version.unwrap_or_else(|problem| panic!("{problem}"));
     }
 
-    /// Adds a table with a number and, in level 0, an epoch of its own, if it has none.
+    /// Adds a table. Assigns it a number and, in level 0, an epoch number, if it has none.
     pub(super) fn add(&mut self, mut file: NewFile) {
         if file.number == 0 {
             file.number = self.next_number;
@@ -100,7 +100,7 @@ impl World {
         self.running.push(Arc::new(compaction));
     }
 
-    /// Ends one of the running compactions: nothing of its inputs is dropped.
+    /// Ends a running compaction as if no record of its inputs had been dropped.
     pub(super) fn end(&mut self, at: usize) {
         let compaction = self.running.remove(at);
         if let Some(cursor) = next_cursor(&self.context(), &compaction) {

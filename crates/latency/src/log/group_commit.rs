@@ -77,7 +77,8 @@ pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
                 let row = measure(arguments, partitions, persisters, in_flight)?;
                 let _ = writeln!(
                     text,
-                    "{partitions:>10} {persisters:>10} {in_flight:>9} {:>10.0} {:>10.0} {:>12.1} {:>10} {:>8.1}",
+                    "{partitions:>10} {persisters:>10} {in_flight:>9} {:>10.0} {:>10.0} {:>12.1} \
+                     {:>10} {:>8.1}",
                     row.appends,
                     row.syncs,
                     row.appends / row.syncs,
@@ -88,8 +89,8 @@ pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
         }
     }
     text.push_str(
-        "\nSyncs: durable writes to segments (O_DSYNC) and syncs of them. Flushes: requests that the device \
-         completed,\nafter the kernel merged concurrent ones.\n",
+        "\nSyncs: durable writes to segments (O_DSYNC) and syncs of them. Flushes: requests that the \
+         device completed,\nafter the kernel merged concurrent ones.\n",
     );
     Ok(text)
 }

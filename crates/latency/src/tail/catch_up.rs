@@ -231,8 +231,8 @@ fn table(
     runs: &[Vec<Figures>; MODES.len()],
 ) -> String {
     let mut text = format!(
-        "A consumer reads a log of {} during {} reads/s of a hot set of {}, in {} of memory; medians \
-         of {} runs\n\n{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>11}\n",
+        "A consumer reads a log of {} during {} reads/s of a hot set of {}, in {} of memory; \
+         medians of {} runs\n\n{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>11}\n",
         arguments.size,
         arguments.read_rate,
         Bytes(hot_bytes),
@@ -266,8 +266,8 @@ fn table(
         );
     }
     text.push_str(
-        "\nMissed: bytes that the process read from the device, except for the log: misses of the hot \
-         set.\n",
+        "\nMissed: bytes that the process read from the device, except for the log: misses of the \
+         hot set.\n",
     );
     text
 }

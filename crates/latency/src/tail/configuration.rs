@@ -93,7 +93,8 @@ impl Configuration {
             Self::DirectCompactionWritesOnly => "use_direct_io_for_flush_and_compaction=true",
             Self::DirectCompactionReadOnly => "use_direct_io_for_compaction_reads=true",
             Self::DirectCompactionReadWrite => {
-                "use_direct_io_for_compaction_reads=true;use_direct_io_for_flush_and_compaction=true"
+                "use_direct_io_for_compaction_reads=true;\
+                 use_direct_io_for_flush_and_compaction=true"
             }
             Self::DirectAll | Self::DirectAllBlockCache | Self::DirectAllPrepopulated => {
                 "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true"

@@ -129,7 +129,8 @@ const NOT_MISSED: [(&str, &str, &str); 5] = [
     (
         "segment/writer.rs",
         "file.sync_all(Purpose::LogAppend)",
-        "the first durable write after recovery also makes the recovered batches durable, in the simulator",
+        "the first durable write after recovery also makes the recovered batches durable, in the \
+         simulator",
     ),
     (
         "segment/writer.rs",

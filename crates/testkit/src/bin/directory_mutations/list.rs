@@ -355,7 +355,8 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         what: "creates checkpoints whose MANIFEST refers to other directories",
         file: "db/checkpoint.rs",
         original: "            edit.new_files.iter_mut().for_each(|file| file.path_id = 0);",
-        changed: "            if !{on} { edit.new_files.iter_mut().for_each(|file| file.path_id = 0); }",
+        changed: "            if !{on} \
+                  { edit.new_files.iter_mut().for_each(|file| file.path_id = 0); }",
     },
     Mutation {
         what: "replays another database's logs with the numbers of its own",

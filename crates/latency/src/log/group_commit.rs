@@ -89,8 +89,8 @@ pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
         }
     }
     text.push_str(
-        "\nSyncs: durable writes to segments (O_DSYNC) and syncs of them. Flushes: requests that the \
-         device completed,\nafter the kernel merged concurrent ones.\n",
+        "\nSyncs: durable writes to segments (O_DSYNC) and syncs of them. Flushes: requests that \
+         the device completed,\nafter the kernel merged concurrent ones.\n",
     );
     Ok(text)
 }

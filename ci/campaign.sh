@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs random tests with new seeds, one after the other, until the time is up, to find failures that the gate's fixed
-# seed does not show.
+# seed does not reveal.
 #
 # usage: ci/campaign.sh [MINUTES]     default 30
 #
-# Ends at the first failure, which prints the seed that repeats it, and prints the number of rounds. Runs
+# Ends at the first failure, which prints the seed that reproduces it. Prints the number of rounds. Runs
 # AddressSanitizer and memcheck (ci/sanitize.sh) first, unless TAILWATER_SANITIZE=off, and Apache Iggy's command line
 # (ci/cli.sh), which it installs once.
 set -euo pipefail
@@ -29,7 +29,7 @@ for ((round = 1; SECONDS - began < minutes * 60; round++)); do
     cargo test --quiet --locked -p tailwater --lib compaction
     # A hundred power cuts, as root only.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-12} cargo test --quiet --locked -p tailwater --test power_cuts
-    # The message log, and a server that is killed a hundred times under load from real clients.
+    # The message log, and a server killed a hundred times under load from real clients.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-4} cargo test --quiet --locked -p tailwater-log --test log
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-10} cargo test --quiet --locked -p tailwater-server --test server killed
 done

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Runs Apache Iggy's command line, unmodified, against the server: its commands, each with a pattern for its output
-# (without the line that repeats the arguments), and polls with their exact payloads. `message flush`, `login`,
-# `session` and `context` are left out.
+# (except for the line that repeats the arguments), and polls with their exact payloads. `message flush`, `login`,
+# `session` and `context` are not tested.
 #
 # usage: ci/cli.sh [ADDRESS]
 #
-# Without ADDRESS it builds `tailwater` and serves a temporary directory; with ADDRESS it uses the server that listens
-# there, whose root user must be iggy / iggy. TAILWATER_SERVER names a `tailwater` that is built already, and
-# TAILWATER_IGGY an installed `iggy`; without it, `iggy-cli` is installed below `target/iggy-cli` (a few minutes, once).
-# Ends at the first difference.
+# Without ADDRESS it builds `tailwater` and serves a temporary directory; with ADDRESS it uses the server at that
+# address, whose root user must be iggy / iggy. TAILWATER_SERVER is the path of a built `tailwater`, and TAILWATER_IGGY
+# that of an installed `iggy`; without it, `iggy-cli` is installed below `target/iggy-cli` (a few minutes, once). Ends
+# at the first difference.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -2,10 +2,10 @@
 # Shows on this disk the effect of direct I/O on the tail latency of reads during compactions: a small version of the
 # experiment of `tailwater tail`. docs/tail.md describes it and its output.
 #
-#   ci/demo.sh [ARGUMENTS]   ARGUMENTS go to `tailwater tail --quick`
+#   ci/demo.sh [ARGUMENTS]   ARGUMENTS are passed to `tailwater tail --quick`
 #
 # Needs Rust and a C compiler, 4 GiB of disk, and root for the memory limit. The first build takes some minutes, the
-# rest two.
+# experiment two.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # The gate: format, lints, documentation, tests, and a short interoperation run with the real RocksDB.
 #
-#   ci/gate.sh         all of it, as CI runs it (under 35 minutes on 2 cores from a cold cache)
+#   ci/gate.sh         everything, as CI runs it (under 35 minutes on 2 cores from a cold cache)
 #   ci/gate.sh fast    the checks of a commit: format, lints, documentation, quick tests (a few minutes, warm)
 #
-# Needs Rust and a C compiler. With Java and Maven it also tests against the real RocksDB; without, it reports that it
-# skips this.
+# Needs Rust and a C compiler. With Java and Maven it also tests against the real RocksDB; without them it reports that
+# these tests are skipped.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

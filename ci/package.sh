@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Packages every crate that a user needs, in the order in which a registry must receive them, and builds each from its
-# package alone. Publishes nothing.
+# Packages every crate that a user needs, in the order of publication, and builds each from its package alone. Publishes
+# nothing.
 #
 #   ci/package.sh          packages and builds
 #   ci/package.sh --list   lists the files of each package

@@ -4,8 +4,8 @@
 #
 # usage: ci/planted.sh [NAME...]     default: all of ci/planted/*.patch
 #
-# The copy is in target/planted, its builds are with those of ci/sanitize.sh. Prints the line with which each defect was
-# found.
+# The copy is in target/planted; its builds share the directories of ci/sanitize.sh. Prints the tool's message for each
+# defect.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,8 +13,8 @@ copy=target/planted/source
 host=$(rustc -vV | sed -n 's/^host: //p')
 target=$PWD/target
 
-# By defect: the tool that must find it, the tests it runs, and the expected message. AddressSanitizer's name for a read
-# out of bounds depends on where it begins and ends.
+# For each defect: the tool that must find it, the tests to run, and the expected message. AddressSanitizer's name for a
+# read out of bounds depends on where it begins and ends.
 declare -A tool=(
     [epoch-use-after-free]="address epoch:: heap-use-after-free"
     [skiplist-out-of-bounds]="address memtable:: ERROR: AddressSanitizer"
@@ -58,7 +58,7 @@ for name in "${names[@]}"; do
     elif found=$(grep -m1 -E "$words" "$log"); then
         echo "$name: found by $by: ${found#"${found%%[![:space:]]*}"}"
     else
-        echo "$name: the run failed without saying why, see $log" && missed=1
+        echo "$name: the run failed for an unknown reason, see $log" && missed=1
     fi
 done
 rm -rf "$copy"

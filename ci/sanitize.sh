@@ -24,8 +24,8 @@ say() {
     echo "== $* (at ${SECONDS}s)"
 }
 
-# Builds a crate's tests as the environment and the last arguments say, and runs those whose names have one of the
-# filters, by the command in `under`: run_tests FILTER... -- ARGUMENT...
+# Builds a crate's tests with the environment and the arguments after `--`, and runs those whose names contain one of
+# the filters with the command in `under`: run_tests FILTER... -- ARGUMENT...
 under=()
 run_tests() {
     local filters=() built binary
@@ -42,9 +42,9 @@ engine_filters=(epoch:: cache:: memtable::)
 
 address() {
     say "AddressSanitizer: all tests of tailwater-io, those of epochs, caches and memtables, and LZ4"
-    # A stable compiler ships the sanitizer's runtime, but does not enable it otherwise.
+    # Required because a stable compiler ships the sanitizer's runtime but does not allow enabling it.
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg asan"
-    # Some memory is leaked on purpose: slots of threads, buffers that the kernel may write to.
+    # Some memory is leaked deliberately: thread slots, and buffers that the kernel may still write to.
     export ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1
     local options=(--target "$host" --target-dir target/asan)
     run_tests -- "${options[@]}" -p tailwater-io
@@ -59,7 +59,7 @@ memcheck() {
     fi
     say "memcheck: the tests of epochs, caches, memtables, buffers and LZ4"
     under=(valgrind --quiet --error-exitcode=9 --leak-check=no --fair-sched=yes)
-    # It does not know io_uring. Tests with many rounds have few.
+    # memcheck does not support io_uring. Tests with many rounds run fewer.
     export TAILWATER_SLOW_TOOL=1 TAILWATER_IO_URING=off
     run_tests buffer:: -- -p tailwater-io --lib
     run_tests lz4 -- -p tailwater-format --lib
@@ -74,15 +74,15 @@ loom() {
 
 thread() {
     say "ThreadSanitizer: skipped"
-    echo "It knows only the synchronisation that it was compiled into, and the standard library that comes with a"
-    echo "stable compiler has none of it: each lock, channel and Arc would be reported, and a list of exceptions long"
+    echo "ThreadSanitizer sees only synchronisation in code compiled with it, and the standard library of a"
+    echo "stable compiler is not: each lock, channel and Arc would be reported, and a list of exceptions long"
     echo "enough would hide real races. loom covers the parts that use atomics."
 }
 
 if [ $# -gt 0 ]; then steps=("$@"); else steps=(address memcheck loom thread); fi
 for step in "${steps[@]}"; do
     case $step in address | memcheck | loom | thread) ;; *) sed -n 's/^# usage: //p' "$0" >&2; exit 2 ;; esac
-    # What a step sets is its own.
+    # A subshell, so that a step's settings do not affect others.
     ("$step")
 done
 echo

@@ -9,7 +9,7 @@ use tailwater_bench::store::{Direction, Failure, Scanned, Store};
 
 use crate::TRANSACTION;
 
-/// Maximum size of the file, in bytes; it is sparse until it is written.
+/// Maximum size of the file, in bytes; unwritten parts are sparse.
 const MAP_BYTES: usize = 64 << 30;
 
 /// An LMDB database.
@@ -21,7 +21,7 @@ pub(crate) struct Lmdb {
 impl Store for Lmdb {
     const NAME: &'static str = "lmdb";
 
-    #[expect(unsafe_code, reason = "mapping a file is: the directory is this run's alone")]
+    #[expect(unsafe_code, reason = "maps a file, in a directory that only this run uses")]
     fn create(directory: &Path, _options: &str) -> Result<Self, Failure> {
         let mut options = EnvOpenOptions::new();
         options.map_size(MAP_BYTES);

@@ -20,7 +20,7 @@ use tailwater_bench::engine::{Contender, Engine};
 use tailwater_bench::{Tailwater, TailwaterScans};
 use tailwater_latency::tail::TailwaterEngine;
 
-/// Number of entries in one transaction of a tree.
+/// Number of entries per transaction of a tree.
 const TRANSACTION: usize = 1000;
 /// Cache size of engines that do not accept RocksDB's options, in bytes.
 const CACHE_BYTES: usize = 1 << 30;

@@ -8,7 +8,7 @@ use rocksdb::{
 };
 use tailwater_bench::store::{Direction, Failure, Scanned, Store};
 
-/// A RocksDB database, and the options of synced writes, so that they are not created for each.
+/// A RocksDB database, and the options of synced writes, which are created once.
 pub(crate) struct RocksDb {
     db: DB,
     synced_writes: WriteOptions,
@@ -19,7 +19,7 @@ impl Store for RocksDb {
 
     fn create(directory: &Path, options: &str) -> Result<Self, Failure> {
         let options = Options::default().get_options_from_string(options)?;
-        // Named, so that a handle for it exists.
+        // Named explicitly, so that a handle for it exists.
         let default = ColumnFamilyDescriptor::new("default", options.clone());
         let mut synced_writes = WriteOptions::default();
         synced_writes.set_sync(true);

@@ -1,7 +1,7 @@
 //! RocksDB's scans of a snapshot.
 //!
-//! Through the C interface: the crate has no setter for iterators that refresh themselves.
-#![expect(unsafe_code, reason = "calls a C interface that the crate leaves out")]
+//! Uses the C interface: the crate has no setter for iterators that refresh themselves.
+#![expect(unsafe_code, reason = "calls C functions that the crate does not wrap")]
 
 use std::ffi::{CStr, CString, c_char};
 use std::path::Path;
@@ -11,7 +11,7 @@ use librocksdb_sys as c;
 use tailwater_bench::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use tailwater_bench::store::{Failure, Scanned};
 
-/// RocksDB's numbers of the tickers `rocksdb.block.cache.hit` and `rocksdb.block.cache.miss`.
+/// Numbers of RocksDB's tickers `rocksdb.block.cache.hit` and `rocksdb.block.cache.miss`.
 const CACHE_HIT: u32 = 1;
 const CACHE_MISS: u32 = 0;
 
@@ -121,7 +121,7 @@ impl ScanSubject for Scanning {
         let mut value = 0;
         // SAFETY: the database is open, and there is room for the number.
         let known = unsafe { c::rocksdb_property_int(self.db, name.as_ptr(), &mut value) };
-        if known == 0 { Ok(value) } else { Err(format!("there is no property {property}").into()) }
+        if known == 0 { Ok(value) } else { Err(format!("no property {property}").into()) }
     }
 
     fn settle(&self) -> Result<(), Failure> {
@@ -150,7 +150,7 @@ impl ScanSubject for Scanning {
     }
 
     fn renew_version(&self) -> Result<(), Failure> {
-        // The current value.
+        // The current value, so that nothing changes.
         let key = c"max_sequential_skip_in_iterations".as_ptr();
         let value = c"8".as_ptr();
         let mut error = ptr::null_mut();
@@ -170,7 +170,7 @@ impl ScanSubject for Scanning {
 
 impl Drop for Scanning {
     fn drop(&mut self) {
-        // SAFETY: nothing of the database is in use any more.
+        // SAFETY: nothing uses the database any more.
         unsafe {
             c::rocksdb_close(self.db);
             c::rocksdb_writeoptions_destroy(self.writes);
@@ -222,7 +222,7 @@ unsafe fn entry<'a>(iterator: *const c::rocksdb_iterator_t) -> (&'a [u8], &'a [u
     }
 }
 
-/// Turns RocksDB's message, if there is one, into an error, and frees it.
+/// Converts RocksDB's error message, if there is one, to an error, and frees it.
 fn check(error: *mut c_char) -> Result<(), Failure> {
     if error.is_null() {
         return Ok(());

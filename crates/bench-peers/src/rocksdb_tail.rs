@@ -1,4 +1,4 @@
-//! RocksDB in the experiment on tail latency of reads.
+//! RocksDB in the experiment on the tail latency of reads.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -27,8 +27,8 @@ impl TailEngine for RocksDbEngine {
     }
 }
 
-/// An open database, the options that hold its statistics, and those of reads and writes, so that
-/// they are not created for each.
+/// An open database, the options that hold its statistics, and the options of reads and writes,
+/// which are created once.
 struct Opened {
     db: DB,
     options: Options,

@@ -63,8 +63,8 @@ impl BackupArguments {
         let mut report = format!(
             "A backup of {} GB at {} MB/s during {} MB/s of overwrites; kept beyond the current \
              version, in MB:\n\n\
-             | engine | iterator | seconds | memtables, most | files, most | memtables, at the end \
-             | files, at the end |\n|---|---|---:|---:|---:|---:|---:|\n",
+             | engine | iterator | seconds | memtables, max | files, max | memtables, end \
+             | files, end |\n|---|---|---:|---:|---:|---:|---:|\n",
             self.gigabytes, self.backup, self.overwrites
         );
         for engine in known.iter().filter(|engine| self.subjects.wants(engine.name())) {

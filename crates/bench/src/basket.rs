@@ -1,4 +1,4 @@
-//! The workloads of `db_bench`, run by several engines in turn.
+//! The workloads of `db_bench`, run on several engines in turn.
 
 use clap::Args;
 use tailwater_latency::files::Temporary;
@@ -25,7 +25,7 @@ pub struct BasketArguments {
     /// Number of rounds of all workloads.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Comma-separated workloads; workloads that they depend on also run, but are not reported.
+    /// Comma-separated list of workloads; those that they depend on also run, but are not reported.
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
     #[command(flatten)]
@@ -94,7 +94,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Returns the chosen workloads and those that must come before them.
+    /// Returns the chosen workloads and those that they depend on.
     fn needed(&self, chosen: &[Workload]) -> Vec<Workload> {
         let reads = chosen.iter().any(|workload| *workload > Workload::FillRandom);
         let is_needed = |workload: &Workload| {

@@ -47,10 +47,10 @@ pub trait Subject {
     /// Deletes ranges, and reads among them.
     ///
     /// # Errors
-    /// Errors of the engine, and one where it has no range deletions.
+    /// Errors of the engine, and an error if it has no range deletions.
     fn delete_ranges(&self, work: &Deleting) -> Result<range_deletions::Figures, Failure>;
 
-    /// Runs concurrent writers, and measures each put.
+    /// Runs concurrent writers and measures each put.
     ///
     /// # Errors
     /// Errors of the engine.

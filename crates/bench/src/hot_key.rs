@@ -35,7 +35,7 @@ impl HotKeyArguments {
         let threads = self.threads;
         let mut report = format!(
             "Gets of one key per second, medians of {} rounds:\n\n\
-             | engine | 1 thread | {threads} threads | times as many |\n|---|---:|---:|---:|\n",
+             | engine | 1 thread | {threads} threads | ratio |\n|---|---:|---:|---:|\n",
             self.rounds
         );
         let time = Duration::from_secs(self.seconds);

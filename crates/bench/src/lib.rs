@@ -1,21 +1,22 @@
 //! Workloads that measure Tailwater, and other engines in the same run.
 //!
-//! An engine is a [`store::Store`], but a [`snapshot_scans::ScanEngine`] and a
-//! [`tailwater_latency::tail::TailEngine`] for the commands of these names:
+//! An engine is a [`store::Store`]; `snapshot-scans` and `backup` need a
+//! [`snapshot_scans::ScanEngine`], and `tail` a [`tailwater_latency::tail::TailEngine`]. The
+//! commands are:
 //!
 //! - [`basket`]: the workloads of RocksDB's `db_bench` under their names, on several engines in
 //!   turn, so that other load on the machine affects all of them;
-//! - [`hot_key`]: one key that several threads get;
+//! - [`hot_key`]: gets of one key by several threads;
 //! - [`sustained`]: overwriting for minutes;
-//! - [`range_deletions`]: range deletions that overlap, and reads among them;
-//! - [`snapshot_scans`]: scans by iterators that refresh themselves, and by others;
-//! - [`backup`]: what the iterator of a logical backup pins during overwrites;
+//! - [`range_deletions`]: overlapping range deletions, and reads while they are in the memtable;
+//! - [`snapshot_scans`]: scans of one snapshot by refreshing and by plain iterators;
+//! - [`backup`]: the memory and space that the iterator of a logical backup pins during overwrites;
 //! - [`durable`]: synced puts, compared with the device itself;
 //! - `tail`: the effect of direct I/O on the tail latency of reads during compactions, from
 //!   [`tailwater_latency`].
 //!
-//! A command has its own arguments and the shared [`subjects`]; [`workloads`] are what it runs on
-//! each [`engine`]. Only [`command`] knows all commands.
+//! A command has its own arguments and the shared [`subjects`], and runs [`workloads`] on each
+//! [`engine`]. Only [`command`] knows all commands.
 //!
 //! Benchmarks only report; they do not pass or fail.
 

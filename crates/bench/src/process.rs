@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::store::Failure;
 
-/// Returns the bytes that this process has sent towards devices since it began.
+/// Returns the number of bytes that this process has written to storage since it began.
 ///
 /// # Errors
 /// The system does not report it.
@@ -28,7 +28,10 @@ pub(crate) fn anonymous_bytes() -> Result<u64, Failure> {
     Ok(field("/proc/self/status", "RssAnon:")? << 10)
 }
 
-#[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "reads statistics of the kernel, not a database's files"
+)]
 fn field(file: &str, name: &str) -> Result<u64, Failure> {
     let text = std::fs::read_to_string(file)?;
     let line = text.lines().find_map(|line| line.strip_prefix(name));
@@ -36,12 +39,12 @@ fn field(file: &str, name: &str) -> Result<u64, Failure> {
     Ok(number.ok_or_else(|| format!("{file} has no {name}"))?.parse()?)
 }
 
-/// Returns the total length of all files in a directory, in bytes. Files that disappear meanwhile
-/// are ignored.
+/// Returns the total length of all files in a directory, in bytes. Files that disappear during the
+/// listing are ignored.
 ///
 /// # Errors
 /// Errors of listing it.
-#[expect(clippy::disallowed_methods, reason = "the files of other engines are counted, too")]
+#[expect(clippy::disallowed_methods, reason = "measures the files of any engine")]
 pub(crate) fn directory_bytes(directory: &Path) -> Result<u64, Failure> {
     let mut bytes = 0;
     for entry in std::fs::read_dir(directory)? {

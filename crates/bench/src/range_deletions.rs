@@ -1,4 +1,4 @@
-//! Overlapping range deletions on several engines; `workloads` says what is measured.
+//! Overlapping range deletions on several engines; `workloads` describes the measurements.
 
 use std::fmt::Write as _;
 
@@ -45,19 +45,19 @@ const ROWS: [Row; 6] = [
         text: |rate| Rate(rate).to_string(),
     },
     Row {
-        name: "deletions per second, a get after each",
+        name: "deletions per second, alternating with gets",
         by_turns: true,
         figure: |it| it.deletions,
         text: |rate| Rate(rate).to_string(),
     },
     Row {
-        name: "gets per second among all",
+        name: "gets per second",
         by_turns: false,
         figure: |it| it.gets,
         text: |rate| Rate(rate).to_string(),
     },
     Row {
-        name: "scan of what remains, ms",
+        name: "scan of the remaining keys, ms",
         by_turns: false,
         figure: |it| it.scan_s,
         text: |seconds| format!("{:.1}", seconds * 1e3),
@@ -69,7 +69,7 @@ const ROWS: [Row; 6] = [
         text: |seconds| format!("{:.1}", seconds * 1e3),
     },
     Row {
-        name: "bytes that it wrote",
+        name: "flushed bytes",
         by_turns: false,
         figure: |it| it.flushed_bytes,
         text: |bytes| format!("{bytes:.0}"),

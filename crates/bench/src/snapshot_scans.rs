@@ -1,8 +1,8 @@
 //! Scans of one snapshot, with and without iterators that refresh themselves.
 //!
-//! The experiment of the pull request that introduced such iterators in RocksDB (13354), with its
-//! parameters: entries of 32 and 512 bytes are written into one memtable, and recovery flushes
-//! them; then each operation creates an iterator with the same snapshot, seeks a random key and
+//! This is the experiment of the pull request that introduced such iterators in RocksDB (13354),
+//! with its parameters. Entries of 32 and 512 bytes are written into one memtable, which recovery
+//! flushes. Each operation then creates an iterator with the same snapshot, seeks a random key and
 //! steps over many entries. Once a second there is a new version to switch to. Both kinds of
 //! iterators run at the same time, each on its own database, so that other load on the machine
 //! affects both.
@@ -47,10 +47,10 @@ pub struct SnapshotScanArguments {
     /// Number of entries in the databases.
     #[arg(long, default_value_t = 1_000_000)]
     entries: u64,
-    /// Numbers of entries to step over after each seek, a row for each.
+    /// Comma-separated numbers of entries to step over after each seek; one row for each.
     #[arg(long, value_delimiter = ',', default_value = "100,20000,400000")]
     seek_nexts: Vec<u64>,
-    /// Number of entries to step over in each run.
+    /// Total number of entries to step over in each run.
     #[arg(long, default_value_t = 200_000_000)]
     steps: u64,
     /// Number of runs of each row.
@@ -68,7 +68,7 @@ pub struct SnapshotScanArguments {
 pub struct Scans {
     /// Number of scans.
     pub count: u64,
-    /// Number of entries that each steps over, if that many follow its key.
+    /// Maximum number of entries that each scan steps over.
     pub steps: u64,
     /// Whether the iterators refresh themselves.
     pub refreshes: bool,
@@ -76,7 +76,7 @@ pub struct Scans {
 }
 
 impl Scans {
-    /// Returns the keys at which they begin.
+    /// Returns the start key of each scan.
     pub fn keys(&self) -> impl Iterator<Item = Key> {
         let (mut rng, entries) = (Rng::with_seed(self.steps), self.entries);
         (0..self.count).map(move |_| key(rng.u64(..entries)))
@@ -118,7 +118,7 @@ pub trait ScanSubject: Sync {
     /// Returns a numeric property by RocksDB's name.
     ///
     /// # Errors
-    /// Errors of the engine, and one where it has no such property.
+    /// Errors of the engine, and an error if it has no such property.
     fn number(&self, property: &str) -> Result<u64, Failure>;
 
     /// Returns when no work is left in the background.
@@ -160,7 +160,7 @@ impl SnapshotScanArguments {
         let mut report = format!(
             "{} entries of {KEY_BYTES} and {VALUE_BYTES} bytes; {} stepped over in each run; \
              medians of {} runs, in which both kinds scan at the same time:\n\n\
-             | engine | steps of a scan | iterators | scans/s | MB/s | in the cache |\n\
+             | engine | steps of a scan | iterators | scans/s | MB/s | block cache hits |\n\
              |---|---:|---|---:|---:|---:|\n",
             self.entries, self.steps, self.rounds
         );
@@ -169,7 +169,7 @@ impl SnapshotScanArguments {
         for engine in chosen {
             let directories = self.fill(*engine)?;
             let options = self.subjects.options_over(SCANNING);
-            // Recovery flushes what is in the logs.
+            // Recovery flushes the entries in the logs.
             let open = |at: usize| engine.open(directories[at].path(), &options);
             let subjects = [open(0)?, open(1)?];
             for &nexts in &self.seek_nexts {
@@ -199,10 +199,10 @@ impl SnapshotScanArguments {
             let took_ns = begun.elapsed().as_nanos() as f64 / f64::from(SNAPSHOTS);
             writeln!(snapshots, "- {}: {took_ns:.0} ns", engine.name())?;
         }
-        Ok(format!("{report}\nTaking a snapshot and giving it back:\n\n{snapshots}"))
+        Ok(format!("{report}\nDuration of taking and releasing a snapshot:\n\n{snapshots}"))
     }
 
-    /// Creates two databases with the same entries, which are in their logs.
+    /// Creates two databases with the same entries, which are only in their logs.
     fn fill(&self, engine: &dyn ScanEngine) -> Result<[Temporary; 2], Failure> {
         let directories = [self.subjects.new_directory()?, self.subjects.new_directory()?];
         let values = RandomValues::new(VALUE_BYTES, 1);

@@ -34,7 +34,7 @@ impl Scanned {
 
 /// An open database of some engine, with one key space.
 ///
-/// Each engine uses its interface as a user who wants speed would: the calls that copy and allocate
+/// Implementations use the fastest calls of an engine's interface: those that copy and allocate
 /// least.
 pub trait Store: Sized + Sync {
     /// Its name in reports and as an argument.
@@ -56,23 +56,23 @@ pub trait Store: Sized + Sync {
     /// Sets a key's value, and returns when it is durable.
     ///
     /// # Errors
-    /// Errors of the engine; unsupported by engines that are not measured with such puts.
+    /// Errors of the engine; an error for engines that do not support this measurement.
     fn put_synced(&self, key: &[u8], value: &[u8]) -> Result<(), Failure> {
         let _ = (key, value);
-        Err(format!("--engines: {} is not measured with synced puts", Self::NAME).into())
+        Err(format!("--engines: synced puts are not supported for {}", Self::NAME).into())
     }
 
     /// Deletes the keys from `begin` to `end`, exclusive. The deletion is logged but not synced.
     ///
     /// # Errors
-    /// Errors of the engine; unsupported by engines that are not measured with range deletions.
+    /// Errors of the engine; an error for engines that do not support this measurement.
     fn delete_range(&self, begin: &[u8], end: &[u8]) -> Result<(), Failure> {
         let _ = (begin, end);
-        Err(format!("--engines: {} is not measured with range deletions", Self::NAME).into())
+        Err(format!("--engines: range deletions are not supported for {}", Self::NAME).into())
     }
 
-    /// Puts all of `entries`, one after the other. An engine in which a single write is a
-    /// transaction that copies pages may put many in one.
+    /// Puts all of `entries` in order. An engine whose single writes are transactions that copy
+    /// pages may put many entries in one transaction.
     ///
     /// # Errors
     /// Errors of the engine.
@@ -104,8 +104,8 @@ pub trait Store: Sized + Sync {
         Ok(found)
     }
 
-    /// Iterates from `from`, or from the end where that direction begins, over at most `limit`
-    /// entries.
+    /// Iterates over at most `limit` entries from `from`, or from the first entry in that
+    /// direction.
     ///
     /// # Errors
     /// Errors of the engine.

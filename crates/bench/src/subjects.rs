@@ -1,4 +1,5 @@
-//! The arguments that most commands have: engines, their options, and where databases are made.
+//! The arguments that most commands share: engines, their options, and the directory of the
+//! databases.
 
 use std::path::PathBuf;
 
@@ -17,14 +18,14 @@ const OPTIONS: &str = "\
 /// The arguments that most commands share.
 #[derive(Debug, Clone, Args)]
 pub struct Subjects {
-    /// The options of the databases, as an option string.
+    /// Option string of the databases.
     #[arg(long, default_value = OPTIONS)]
     options: String,
-    /// Options that override those.
+    /// Option string that overrides --options.
     #[arg(long, default_value = "")]
     more_options: String,
-    /// Comma-separated engines; by default all that support the command. The first is compared with
-    /// the others.
+    /// Comma-separated list of engines; by default all that support the command. The first is
+    /// compared with the others.
     #[arg(long, value_delimiter = ',')]
     engines: Vec<String>,
     /// Parent directory of the databases, which are removed afterwards; the system's temporary
@@ -51,7 +52,7 @@ impl Subjects {
         self.engines.iter().map(|name| find(name).ok_or_else(|| unknown(name))).collect()
     }
 
-    /// Returns the same, or those with these names if none were requested.
+    /// Returns the requested engines, or those with the given names if none were requested.
     ///
     /// # Errors
     /// The errors of [`Self::engines`].
@@ -70,7 +71,7 @@ impl Subjects {
         self.engines.is_empty() || self.engines.iter().any(|engine| engine == name)
     }
 
-    /// Returns the database options of a command that has `own` instead of the default ones.
+    /// Returns the database options of a command that uses `own` instead of `--options`.
     pub(crate) fn options_over(&self, own: &str) -> String {
         format!("{own};{}", self.more_options)
     }
@@ -83,7 +84,7 @@ impl Subjects {
     /// Returns a new directory for a database, removed when this is dropped or at an interruption.
     ///
     /// # Errors
-    /// Errors of making it.
+    /// Errors of creating it.
     pub(crate) fn new_directory(&self) -> Result<Temporary, Failure> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("tailwater-bench-");

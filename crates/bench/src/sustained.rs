@@ -44,10 +44,10 @@ pub struct SustainedArguments {
     /// Length of values in bytes; keys have 16 bytes.
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(..=1 << 20))]
     value_size: u32,
-    /// For how many seconds they are overwritten.
+    /// Duration of overwriting, in seconds.
     #[arg(long, default_value_t = 600)]
     seconds: u64,
-    /// Puts per second; without it the writer never waits.
+    /// Rate limit in puts per second; unlimited by default.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     rate: Option<u32>,
     #[command(flatten)]
@@ -148,7 +148,7 @@ impl Figures {
         writeln!(text, "- puts: {}/s", Rate(puts as f64 / self.time.as_secs_f64()))?;
         writeln!(
             text,
-            "- microseconds for a put: p50 {:.1}, p99 {:.1}, p99.9 {:.1}, p99.99 {:.1}, longest {:.0}",
+            "- microseconds per put: p50 {:.1}, p99 {:.1}, p99.9 {:.1}, p99.99 {:.1}, max {:.0}",
             micros(50.0),
             micros(99.0),
             micros(99.9),
@@ -158,15 +158,15 @@ impl Figures {
         writeln!(text, "- time in puts of more than {} ms: {stalled:.1} %", STALL.as_millis())?;
         writeln!(
             text,
-            "- bytes on disk for a byte held: {:.2} on average, {:.2} at most, {:.2} settled",
+            "- bytes on disk per byte of data: {:.2} on average, {:.2} at most, {:.2} settled",
             space(mean_size),
             space(most),
             space(self.settled_bytes)
         )?;
-        writeln!(text, "- bytes written for a byte put: {written:.2}")?;
-        writeln!(text, "- most memory: {} MiB", self.peak_memory_bytes >> 20)?;
+        writeln!(text, "- bytes written per byte put: {written:.2}")?;
+        writeln!(text, "- peak memory: {} MiB", self.peak_memory_bytes >> 20)?;
         let Memory { anonymous, parts } = &writes.memory;
-        write!(text, "- when it was most without code and page cache, {} MiB:", anonymous >> 20)?;
+        write!(text, "- peak anonymous memory, {} MiB:", anonymous >> 20)?;
         for ((_, part), bytes) in MEMORY.iter().zip(parts) {
             write!(text, " {part} {},", bytes >> 20)?;
         }
@@ -184,8 +184,7 @@ impl Figures {
     }
 }
 
-/// Returns the size of a directory once it is stable: obsolete files may be removed one after the
-/// other.
+/// Returns the size of a directory once it is stable: obsolete files may be removed gradually.
 fn settled_bytes(directory: &Path) -> Result<u64, Failure> {
     let mut bytes = directory_bytes(directory)?;
     for _ in 0..LOOKS_FOR_SETTLED {

@@ -15,8 +15,7 @@ use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Failure, Scanned, Store};
 
 thread_local! {
-    /// Buffer that a get copies to: copying updates no reference count that another thread would
-    /// see.
+    /// Buffer that gets copy values to: unlike pinning, copying updates no shared reference count.
     static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -187,7 +186,7 @@ impl ScanSubject for Scanning {
 
     fn number(&self, property: &str) -> Result<u64, Failure> {
         let value = self.db.property_value_cf(&self.family, property)?;
-        Ok(value.ok_or_else(|| format!("there is no property {property}"))?.parse()?)
+        Ok(value.ok_or_else(|| format!("no property {property}"))?.parse()?)
     }
 
     fn settle(&self) -> Result<(), Failure> {
@@ -200,7 +199,7 @@ impl ScanSubject for Scanning {
     }
 
     fn renew_version(&self) -> Result<(), Failure> {
-        // The current value.
+        // The current value, so that nothing changes.
         let options = [("max_sequential_skip_in_iterations", "8")];
         Ok(self.db.set_options_cf(&self.family, &options)?)
     }

@@ -25,7 +25,7 @@ pub(crate) struct Database {
     pub(crate) db: Db,
     /// The state of its MANIFEST.
     pub(crate) manifest: ManifestState,
-    /// Whether opening it left something out.
+    /// Whether opening the database left something out.
     pub(crate) outcome: Outcome,
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
 /// Returns the state of the MANIFEST that CURRENT names.
 ///
 /// # Errors
-/// Not found, where there is no database; corruption.
+/// Not found, if there is no database; corruption.
 pub(crate) fn manifest_state(
     storage: &dyn Storage,
     directory: &Path,
@@ -154,7 +154,7 @@ pub(crate) fn files_at(
         return Ok(wanted);
     }
     let which = number.map_or_else(String::new, |number| format!(" with number {number}"));
-    Err(Failure::NotFound(format!("there is no {what}{which} in {}", path.display())))
+    Err(Failure::NotFound(format!("no {what}{which} in {}", path.display())))
 }
 
 /// Reports on standard error the warnings of a database, and what recovery left out.

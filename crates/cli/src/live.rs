@@ -1,8 +1,8 @@
 //! Distinguishes damage from concurrent writes of another process.
 //!
 //! Nothing is locked here, so files may appear, grow and disappear while they are read. A finding
-//! is not reported as damage if its file was changed meanwhile, or if another process that has the
-//! database open may still append to the file.
+//! is not reported as damage if its file changed during the read, or if another process that has
+//! the database open may still append to the file.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::database::manifest_state;
 use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{complain, say};
 
-/// The length and time of a file; `None` if it does not exist.
+/// The length and modification time of a file; `None` if it does not exist.
 pub(crate) type Stamp = Option<FileMetadata>;
 
 /// Returns the current stamp of a file.
@@ -23,7 +23,7 @@ pub(crate) fn stamp(storage: &dyn Storage, path: &Path) -> Stamp {
 }
 
 /// Reads one of the files of a directory. A file that another process has removed since the
-/// directory was listed is skipped, and one that it is writing is not called damaged.
+/// directory was listed is skipped, and a file that it is writing is not reported as damaged.
 pub(crate) fn read_listed(
     storage: &dyn Storage,
     path: &Path,
@@ -34,7 +34,7 @@ pub(crate) fn read_listed(
     let is_gone = || storage.metadata(path).is_err_and(|error| error.is_not_found());
     match answer {
         Err(Failure::Engine(_)) if is_gone() => {
-            say(format_args!("tailwater: {}: it was removed meanwhile", path.display()));
+            say(format_args!("tailwater: {}: it was removed by another process", path.display()));
             Ok(Outcome::Well)
         }
         Err(Failure::Engine(error)) if is_being_written(storage, path, before) => {
@@ -54,7 +54,7 @@ fn is_being_written(storage: &dyn Storage, path: &Path, before: Stamp) -> bool {
     let directory = path.parent().unwrap_or(Path::new("."));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let may_grow = is_open_elsewhere(directory) && is_unfinished(storage, directory, name);
-    // Checked last: the stamp of a file that was completed meanwhile differs.
+    // Checked last: a file that was completed since then has a different stamp.
     may_grow || stamp(storage, path) != before
 }
 
@@ -74,7 +74,7 @@ fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
             matches!(FileKind::parse(&entry.name), Some(FileKind::Wal(other)) if other > number)
         });
     }
-    // The process that has it open may be changing the MANIFEST.
+    // The process that has the database open may be replacing the MANIFEST.
     let Ok(state) = manifest_state(storage, directory) else { return true };
     let mut families = state.column_families.iter();
     match kind {

@@ -9,12 +9,11 @@ use std::process::ExitCode;
 pub(crate) enum Outcome {
     /// All is well: 0.
     Well,
-    /// All is well, except for a last record that was cut short, as a crash leaves it: 3.
+    /// All is well, except for a last record that was truncated by a crash: 3.
     TornTail,
     /// Something needs an unsupported feature, and was not verified: 4.
     Unsupported,
-    /// Something looks damaged but is, or may be, in the process of being written by another
-    /// process: 5.
+    /// Something looks damaged, but another process may be writing it: 5.
     BeingWritten,
     /// Something is damaged or missing: 1.
     Damage,
@@ -50,7 +49,7 @@ pub(crate) enum Failure {
     Log(tailwater_log::Error),
     /// Something does not exist: 1.
     NotFound(String),
-    /// A file could not be loaded to its end: 1.
+    /// A file could not be loaded completely: 1.
     Input(String),
     /// An obstacle that the user can remove: 1.
     Refused(String),

@@ -40,7 +40,7 @@ impl Output {
         if self.hex { hex(bytes) } else { escape(bytes) }
     }
 
-    /// Returns a readable key: quoted if it is text, so that its ends are visible.
+    /// Returns a readable key; escaped text is quoted, to show where it begins and ends.
     pub(crate) fn key(&self, key: &[u8]) -> String {
         if self.hex { hex(key) } else { format!("'{}'", escape(key)) }
     }

@@ -25,8 +25,8 @@ impl Settings {
     /// those of column families to all of them.
     ///
     /// # Errors
-    /// Usage, for an invalid option string, unknown names and wrong values; corruption, for an
-    /// OPTIONS file that cannot be read.
+    /// Usage, for an invalid option string, unknown names and invalid values; corruption, for an
+    /// unreadable OPTIONS file.
     pub(crate) fn load(
         storage: &Arc<dyn Storage>,
         directory: &Path,

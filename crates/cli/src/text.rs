@@ -1,4 +1,4 @@
-//! Bytes as text, both ways, and numbers for people.
+//! Converts bytes to text and back, and formats counts.
 //!
 //! Keys and values are any bytes. As text, printable ASCII characters represent themselves, except
 //! that a backslash is `\\`; every other byte is `\xNN`. Such text contains no tab or line end, and
@@ -45,7 +45,7 @@ pub(crate) fn push_hex(text: &mut String, bytes: &[u8]) {
 }
 
 /// Returns the bytes of a text in which `\\`, `\n`, `\r`, `\t`, `\0` and `\xNN` represent the bytes
-/// that they name, and everything else for itself.
+/// that they name, and all other bytes represent themselves.
 ///
 /// # Errors
 /// A description of the problem, for any other backslash.
@@ -66,7 +66,7 @@ pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, &'static str> {
             [b'0', ..] => (0, 1),
             [b'x', high, low, ..] => match (hex_digit(*high), hex_digit(*low)) {
                 (Some(high), Some(low)) => (high << 4 | low, 3),
-                _ => return Err("has a \\x without two hex digits behind it"),
+                _ => return Err("has a \\x that is not followed by two hex digits"),
             },
             _ => {
                 return Err(
@@ -80,7 +80,7 @@ pub(crate) fn unescape(text: &[u8]) -> Result<Vec<u8>, &'static str> {
     Ok(bytes)
 }
 
-/// Returns the bytes of a text in hex, with or without `0x` before it.
+/// Returns the bytes of a text in hex, with or without a leading `0x`.
 ///
 /// # Errors
 /// A description of the problem, for anything but pairs of hex digits.

@@ -25,20 +25,19 @@ pub(crate) enum Absent {
 /// A database that is open for writing.
 pub(crate) struct WritableDatabase {
     pub(crate) db: Db,
-    /// Options of new column families: the given ones, over the defaults.
+    /// Options of new column families: the defaults, overridden by the given ones.
     options: OpenOptions,
     /// Outcome of opening it.
     outcome: Outcome,
 }
 
 impl WritableDatabase {
-    /// Opens a database with the options of its OPTIONS file and those `given` over them, takes its
-    /// lock, and reports on standard error what opening left out, and which options are not
-    /// supported.
+    /// Opens a database with the options of its OPTIONS file, overridden by `given`, and takes its
+    /// lock. Reports on standard error what opening left out, and which options are not supported.
     ///
     /// # Errors
     /// Not found, if there is no database and none may be created; refused, if another process
-    /// holds the lock; those of the options and of the engine.
+    /// holds the lock; errors of the options and of the engine.
     pub(crate) fn open(directory: &Path, given: Overrides<'_>, absent: Absent) -> Result<Self> {
         let storage = storage();
         let is_there = is_there(&*storage, directory)?;
@@ -58,7 +57,7 @@ impl WritableDatabase {
         let db = Db::open(directory, &options).map_err(|error| opening(directory, error))?;
         if db.is_new() {
             say(format_args!(
-                "tailwater: there was no database in {}: a new one was created",
+                "tailwater: no database in {}: a new one was created",
                 directory.display()
             ));
         }
@@ -113,10 +112,10 @@ pub(crate) fn change_and_close(
     database.close()
 }
 
-/// Returns the given options, over the defaults: those of a new database.
+/// Returns the options of a new database: the defaults, overridden by the given ones.
 ///
 /// # Errors
-/// Usage, for an invalid option string, unknown names and wrong values.
+/// Usage, for an invalid option string, unknown names and invalid values.
 pub(crate) fn new_options(given: Overrides<'_>) -> Result<OpenOptions> {
     Ok(Settings::defaults(&storage(), given)?.effective)
 }
@@ -125,7 +124,7 @@ pub(crate) fn new_options(given: Overrides<'_>) -> Result<OpenOptions> {
 fn refuse_orphans(storage: &dyn Storage, directory: &Path) -> Result<()> {
     match orphan(storage, directory)? {
         Some(name) => Err(Failure::Refused(format!(
-            "{}: there is no CURRENT, but {name} is of a database: a new one would remove it",
+            "{}: there is no CURRENT, but {name} belongs to a database and would be removed",
             directory.display()
         ))),
         None => Ok(()),

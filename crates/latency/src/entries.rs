@@ -1,7 +1,7 @@
-//! Keys and values as `db_bench` makes them.
+//! Keys and values as `db_bench` generates them.
 //!
-//! A key is a number in 8 bytes, big-endian, followed by the digit 0 up to its length. Values are
-//! pieces of one long text that compresses to about half, or of bytes that do not compress.
+//! A key is a number as 8 big-endian bytes, padded with the digit 0. Values are pieces of one long
+//! text that compresses to about half, or incompressible bytes.
 
 use fastrand::Rng;
 
@@ -64,10 +64,10 @@ impl RandomValues {
         Self { bytes, length }
     }
 
-    /// Returns the value of a number; there are 1,048,576 of them.
+    /// Returns the value of a number; there are 1,048,576 different ones.
     #[inline]
     pub fn get(&self, number: u64) -> &[u8] {
-        // The values of neighbouring numbers do not overlap: an odd factor permutes all offsets.
+        // An odd factor permutes all offsets, so the values of consecutive numbers do not overlap.
         let begin = (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % TEXT_BYTES;
         &self.bytes[begin..begin + self.length]
     }

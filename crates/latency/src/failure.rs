@@ -1,4 +1,4 @@
-//! The reasons why a measurement ends early.
+//! The error type of measurements.
 
 use std::error::Error;
 

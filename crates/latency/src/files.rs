@@ -17,7 +17,7 @@ const REMOVALS: u32 = 100;
 ///
 /// # Errors
 /// A file that cannot be read or parsed.
-#[expect(clippy::disallowed_methods, reason = "no database's file")]
+#[expect(clippy::disallowed_methods, reason = "not a database's file")]
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -42,7 +42,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Errors of writing it.
-#[expect(clippy::disallowed_methods, reason = "no database's file")]
+#[expect(clippy::disallowed_methods, reason = "not a database's file")]
 pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     let unfinished = path.with_extension("unfinished");
     let written =
@@ -57,7 +57,7 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 ///
 /// # Errors
 /// Errors of creating it.
-#[expect(clippy::disallowed_methods, reason = "no database's directory")]
+#[expect(clippy::disallowed_methods, reason = "not a database's directory")]
 pub fn create_directory(path: &Path) -> Result<(), Failure> {
     let created = std::fs::create_dir_all(path);
     created.map_err(|error| format!("{}: {error}", path.display()).into())
@@ -74,7 +74,7 @@ impl Temporary {
     /// Takes over an existing directory.
     ///
     /// # Errors
-    /// Another handler of interruptions in this process.
+    /// Another interrupt handler in this process.
     pub fn new(directory: TempDir) -> Result<Self, Failure> {
         let path = directory.path().to_owned();
         let _on_interrupt = on_interrupt(move || {

@@ -1,12 +1,12 @@
-//! Latency, measured on the user's own machine: two commands of the program.
+//! Two commands of the program that measure latency on the user's own machine.
 //!
-//! - [`tail`]: the effect of direct I/O on the tail latency of reads during compactions,
-//!   `tailwater tail`; another engine can be measured with the same steps, as a
-//!   [`tail::TailEngine`];
-//! - [`log`]: the effect of persisting on the latency of a message log, `tailwater log bench`.
+//! - [`tail`]: `tailwater tail`, the effect of direct I/O on the tail latency of reads during
+//!   compactions; other engines can be measured in the same way, as a [`tail::TailEngine`];
+//! - [`log`]: `tailwater log bench`, the effect of persisting on the latency of a message log.
 //!
-//! The other modules are what both need, and other benchmarks may use: [`memory_limit`] limits the
-//! page cache of a measured process, [`entries`] makes keys and values, [`files`] stores reports.
+//! The other modules are shared by both, and may be used by other benchmarks: [`memory_limit`]
+//! limits the page cache of a measured process, [`entries`] generates keys and values, [`files`]
+//! stores reports.
 
 #[macro_use]
 pub mod say;

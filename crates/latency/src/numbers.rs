@@ -1,4 +1,4 @@
-//! Figures as reports show them: medians, and three significant digits.
+//! Medians, and formatting of figures with three significant digits.
 
 use std::fmt;
 

@@ -1,14 +1,14 @@
-//! Directories that are created, filled and removed here, never anybody else's.
+//! Directories that this program creates, fills and removes; others are never removed.
 //!
-//! A directory is created exclusively, and a mark is written into it before anything else. Only a
-//! directory with the mark, or an empty one, is removed; anything else in its place causes an error
+//! A directory is created exclusively, and first of all a mark file is written into it. Only a
+//! directory with the mark, or an empty one, is removed; anything else at that path is an error
 //! that names it. Symbolic links are never followed.
 //!
 //! A directory is renamed before it is removed, so that threads that are still creating files in it
 //! fail, and its mark is removed last.
 //!
-//! A crash is safe at each step: the next run removes an empty directory, a marked one, and the
-//! rest of one under the name for removals.
+//! A crash is safe at each step: the next run removes an empty or marked directory, and the rest of
+//! a renamed one.
 
 use std::ffi::OsString;
 use std::fs::symlink_metadata;
@@ -22,7 +22,7 @@ use crate::memory_limit::interrupt::{Guard, on_interrupt};
 pub(crate) const MARK: &str = "MADE-BY-TAILWATER";
 /// Text of the mark file.
 const MARK_TEXT: &str =
-    "This directory and all that is in it is removed when it is needed no more.\n";
+    "This directory and everything in it is removed when it is no longer needed.\n";
 /// Suffix of a directory's name while it is being removed.
 const REMOVED: &str = ".removed";
 
@@ -39,7 +39,7 @@ impl OwnDirectory {
     /// Creates a directory, after removing an earlier one that was created here.
     ///
     /// # Errors
-    /// An existing path that was not created here; those of the filesystem.
+    /// An existing path that was not created here; errors of the filesystem.
     pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
         let own = Self::at(path)?;
         remove_own(path)?;
@@ -47,10 +47,10 @@ impl OwnDirectory {
         Ok(own)
     }
 
-    /// Registers a directory that is still to be created for removal, if it is created here.
+    /// Registers a directory that may be created later, for removal if it was created here.
     ///
     /// # Errors
-    /// Another handler of interruptions in this process.
+    /// Another interrupt handler in this process.
     pub(crate) fn at(path: &Path) -> Result<Self, Failure> {
         let interrupted = path.to_owned();
         let _on_interrupt = on_interrupt(move || {
@@ -77,7 +77,7 @@ impl OwnDirectory {
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
         if !self.is_kept {
-            // The failure before this has been reported.
+            // An earlier failure has already been reported.
             let _ = remove_own(&self.path);
         }
     }
@@ -86,7 +86,7 @@ impl Drop for OwnDirectory {
 /// Removes a directory that was created here, if it exists.
 ///
 /// # Errors
-/// It was not created here, and stays; those of the filesystem.
+/// It was not created here, and stays; errors of the filesystem.
 pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     let removed = for_removal(path);
     // Leftovers of an earlier removal.
@@ -110,8 +110,8 @@ fn for_removal(path: &Path) -> PathBuf {
 /// Returns whether a directory exists that was created here.
 ///
 /// # Errors
-/// Something else exists there.
-#[expect(clippy::disallowed_methods, reason = "no database's directory")]
+/// Something else exists at that path.
+#[expect(clippy::disallowed_methods, reason = "not a database's directory")]
 fn is_own(path: &Path) -> Result<bool, Failure> {
     let named = |error| format!("{}: {error}", path.display());
     let metadata = match symlink_metadata(path) {
@@ -127,7 +127,7 @@ fn is_own(path: &Path) -> Result<bool, Failure> {
     }
     let path = path.display();
     Err(format!(
-        "{path} would have to be removed, and was not made by this program: move it away, or choose \
+        "{path} would be removed, but was not created by this program: move it away, or choose \
          another directory"
     )
     .into())
@@ -169,7 +169,7 @@ fn remove_whole(path: &Path) -> Result<(), Failure> {
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "makes what is to be left alone")]
+#[expect(clippy::disallowed_methods, reason = "creates files that must not be removed")]
 mod tests {
     use super::*;
 
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(std::fs::read_dir(scratch.path()).unwrap().count(), 0);
     }
 
-    /// Regression test: anything in the place of a directory was removed with its contents.
+    /// Regression test: whatever existed at the path of a directory was removed with its contents.
     #[test]
     fn what_somebody_else_made_stays() {
         let scratch = tempfile::tempdir().unwrap();
@@ -218,7 +218,7 @@ mod tests {
         let unmarked = scratch.path().join("unmarked");
         std::fs::create_dir(&unmarked).unwrap();
         std::fs::write(unmarked.join("thesis"), "1").unwrap();
-        // The same under the name for removals.
+        // The same at the path of a renamed directory.
         let taken = scratch.path().join("taken");
         std::fs::create_dir(&taken).unwrap();
         std::fs::rename(&unmarked, for_removal(&taken)).unwrap();

@@ -4,7 +4,7 @@
 pub fn above_zero(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(number) if number > 0.0 && f64::is_finite(number) => Ok(number),
-        _ => Err("it is no number above 0".into()),
+        _ => Err("not a number above 0".into()),
     }
 }
 
@@ -12,6 +12,6 @@ pub fn above_zero(text: &str) -> Result<f64, String> {
 pub fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number > 0 => Ok(number),
-        _ => Err("it is no number of 1 or more".into()),
+        _ => Err("not a whole number of at least 1".into()),
     }
 }

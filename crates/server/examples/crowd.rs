@@ -1,10 +1,10 @@
-//! What crowds cost a server and its other clients: idle connections, partitions, and connections
-//! that misbehave.
+//! Measures how crowds affect a server and its other clients: idle connections, partitions, and
+//! misbehaving connections.
 //!
 //! `cargo run --release -p tailwater-server --example crowd -- ADDRESS PID` connects to a running
-//! server as its root user `iggy`. Before and during each crowd, one client sends and polls a
-//! message of 100 bytes, over and over at a steady rate; the table gives the server's resident
-//! memory and the percentiles of these calls. A late call counts from when it was due.
+//! server as its root user `iggy`. Before and during each crowd, one client repeatedly sends and
+//! polls a message of 100 bytes at a fixed rate; the table shows the server's resident memory and
+//! the percentiles of these calls. The latency of a late call counts from its due time.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -22,17 +22,17 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 use tokio::time::MissedTickBehavior;
 
-/// Idle connections that are logged in.
+/// Number of idle, logged-in connections.
 const IDLE: usize = 10_000;
-/// Partitions that get messages.
+/// Number of partitions that receive messages.
 const PARTITIONS: u32 = 1_000;
-/// Connections that misbehave, a third of them in each way.
+/// Number of misbehaving connections, a third of each kind.
 const MISBEHAVING: usize = 100;
-/// Calls that are measured in each row.
+/// Number of measured calls per row.
 const CALLS: u32 = 5_000;
-/// Time between two calls.
+/// Interval between two calls.
 const INTERVAL: Duration = Duration::from_millis(2);
-/// Offset of the size of a frame in its header.
+/// Offset of a frame's size in its header.
 const SIZE_OFFSET: usize = 48;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
@@ -64,7 +64,7 @@ async fn main() -> Result<()> {
     create_topic(&client, "many", PARTITIONS).await?;
     let busy = connect(address).await?;
     let sending = tokio::spawn(send_by_turns(busy));
-    measure(&format!("{PARTITIONS} partitions that get messages by turns"), &client, &process)
+    measure(&format!("{PARTITIONS} partitions that get messages in turn"), &client, &process)
         .await?;
     sending.abort();
 
@@ -105,7 +105,7 @@ async fn send(client: &IggyClient, topic: &str, partition: u32) -> Result<()> {
     Ok(())
 }
 
-/// Sends a message to each partition, over and over.
+/// Sends messages to all partitions in turn, without end.
 async fn send_by_turns(client: IggyClient) -> Result<Infallible> {
     loop {
         for partition in 0..PARTITIONS {
@@ -143,14 +143,14 @@ async fn measure(row: &str, client: &IggyClient, process: &str) -> Result<()> {
 
 /// Returns the resident memory of a process, in MiB.
 fn resident_mib(process: &str) -> Result<u64> {
-    #[expect(clippy::disallowed_methods, reason = "procfs is no storage")]
+    #[expect(clippy::disallowed_methods, reason = "reads procfs, not storage")]
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let kib = line.and_then(|rest| rest.split_whitespace().next()).ok_or("no VmRSS")?;
     Ok(kib.parse::<u64>()? / 1024)
 }
 
-/// Opens connections and logs in, all at once.
+/// Opens connections and logs in on all of them concurrently.
 async fn connect_idle(address: SocketAddr) -> Result<Vec<TcpStream>> {
     let mut logins = JoinSet::new();
     for number in 0..IDLE {
@@ -195,7 +195,7 @@ async fn login(address: SocketAddr, client: u128) -> Result<TcpStream> {
     }
 }
 
-/// Sends garbage, a byte a second, or nothing, and connects again whenever it is disconnected.
+/// Sends garbage, a byte per second, or nothing, and reconnects whenever it is disconnected.
 async fn misbehave(address: SocketAddr, number: usize) {
     loop {
         let Ok(mut stream) = TcpStream::connect(address).await else { continue };

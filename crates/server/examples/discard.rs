@@ -1,8 +1,8 @@
-//! A proxy that discards messages, to find how fast a client can send on this machine.
+//! A proxy that discards messages, to determine the maximum send rate of a client on this machine.
 //!
 //! `cargo run --release -p tailwater-server --example discard -- LISTEN SERVER` forwards what
-//! clients send to a running server, except batches of messages: it reads and drops these and
-//! confirms them itself. A client's throughput through it is the client's own limit.
+//! clients send to a running server, except batches of messages: it drops these and confirms them
+//! itself. The throughput of a client through the proxy is the client's own limit.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,7 +13,7 @@ use iggy_binary_protocol::responses::messages::send_messages::{
 };
 use iggy_binary_protocol::{HEADER_SIZE, Operation, WireEncode};
 
-/// Bytes read at a time.
+/// Size of a read, in bytes.
 const BUFFER_BYTES: usize = 256 << 10;
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

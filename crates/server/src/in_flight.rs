@@ -1,27 +1,26 @@
-//! The bound on the bytes of requests and replies in memory.
+//! A bound on the memory of requests and replies.
 //!
-//! The bound is divided: half of it is for large requests, three eighths are for replies, and an
-//! eighth is for small requests. Filling one share does not block the others. Requests and replies
+//! The bound has three shares: half of it is for large requests, three eighths for replies, and an
+//! eighth for small requests. Filling one share does not block the others. Requests and replies
 //! that fit into a connection's own buffers are not counted, so that logins and small commands
 //! never wait.
 //!
-//! A request or reply that is larger than its share waits for all of the share, and then exceeds
-//! it.
+//! A request or reply that is larger than its share waits for the whole share, and then exceeds it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
-/// Size up to which requests and replies are not counted, in bytes. The number of connections
+/// Maximum size of requests and replies that are not counted, in bytes. The number of connections
 /// bounds these.
 pub(crate) const UNCOUNTED_BYTES: usize = 16 << 10;
-/// Size up to which a request counts as small, in bytes.
+/// Maximum size of a small request, in bytes.
 const SMALL_BYTES: usize = 64 << 10;
 /// Unit of the bound, in bytes.
 const UNIT: usize = 1 << 10;
 
-/// The bound, by shares.
+/// The shares of the bound.
 #[derive(Debug)]
 pub(crate) struct InFlight {
     large: Arc<Pool>,
@@ -52,7 +51,7 @@ impl InFlight {
         if bytes > UNCOUNTED_BYTES { Some(self.replies.reserve(bytes).await) } else { None }
     }
 
-    /// Returns the bytes that are taken.
+    /// Returns the number of reserved bytes.
     pub(crate) fn bytes(&self) -> usize {
         [&self.large, &self.small, &self.replies].iter().map(|pool| pool.bytes()).sum()
     }
@@ -63,7 +62,7 @@ impl InFlight {
 struct Pool {
     units: Semaphore,
     units_max: usize,
-    /// Number of those that wait for room.
+    /// Number of waiters for room.
     waiting: AtomicUsize,
 }
 
@@ -77,12 +76,12 @@ impl Pool {
         (self.units_max - self.units.available_permits().min(self.units_max)) * UNIT
     }
 
-    /// Returns the units of `bytes`; never more than the pool has.
+    /// Returns the number of units for `bytes`, at most the size of the pool.
     fn units_of(&self, bytes: usize) -> usize {
         bytes.div_ceil(UNIT).min(self.units_max)
     }
 
-    /// Takes units if they are there.
+    /// Takes units if they are available.
     fn try_take(&self, units: usize) -> bool {
         let permit = self.units.try_acquire_many(u32::try_from(units).unwrap_or(u32::MAX));
         permit.map(|permit| permit.forget()).is_ok()
@@ -95,7 +94,7 @@ impl Pool {
             let wanted = u32::try_from(units).unwrap_or(u32::MAX);
             match self.units.acquire_many(wanted).await {
                 Ok(permit) => permit.forget(),
-                // It is never closed.
+                // The semaphore is never closed.
                 Err(_) => units = 0,
             }
         }
@@ -119,7 +118,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Room that is taken until this is dropped.
+/// Room that stays reserved until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     pool: Arc<Pool>,
@@ -132,8 +131,8 @@ impl Reservation {
         self.pool.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// Resizes it to `bytes`, without waiting. Returns false if there is no more room; the size is
-    /// then unchanged.
+    /// Resizes the reservation to `bytes`, without waiting. Returns false, without a change, if
+    /// there is not enough room.
     pub(crate) fn resize(&mut self, bytes: usize) -> bool {
         let units = self.pool.units_of(bytes);
         if units > self.units && !self.pool.try_take(units - self.units) {
@@ -146,8 +145,8 @@ impl Reservation {
         true
     }
 
-    /// Grows it to `bytes`, without waiting, if half of the share is free afterwards: large replies
-    /// to slow clients leave room for others.
+    /// Grows the reservation to `bytes`, without waiting, if half of the share then stays free, so
+    /// that large replies to slow clients leave room for others.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         let more = self.pool.units_of(bytes).saturating_sub(self.units);
         let free = self.pool.units.available_permits();

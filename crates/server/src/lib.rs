@@ -1,6 +1,6 @@
-//! A message log server that unmodified Apache Iggy clients talk to.
+//! A message log server for unmodified Apache Iggy clients.
 //!
-//! It speaks Iggy's binary protocol 0.11 over TCP, on one node, and keeps its messages in
+//! It implements Iggy's binary protocol 0.11 over TCP, on one node, and stores messages in
 //! [`tailwater_log`]. Networking runs on a tokio runtime; segments are written by the log's own
 //! threads.
 //!
@@ -10,16 +10,16 @@
 //! |---|---|
 //! | `server` | starting, listening, shutting down |
 //! | `listener` | accepting connections |
-//! | `connection` | one client's socket: frames in, replies out, limits |
+//! | `connection` | one client's connection: frames in, replies out, limits |
 //! | `in_flight` | the bound on the memory of requests and replies |
 //! | `protocol` | the bytes of frames; the codecs are `iggy_binary_protocol`'s |
 //! | `command` | one handler per command |
-//! | `session` | who is connected, logged in, and which requests were answered |
+//! | `session` | connected and logged-in clients, and their recent requests |
 //! | `users` | users, permissions, tokens, passwords |
 //! | `groups` | consumer groups: members, assignments, rebalancing |
 //! | `config` | the configuration file, environment and flags |
 //! | `http` | metrics and health |
-//! | [`import`] | filling a log from a server that runs |
+//! | [`import`] | filling a log from a running server |
 //!
 //! `state` holds the state that all handlers share. Streams, topics and partitions are the log's;
 //! users, tokens and groups are records in its catalog, so that one journal orders all changes of

@@ -11,22 +11,23 @@ use tracing::{debug, warn};
 
 use crate::server::ServerError;
 
-/// Pause after the system refused a connection, for example because it has no descriptors left.
+/// Pause after the system failed to accept a connection, for example because no descriptors are
+/// left.
 const PAUSE: Duration = Duration::from_millis(100);
 /// Minimum time between warnings of one kind.
 const WARNING_INTERVAL: Duration = Duration::from_secs(60);
 
-/// Time without a byte after which a connection is probed.
+/// Idle time after which a connection is probed.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(60);
 /// Time between probes.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 /// Number of unanswered probes that end a connection.
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// Listens on the address that a key of the configuration has.
+/// Listens on the address in a key of the configuration.
 ///
 /// # Errors
-/// The address cannot be listened on.
+/// Errors of listening on the address.
 pub(crate) async fn listen(
     key: &'static str,
     address: SocketAddr,
@@ -68,7 +69,7 @@ pub(crate) async fn accept(
     }
 }
 
-/// Sets the options of a connection: replies are sent at once, and a dead client is detected.
+/// Sets the options of a connection: replies are sent without delay, and dead clients are detected.
 fn configure(stream: &TcpStream) -> std::io::Result<()> {
     stream.set_nodelay(true)?;
     sockopt::set_tcp_keepidle(stream, KEEPALIVE_IDLE)?;

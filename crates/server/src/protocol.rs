@@ -1,6 +1,6 @@
 //! Frames of Iggy's protocol 0.11: a header of 256 bytes, then the body.
 //!
-//! Only this module knows offsets in headers. Bodies are decoded and encoded with
+//! Only this module uses offsets in headers. Bodies are decoded and encoded with
 //! `iggy_binary_protocol`, whose version is the protocol's.
 
 use iggy_binary_protocol::codes::{
@@ -16,16 +16,16 @@ use iggy_binary_protocol::{
 
 /// Length of a frame's header, in bytes.
 pub(crate) const HEADER_BYTES: usize = HEADER_SIZE;
-/// Length of the "no error" section at the beginning of some replies, in bytes.
+/// Length of the "no error" result section at the start of some replies, in bytes.
 const RESULT_BYTES: usize = RESULT_COUNT_LEN;
 /// Offset of the command in all headers.
 const COMMAND_OFFSET: usize = 60;
 /// Range of the client's id in a request's header.
 const CLIENT_RANGE: std::ops::Range<usize> = 128..144;
 
-/// Length of the start of a frame that tells the protocol's generation, in bytes.
+/// Length of the start of a frame that identifies the protocol's generation, in bytes.
 pub(crate) const START_BYTES: usize = 8;
-/// Largest first frame of a client of the earlier protocol, in bytes.
+/// Maximum size of the first frame of a client of the earlier protocol, in bytes.
 const EARLIER_FRAME_BYTES: u32 = 4 << 10;
 
 /// Returns whether a client's first frame is one of Iggy's earlier protocol (server 0.8 and
@@ -38,7 +38,7 @@ pub(crate) fn is_earlier_protocol(start: [u8; START_BYTES]) -> bool {
     (4..=EARLIER_FRAME_BYTES).contains(&length) && first.contains(&code)
 }
 
-/// Encodes a refusal for a client of the earlier protocol: a status, and the length of no body.
+/// Encodes a refusal for a client of the earlier protocol: a status, and a body length of 0.
 pub(crate) fn encode_earlier_refusal(status: u32) -> [u8; 8] {
     u64::from(status).to_le_bytes()
 }
@@ -50,17 +50,17 @@ pub(crate) struct Head {
     pub(crate) client: u128,
     /// Number of the request within the session; 0 for requests that change nothing.
     pub(crate) request: u64,
-    /// Number of the session that the client was given at login.
+    /// Number of the session, assigned at login.
     pub(crate) session: u64,
     pub(crate) operation: Operation,
-    /// Code of the command; 0 for a login, whose body says which one it is.
+    /// Code of the command; 0 for a login, whose body determines its kind.
     pub(crate) code: u32,
-    /// Checksum of the body, which distinguishes a repeated request from a different one with its
-    /// number.
+    /// Checksum of the body, which distinguishes a repeated request from a different request with
+    /// the same number.
     pub(crate) checksum: u128,
 }
 
-/// A header with a value that no client sends.
+/// A header with an invalid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidHead {
     /// The id that the client chose.
@@ -68,18 +68,18 @@ pub(crate) struct InvalidHead {
     pub(crate) reason: EvictionReason,
 }
 
-/// Returns the length of a request's body, in bytes. `None` if the size is below the header's or
-/// above the maximum, or the command is no request: then the next frame cannot be located.
+/// Returns the length of a request's body, in bytes. `None` if the size is smaller than a header or
+/// above the maximum, or if the command is not a request: the next frame can then not be located.
 pub(crate) fn body_bytes(header: &[u8; HEADER_BYTES], frame_bytes_max: usize) -> Option<usize> {
     let size = read_size_field(header)? as usize;
     let is_request = header[COMMAND_OFFSET] == Command::Request as u8;
     size.checked_sub(HEADER_BYTES).filter(|_| is_request && size <= frame_bytes_max)
 }
 
-/// Decodes the header of a request, whose length is right.
+/// Decodes the header of a request whose length is valid.
 ///
 /// # Errors
-/// A field has a value that no client sends.
+/// A field has an invalid value.
 pub(crate) fn decode_head(bytes: &[u8; HEADER_BYTES]) -> Result<Head, InvalidHead> {
     let mut client = [0; 16];
     client.copy_from_slice(&bytes[CLIENT_RANGE]);
@@ -111,7 +111,7 @@ pub(crate) fn decode_head(bytes: &[u8; HEADER_BYTES]) -> Result<Head, InvalidHea
 }
 
 impl Head {
-    /// Returns whether the request changes something, so that it is executed once per number.
+    /// Returns whether the request changes state, and must be executed only once per number.
     pub(crate) fn is_replicated(&self) -> bool {
         !matches!(
             self.operation,
@@ -119,13 +119,13 @@ impl Head {
         )
     }
 
-    /// Returns whether the reply's body begins with a section of results.
+    /// Returns whether the reply's body begins with a result section.
     fn has_results(&self) -> bool {
         self.operation.is_result_framed() || self.operation == Operation::Register
     }
 
-    /// Encodes the header of a reply, with the section of results behind it where the reply has
-    /// one. The body has `body_bytes` bytes, and none if the status is not 0.
+    /// Encodes the header of a reply, and its result section if it has one. The body has
+    /// `body_bytes` bytes, and is empty if the status is not 0.
     pub(crate) fn reply(&self, status: u32, body_bytes: usize, commit: u64) -> ReplyStart {
         let results = if status == 0 && self.has_results() { RESULT_BYTES } else { 0 };
         let size = HEADER_BYTES + results + body_bytes;

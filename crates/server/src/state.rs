@@ -26,13 +26,13 @@ pub(crate) struct State {
     pub(crate) in_flight: InFlight,
     pub(crate) consumers: Consumers,
     /// Held while streams, topics or partitions are created, changed or deleted, from reading the
-    /// current state to the last consequence. Taken before any other lock.
+    /// current state to the last update. Taken before any other lock.
     pub(crate) changing: Mutex<()>,
-    /// Number of changes of metadata, which replies carry.
+    /// Number of metadata changes, which is part of every reply.
     pub(crate) commits: AtomicU64,
-    /// When the server started.
+    /// Start time of the server.
     pub(crate) started: Instant,
-    /// The same, in microseconds since 1970.
+    /// Start time in microseconds since 1970.
     pub(crate) started_us: u64,
     /// Port that TCP clients connect to.
     pub(crate) port: u16,
@@ -44,7 +44,7 @@ impl State {
         self.commits.load(Ordering::Acquire)
     }
 
-    /// Forgets the state of topics and partitions that no longer exist.
+    /// Removes the state of topics and partitions that no longer exist.
     pub(crate) fn forget_deleted(&self) {
         let catalog = self.log.catalog();
         self.balancer.retain(&catalog);

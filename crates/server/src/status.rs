@@ -27,7 +27,7 @@ macro_rules! statuses {
             }
         }
 
-        /// Every code with its name, for the test that compares them with Iggy's own table.
+        /// Every code with its name, for the test that compares them with Iggy's table.
         #[cfg(test)]
         const NAMES: &[(u32, &str)] = &[$(($code, $name)),*];
     };
@@ -103,7 +103,7 @@ impl From<WireError> for Status {
 }
 
 impl From<Error> for Status {
-    /// Returns the codes of the log's errors. Handlers that know more map them first.
+    /// Returns the code of an error of the log. Handlers with more context map errors themselves.
     fn from(error: Error) -> Self {
         match error.kind() {
             ErrorKind::InvalidArgument => Self::INVALID_FORMAT,

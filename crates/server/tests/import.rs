@@ -112,7 +112,7 @@ async fn an_import_has_everything_and_goes_on_where_it_ended() {
         (info.id, info.topics[0].id)
     };
     let topic = TopicId { stream, topic };
-    // More than one poll has, in batches of several sizes.
+    // More messages than fit into one poll, in batches of several sizes.
     send(&client, 0, 0..700).await;
     send(&client, 0, 700..701).await;
     send(&client, 0, 701..2500).await;
@@ -135,7 +135,7 @@ async fn an_import_has_everything_and_goes_on_where_it_ended() {
 
     let error = run(&source, Some("nothing"), &target).await.expect_err("no such stream");
     assert!(error.to_string().ends_with("has no stream 'nothing'"), "{error}");
-    // The stream has another name than in the log.
+    // The stream's name differs from that in the log.
     let options = StreamUpdateOptions::default();
     client.update_stream(&id("first"), "last", &options).await.expect("a name");
     let error = run(&source, None, &target).await.expect_err("another stream");
@@ -162,7 +162,7 @@ async fn an_import_refuses_what_is_no_log_and_writes_nothing() {
     server.shutdown().await.expect("a shutdown");
 }
 
-/// A topic keeps its expiry and size, also in a server that is started on what was imported.
+/// A topic keeps its expiry and size, also in a server that is started on the imported log.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_imported_topic_keeps_its_bounds() {
     let directory = tempfile::tempdir().expect("a directory");

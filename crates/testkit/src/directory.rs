@@ -17,7 +17,7 @@ pub struct File {
 ///
 /// # Panics
 /// If one of them cannot be read.
-#[expect(clippy::disallowed_methods, reason = "looks at a directory from outside the engine")]
+#[expect(clippy::disallowed_methods, reason = "reads a directory from outside the engine")]
 pub fn snapshot(directory: &Path) -> BTreeMap<PathBuf, File> {
     let mut files = BTreeMap::new();
     let mut waiting = vec![directory.to_owned()];

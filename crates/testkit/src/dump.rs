@@ -1,7 +1,7 @@
 //! The contents of a database: every live entry, family by family.
 //!
-//! The bytes of a dump, for golden databases and the oracle alike, are its entries one after the
-//! other, column families in the order of their ids and keys in the family's own order:
+//! A dump, of a golden database or from the oracle, is the sequence of its entries, column families
+//! in the order of their ids and keys in the order of their family:
 //!
 //! ```text
 //! name length    4 bytes, little-endian
@@ -42,7 +42,7 @@ impl Entry {
 /// Returns the entries of a dump.
 ///
 /// # Panics
-/// If the bytes are no dump.
+/// If the bytes are not a dump.
 pub fn parse(bytes: &[u8]) -> Vec<Entry> {
     let mut entries = Vec::new();
     let mut rest = bytes;
@@ -63,10 +63,10 @@ pub fn parse(bytes: &[u8]) -> Vec<Entry> {
     entries
 }
 
-/// Returns the bytes of a dump with `entries`, none of which has parts of 4 GiB.
+/// Returns the bytes of a dump with `entries`.
 ///
 /// # Panics
-/// If one does.
+/// If a name, key or value has 4 GiB or more.
 pub fn bytes(entries: &[Entry]) -> Vec<u8> {
     let mut bytes = Vec::new();
     for entry in entries {

@@ -14,13 +14,13 @@ pub struct Mounted {
 }
 
 impl Mounted {
-    /// Creates one: `ext4`, `xfs` or `btrfs`, of `bytes` bytes. Returns `None`, after reporting on
-    /// standard error what is skipped and why, where that is impossible: it needs root, a loop
-    /// device and the filesystem's `mkfs`.
+    /// Creates and mounts an `ext4`, `xfs` or `btrfs` filesystem of `bytes` bytes. This needs root,
+    /// a loop device and the filesystem's `mkfs`; without them, returns `None` after reporting on
+    /// standard error what is skipped and why.
     ///
     /// # Panics
     /// If there is no space for a file in the system's temporary directory.
-    #[expect(clippy::disallowed_methods, reason = "an image is no file of a database")]
+    #[expect(clippy::disallowed_methods, reason = "an image is not a database's file")]
     pub fn new(kind: &str, bytes: u64, left_out: &str) -> Option<Self> {
         let directory = tempfile::tempdir().expect("a directory");
         let (image, target) = (directory.path().join("image"), directory.path().join("disk"));
@@ -43,10 +43,10 @@ impl Mounted {
         self.directory.path().join("disk")
     }
 
-    /// Makes it read-only.
+    /// Remounts the filesystem read-only.
     ///
     /// # Panics
-    /// If that is refused.
+    /// If the remount fails.
     pub fn make_read_only(&self) {
         run(Command::new("mount").args(["-o", "remount,ro"]).arg(self.path()))
             .expect("it can be made read-only");
@@ -67,7 +67,8 @@ pub struct Bound {
 
 impl Bound {
     /// Mounts the directory `from` at the existing directory `to` as well, read-only if asked.
-    /// Without the right to mount, returns `None` after saying on standard error what is skipped.
+    /// Without permission to mount, returns `None` after reporting on standard error what is
+    /// skipped.
     pub fn new(from: &Path, to: &Path, read_only: bool, skipped: &str) -> Option<Self> {
         let bind = run(Command::new("mount").arg("--bind").args([from, to]));
         let bound = bind.map(|_| Self { path: to.to_owned() }).and_then(|bound| {
@@ -92,7 +93,8 @@ impl Drop for Bound {
     }
 }
 
-/// Prints a line on standard error. Not by a macro, whose output is only shown for failing tests.
+/// Prints a line on standard error, not with `eprintln!`, whose output is shown only for failing
+/// tests.
 pub fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }

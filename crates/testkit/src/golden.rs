@@ -1,8 +1,8 @@
 //! Databases written by RocksDB, with the contents that RocksDB read from them.
 //!
-//! They are packed in `tests/golden/` at the root of the repository, which documents their
-//! contents. An archive is unpacked once per process; every caller gets its own files, since a test
-//! may change them.
+//! They are packed in `tests/golden/` at the root of the repository, where their contents are
+//! documented. An archive is unpacked once per process; every caller gets its own copy of the
+//! files, since a test may change them.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,17 +1,17 @@
 //! Helpers that the tests of all crates share.
 //!
-//! - [`golden`]: databases written by the real RocksDB, with the contents that it read from them.
+//! - [`golden`]: databases written by RocksDB, with the contents that RocksDB read from them.
 //! - [`oracle`]: the real RocksDB itself, for databases written during a test.
 //! - [`dump`]: the contents of a database, in the format of both.
 //! - [`model`]: the expected results that follow from a dump.
-//! - [`mutation`]: copies of the sources with something removed.
+//! - [`mutation`]: mutated copies of the sources.
 //! - [`directory`]: snapshots of a directory, to verify that nothing changed it.
 //! - [`scenario`]: tests of databases that are moved, copied and damaged, from a table.
 //! - [`filesystem`]: small filesystems of several kinds, mounted for a test.
-//! - [`seed`]: random numbers with which a failed test can be repeated.
+//! - [`seed`]: random numbers from seeds, with which a failed test can be repeated.
 #![cfg_attr(
     target_os = "linux",
-    doc = "- [`volatile_disk`]: disks that forget what was not flushed when their power is cut."
+    doc = "- [`volatile_disk`]: disks that lose unflushed writes when their power is cut."
 )]
 //!
 //! Nothing here is part of a release. A failure here is a failure of the calling test, so these

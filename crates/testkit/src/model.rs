@@ -19,7 +19,7 @@ impl Family {
     /// Creates the model of the column family with this name, from a dump.
     ///
     /// # Panics
-    /// If they are not in the comparator's order.
+    /// If the entries are not in the comparator's order.
     pub fn new(name: &str, comparator: Comparator, dump: &[Entry]) -> Self {
         let of_family = dump.iter().filter(|entry| entry.family == name);
         let entries: Vec<_> =

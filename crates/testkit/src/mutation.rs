@@ -1,4 +1,4 @@
-//! Copies of this repository with something removed, to verify that a test detects it.
+//! Mutated copies of this repository, to verify that tests detect the mutations.
 //!
 //! A [`MutatedTree`] contains the tracked files in a directory below `target`, changed so that an
 //! environment variable switches each mutation on: one build serves all of them.
@@ -48,7 +48,7 @@ impl MutatedTree {
                 contents = changed.into_bytes();
             }
             kept.insert(to.clone());
-            // Unchanged files are not written, so that they are not built again.
+            // Unchanged files are not written, so that they are not rebuilt.
             if fs::read(&to).ok().as_ref() != Some(&contents) {
                 fs::create_dir_all(to.parent().unwrap_or(&tree))?;
                 fs::write(&to, contents)?;
@@ -58,7 +58,7 @@ impl MutatedTree {
         Ok(Self { tree, target: scratch.join("target"), switch: switch.to_owned() })
     }
 
-    /// Runs `cargo test ARGUMENT...` there, with a mutation or with none.
+    /// Runs `cargo test ARGUMENT...` in the copy, with a mutation or without any.
     ///
     /// # Errors
     /// Errors of running cargo.

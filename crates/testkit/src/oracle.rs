@@ -1,7 +1,7 @@
 //! The real RocksDB, for databases written during a test.
 //!
-//! `ci/oracle/` contains the program, which documents its commands, and the script that sets it up:
-//! it needs Java, and Maven if RocksDB's Java binding is not in its local repository yet. Without
+//! `ci/oracle/` contains the program, with documentation of its commands, and its setup script. It
+//! needs Java, and Maven if RocksDB's Java binding is not yet in the local repository. Without
 //! them, the tests that need the oracle report that on standard error and pass; with
 //! `TAILWATER_ORACLE=required` in the environment they fail instead.
 
@@ -36,8 +36,8 @@ pub struct Script {
 }
 
 impl Oracle {
-    /// Starts the oracle; `None`, after reporting on standard error that `part` of the tests is
-    /// skipped and why, if it is not available.
+    /// Starts the oracle. If it is not available, returns `None` after reporting on standard error
+    /// that `part` of the tests is skipped, and why.
     ///
     /// # Panics
     /// If it is not available and the environment requires it.
@@ -45,7 +45,7 @@ impl Oracle {
         Self::start_in(part, Path::new("."))
     }
 
-    /// Like [`Oracle::start`], but relative paths begin in `directory` there.
+    /// Like [`Oracle::start`], but its working directory is `directory`.
     ///
     /// # Panics
     /// If it is not available and the environment requires it.
@@ -56,7 +56,7 @@ impl Oracle {
                 let required =
                     std::env::var_os("TAILWATER_ORACLE").is_some_and(|it| it == "required");
                 assert!(!required, "{part} needs the real RocksDB: {reason}");
-                // Not by a macro, whose output is only shown for failing tests.
+                // Not with `eprintln!`, whose output is shown only for failing tests.
                 let message = format!("LEFT OUT: {part} needs the real RocksDB: {reason}\n");
                 let _ = std::io::stderr().write_all(message.as_bytes());
                 None
@@ -115,7 +115,7 @@ impl Oracle {
             ("ok", remembered) => Ok(remembered.to_owned()),
             ("error", error) => Err(error.to_owned()),
             _ => Err(format!(
-                "the oracle ended after '{answer}', or gave no answer for {} seconds and was ended",
+                "the oracle ended after '{answer}', or was killed after {} s without an answer",
                 PATIENCE.as_secs()
             )),
         }
@@ -160,7 +160,7 @@ impl Drop for Oracle {
     }
 }
 
-/// Sets the oracle up and returns its path.
+/// Sets up the oracle and returns its path.
 fn make_ready() -> Result<PathBuf, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let target =
@@ -232,7 +232,7 @@ impl Script {
         self.line(&[&"single-delete", &family, &Hex(key)]);
     }
 
-    /// Deletes the keys from `from` up to but not including `to`.
+    /// Deletes the keys from `from` to `to`, exclusive.
     pub fn delete_range(&mut self, family: &str, from: &[u8], to: &[u8]) {
         self.line(&[&"delete-range", &family, &Hex(from), &Hex(to)]);
     }
@@ -265,7 +265,7 @@ impl Display for Hex<'_> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "what the oracle wrote, not a database's file")]
+#[expect(clippy::disallowed_methods, reason = "reads the oracle's output, not a database's file")]
 fn read(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()))
 }

@@ -1,8 +1,8 @@
-//! Random numbers with which a failed test can be repeated.
+//! Random numbers from seeds, with which a failed test can be repeated.
 //!
-//! A test takes its generator from [`rng`], and prints [`Seed::value`] when it fails;
-//! `TAILWATER_SEED` then repeats the run. `TAILWATER_ROUNDS` multiplies the amount of work of
-//! random tests.
+//! A test takes its generator from [`rng`] and prints [`Seed::value`] when it fails; with this
+//! value in `TAILWATER_SEED` the run can be repeated. `TAILWATER_ROUNDS` multiplies the amount of
+//! work of random tests.
 
 use std::env;
 
@@ -24,7 +24,7 @@ impl Seed {
 /// Returns a generator seeded by `TAILWATER_SEED`, or randomly if that is not set.
 ///
 /// # Panics
-/// If the variable holds no number.
+/// If the variable is not a number.
 pub fn rng() -> Seed {
     let value = number("TAILWATER_SEED").unwrap_or_else(|| fastrand::u64(..));
     Seed { value, rng: fastrand::Rng::with_seed(value) }
@@ -34,12 +34,12 @@ pub fn rng() -> Seed {
 /// `TAILWATER_ROUNDS`, or 1.
 ///
 /// # Panics
-/// If the variable holds no number.
+/// If the variable is not a number.
 pub fn rounds() -> usize {
     number("TAILWATER_ROUNDS").map_or(1, |rounds| rounds as usize)
 }
 
 fn number(variable: &str) -> Option<u64> {
     let value = env::var(variable).ok()?;
-    Some(value.parse().unwrap_or_else(|_| panic!("{variable} is no number: '{value}'")))
+    Some(value.parse().unwrap_or_else(|_| panic!("{variable} is not a number: '{value}'")))
 }

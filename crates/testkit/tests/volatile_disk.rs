@@ -1,9 +1,9 @@
 //! Filesystems on a disk whose power is cut.
 //!
-//! Files are written by `dd` and read by `cat`, which run in other processes than the one that
-//! serves the disk.
+//! `dd` writes files and `cat` reads them: they run in other processes than the one that serves the
+//! disk.
 #![cfg(target_os = "linux")]
-#![expect(clippy::disallowed_methods, reason = "looks at files that are no database's")]
+#![expect(clippy::disallowed_methods, reason = "accesses files that are not a database's")]
 
 use std::panic::AssertUnwindSafe;
 use std::path::Path;
@@ -15,7 +15,8 @@ use tailwater_testkit::volatile_disk::{Shape, VolatileDisk};
 
 const KINDS: [&str; 3] = ["ext4", "xfs", "btrfs"];
 
-/// A disk with a filesystem; `None` after saying what is left out, and why.
+/// Creates a disk with a filesystem; `None`, after reporting what is skipped and why, if that is
+/// impossible.
 fn mounted(kind: &str, shape: Shape, seed: u64) -> Option<VolatileDisk> {
     let made = VolatileDisk::new(shape, seed).and_then(|mut disk| {
         disk.mount_as(kind)?;
@@ -24,7 +25,7 @@ fn mounted(kind: &str, shape: Shape, seed: u64) -> Option<VolatileDisk> {
     made.inspect_err(|reason| say(&format!("skipped: power cuts on {kind}: {reason}"))).ok()
 }
 
-/// Writes a file of 64 KiB that is full of a byte, and syncs it or not.
+/// Writes 64 KiB of one byte to a file, synced if requested; returns whether that succeeded.
 fn write(path: &Path, byte: char, sync: bool) -> bool {
     let sync = if sync { " conv=fsync" } else { "" };
     let command = format!(
@@ -96,7 +97,7 @@ fn nothing_is_left_mounted_not_even_by_a_panic() {
     let panicked = std::panic::catch_unwind(AssertUnwindSafe(|| {
         let disk = disk;
         assert!(write(&disk.path().join("unsynced"), 'u', false));
-        // As a panic, but no message.
+        // Unwinds like a panic, but without a message.
         std::panic::resume_unwind(Box::new(disk.requests()));
     }));
     assert!(panicked.is_err());

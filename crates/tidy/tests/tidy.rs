@@ -1,14 +1,13 @@
-//! The repository's own rules that no compiler checks: links in documents are valid, READMEs show
-//! the program that is tested, packages are complete, comments are not too wide, modules have a
-//! header, prose avoids phrases that a reader has to decode, and `unsafe` stays where CONTRIBUTING
-//! allows it.
+//! Rules of the repository that no compiler checks: links in documents are valid, READMEs show the
+//! tested program, packages are complete, comments are not too wide, modules have headers, prose
+//! avoids phrases that a reader must decode, and `unsafe` is only where CONTRIBUTING allows it.
 
 #![expect(clippy::disallowed_methods, reason = "reads the checkout, not a database")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Paths at which code may be `unsafe`, as CONTRIBUTING.md says.
+/// Paths where code may be `unsafe`, according to CONTRIBUTING.md.
 const UNSAFE_ALLOWED: [&str; 8] = [
     "crates/io/src/",
     "crates/engine/src/epoch/",
@@ -20,7 +19,7 @@ const UNSAFE_ALLOWED: [&str; 8] = [
     "crates/bench-peers/src/rocksdb_scans.rs",
 ];
 
-/// Phrases that comments and documents must not contain, in lower case, each with a replacement.
+/// Phrases that comments and documents must not contain, in lower case, each with replacements.
 const REJECTED_PHRASES: &[(&str, &str)] = &[
     ("are told", "are notified, are reported"),
     ("by the same hand", "by the same thread, under one lock"),
@@ -71,8 +70,8 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// Returns the files whose names end with `ending`, as paths from the repository's root, with their
-/// text.
+/// Returns the files whose names end with `ending`: their paths relative to the repository's root,
+/// and their text.
 fn files(ending: &str) -> Vec<(String, String)> {
     let root = root();
     let mut found = Vec::new();
@@ -116,7 +115,7 @@ fn links_lead_somewhere() {
             }
         }
     }
-    assert_none("links that lead nowhere", &dead);
+    assert_none("broken links", &dead);
 }
 
 #[test]
@@ -149,7 +148,7 @@ fn packages_have_what_a_registry_shows() {
             incomplete.push(format!("{directory}/LICENSE"));
         }
     }
-    assert_none("packages that lack something", &incomplete);
+    assert_none("incomplete packages", &incomplete);
 }
 
 #[test]
@@ -157,7 +156,7 @@ fn lines_have_at_most_100_columns() {
     let mut long = Vec::new();
     for (path, text) in files(".rs") {
         for (number, line) in text.lines().enumerate() {
-            // Text that a program prints or compares cannot always be broken.
+            // Only comments, because strings cannot always be broken.
             if line.chars().count() > 100 && line.trim_start().starts_with("//") {
                 long.push(format!("{path}:{}", number + 1));
             }
@@ -176,7 +175,7 @@ fn modules_say_what_they_are_for() {
 }
 
 /// Returns the words of a file's prose, in lower case and without punctuation, each with the number
-/// of its line. Of source code only whole-line comments are prose; an empty word ends each comment.
+/// of its line. In source code only whole-line comments are prose; an empty word ends each comment.
 fn words_of_prose(path: &str, text: &str) -> Vec<(usize, String)> {
     let marker = match path.rsplit('.').next() {
         Some("md") => "",
@@ -197,7 +196,7 @@ fn words_of_prose(path: &str, text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// Returns where a file's prose contains rejected phrases, also across the end of a line.
+/// Returns the places where a file's prose contains rejected phrases, also across line ends.
 fn rejected_phrases(path: &str, text: &str) -> Vec<String> {
     let words = words_of_prose(path, text);
     let mut found = Vec::new();
@@ -221,7 +220,7 @@ fn prose_avoids_rejected_phrases() {
             found.extend(rejected_phrases(&path, &text));
         }
     }
-    assert_none("phrases that a reader has to decode", &found);
+    assert_none("phrases that a reader must decode", &found);
 }
 
 #[test]

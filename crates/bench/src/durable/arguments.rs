@@ -12,16 +12,16 @@ use super::raw::Raw;
 use crate::subjects::Subjects;
 use crate::workloads::puts::Length;
 
-/// The most writers there may be.
+/// Maximum number of concurrent writers.
 const WRITERS_MAX: usize = 1024;
 
 /// The command's arguments.
 #[derive(Debug, Args)]
 pub struct DurableArguments {
-    /// Comma-separated measurements
+    /// Comma-separated list of measurements
     #[arg(long, value_delimiter = ',', default_value = "synced,fillseq,unsynced")]
     pub(super) parts: Vec<Part>,
-    /// Numbers of concurrent writers in synced, each measured separately
+    /// Comma-separated numbers of concurrent writers in synced, each measured separately
     #[arg(long, value_delimiter = ',', default_value = "1,4,16,64", value_parser = writers)]
     pub(super) writers: Vec<usize>,
     /// The same for unsynced
@@ -30,50 +30,51 @@ pub struct DurableArguments {
     /// Duration of each measurement of synced and unsynced, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 5.0, value_parser = above_zero)]
     duration: f64,
-    /// Number of puts of each of them instead of a duration, over all writers
+    /// Number of puts per measurement of synced and unsynced, by all writers together, instead of a
+    /// duration
     #[arg(long, value_parser = at_least_one, conflicts_with = "duration")]
     puts: Option<usize>,
-    /// Number of puts of fillseq
+    /// Number of puts in fillseq
     #[arg(long, default_value_t = 10_000, value_parser = at_least_one)]
     num: usize,
     /// Number of runs
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     pub(super) runs: usize,
-    /// Comma-separated configurations of Tailwater
+    /// Comma-separated list of configurations of Tailwater
     #[arg(long, value_delimiter = ',', default_value = "buffered,direct")]
     pub(super) configurations: Vec<Configuration>,
-    /// One more configuration, as an option string; may be given several times
+    /// Additional configuration, as an option string; may be repeated
     #[arg(long, value_name = "NAME=VALUE;...")]
     pub(super) tailwater_options: Vec<String>,
-    /// Comma-separated ways to make raw writes durable. Rates are compared with the first
+    /// Comma-separated list of ways to make raw writes durable; rates are compared with the first
     #[arg(long, value_delimiter = ',', default_value = "dsync")]
     pub(super) raw: Vec<Raw>,
-    /// Keep every processor busy meanwhile with a process that computes
+    /// Keep every processor busy with a computing process
     #[arg(long)]
     pub(super) neighbour: bool,
-    /// Directory of report.json and table.txt
+    /// Output directory of report.json and table.txt
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     #[command(flatten)]
     pub(super) subjects: Subjects,
 }
 
-/// A part of what is measured.
+/// A group of measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Part {
-    /// Synced puts by several writers, and raw writes
+    /// Synced puts by concurrent writers, and raw writes
     Synced,
     /// Synced puts in order by one writer
     #[value(name = "fillseq")]
     #[serde(rename = "fillseq")]
     FillSeq,
-    /// Puts that are not synced
+    /// Unsynced puts
     Unsynced,
 }
 
 impl Part {
-    /// Returns the name that is typed, which reports also use.
+    /// Returns the name on the command line, which reports also use.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Synced => "synced",
@@ -84,7 +85,7 @@ impl Part {
 }
 
 impl DurableArguments {
-    /// Returns how long measurements of a part are.
+    /// Returns the length of the measurements of a part.
     pub(super) fn length(&self, part: Part) -> Length {
         match (part, self.puts) {
             (Part::FillSeq, _) => Length::Writes(self.num as u64),
@@ -97,7 +98,7 @@ impl DurableArguments {
 fn writers(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if (1..=WRITERS_MAX).contains(&number) => Ok(number),
-        _ => Err(format!("it is no number from 1 to {WRITERS_MAX}")),
+        _ => Err(format!("not a number from 1 to {WRITERS_MAX}")),
     }
 }
 
@@ -113,7 +114,7 @@ pub(super) mod tests {
         arguments: DurableArguments,
     }
 
-    /// Returns the parsed arguments, or the message that refuses them.
+    /// Returns the parsed arguments, or the error message.
     pub(in super::super) fn typed(line: &[&str]) -> Result<DurableArguments, String> {
         let typed = Typed::try_parse_from(std::iter::once(&"durable").chain(line));
         typed.map(|typed| typed.arguments).map_err(|error| error.to_string())

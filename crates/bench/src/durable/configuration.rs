@@ -9,14 +9,14 @@ use serde::Serialize;
 pub(super) enum Configuration {
     /// The log goes through the page cache
     Buffered,
-    /// The log goes past the page cache
+    /// The log bypasses the page cache
     Direct,
-    /// It does while most writes are synced
+    /// The log bypasses the page cache while most writes are synced
     Auto,
 }
 
 impl Configuration {
-    /// Returns its name in reports, and its options on top of those that all engines have.
+    /// Returns its name in reports, and its options in addition to those of all engines.
     pub(super) fn row(self) -> (&'static str, &'static str) {
         match self {
             Self::Buffered => ("buffered", "wal_io_mode=buffered"),

@@ -29,7 +29,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
     /// filesystem has no direct I/O, raw writes are left out, and the report says so.
     ///
     /// # Errors
-    /// Anything that cannot be done, with the argument that requests it.
+    /// An impossible measurement, with the argument that requests it.
     pub(super) fn new(
         arguments: &'a DurableArguments,
         known: &[&'e dyn Engine],
@@ -51,7 +51,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
         let task = Task { part: Part::Synced, writers: 1 };
         let tried = self.measure(row, task, Length::Writes(1)).map(|_| ());
         let asked_by = row.asked_by();
-        tried.map_err(|error| format!("{}: {error} (asked for by {asked_by})", row.label).into())
+        tried.map_err(|error| format!("{}: {error} (requested by {asked_by})", row.label).into())
     }
 
     /// Measures everything, and prints its progress on standard error.
@@ -125,7 +125,8 @@ impl<'a, 'e> Experiment<'a, 'e> {
     }
 }
 
-/// Writes back the filesystem's dirty data, so that no measurement pays for another's.
+/// Writes back the filesystem's dirty data, so that no measurement pays for the writeback of
+/// another.
 fn write_everything_back(directory: &Path) -> Result<(), Failure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory, flags, Mode::empty())?;

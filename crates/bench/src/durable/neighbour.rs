@@ -1,8 +1,8 @@
 //! Busy processes, one for each processor.
 //!
 //! A writer that waited for the device needs a processor when the device completes. Next to a busy
-//! process it may wait for the end of that process's time slice, which is a tick: it shows as
-//! writes of more than 3 ms.
+//! process it may wait for the end of that process's time slice, a tick, which shows as writes of
+//! more than 3 ms.
 //!
 //! Each has its own session, like another user's program. Where the kernel schedules by session
 //! rather than by thread (`sched_autogroup_enabled`), a process in the writers' session would
@@ -22,7 +22,7 @@ pub(crate) const NEIGHBOUR_COMMAND: &str = "durable-neighbour";
 pub(super) struct Neighbours(Vec<Child>);
 
 impl Neighbours {
-    /// Starts one for each processor.
+    /// Starts one process per processor.
     ///
     /// # Errors
     /// Errors of the system.
@@ -41,7 +41,7 @@ impl Neighbours {
 impl Drop for Neighbours {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // A process that has already ended must also be waited for.
+            // A process that has already ended must also be reaped.
             let _ = child.kill();
             let _ = child.wait();
         }
@@ -52,7 +52,7 @@ impl Drop for Neighbours {
 /// ends.
 ///
 /// # Errors
-/// Errors of the system, if it does not support that.
+/// Errors of the system, if it does not support killing the process with its parent.
 pub(crate) fn compute() -> Result<String, Failure> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     setsid()?;

@@ -16,9 +16,9 @@ const BLOCKS: u64 = (64 << 20) / DurableFile::BLOCK_BYTES as u64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Raw {
-    /// Each write by itself, as with O_DSYNC
+    /// Each write is durable when it completes, as with O_DSYNC
     Dsync,
-    /// By an fdatasync after each write
+    /// An fdatasync follows each write
     Fdatasync,
 }
 
@@ -34,7 +34,7 @@ impl Raw {
     /// Returns whether a directory's filesystem supports direct I/O.
     ///
     /// # Errors
-    /// Errors of trying it.
+    /// Errors of the attempt.
     pub(super) fn is_possible_in(directory: &Path) -> Result<bool, Failure> {
         match DurableFile::create(directory, 1) {
             Ok(_) => Ok(true),

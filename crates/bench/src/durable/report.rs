@@ -27,7 +27,7 @@ pub(super) struct Report {
     neighbour: bool,
     /// Label of the row that engines are compared with.
     compared_with: Option<String>,
-    /// The system and the device, by names.
+    /// Properties of the system and the device, by name.
     environment: BTreeMap<&'static str, String>,
     notes: Vec<String>,
     measurements: Vec<Measurement>,
@@ -119,7 +119,7 @@ impl Report {
             environment_value("volatile_write_cache"),
         )?;
         if self.neighbour {
-            writeln!(f, "A process computes on every processor meanwhile.")?;
+            writeln!(f, "A computing process keeps every processor busy.")?;
         }
         self.notes.iter().try_for_each(|note| writeln!(f, "Note: {note}."))
     }
@@ -183,7 +183,7 @@ mod tests {
         let arguments = typed(&["--neighbour"]).unwrap();
         let report = Report::new(&arguments, vec![measured], Some("x".to_owned()), Vec::new());
         let text = report.to_string();
-        assert!(text.contains("A process computes"), "{text}");
+        assert!(text.contains("A computing process"), "{text}");
         assert!(text.contains("| synced | 4 | raw dsync | 1.45k |"), "{text}");
         assert!(text.contains("| 0.00 % | 0.70 | - |"), "{text}");
         assert!(text.contains("- synced 4 raw dsync: 900, 2.00k"), "{text}");

@@ -65,7 +65,7 @@ impl<'e> Row<'e> {
         for (index, row) in rows.iter().enumerate() {
             if rows.iter().take(index).any(|other| other.label == row.label) {
                 let asked_by = row.asked_by();
-                return Err(format!("{asked_by}: '{}' is asked for twice", row.label).into());
+                return Err(format!("{asked_by}: '{}' is requested twice", row.label).into());
             }
         }
         Ok(rows)
@@ -99,8 +99,8 @@ fn options_with(options: &str, more: &str) -> String {
     texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(";")
 }
 
-/// Returns the label of the row that engines are compared with: of another engine than the first,
-/// if there is one, otherwise another configuration of the same; `None` if there is no second row.
+/// Returns the label of the row that engines are compared with: the first row of a second engine if
+/// there is one, otherwise the first of several configurations; `None` if there is only one row.
 pub(super) fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r str> {
     let engines: Vec<_> = rows.iter().filter(|row| !row.is_raw()).collect();
     let first = engines.first()?;

@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `fillseq` | keys in order, on a new database | puts |
 //! | `fillrandom` | random keys, on a new database | puts |
-//! | `compact` | compacts everything that `fillrandom` wrote | entries put before |
+//! | `compact` | compaction of everything that `fillrandom` wrote | entries put by it |
 //! | `readrandom` | random gets; the second of two passes counts | gets |
 //! | `multireadrandom` | batches of random gets | keys |
 //! | `seekrandom` | a new iterator, a random seek, ten steps | seeks |
@@ -26,7 +26,7 @@ const STEPS: u64 = 10;
 
 /// A workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-#[expect(missing_docs, reason = "the module's text has them in a table")]
+#[expect(missing_docs, reason = "the module's documentation has them in a table")]
 pub enum Workload {
     FillSeq,
     FillRandom,
@@ -77,7 +77,7 @@ impl Workload {
 /// The size of a workload.
 #[derive(Debug, Clone)]
 pub struct Amount {
-    /// Number of entries that are put, which is also the number of keys.
+    /// Number of entries to put, and of keys.
     pub entries: u64,
     /// Number of gets or seeks; scans are not bounded.
     pub reads: u64,

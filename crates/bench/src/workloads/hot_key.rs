@@ -15,8 +15,8 @@ const HOT: u64 = ENTRIES / 2;
 /// Number of gets between two checks of the clock.
 const BETWEEN_LOOKS: u64 = 1000;
 
-/// Gets the key in `threads` threads; returns gets per second of all of them. Puts the entries
-/// first if they are missing.
+/// Gets the key in `threads` threads; returns their total gets per second. Puts the entries first
+/// if they are missing.
 pub(crate) fn get(store: &impl Store, threads: usize, time: Duration) -> Result<f64, Failure> {
     let hot = key(HOT);
     if store.get(&hot)?.is_none() {

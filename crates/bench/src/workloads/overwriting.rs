@@ -1,4 +1,4 @@
-//! Overwriting at full speed or at a given rate, and the space and memory that it takes.
+//! Overwrites at full speed or at a given rate, and measures the space and memory used.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -64,7 +64,7 @@ pub struct Memory {
     pub(crate) parts: [u64; MEMORY.len()],
 }
 
-/// Overwrites random keys, and samples the directory meanwhile.
+/// Overwrites random keys, and samples the directory's size and the memory concurrently.
 pub(crate) fn overwrite(store: &impl Store, work: &Overwriting<'_>) -> Result<Writes, Failure> {
     let is_done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -106,7 +106,7 @@ fn put_for(
     Ok((latencies, stalled))
 }
 
-/// Waits until a put is due, and returns its start time.
+/// Waits until a put is due; returns its start time.
 fn wait_until(due: Instant, now: Instant) -> Instant {
     // A put takes microseconds: the writer sleeps only if its lead exceeds the error of a timer.
     let ahead = due.saturating_duration_since(now);

@@ -1,9 +1,9 @@
-//! Overlapping range deletions, and reads among them.
+//! Overlapping range deletions, and reads while they are in the memtable.
 //!
-//! Each deletion extends a little further to both sides than the previous one, so that in the end
-//! all of them cover the keys in the middle. They stay in the memtable while keys are read. An
-//! engine that fragments them so that they do not overlap, and keeps every deletion in each
-//! fragment, needs work and memory quadratic in their number.
+//! Each deletion extends a little beyond both ends of the previous one, so that finally all of them
+//! cover the keys in the middle. They stay in the memtable while keys are read. An engine that
+//! splits them into fragments that do not overlap, each with all deletions that cover it, needs
+//! time and memory quadratic in their number.
 
 use std::time::{Duration, Instant};
 
@@ -16,9 +16,9 @@ use crate::store::{Direction, Failure, Store};
 const TABLE_BYTES: &str = "rocksdb.total-sst-files-size";
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 100;
-/// Number of keys that remain at each end, per deletion.
+/// Number of keys that remain at each end of the key space, per deletion.
 const KEYS_BESIDE: u64 = 5;
-/// Number of keys by which a deletion extends further than the previous one, at each end.
+/// Number of keys by which each deletion extends the previous one, at each end.
 const KEYS_FURTHER: u64 = 20;
 
 /// The size of the workload.
@@ -37,7 +37,7 @@ pub struct Deleting {
 pub struct Figures {
     /// Deletions per second, including the get after each if they alternate.
     pub deletions: f64,
-    /// Gets per second among all deletions; 0 if they alternate.
+    /// Gets per second while all deletions are in the memtable; 0 if they alternate.
     pub gets: f64,
     /// Duration of a scan over the remaining keys, in seconds.
     pub scan_s: f64,
@@ -74,7 +74,7 @@ pub(crate) fn delete(store: &impl Store, work: &Deleting) -> Result<Figures, Fai
     })?;
     let expected = work.deletions * 2 * KEYS_BESIDE;
     if remaining != expected {
-        return Err(format!("{remaining} keys remain, and not {expected}").into());
+        return Err(format!("{remaining} keys remain, not {expected}").into());
     }
     let flushing = timed(|| store.settle())?;
     Ok(Figures {

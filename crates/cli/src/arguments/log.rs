@@ -9,9 +9,9 @@ use tailwater_latency::log::LogBenchArguments;
 pub(crate) const LOG_EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  damage, a missing file, or an operation that failed
+  1  damage, a missing file, or a failed operation
   2  usage error
-  3  intact except for the end of a partition, which was cut short by a crash or is being written
+  3  intact except for the end of a partition, which was truncated by a crash or is being written
      (verify only)";
 
 /// The verbs of `tailwater log`.
@@ -19,14 +19,14 @@ Exit codes:
 pub(crate) enum LogVerb {
     /// Print streams, topics and partitions: their offsets, segments, bytes and consumers
     Stat(LogStatArguments),
-    /// Verify all segments: checksums, offsets without a gap, indexes against segments
+    /// Verify all segments: checksums, contiguous offsets, indexes against segments
     Verify(LogVerifyArguments),
     /// Print the messages of a partition
     ///
     /// Each message is a line with offset, timestamp in microseconds since 1970, and payload,
     /// separated by tabs; or a JSON document.
     Dump(LogDumpArguments),
-    /// Rewrite sealed segments without the gaps that padding left in them
+    /// Rewrite sealed segments without their padding gaps
     ///
     /// The log must not be open: a process that has it open does the same in the background.
     Compact(LogCompactArguments),
@@ -39,8 +39,8 @@ pub(crate) enum LogVerb {
     /// Measure how persisting affects the latency of producers and consumers
     ///
     /// Producers send batches at a fixed rate and consumers poll them, through a server's event
-    /// loop that persists by itself, or leaves it to other threads. docs/log.md describes the
-    /// tables.
+    /// loop that persists messages itself or leaves this to other threads. docs/log.md describes
+    /// the tables.
     Bench(Box<LogBenchArguments>),
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct LogDumpArguments {
     /// Print payloads in hex
     #[arg(long)]
     pub(crate) hex: bool,
-    /// Print a JSON document for each message, on a line of its own
+    /// Print a JSON document per message, one per line
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -111,10 +111,10 @@ pub(crate) struct LogImportArguments {
     /// Address of the server
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) from: String,
-    /// Name of a user who may read what is imported
+    /// Name of a user who may read the streams to import
     #[arg(long, default_value = "iggy")]
     pub(crate) username: String,
-    /// Password of that user; without it, the variable IGGY_PASSWORD
+    /// Password of that user [default: the variable IGGY_PASSWORD]
     #[arg(long)]
     pub(crate) password: Option<String>,
     /// Name or id of a stream

@@ -13,16 +13,16 @@ pub(crate) use reading::*;
 pub(crate) use serve::*;
 pub(crate) use writing::*;
 
-/// The end of every verb's help.
+/// Exit codes, at the end of every verb's help.
 const EXIT_CODES: &str = "\
 Exit codes:
   0  all is well
-  1  damage, a missing file, or an operation that failed
+  1  damage, a missing file, or a failed operation
   2  usage error
-  3  intact except for a torn tail: the last record was cut short by a crash
+  3  intact except for a torn tail: the last record was truncated by a crash
   4  no damage found, but something was not verified because this version does not support it
      (verify only)
-  5  something that looks damaged or torn may be in the middle of a write by another process
+  5  something that looks damaged or torn may be a write in progress by another process
      (verify, table, wal, blob)";
 
 /// The end of the help of `tail`.
@@ -49,7 +49,7 @@ pub(crate) enum Command {
     /// Inspect or change a database in RocksDB's format
     ///
     /// The verbs from get to options only read: they write nothing and take no lock, so the
-    /// database may be open elsewhere, and is shown as it is at this moment. The others hold the
+    /// database may be open elsewhere, and is shown in its current state. The others hold the
     /// database's lock while they work. Each uses the options of the database's OPTIONS file, which
     /// --options overrides.
     #[command(after_help = EXIT_CODES)]
@@ -72,9 +72,9 @@ pub(crate) enum Command {
     /// Measure on your disk how direct I/O affects the tail latency of reads
     ///
     /// Reads a hot set while a writer overwrites a database that is larger than memory, so that
-    /// compactions run all the time: first with everything through the page cache, then with more
-    /// and more I/O bypassing it. Each run is a separate process within a memory limit. Prints a
-    /// table and writes a report in JSON; docs/tail.md describes both.
+    /// compactions run all the time: first with all I/O through the page cache, then with more and
+    /// more of it direct. Each run is a separate process within a memory limit. Prints a table and
+    /// writes a report in JSON; docs/tail.md describes both.
     #[command(after_help = TAIL_EXAMPLES)]
     Tail(TailArguments),
     /// The process of one run of tail
@@ -99,17 +99,17 @@ pub(crate) enum Verb {
 /// Arguments of every verb.
 #[derive(Debug, Args)]
 pub(crate) struct Common {
-    /// Print JSON: one document, or one per line where there may be several
+    /// Print JSON: one document, or one per line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Print keys and values in hex, and expect them in hex as arguments
+    /// Print keys and values in hex, and read them in hex from arguments
     #[arg(long)]
     pub(crate) hex: bool,
-    /// Options that override the OPTIONS file, in RocksDB's form: 'name=value;name=value'
+    /// Options that override the OPTIONS file, as an option string: 'name=value;name=value'
     #[arg(long, value_name = "TEXT")]
     pub(crate) options: Option<String>,
     /// Take over directories of wal_dir, db_paths and cf_paths that another database has claimed.
-    /// Use it only if that database no longer exists, or if this one was moved or restored
+    /// Use this only if that database no longer exists, or if this one was moved or restored
     #[arg(long)]
     pub(crate) adopt_directories: bool,
 }
@@ -149,7 +149,7 @@ impl Verb {
     }
 }
 
-/// Returns the end of a verb's help: commands with what they print, and the exit codes.
+/// Returns the end of a verb's help: example commands with descriptions, and the exit codes.
 fn examples(examples: &[(&str, &str)]) -> String {
     let mut text = String::from("Examples:\n");
     for (command, what) in examples {

@@ -16,7 +16,7 @@ pub(crate) enum Reading {
         ("tailwater db get DIR --hex 757365723a3137", "key and value in hex"),
     ]))]
     Get(GetArguments),
-    /// Print the keys and values of a range, or all, in order
+    /// Print the keys and values of a range, or of all keys, in order
     #[command(after_help = examples(&[
         ("tailwater db scan DIR --prefix user: --limit 10", "the first ten users"),
         ("tailwater db scan DIR --reverse --limit 1 --keys-only", "the last key"),
@@ -34,9 +34,9 @@ pub(crate) enum Reading {
     Dump(DumpArguments),
     /// Read a whole database, and report damage and inconsistencies
     ///
-    /// Verifies every checksum, the order of keys, indexes and filters against data blocks, counts
+    /// Verifies all checksums, the order of keys, indexes and filters against data blocks, counts
     /// and sizes against properties and MANIFEST, logs, blob files, and that no file is missing or
-    /// left over.
+    /// superfluous.
     #[command(after_help = examples(&[
         ("tailwater db verify DIR", "findings, and counts of what was read"),
         ("tailwater db verify DIR --json", "the same for a program"),
@@ -54,9 +54,8 @@ pub(crate) enum Reading {
     Properties(PropertiesArguments),
     /// Print the levels of column families, and their memory
     ///
-    /// Printed like rocksdb.cfstats; the figures on flushes and compactions are zero, because the
-    /// database is open for reading. They are followed by the bytes in memory, and by the I/O that
-    /// this command needed.
+    /// Printed like rocksdb.cfstats, followed by the bytes in memory and the I/O of this command.
+    /// Figures on flushes and compactions are zero, because the database is open for reading.
     #[command(after_help = examples(&[
         ("tailwater db stats DIR", "every column family"),
         ("tailwater db stats DIR --column-family users --json", "one, for a program"),

@@ -23,7 +23,7 @@ pub(crate) enum Writing {
         ("tailwater db delete DIR user:17", "no error if the key does not exist"),
     ]))]
     Delete(DeleteArguments),
-    /// Remove a key that was put once since it was last removed
+    /// Remove a key that was put once since its last removal
     ///
     /// The result is undefined for a key that was put more than once, or merged.
     #[command(after_help = examples(&[
@@ -67,10 +67,10 @@ pub(crate) enum Writing {
             "each batch of 100 is durable before LOADED records it"),
     ]))]
     Load(LoadArguments),
-    /// Ingest tables that were made outside the database
+    /// Ingest tables that were created outside the database
     ///
-    /// The files are made by RocksDB's SstFileWriter, or Tailwater's. All of them are ingested, or
-    /// none; if two have the same key, the later file takes precedence. Every block is read and
+    /// The files are created by RocksDB's or Tailwater's SstFileWriter. All of them are ingested,
+    /// or none; if two have the same key, the later file takes precedence. Every block is read and
     /// verified before anything is changed. Prints the level of each file.
     #[command(after_help = examples(&[
         ("tailwater db ingest DIR part-*.sst", "copies the files"),
@@ -117,7 +117,7 @@ pub(crate) enum Writing {
         ("tailwater db drop-column-family DIR users", "its entries can no longer be read"),
     ]))]
     DropColumnFamily(DropColumnFamilyArguments),
-    /// Create a copy of the database as it is at this moment
+    /// Create a copy of the current state of the database
     ///
     /// Tables are linked if both directories are on one filesystem, and copied otherwise.
     #[command(after_help = examples(&[
@@ -137,7 +137,7 @@ pub(crate) struct Change {
     /// The column family
     #[arg(long, value_name = "NAME", default_value = "default")]
     pub(crate) column_family: String,
-    /// Sync the write, so that it survives a crash of the machine once the command has returned
+    /// Sync the write: when the command returns, it survives a crash of the machine
     #[arg(long)]
     pub(crate) sync: bool,
     #[command(flatten)]
@@ -235,10 +235,10 @@ pub(crate) struct LoadArguments {
     #[arg(long, value_name = "N", default_value_t = 1000,
         value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) batch: u64,
-    /// Sync each batch before the next one begins, so that it survives a crash of the machine
+    /// Sync each batch before the next one, so that it survives a crash of the machine
     #[arg(long)]
     pub(crate) sync: bool,
-    /// Append to FILE after each batch the number of packages or lines loaded. Implies --sync
+    /// After each batch, append the number of packages or lines loaded to FILE. Implies --sync
     #[arg(long, value_name = "FILE")]
     pub(crate) ack: Option<PathBuf>,
     #[command(flatten)]
@@ -280,7 +280,7 @@ pub(crate) struct SetOptionsArguments {
     /// The database's directory
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// Names of options, each with its value
+    /// Options and their new values
     #[arg(value_name = "NAME=VALUE", required = true)]
     pub(crate) assignments: Vec<String>,
     /// The column family to change; ignored for options of the database

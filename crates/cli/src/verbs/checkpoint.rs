@@ -1,4 +1,4 @@
-//! `checkpoint`: creates a copy of the database as it is at this moment.
+//! `checkpoint`: creates a copy of the current state of the database.
 
 use serde_json::json;
 

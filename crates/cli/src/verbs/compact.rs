@@ -86,10 +86,10 @@ fn compact(
     range: &Range,
 ) -> std::result::Result<Compacted, Failed> {
     let mut before = tables(database, family);
-    // Tables that the compaction itself moves to the last level are not rewritten again there.
+    // Tables that the compaction moves to the last level are not rewritten again.
     let options =
         CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::ForceOptimized };
-    // Only tables are counted, so memtables are flushed first.
+    // Memtables are flushed first, because only tables are counted.
     let flushed = database.db.flush_cf(family);
     if flushed.is_ok() {
         before = tables(database, family);

@@ -43,8 +43,8 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
     Ok(Outcome::Well)
 }
 
-/// Returns whether a file with this name shows that a database exists, or the rest of an
-/// interrupted destruction. CURRENT is removed first.
+/// Returns whether a file with this name proves that there is a database, or the rest of an
+/// interrupted destruction, which removes CURRENT first.
 fn says_database(name: &str) -> bool {
     use FileKind::{Current, Identity, Manifest, Options};
     matches!(FileKind::parse(name), Some(Current | Identity | Manifest(_) | Options(_)))
@@ -54,8 +54,8 @@ fn says_database(name: &str) -> bool {
 /// for that.
 ///
 /// # Errors
-/// Refused, if the OPTIONS file cannot be read and no options are given: the directories that it
-/// names would be left behind.
+/// Refused, if the OPTIONS file cannot be read and no options are given: directories that it names
+/// would be left over.
 fn options(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -63,10 +63,10 @@ fn options(
 ) -> Result<OpenOptions> {
     let mut options = new_options(given)?;
     match (Settings::load(storage, directory, given), given.options) {
-        // It is read again once the lock is held, since others may change it until then.
+        // It is read again under the lock, since other processes may change it until then.
         (Ok(_), over) => options.set_load_when_opened(over.unwrap_or_default()),
         (Err(Failure::Engine(error)), Some(_)) => {
-            complain(&format_args!("{error}; the options of --options are taken in its place"))
+            complain(&format_args!("{error}; using the options of --options instead"))
         }
         (Err(Failure::Engine(error)), None) => {
             return Err(Failure::Refused(format!(

@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &GetArguments, output: &mut Output) -> Result<Outco
         output.line(output.bytes(value))?;
     } else {
         let (key, family) = (output.key(&key), family.name());
-        say(format_args!("tailwater: there is no key {key} in column family '{family}'"));
+        say(format_args!("tailwater: no key {key} in column family '{family}'"));
     }
     let found = if value.is_some() { Outcome::Well } else { Outcome::Damage };
     Ok(database.outcome.and(found))

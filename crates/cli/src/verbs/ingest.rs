@@ -1,4 +1,4 @@
-//! `ingest`: adds tables that were made outside the database.
+//! `ingest`: adds tables that were created outside the database.
 
 use std::path::Path;
 

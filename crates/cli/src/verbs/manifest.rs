@@ -221,7 +221,7 @@ fn undecodable(
     output.field(2, "DAMAGED", error)
 }
 
-/// Prints bytes that are no record. A MANIFEST may end prematurely; any other loss of data in it is
+/// Prints bytes that are not a record. A MANIFEST may end prematurely; any other loss of data is
 /// damage.
 fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome> {
     let Irregularity { kind, offset, length, reason, .. } = irregularity;
@@ -239,7 +239,7 @@ fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome
     })
 }
 
-/// Prints the state that the edits lead to, or why they are inconsistent.
+/// Prints the state that results from the edits, or why they are inconsistent.
 fn state(
     storage: &dyn Storage,
     arguments: &ManifestArguments,

@@ -35,12 +35,12 @@ use crate::arguments::{Common, Keys};
 use crate::outcome::{Failure, Result};
 use crate::text::{unescape, unhex};
 
-/// Returns the bytes of a key that was typed.
+/// Returns the bytes of a key argument.
 fn key_bytes(key: &str, keys: &Keys, common: &Common) -> Result<Vec<u8>> {
     typed_bytes("key", key, keys.key_hex || common.hex)
 }
 
-/// Returns the bytes of a value that was typed.
+/// Returns the bytes of a value argument.
 fn value_bytes(value: &str, common: &Common) -> Result<Vec<u8>> {
     typed_bytes("value", value, common.hex)
 }

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<O
     let settings = Settings::load(&storage, &arguments.directory, given)?;
     if settings.path.is_none() && given.options.is_none() {
         let directory = arguments.directory.display();
-        return Err(Failure::NotFound(format!("there is no OPTIONS file in {directory}")));
+        return Err(Failure::NotFound(format!("no OPTIONS file in {directory}")));
     }
     let origins = Origins {
         written: settings.path.as_ref().map(|path| written(&*storage, path)).transpose()?,
@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &OptionsArguments, output: &mut Output) -> Result<O
     if let Some(name) = &arguments.column_family
         && effective.column_family(name).is_none()
     {
-        return Err(Failure::NotFound(format!("there is no column family '{name}'")));
+        return Err(Failure::NotFound(format!("no column family '{name}'")));
     }
     let wanted = |section: &&Section| match (&arguments.column_family, &section.kind) {
         (None, _) => true,

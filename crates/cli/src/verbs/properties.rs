@@ -32,8 +32,8 @@ fn property(
     let family = database.column_family(&arguments.column_family)?;
     let value = database.db.property_value_cf(&family, name)?.ok_or_else(|| {
         Failure::NotFound(format!(
-            "there is no property '{name}' that is available for a database opened read-only; \
-             there are:\n  {}\n  {}",
+            "property '{name}' is unknown or unavailable for a database opened read-only; \
+             available:\n  {}\n  {}",
             PROPERTY_NAMES.join("\n  "),
             LEVEL_PROPERTY_NAMES.map(|name| format!("{name}N")).join("\n  ")
         ))

@@ -16,7 +16,7 @@ use crate::progress::Progress;
 /// Number of entries between two updates of the progress.
 const PROGRESS_STEP: u64 = 4096;
 
-/// The range that is scanned.
+/// The range to scan.
 struct Range {
     /// First key, inclusive.
     from: Option<Vec<u8>>,
@@ -77,7 +77,7 @@ fn print(arguments: &ScanArguments, output: &mut Output, key: &[u8], value: &[u8
 }
 
 impl Range {
-    /// Returns an iterator on the first entry of the range in the direction of the scan.
+    /// Returns an iterator at the first entry of the range in the direction of the scan.
     fn begin(&self, database: &Database, family: &ColumnFamily) -> Result<DbIterator> {
         let comparator = family.comparator();
         let is_reversed = matches!(comparator, Comparator::ReverseBytewise);
@@ -109,7 +109,7 @@ impl Range {
     }
 }
 
-/// Returns the later or the earlier of two optional keys.
+/// Returns the later or the earlier of two keys; a missing key is no bound.
 fn outermost(
     comparator: &Comparator,
     wanted: Ordering,

@@ -14,7 +14,7 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
     let mut changes = Vec::new();
     for assignment in assignments {
         let change = assignment.split_once('=').ok_or_else(|| {
-            Failure::Usage(format!("'{assignment}' is no option and its value: NAME=VALUE"))
+            Failure::Usage(format!("'{assignment}' is not of the form NAME=VALUE"))
         })?;
         changes.push(change);
     }
@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &SetOptionsArguments, output: &mut Output) -> Resul
     Ok(outcome)
 }
 
-/// An option that cannot be set is an error of usage.
+/// Returns a usage error for an option that cannot be set.
 fn refused(error: Error) -> Failure {
     match error.kind() {
         ErrorKind::InvalidArgument => Failure::Usage(error.message().to_owned()),

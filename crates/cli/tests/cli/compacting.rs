@@ -18,7 +18,7 @@ fn tables(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 fn databases_that_rocksdb_wrote_are_compacted() {
-    // The options of the others ask for what is read and not written.
+    // The options of the others request features that can be read but not written.
     for name in ["basic", "records", "packages", "universal", "wal"] {
         let database = golden::unpack(name);
         let path = database.path();
@@ -77,7 +77,7 @@ fn both_ends_belong_to_the_range() {
     for key in ["a", "m", "z"] {
         db("put", path, [key, "value"]);
         db("compact", path, ["--from", key, "--to", key]).well();
-        // The tables of other keys are left alone.
+        // Tables with other keys are unchanged.
         let tables = tables(path);
         assert_eq!(tables.len(), known.len() + 1);
         assert!(known.keys().all(|table| tables.contains_key(table)), "{key}");
@@ -100,7 +100,7 @@ fn a_column_family_with_a_damaged_table_holds_what_it_held() {
     let database = golden::unpack("records");
     let path = database.path();
     db("flush", path, []).well();
-    // The table of the counters that was written first.
+    // The oldest table of the counters.
     let damaged = file(path, "000009.sst");
     change(&damaged, |bytes| bytes[100] ^= 1);
     let before = tables(path);
@@ -110,8 +110,8 @@ fn a_column_family_with_a_damaged_table_holds_what_it_held() {
     let printed: Vec<&str> =
         answer.output.lines().filter_map(|line| line.split(':').next()).collect();
     assert_eq!(printed, ["default", "ranges", "singles"]);
-    // Two families have one table each, the default one has none, and those of the counters are as
-    // they were.
+    // Two families have one table each, the default family has none, and the tables of the counters
+    // are unchanged.
     let after = tables(path);
     let (stayed, new): (Vec<_>, Vec<_>) =
         after.iter().partition(|(path, _)| before.contains_key(*path));
@@ -119,7 +119,7 @@ fn a_column_family_with_a_damaged_table_holds_what_it_held() {
     assert!(stayed.len() > 1 && stayed.iter().any(|(path, _)| **path == damaged), "{stayed:?}");
     assert!(stayed.iter().all(|(path, bytes)| before[*path] == **bytes));
 
-    // Alone it changes no table at all.
+    // Compacting only this family changes no tables.
     let before = tables(path);
     db("compact", path, ["--column-family", "counters"]).ended(1, "000009.sst");
     assert!(tables(path) == before);

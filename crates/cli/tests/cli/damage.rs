@@ -1,4 +1,4 @@
-//! Damaged files: whatever the damage, a run ends with an exit code and names the place.
+//! Damaged files: a run always ends with an exit code and names the damaged place.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::support::{VERBS, change, db, file, manifest, write};
 /// Number of damaged databases that every verb reads.
 const ROUNDS: usize = 12;
 
-/// Runs every verb and sees it end by one of its codes.
+/// Runs every verb, which must end with one of its exit codes.
 fn every_verb_ends(path: &Path, what: &str) {
     for (verb, arguments) in VERBS {
         let answer = db(verb, path, arguments.iter().copied());
@@ -44,7 +44,7 @@ fn no_verb_panics_on_damage() {
         }
         let what = format!("TAILWATER_SEED={} round {round} of {name}", seed.value());
         every_verb_ends(database.path(), &what);
-        // One damaged file in a database that is whole otherwise.
+        // One damaged file in an otherwise intact database.
         let (path, _) = &files[seed.rng.usize(..files.len())];
         let damaged = crate::support::read(path);
         for (path, before) in &files {
@@ -78,7 +78,7 @@ fn files_of_nothing_and_of_noise_are_no_reason_to_panic() {
 #[test]
 fn other_column_families_stay_readable() {
     let database = golden::unpack("records");
-    // The table of the counters that was written first.
+    // The oldest table of the counters.
     change(&file(database.path(), "000009.sst"), |bytes| bytes[100] ^= 1);
     let answer = db("dump", database.path(), ["--all"])
         .ended(1, "column family 'counters' ends here")
@@ -142,7 +142,7 @@ fn blobs_behind_damage_are_found() {
         whole.iter().filter(|document| document["kind"] == "record").collect();
     assert_eq!(records.len(), 83);
     let place = |value: &Value| value.as_u64().expect("an offset") as usize;
-    // A header, so that the length of the record is not known, and the value of another record.
+    // Damages the header of one record, so that its length is unknown, and the value of another.
     let (third, fifth) = (place(&records[2]["offset"]), place(&records[4]["value_offset"]));
     change(&blobs, |bytes| {
         bytes[third + 8] ^= 1;
@@ -171,7 +171,7 @@ fn blobs_behind_damage_are_found() {
 fn edits_that_contradict_each_other_are_said_to() {
     let database = golden::unpack("basic");
     let manifest = manifest(database.path());
-    // The last record again: it deletes tables that are not there any more.
+    // Repeats the last record, which deletes tables that no longer exist.
     change(&manifest, |bytes| bytes.extend_from_within(5792..));
     let answer = db("manifest", database.path(), []);
     assert_eq!(answer.code, 1);

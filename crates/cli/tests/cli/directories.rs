@@ -1,4 +1,4 @@
-//! The scenarios of `docs/directories.md`, with the program.
+//! The scenarios of `docs/directories.md`, run with the program.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use tailwater_testkit::scenario::{
 
 use crate::support::{Answer, program, run_with_input};
 
-/// The program, run in the directory where relative paths begin.
+/// The program, with its working directory.
 struct Program {
     files: RealFiles,
 }
@@ -44,7 +44,7 @@ impl Program {
 /// The output of a run; if it failed, its standard error.
 fn succeeded(answer: Answer) -> Result<Answer, String> {
     match answer.code {
-        // A torn tail is damage that the answer is complete without.
+        // The output is complete despite a torn tail.
         0 | 3 => Ok(answer),
         1 | 2 => Err(answer.complaints),
         code => panic!("exit code {code}: {}", answer.complaints),
@@ -75,8 +75,7 @@ impl Target for Program {
             Work::Move(file) => _ = run("ingest", &[file, "--move"])?,
             Work::Checkpoint(target) => _ = run("checkpoint", &[target])?,
             Work::Destroy => _ = run("destroy", &["--yes"])?,
-            // The contents of logs become tables when the database is opened, so there is nothing
-            // to flush.
+            // Opening writes the contents of logs to tables, so there is nothing to flush.
             Work::Open => {
                 let warnings = run("flush", &[])?.complaints;
                 return Ok(Done { warnings, ..self.dump(job)? });

@@ -9,7 +9,7 @@ use crate::support::{VERBS, WRITING_VERBS, change, db, external_table, file, man
 
 const DOCUMENT: &str = include_str!("../../../../docs/cli.md");
 
-/// Objects whose fields are names of the database's: of options, properties and logs.
+/// Objects whose field names come from the database: options, properties and logs.
 const OPEN: [&str; 3] = ["options", "properties", "synced_logs"];
 
 fn collect(value: &Value, fields: &mut BTreeSet<String>) {

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use crate::support::{change, db, file, program, read, write};
 
-/// Makes a pipe with a name.
+/// Creates a named pipe.
 fn make_pipe(path: &Path) {
     let made = Command::new("mkfifo").arg(path).status().expect("mkfifo");
     assert!(made.success());
 }
 
-/// Waits until the process sleeps in opening a pipe that nobody writes to.
+/// Waits until a process blocks in opening a pipe that has no writer.
 fn wait_until_it_opens_a_pipe(child: &mut Child) {
     let wait_channel = Path::new("/proc").join(child.id().to_string()).join("wchan");
     while !read(&wait_channel).ends_with(b"wait_for_partner") {
@@ -22,15 +22,15 @@ fn wait_until_it_opens_a_pipe(child: &mut Child) {
     }
 }
 
-/// The options were read before the lock was taken: what another process set in between was undone,
-/// and a column family that it made with a merge operator could not be read any more.
+/// Regression test: options were read before the lock was taken, which undid changes by another
+/// process in between; a column family that it created with a merge operator became unreadable.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "a pipe, no database's file")]
+#[expect(clippy::disallowed_methods, reason = "a pipe, not a database's file")]
 fn options_that_another_process_sets_meanwhile_stay() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
     assert_eq!(db("put", &home, ["k", "1"]).code, 0);
-    // A file that is read after the OPTIONS file: the program waits there.
+    // The program blocks on this file, which it reads after the OPTIONS file.
     let (own_options, aside) = (home.join("TAILWATER-OPTIONS"), scratch.path().join("pipe"));
     make_pipe(&own_options);
     let mut child = program();
@@ -40,7 +40,7 @@ fn options_that_another_process_sets_meanwhile_stay() {
     let set = db("set-options", &home, ["write_buffer_size=12345678"]);
     let with_operator = ["counters", "--options", "merge_operator=uint64add"];
     let made = db("create-column-family", &home, with_operator);
-    // The program goes on.
+    // The program continues.
     drop(std::fs::write(&aside, ""));
     assert!(child.wait().expect("a child").success());
     if set.code == 0 {
@@ -59,7 +59,7 @@ fn options_that_another_process_sets_meanwhile_stay() {
     assert_eq!(db("get", &home, ["k2"]).well().output, "2\n");
 }
 
-/// A process without free descriptors reported that the database changes too fast.
+/// Regression test: a process without free descriptors reported that the database changes too fast.
 #[test]
 fn too_few_descriptors_are_named() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -87,7 +87,7 @@ fn too_few_descriptors_are_named() {
     assert!(refused > 0);
 }
 
-/// A process that has the database open and waits for its input.
+/// Starts a process that has the database open and waits for its input.
 fn with_the_lock(home: &Path) -> (Child, impl Write) {
     let (scratch, path) = (tempfile::tempdir().expect("a directory"), home.to_owned());
     let acknowledged = scratch.path().join("loaded");
@@ -104,9 +104,9 @@ fn with_the_lock(home: &Path) -> (Child, impl Write) {
     (holder, input)
 }
 
-/// Files that another process was writing were reported as damaged.
+/// Regression test: files that another process was writing were reported as damaged.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "what another process has not finished yet")]
+#[expect(clippy::disallowed_methods, reason = "creates an unfinished file of another process")]
 fn what_is_being_written_is_not_called_damaged() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
@@ -116,12 +116,12 @@ fn what_is_being_written_is_not_called_damaged() {
     for verb in ["verify", "table", "wal"] {
         db(verb, &home, []).well();
     }
-    // A table that is not finished: no MANIFEST names it.
+    // An unfinished table, which no MANIFEST names.
     let table = home.join("000999.sst");
     write(&table, b"the beginning of a table");
     db("table", &home, []).ended(5, "another process is writing it");
     std::fs::remove_file(&table).expect("a file to remove");
-    // One that is part of the database is damaged, whoever has it open.
+    // A damaged table of the database is reported even while another process has it open.
     let table = file(&home, ".sst");
     change(&table, |bytes| bytes[5] ^= 1);
     assert_eq!(db("verify", &home, []).code, 1);
@@ -130,14 +130,14 @@ fn what_is_being_written_is_not_called_damaged() {
     let log = file(&home, ".log");
     change(&log, |bytes| bytes.truncate(bytes.len() - 1));
     db("wal", &home, []).ended(5, "another process is writing it");
-    // While its input is open: at the end of that it writes on.
+    // Killed while its input is open: at the end of its input it would continue to write.
     holder.kill().expect("killed");
     holder.wait().expect("an end");
     drop(input);
     db("wal", &home, []).ended(3, "");
 }
 
-/// Verification during writes reported damage that did not exist.
+/// Regression test: verification during writes reported damage that did not exist.
 #[test]
 fn verbs_that_look_beside_a_writer_find_no_damage() {
     let scratch = tempfile::tempdir().expect("a directory");

@@ -64,7 +64,7 @@ fn help_is_there_and_ends_well() {
 fn directories_without_a_database_are_said_to_have_none() {
     let empty = tempfile::tempdir().expect("a directory");
     let missing = empty.path().join("missing");
-    // Those that make one are not asked.
+    // Without the verbs that create a database.
     let writing = WRITING_VERBS.into_iter().filter(|(verb, _)| !matches!(*verb, "put" | "load"));
     let verbs: Vec<_> = VERBS.into_iter().chain(writing).collect();
     for path in [empty.path(), &missing] {
@@ -104,12 +104,12 @@ fn a_log_that_a_crash_cut_short_is_a_torn_tail() {
     }
 }
 
-/// Unsupported features were reported as damage.
+/// Regression test: unsupported features were reported as damage.
 #[test]
 fn what_is_not_supported_is_not_called_damaged() {
     let directory = golden::unpack("blobs");
     let table = file(directory.path(), ".sst");
-    // The magic number of a plain table, another kind than block-based ones.
+    // The magic number of a plain table, which is not a block-based table.
     let plain = 0x8242_2296_63bf_9564_u64.to_le_bytes();
     change(&table, |bytes| {
         let at = bytes.len() - plain.len();
@@ -127,8 +127,9 @@ fn what_is_not_supported_is_not_called_damaged() {
     assert!(answer.output.contains("DAMAGED"), "{}", answer.output);
 }
 
-/// A database with a recycled log as a killed process leaves it: the log ends inside a record of an
-/// earlier use of its file, of which `lengths` are those of the values.
+/// Creates a database with a recycled log in the state that a killed process leaves: the log ends
+/// inside a record of an earlier use of its file. `lengths` are the lengths of the old and new
+/// values.
 fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::TempDir {
     let (home, copy) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir());
     let copy = copy.expect("a directory");
@@ -250,7 +251,7 @@ fn a_reader_who_goes_away_ends_the_program_quietly() {
 #[test]
 fn an_answer_that_cannot_be_written_is_said_to_be_lost() {
     let directory = golden::unpack("basic");
-    #[expect(clippy::disallowed_types, reason = "a device to write to, no database's file")]
+    #[expect(clippy::disallowed_types, reason = "a device to write to, not a database's file")]
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");
     let ended = program()
         .args(["db", "dump"])

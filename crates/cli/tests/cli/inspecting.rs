@@ -57,7 +57,7 @@ fn a_manifest_is_shown_edit_by_edit() {
     let names: Vec<&Value> = families.iter().map(|family| &family["name"]).collect();
     assert_eq!(names, ["default", "counters", "ranges", "singles"]);
 
-    // By its name and by its number, too.
+    // The file can also be given by its name or number.
     for name in ["MANIFEST-000005", "5"] {
         assert_eq!(db("manifest", directory.path(), [name]).well().output, text);
     }
@@ -104,7 +104,7 @@ fn operations_of_a_log_end_up_in_the_database() {
         let found = operations.iter().any(|operation| operation["operation"] == name);
         assert!(found, "no {name}");
     }
-    // The last put of a key that nothing came after is its value.
+    // If the last operation on a key is a put, it is the key's value.
     let live = golden::dump("records");
     let last = operations.iter().rfind(|operation| operation["column_family"] == "singles");
     let last = last.expect("an operation on the singles");
@@ -141,7 +141,7 @@ fn what_an_earlier_use_of_a_log_left_is_not_taken_for_it() {
     let (earlier, log) = (file(directory.path(), "000014.log"), file(directory.path(), ".log"));
     assert_ne!(earlier, log);
     let old = read(&earlier);
-    // A record boundary of the old log: what follows are whole records with another number.
+    // Cut at a record boundary of the old log: complete records with another log number follow.
     let rest = db("wal", &earlier, ["--json"]).json_lines();
     let at = of_kind(&rest, "batch")[500]["offset"].as_u64().expect("an offset") as usize;
     let new = read(&log);
@@ -241,7 +241,7 @@ fn a_lone_table_needs_no_database() {
     }
     let by_number = db("table", database.path(), ["14"]).well().output;
     assert!(by_number.starts_with(&*file(database.path(), "000014.sst").to_string_lossy()));
-    db("table", database.path(), ["15555"]).ended(1, "there is no table with number 15555");
+    db("table", database.path(), ["15555"]).ended(1, "no table with number 15555");
 }
 
 #[test]

@@ -14,17 +14,17 @@ use tailwater_testkit::{directory, golden};
 
 use crate::support::{db, hex_dump, hex_lines, program, read, write};
 
-/// Number of databases that are made.
+/// Number of databases to load.
 const ROUNDS: usize = 20;
 
-/// RocksDB reads one of this many.
+/// RocksDB reads every ORACLE_STEP-th database.
 const ORACLE_STEP: usize = 5;
 
-/// Number of packages in a database.
+/// Number of packages per database.
 const PACKAGES: usize = 700;
 
-/// Options with which it is loaded: memtables are full, and flushed, meanwhile, or not, and logs
-/// are written through the page cache or past it.
+/// Options for loading: with and without flushes of full memtables during the load, and with
+/// buffered and direct logs.
 const OPTIONS: [&str; 4] = [
     "",
     "write_buffer_size=131072",
@@ -32,10 +32,10 @@ const OPTIONS: [&str; 4] = [
     "wal_io_mode=auto;write_buffer_size=131072",
 ];
 
-/// Number of packages in a batch.
+/// Number of packages per batch.
 const BATCH: usize = 7;
 
-/// A package of the index: what it becomes in both column families.
+/// The entries of a package in both column families.
 #[derive(Clone)]
 struct Package {
     entry: Entry,
@@ -78,7 +78,7 @@ struct Run {
     acknowledgements: PathBuf,
     /// The argument of `--options`.
     options: &'static str,
-    /// Number of packages that are known to be there.
+    /// Number of packages that are known to be loaded.
     present: usize,
     what: String,
 }
@@ -102,7 +102,7 @@ impl Run {
         }
     }
 
-    /// Begins to load all packages, whichever are there already.
+    /// Starts to load all packages, including those already loaded.
     fn begin(&self) -> Child {
         write(&self.acknowledgements, b"");
         #[expect(clippy::disallowed_methods, reason = "test data, not a database's files")]
@@ -128,8 +128,8 @@ impl Run {
         last.map_or(0, |line| line.parse().expect("a number"))
     }
 
-    /// Loads, and kills the program at some moment: early, while it makes the database, or after
-    /// some acknowledgement.
+    /// Loads, and kills the program at a random moment: early, while it creates the database, or
+    /// after an acknowledgement.
     fn load_and_kill(&self, seed: &mut Seed) {
         let mut child = self.begin();
         let wanted = if seed.rng.u8(..4) == 0 { 0 } else { seed.rng.usize(..PACKAGES) };
@@ -144,12 +144,13 @@ impl Run {
         child.kill().expect("it can be killed");
         let ended = child.wait_with_output().expect("it ends");
         let complaints = String::from_utf8_lossy(&ended.stderr);
-        // It was killed, or was done before.
+        // It was killed, or had already finished.
         let is_fine = ended.status.code().is_none_or(|code| code == 0);
         assert!(is_fine, "{}: {complaints}", self.what);
     }
 
-    /// Checks that packages are there whole or not at all, among them all that were acknowledged.
+    /// Checks that each package is loaded completely or not at all, and that all acknowledged
+    /// packages are loaded.
     fn check(&mut self) {
         let acknowledged = self.acknowledged();
         if !self.path.join("CURRENT").exists() {

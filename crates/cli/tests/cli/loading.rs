@@ -15,7 +15,7 @@ fn load(path: &Path, format: &str, arguments: &[&str], input: &[u8]) -> Answer {
     db_with_input("load", path, arguments, input)
 }
 
-/// The index that the golden database of packages was made of: its stanzas.
+/// Returns the stanzas of the index from which the golden database of packages was created.
 pub(crate) fn package_index() -> Vec<Vec<u8>> {
     let packages = golden::dump("packages").into_iter().filter(|entry| entry.family == "default");
     packages.map(|entry| entry.value).collect()
@@ -31,7 +31,7 @@ fn packages_become_what_rocksdb_holds_of_them() {
     assert!(hex_dump(&path) == hex_lines(&golden::dump("packages")));
     db("verify", &path, []).well();
 
-    // Once more, into the database that RocksDB wrote: nothing changes.
+    // Loading it again into the database that RocksDB wrote changes nothing.
     let database = golden::unpack("packages");
     let file = scratch.path().join("Packages");
     write(&file, &index);
@@ -75,7 +75,7 @@ fn dumps_load_back_in_both_forms() {
 fn lines_of_two_fields_go_into_the_column_family_that_is_named() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path();
-    // Column families come to be when they are first needed, and not before.
+    // Column families are created only when an entry needs them.
     let text = b"a\\x09b\t1\nother\tk\t\\\\\n\t\nc\t\xc3\xa4";
     load(path, "tsv", &["--column-family", "users"], text).ended(0, "a new one was created");
     let expected = "users\t\t\nusers\t610962\t31\nusers\t63\tc3a4\nother\t6b\t5c\n";

@@ -144,7 +144,7 @@ fn the_benchmark_prints_its_tables_and_writes_a_report() {
     let configurations = report["configurations"].as_array().expect("a list");
     assert_eq!(configurations.len(), 4);
     assert_eq!(configurations[0]["mode"], "buffered");
-    // A second is too short for percentiles.
+    // One second is too short for percentiles.
     let producers = &configurations[0]["median"]["producers"];
     assert!(producers["max_us"].is_number(), "{producers}");
 }

@@ -34,8 +34,8 @@ fn copy(from: &Path, to: &Path) {
     assert!(copied.expect("cp runs").success());
 }
 
-/// A copy of the home in which the original's directory is mounted at the same relative path would
-/// otherwise take that directory for its own.
+/// Regression test: a copy of the home treated the original's directory as its own if it was
+/// mounted at the same relative path.
 #[test]
 fn a_directory_mounted_in_a_home_and_in_its_copy_belongs_to_the_original() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -79,7 +79,7 @@ fn a_read_only_outside_directory_fails_every_write_and_allows_reads() {
         let before = snapshot(scratch.path());
         let skipped = "a read-only outside directory";
         let Some(mount) = Bound::new(&outside, &outside, true, skipped) else { return };
-        // Tables go to the outside directory only when memory is flushed, which opening does.
+        // Tables reach the outside directory only in a flush, which opening does.
         put(&home, "c", &options).ended(1, "Read-only file system");
         db("destroy", &home, ["--yes", "--options", &options]).ended(1, "Read-only file system");
         let kept = db("scan", &home, ["--options", &options]).well().output;
@@ -135,7 +135,7 @@ fn a_directory_without_permission_is_named_and_keeps_its_files() {
         };
         for permissions in [0o000, 0o400, 0o300, 0o500] {
             refused("put", permissions);
-            // A directory that can be listed but not changed stops a destruction halfway.
+            // A read-only directory stops a destruction halfway.
             if permissions != 0o500 {
                 refused("destroy", permissions);
             }

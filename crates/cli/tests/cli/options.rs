@@ -112,7 +112,7 @@ fn options_that_are_set_stay_set() {
     assert!(is_effective("max_background_jobs", "5"));
     assert!(is_effective("block_size", "8192"));
     for (wrong, words) in [
-        ("write_buffer_size", "is no option and its value: NAME=VALUE"),
+        ("write_buffer_size", "is not of the form NAME=VALUE"),
         ("num_levels=3", "option num_levels cannot be changed while the database is open"),
         ("write_bufer_size=3", "unknown option write_bufer_size; is it write_buffer_size?"),
         ("ttl=soon", "'soon' is not a whole number"),

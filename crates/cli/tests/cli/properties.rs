@@ -4,7 +4,7 @@ use tailwater_testkit::golden;
 
 use crate::support::db;
 
-/// Names, without what all begin with, and values.
+/// Property names, without their common prefix, and values.
 type Properties = [(&'static str, &'static str)];
 
 /// The properties that RocksDB 11.8.1 reports for golden databases opened for reading.
@@ -111,7 +111,7 @@ fn unknown_properties_are_said_to_be_unknown() {
         "rocksdb.num-files-at-level7",
         "rocksdb.num-files-at-level+1",
     ] {
-        let words = format!("there is no property '{name}'");
+        let words = format!("property '{name}' is unknown");
         let answer = db("properties", directory.path(), [name]).ended(1, &words);
         assert_eq!(answer.output, "");
         assert!(answer.complaints.contains("rocksdb.levelstats"));

@@ -70,7 +70,7 @@ fn get_finds_a_key_given_in_any_form() {
 #[test]
 fn get_says_what_is_not_there() {
     let directory = golden::unpack("records");
-    db("get", directory.path(), ["no such key"]).ended(1, "there is no key 'no such key'");
+    db("get", directory.path(), ["no such key"]).ended(1, "no key 'no such key'");
     let answer = db("get", directory.path(), ["--json", "no such key"]);
     assert_eq!(answer.code, 1);
     assert_eq!(answer.json()["found"], false);
@@ -79,7 +79,7 @@ fn get_says_what_is_not_there() {
         .ended(1, "there are: default, counters, ranges, singles");
 }
 
-/// The keys of a family that a scan is to show.
+/// The keys of a family that a scan must print.
 fn keys(family: &str, wanted: impl Fn(&[u8]) -> bool) -> Vec<String> {
     let entries = golden::dump("packages").into_iter();
     let entries = entries.filter(|entry| entry.family == family && wanted(&entry.key));

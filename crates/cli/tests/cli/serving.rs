@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{program, run_with};
 
-/// Longest time that a start or an end may take.
+/// Maximum duration of a start or a shutdown.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn command(path: &Path, more: &[&str]) -> Command {
@@ -64,7 +64,7 @@ fn a_signal_ends_the_server_which_says_what_it_did() {
         let server = start(&path, &["--set", "system.logging.format=json"]);
         let http = address(&path, "http");
         assert!(!http.ends_with(":0"), "{http}");
-        // The server may listen and not answer yet.
+        // The server may already listen without answering.
         let deadline = Instant::now() + TIMEOUT;
         let answer = loop {
             let answer = TcpStream::connect(address(&path, "http")).and_then(|mut stream| {
@@ -138,7 +138,7 @@ fn an_address_that_is_taken_is_named() {
     assert!(complaints.contains(&format!("http.address: cannot listen on {address}")));
 }
 
-/// A pipe that takes nothing any more.
+/// Returns a full pipe.
 fn full_pipe() -> (PipeReader, PipeWriter) {
     use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
@@ -159,7 +159,7 @@ fn end_in_time(mut child: Child) -> Option<i32> {
             return status.code();
         }
         if Instant::now() > deadline {
-            // It is dead after that.
+            // A kill always ends it.
             let _ = child.kill();
             panic!("the server hangs");
         }
@@ -167,7 +167,7 @@ fn end_in_time(mut child: Child) -> Option<i32> {
     }
 }
 
-/// The reader of standard error may have gone: a signal must end the server all the same.
+/// A signal must end the server even if the reader of standard error is gone.
 #[test]
 fn signals_end_a_server_whose_standard_error_is_full() {
     for signals in [1, 2] {
@@ -179,7 +179,7 @@ fn signals_end_a_server_whose_standard_error_is_full() {
         address(&path, "tcp");
         for _ in 0..signals {
             signal(&server, "-TERM");
-            // So that they are two signals.
+            // A pause, so that two signals are delivered.
             std::thread::sleep(Duration::from_millis(300));
         }
         let code = end_in_time(server).expect("an exit code");

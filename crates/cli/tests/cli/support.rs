@@ -29,14 +29,14 @@ impl Answer {
         serde_json::from_str(&self.output).expect("a JSON document")
     }
 
-    /// The same, if the run ended well.
+    /// The same output, asserting that the run succeeded.
     #[track_caller]
     pub(crate) fn well(self) -> Self {
         assert_eq!((self.code, self.complaints.as_str()), (0, ""), "{}", self.output);
         self
     }
 
-    /// The same, if the run ended with that code and a complaint that has these words in it.
+    /// The same output, asserting the exit code and words in the message.
     #[track_caller]
     pub(crate) fn ended(self, code: i32, words: &str) -> Self {
         assert_eq!(self.code, code, "{}{}", self.output, self.complaints);
@@ -126,19 +126,19 @@ pub(crate) const WRITING_VERBS: [(&str, &[&str]); 14] = [
     ("delete-range", &["a", "b"]),
     ("merge", &["key", "operand"]),
     ("load", &["--format", "tsv", "-"]),
-    // Nothing is there.
+    // Nothing exists at this path.
     ("ingest", &["/dev/null/file.sst"]),
     ("flush", &[]),
     ("compact", &[]),
     ("set-options", &["write_buffer_size=1m"]),
     ("create-column-family", &["more"]),
     ("drop-column-family", &["more"]),
-    // Nothing can be made there.
+    // Nothing can be created at this path.
     ("checkpoint", &["/dev/null/copy"]),
     ("destroy", &["--yes"]),
 ];
 
-/// Makes a table outside a database, with these keys, in order.
+/// Creates a table outside a database, with these keys, in order.
 pub(crate) fn external_table(path: &Path, keys: &[&str]) {
     let mut writer = SstFileWriter::new(&OpenOptions::default(), "default").expect("a writer");
     writer.open(path).expect("a file");
@@ -148,7 +148,7 @@ pub(crate) fn external_table(path: &Path, keys: &[&str]) {
     writer.finish().expect("a whole file");
 }
 
-/// The one file of a directory whose name ends so, or the last of several.
+/// Returns the last file of a directory whose name ends with `ending`.
 pub(crate) fn file(directory: &Path, ending: &str) -> PathBuf {
     let names = tailwater_testkit::directory::snapshot(directory).into_keys();
     let found = names.filter(|path| path.to_string_lossy().ends_with(ending)).max();
@@ -179,7 +179,7 @@ pub(crate) fn change(path: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     write(path, &bytes);
 }
 
-/// Bytes as escaped text, as the documentation has it.
+/// Returns bytes as escaped text, as specified in the documentation.
 pub(crate) fn escaped(bytes: &[u8]) -> String {
     let one = |&byte: &u8| match byte {
         b'\\' => "\\\\".to_owned(),

@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::support::{Answer, program, read, run_with, write};
 
-/// The experiment in a directory, with additional arguments: 4 MiB, a quarter of it hot, and as
-/// much memory as there is.
+/// Runs the experiment in a directory, with additional arguments: 4 MiB, a quarter of it hot, and
+/// no memory limit.
 fn tail(directory: &Path, arguments: &[&str]) -> Answer {
     let place = ["tail", "--directory", directory.to_str().expect("a path in UTF-8")];
     let small = ["--limit", "none", "--size", "4M", "--hot", "1M", "--write-rate", "4M"];
@@ -42,7 +42,7 @@ fn each_configuration_runs_in_a_process_of_its_own_and_is_reported() {
         for field in ["reads_per_second", "p999_us", "write_mb_per_second"] {
             assert!(figures[field].as_f64() > Some(0.0), "{name}: {field}: {figures}");
         }
-        // By the engine's own account the bytes of the writer went into the log.
+        // According to the engine's counters, the writer's bytes went to the log.
         let log = &figures["kernel"]["bytes_per_purpose"]["wal"]["written_bytes"];
         assert!(log.as_f64() > Some(100_000.0), "{name}: {figures}");
     }
@@ -105,8 +105,8 @@ fn names(directory: &Path) -> Vec<String> {
     entries.map(|entry| name(entry.expect("an entry"))).collect()
 }
 
-/// Directories of the user's by the names `copy` and `runs` were removed with all that was in them,
-/// and files by the names of results were written over.
+/// Regression test: user directories named `copy` and `runs` were removed with their contents, and
+/// files with the names of results were overwritten.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the user's files")]
 fn what_the_user_has_in_the_experiments_place_stays() {
@@ -142,7 +142,7 @@ fn an_experiment_takes_the_place_of_an_earlier_one_and_of_nothing_else() {
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(0), "{said}");
         assert_only_results_are_left(scratch.path());
-        // In a directory that the experiment has made.
+        // In a directory that the experiment created.
         let own = scratch.path().join("report/runs/march.csv");
         if round == 0 {
             write(&own, b"mine");
@@ -151,7 +151,7 @@ fn an_experiment_takes_the_place_of_an_earlier_one_and_of_nothing_else() {
     }
 }
 
-/// When its output pipe was closed, it panicked and left its databases.
+/// Regression test: when its output pipe was closed, the program panicked and left its databases.
 #[test]
 fn it_needs_nobody_who_reads_what_it_says() {
     let scratch = tempfile::tempdir().expect("a directory");
@@ -163,7 +163,7 @@ fn it_needs_nobody_who_reads_what_it_says() {
     assert_only_results_are_left(scratch.path());
 }
 
-/// After a failure the source database stayed.
+/// Regression test: after a failure the source database stayed.
 #[test]
 fn a_failure_leaves_no_database() {
     let scratch = tempfile::tempdir().expect("a directory");

@@ -9,7 +9,7 @@ use tailwater_testkit::{directory, golden};
 
 use crate::support::{change, db, hex_dump, hex_lines, manifest, program, read, write};
 
-/// A directory for databases, and a path in it where there is none yet.
+/// Creates a scratch directory, and returns it with the path of a database to create in it.
 fn new() -> (tempfile::TempDir, std::path::PathBuf) {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path().join("database");
@@ -43,7 +43,7 @@ fn what_is_put_is_there_until_it_is_deleted() {
 #[test]
 fn a_directory_that_is_there_and_empty_gets_a_database() {
     let scratch = tempfile::tempdir().expect("a directory");
-    db("put", scratch.path(), ["a", "1"]).ended(0, "there was no database in");
+    db("put", scratch.path(), ["a", "1"]).ended(0, "no database in");
     assert_eq!(hex_dump(scratch.path()), "default\t61\t31\n");
 }
 
@@ -66,7 +66,7 @@ fn operands_are_merged_where_there_is_an_operator() {
     let value = db("get", &path, ["a"].into_iter().chain(operator)).well().output;
     assert_eq!(value, "1,2\n");
 
-    // The operator of `counters` is in the OPTIONS file.
+    // The merge operator of `counters` is in the OPTIONS file.
     let counters = golden::unpack("records");
     let family = ["--column-family", "counters", "--hex", "6e6577"];
     for _ in 0..2 {
@@ -88,7 +88,7 @@ fn databases_that_rocksdb_wrote_go_on() {
         let put = [&key, "changed", "--column-family", &changed.family];
         let answer = db("put", database.path(), put);
         assert_eq!(answer.code, 0, "{name}: {}", answer.complaints);
-        // Requested features that are readable but not written.
+        // Requested features that can be read but not written.
         let expected_warnings: Vec<&str> = match *name {
             "blobs" => {
                 vec!["enable_blob_files=true of 'default' has no effect: new values stand in"]
@@ -184,7 +184,7 @@ fn options_of_column_families_that_are_not_there_are_in_nobodys_way() {
         .filter(|path| path.to_string_lossy().contains("OPTIONS-"))
         .max()
         .expect("an OPTIONS file");
-    // The sections of `depends` once more, under another name.
+    // The sections of `depends`, repeated under another name.
     let text = String::from_utf8(read(&options)).expect("text");
     let at = text.find("[CFOptions \"depends\"]").expect("a section of `depends`");
     let more = text[at..].replace("\"depends\"", "\"gone\"");
@@ -283,7 +283,7 @@ fn who_has_the_database_open_keeps_others_from_writing() {
     assert_eq!(hex_dump(&path), "default\t61\t31\ndefault\t62\t32\n");
 }
 
-/// A database in a directory of its own, with its logs in another.
+/// Creates a database with its logs in another directory.
 fn with_logs_elsewhere() -> (tempfile::TempDir, std::path::PathBuf, std::path::PathBuf) {
     let scratch = tempfile::tempdir().expect("a directory");
     let (home, logs) = (scratch.path().join("db"), scratch.path().join("logs"));
@@ -293,7 +293,8 @@ fn with_logs_elsewhere() -> (tempfile::TempDir, std::path::PathBuf, std::path::P
     (scratch, home, logs)
 }
 
-/// A destruction that had failed half-way could not be finished: there was no database any more.
+/// Regression test: a destruction that had failed halfway could not be finished, because the
+/// database no longer existed.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "what a destruction leaves that has failed")]
 fn a_destruction_that_failed_half_way_is_finished() {
@@ -309,7 +310,7 @@ fn a_destruction_that_failed_half_way_is_finished() {
     }
 }
 
-/// A database with a damaged MANIFEST or OPTIONS file could not be removed.
+/// Regression test: a database with a damaged MANIFEST or OPTIONS file could not be removed.
 #[test]
 fn a_damaged_database_can_be_destroyed() {
     let (_scratch, home, logs) = with_logs_elsewhere();

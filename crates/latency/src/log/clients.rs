@@ -13,14 +13,14 @@ use super::LogBenchArguments;
 use super::event_loop::{Acknowledged, Connection, PollReply, Request};
 use crate::failure::Failure;
 
-/// Pause of a consumer after polls that found nothing.
+/// Pause of a consumer after empty polls.
 const EMPTY_WAIT: Duration = Duration::from_micros(200);
 
 /// The measurements of a client.
 pub(super) struct Measured {
     /// Latencies in nanoseconds.
     pub(super) latencies: Histogram<u64>,
-    /// Messages that were sent or polled while it was measured.
+    /// Number of messages sent or polled during the measurement.
     pub(super) messages: u64,
 }
 
@@ -45,7 +45,8 @@ pub(super) struct Schedule {
     pub(super) end: Instant,
 }
 
-/// Length of the due time at the start of a payload, in bytes. It is in nanoseconds from the start.
+/// Length of the due time at the start of a payload, in bytes. The due time is in nanoseconds from
+/// the start of the run.
 const DUE_BYTES: usize = 8;
 
 /// Builds a batch that was due at the given time.
@@ -108,7 +109,7 @@ pub(super) fn produce(
     Ok(measured)
 }
 
-/// Polls its partitions in turn, until producers have ended and nothing is left.
+/// Polls its partitions in turn, until the producers have ended and all messages are polled.
 pub(super) fn consume(
     arguments: &LogBenchArguments,
     schedule: Schedule,
@@ -123,7 +124,7 @@ pub(super) fn consume(
         .map(|partition| (partition, 0))
         .collect();
     loop {
-        // Read before the polls: messages that they do not find will then never come.
+        // Read before the polls: if it is set, messages that they do not find do not exist.
         let is_over = producers_ended.load(Ordering::Acquire);
         let mut found = 0;
         for (partition, offset) in &mut mine {
@@ -139,7 +140,7 @@ pub(super) fn consume(
             }
             *offset = polled.end_offset();
             match polled.pieces.iter().any(|piece| matches!(piece, Piece::Header(_))) {
-                // A batch in two pieces.
+                // The batch is in two pieces.
                 true => note(&polled.to_vec(), at, schedule, &mut measured)?,
                 false => {
                     for piece in &polled.pieces {

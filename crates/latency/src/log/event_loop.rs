@@ -39,7 +39,7 @@ pub(super) fn serve(
                     Err(error) => drop(reply.send(Err(error))),
                 }
                 if is_inline {
-                    // The loop persists, and all clients wait.
+                    // The loop itself persists while all clients wait.
                     log.run_pending();
                 }
             }
@@ -52,7 +52,7 @@ pub(super) fn serve(
     Ok(())
 }
 
-/// A connection to one loop.
+/// A client's connection to one loop.
 pub(super) struct Connection<T> {
     pub(super) requests: Sender<Request>,
     pub(super) reply: Sender<T>,

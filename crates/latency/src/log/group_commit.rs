@@ -1,9 +1,9 @@
-//! `tailwater log bench group-commit`: the number of durable writes per acknowledged append, by the
-//! number of partitions that are appended to at once.
+//! `tailwater log bench group-commit`: durable writes per acknowledged append, for different
+//! numbers of partitions with concurrent appends.
 //!
 //! Every partition has a fixed number of appends in flight; the acknowledgement of one sends the
-//! next. Appends to one partition that wait behind a write are acknowledged by the next write;
-//! writes of several partitions are in flight together, and the device merges their flushes.
+//! next. Appends to one partition that wait for a write in flight are acknowledged by the next
+//! write; writes of several partitions are in flight together, and the device merges their flushes.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -33,13 +33,13 @@ pub struct GroupCommitArguments {
     /// Number of persister threads; one row for each value
     #[arg(long, value_delimiter = ',', default_value = "2,16", value_parser = at_least_one)]
     persisters: Vec<usize>,
-    /// Appends in flight per partition; one row for each value
+    /// Number of appends in flight per partition; one row for each value
     #[arg(long, value_delimiter = ',', default_value = "1,8", value_parser = at_least_one)]
     in_flight: Vec<usize>,
-    /// Messages in a batch
+    /// Number of messages per batch
     #[arg(long, default_value_t = 10)]
     batch: u32,
-    /// Payload of a message, in bytes
+    /// Payload length of a message, in bytes
     #[arg(long, default_value_t = 1000)]
     message_size: u32,
     /// Duration of each row, in seconds
@@ -56,7 +56,7 @@ pub struct GroupCommitArguments {
 /// Errors of the log and of the system.
 pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
     let mut text = format!(
-        "Appends of {} messages of {} bytes to topics of durability disk, {} s each\n\n\
+        "Appends of {} messages of {} bytes to topics with durability disk, {} s each\n\n\
          {:>10} {:>10} {:>9} {:>10} {:>10} {:>12} {:>10} {:>8}\n",
         arguments.batch,
         arguments.message_size,
@@ -77,7 +77,8 @@ pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
                 let row = measure(arguments, partitions, persisters, in_flight)?;
                 let _ = writeln!(
                     text,
-                    "{partitions:>10} {persisters:>10} {in_flight:>9} {:>10.0} {:>10.0} {:>12.1} {:>10} {:>8.1}",
+                    "{partitions:>10} {persisters:>10} {in_flight:>9} {:>10.0} {:>10.0} {:>12.1} \
+                     {:>10} {:>8.1}",
                     row.appends,
                     row.syncs,
                     row.appends / row.syncs,
@@ -88,8 +89,8 @@ pub(super) fn run(arguments: &GroupCommitArguments) -> Result<String, Failure> {
         }
     }
     text.push_str(
-        "\nSyncs: durable writes to segments (O_DSYNC) and syncs of them. Flushes: requests that the device \
-         completed,\nafter the kernel merged concurrent ones.\n",
+        "\nSyncs: durable writes to segments (O_DSYNC) and syncs of them. Flushes: requests that \
+         the device completed,\nafter the kernel merged concurrent ones.\n",
     );
     Ok(text)
 }
@@ -133,7 +134,7 @@ fn measure(
         let acknowledged = acknowledged.clone();
         let appended = partitions[partition].append(&batch)?;
         appended.ticket.on_complete(move |outcome| {
-            // After the end there is no receiver.
+            // The receiver is gone after the end.
             let _ = acknowledged.send((partition, outcome));
         });
         Ok(())

@@ -1,16 +1,16 @@
 //! `tailwater log bench`: the effect of persisting on the latency of a message log.
 //!
-//! Producers send batches at a rate, consumers poll them, and a server with one event loop per
-//! shard is between them, as in pull request 3068 of Apache Iggy, which this experiment reproduces.
-//! A loop appends and polls; the modes differ in where messages are persisted:
+//! Producers send batches at a fixed rate to a server with one event loop per shard, from which
+//! consumers poll them, as in pull request 3068 of Apache Iggy, which this experiment reproduces. A
+//! loop serves appends and polls; the modes differ in which threads persist messages, and how:
 //!
 //! - `buffered`: by the loop, through the page cache;
 //! - `direct_inline`: by the loop, with direct I/O, each write durable (`O_DIRECT`, `O_DSYNC`);
 //! - `direct_deferred`: by separate threads, with direct I/O, each write durable;
 //! - the other modes are `direct_deferred` with other durabilities.
 //!
-//! A send is due at a time given by the rate, and its latency counts from then, however late
-//! earlier sends are (no coordinated omission). A message's latency to its consumer counts from the
+//! The rate determines when a send is due, and its latency counts from that time even if earlier
+//! sends delay it (no coordinated omission). A message's latency to its consumer counts from the
 //! due time of its send to the return of the poll that contains it.
 
 mod clients;
@@ -34,14 +34,14 @@ pub use mode::Mode;
 pub use open_time::OpenArguments;
 use report::Report;
 
-/// Experiments other than the one of producers and consumers.
+/// Experiments other than that with producers and consumers.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Experiment {
-    /// Measure the time and the reads that opening a log of many segments takes
+    /// Measure the time and the number of reads to open a log with many segments
     Open(OpenArguments),
-    /// Measure how many durable writes acknowledged appends cost, by the number of partitions
+    /// Measure durable writes per acknowledged append, by number of partitions
     GroupCommit(GroupCommitArguments),
-    /// Measure what a consumer that catches up does to a key-value reader's hot set in little
+    /// Measure how a consumer that catches up affects the hot set of a key-value reader in limited
     /// memory
     CatchUp(CatchUpArguments),
 }
@@ -52,43 +52,43 @@ pub enum Experiment {
 pub struct LogBenchArguments {
     #[command(subcommand)]
     pub(crate) experiment: Option<Experiment>,
-    /// Payload that is sent each second, and polled each second
+    /// Payload to send, and to poll, per second
     #[arg(long, value_name = "BYTES", default_value = "250MB")]
     pub(crate) rate: Bytes,
-    /// Messages in a batch
+    /// Number of messages per batch
     #[arg(long, default_value_t = 100)]
     pub(crate) batch: u32,
-    /// Length of a message's payload, in bytes
+    /// Payload length of a message, in bytes
     #[arg(long, default_value_t = 1000)]
     pub(crate) message_size: u32,
-    /// Number of partitions, which producers and consumers share
+    /// Number of partitions, distributed over producers and consumers
     #[arg(long, default_value_t = 4, value_parser = at_least_one)]
     pub(crate) partitions: usize,
-    /// Threads that send, and threads that poll
+    /// Number of producer threads, and of consumer threads
     #[arg(long, default_value_t = 2, value_parser = at_least_one)]
     pub(crate) clients: usize,
-    /// Send each batch to the next partition rather than to a partition of the producer's own
+    /// Producers send batches to all partitions in turn instead of only to their own
     #[arg(long)]
     pub(crate) balanced: bool,
-    /// Event loops, each with the partitions of its number
+    /// Number of event loops, over which the partitions are distributed
     #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     pub(crate) loops: usize,
-    /// Threads that persist, in modes that defer it
+    /// Number of persister threads in deferred modes
     #[arg(long, default_value_t = 2, value_parser = at_least_one)]
     pub(crate) persisters: usize,
     /// Duration of a run, in seconds
     #[arg(long, default_value_t = 20.0)]
     pub(crate) duration: f64,
-    /// Runs of each mode, in turn
+    /// Number of runs of each mode
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     pub(crate) runs: usize,
-    /// Comma-separated modes to compare
+    /// Comma-separated list of modes to compare
     #[arg(long, value_delimiter = ',', default_values_t = Mode::DEFAULT)]
     pub(crate) modes: Vec<Mode>,
-    /// messages_required_to_save; one row for each value
+    /// Comma-separated values of messages_required_to_save; one row for each
     #[arg(long, value_delimiter = ',', default_value = "1024")]
     pub(crate) messages_required_to_save: Vec<u32>,
-    /// size_of_messages_required_to_save; one row for each value
+    /// Comma-separated values of size_of_messages_required_to_save; one row for each
     #[arg(long, value_delimiter = ',', value_name = "BYTES", default_value = "1M")]
     pub(crate) size_of_messages_required_to_save: Vec<Bytes>,
     /// Size of a segment
@@ -117,7 +117,8 @@ pub fn run(arguments: &LogBenchArguments) -> Result<String, Failure> {
     for round in 0..arguments.runs {
         let rows = report.rows();
         for index in 0..rows.len() {
-            // A different row goes first each time, so that other load on the machine affects all.
+            // A different row goes first in each round, so that other load on the machine affects
+            // all rows.
             let row = &rows[(index + round) % rows.len()];
             say!("run {} of {}: {}", round + 1, arguments.runs, row.label());
             let figures = run::run(arguments, row)?;

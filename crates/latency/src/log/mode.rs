@@ -13,19 +13,20 @@ use tailwater_log::{Durability, IoModeChoice, PartialBlocks, TailMemory};
 pub enum Mode {
     /// The event loop writes through the page cache
     Buffered,
-    /// The event loop writes past it, each write durable
+    /// The event loop writes with direct I/O, each write durable
     DirectInline,
-    /// Threads of their own write past it, each write durable
+    /// Separate threads write with direct I/O, each write durable
     DirectDeferred,
-    /// The same, with carried blocks instead of padded ones
+    /// Like direct_deferred, but with carried instead of padded blocks
     DirectDeferredCarry,
-    /// Deferred; an acknowledged send lasts as long as the process
+    /// Deferred; acknowledged sends are lost when the process ends
     Memory,
-    /// Deferred; it survives the process in shared memory
+    /// Deferred; acknowledged sends survive the process in shared memory
     ProcessShared,
-    /// Deferred; it survives the process in the segment, so its acknowledgement waits for the write
+    /// Deferred; acknowledged sends survive the process in the segment: the acknowledgement waits
+    /// for the write
     ProcessWritten,
-    /// Deferred; it survives a power cut
+    /// Deferred; acknowledged sends survive a power cut
     Disk,
 }
 

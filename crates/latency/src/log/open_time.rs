@@ -1,4 +1,4 @@
-//! `tailwater log bench open`: the time and the reads that opening a log takes.
+//! `tailwater log bench open`: the time and the number of reads to open a log.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -20,19 +20,19 @@ use crate::parsing::at_least_one;
 const SEGMENT_BYTES: u64 = 64 << 10;
 /// Payload of the one message in each segment, in bytes.
 const MESSAGE_BYTES: usize = 60 << 10;
-/// Threads that persist while the log is filled.
+/// Number of persister threads while the log is filled.
 const PERSISTERS: usize = 16;
-/// Purposes of the reads of opening.
+/// Purposes of the reads when opening a log.
 const PURPOSES: [Purpose; 4] =
     [Purpose::LogRead, Purpose::LogIndex, Purpose::LogJournal, Purpose::Metadata];
 
 /// Arguments of the experiment.
 #[derive(Debug, Clone, Args)]
 pub struct OpenArguments {
-    /// Partitions of the log
+    /// Number of partitions
     #[arg(long, default_value_t = 1000, value_parser = at_least_one)]
     partitions: usize,
-    /// Segments of each partition
+    /// Number of segments per partition
     #[arg(long, default_value_t = 10, value_parser = at_least_one)]
     segments: usize,
     /// Number of times to open the log
@@ -62,7 +62,7 @@ pub(super) fn run(arguments: &OpenArguments) -> Result<String, Failure> {
     }
     text.push('\n');
     for run in 1..=arguments.runs {
-        // Start with nothing of the log in memory.
+        // Start without any of the log's pages in memory.
         evict(&System::default(), &[directory.path()])?;
         let _ = writeln!(text, "{run:<6} {}", open(directory.path())?);
     }

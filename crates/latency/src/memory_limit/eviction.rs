@@ -22,8 +22,8 @@ pub struct Evicted {
     pub resident_pages: Option<u64>,
 }
 
-/// Evicts the files below some directories from memory: drops all caches of the machine where that
-/// is permitted (to root, outside most containers), otherwise only the files' pages.
+/// Evicts the files below some directories from memory: drops all caches of the machine if
+/// permitted (as root, outside most containers), otherwise only the files' pages.
 ///
 /// # Errors
 /// Errors of listing and opening the files.

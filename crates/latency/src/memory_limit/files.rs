@@ -1,5 +1,5 @@
-//! Writes files of the kernel: the only place that bypasses `Storage`, which is for databases.
-#![expect(clippy::disallowed_methods, reason = "settings of the kernel are no database's files")]
+//! Accesses the kernel's settings files directly, not through `Storage`, which is for databases.
+#![expect(clippy::disallowed_methods, reason = "accesses kernel settings, not a database's files")]
 
 use std::io;
 use std::path::Path;

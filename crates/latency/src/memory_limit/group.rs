@@ -10,8 +10,8 @@ use tailwater_io::kernel::System;
 
 use super::files;
 
-/// Number of attempts, and the pause between them, at operations that the kernel refuses while
-/// processes end or memory is reclaimed.
+/// Number of attempts at operations that the kernel refuses while processes end or memory is
+/// reclaimed, and the pause between them.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -24,7 +24,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Creates one, and moves a process into it to check that it is usable.
+    /// Creates a group, and moves a process into it to check that it is usable.
     pub(super) fn new(system: &System, parent: &Path, name: &str) -> io::Result<Self> {
         let path = parent.join(name);
         files::make_directory(&system.path(&path))?;
@@ -116,7 +116,7 @@ impl V1Limit {
         Ok(limit)
     }
 
-    /// Sets the limit. The limit with swap must never be below the one without.
+    /// Sets the limit. The limit including swap must never be below the limit without it.
     pub(super) fn set(&mut self, bytes: u64) -> io::Result<()> {
         let with_swap = || match self.counts_swap {
             true => self.group.write_limit(V1_WITH_SWAP, bytes),
@@ -180,12 +180,12 @@ impl V2Limit {
     }
 }
 
-/// Returns what it means that swap is not limited.
+/// Returns the consequence of not limiting swap.
 fn unlimited_swap(system: &System) -> &'static str {
     let memory = system.read("/proc/meminfo").unwrap_or_default();
     let line = memory.lines().find_map(|line| line.strip_prefix("SwapTotal:"));
     match line.and_then(|line| line.split_ascii_whitespace().next()) {
-        Some("0") => "swap not counted, of which the machine has none",
+        Some("0") => "swap not counted; the machine has none",
         _ => "swap not included, since the kernel does not count it",
     }
 }

@@ -8,10 +8,10 @@ use tailwater_io::kernel::mounts::{self, Mount};
 
 use super::files;
 
-/// Limit above which a group of cgroup v1 has none, in bytes.
+/// Value of a cgroup v1 limit above which it means "unlimited", in bytes.
 const UNLIMITED: u64 = 1 << 60;
 
-/// The groups in which others can be created, or why there is none.
+/// Parent groups for new groups, or why there are none.
 #[derive(Debug)]
 pub(super) struct Places {
     /// In the memory hierarchy of cgroup v1.
@@ -22,7 +22,7 @@ pub(super) struct Places {
     pub(super) v2: Result<PathBuf, String>,
 }
 
-/// Returns the places of a system.
+/// Returns the parent groups of a system.
 pub(super) fn places(system: &System) -> Places {
     let mounts = mounts::parse(&system.read("/proc/self/mountinfo").unwrap_or_default());
     let cgroup = system.read("/proc/self/cgroup").unwrap_or_default();
@@ -33,8 +33,8 @@ pub(super) fn places(system: &System) -> Places {
     }
 }
 
-/// Returns the top of the hierarchy, so that groups of a dead run are found again; or the process's
-/// own group if that has a limit, which must not be escaped.
+/// Returns the top of the hierarchy, where the groups of dead runs can be found; or the process's
+/// own group if that has a limit, which new groups must not escape.
 fn v1(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String> {
     let mount = hierarchy(mounts, Some("memory")).ok_or("no memory controller is mounted")?;
     let own = of_process(mounts, cgroup, Some("memory")).filter(|path| is_limited(system, path));
@@ -68,6 +68,6 @@ fn v2(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String
     let top = system.path(mount.target.join("cgroup.subtree_control"));
     match files::write(&top, "+memory") {
         Ok(()) => Ok(mount.target.clone()),
-        Err(error) => Err(format!("the memory controller is not handed down: {error}")),
+        Err(error) => Err(format!("the memory controller is not delegated: {error}")),
     }
 }

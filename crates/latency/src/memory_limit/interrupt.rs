@@ -1,8 +1,8 @@
-//! Actions for an interruption: Ctrl-C, a hang-up or a request to terminate.
+//! Actions to run on an interruption: SIGINT (Ctrl-C), SIGHUP or SIGTERM.
 //!
 //! Actions are registered, and removed by dropping their guards. At an interruption all registered
-//! actions run, the latest first, and the process exits with code 130. Meanwhile no guard can be
-//! created or dropped, so that nothing new starts concurrently.
+//! actions run, the latest first, and the process exits with code 130. While they run, no guard can
+//! be created or dropped, so that nothing new starts concurrently.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,7 @@ use tailwater_io::sync::Mutex;
 
 use crate::failure::Failure;
 
-/// Exit code of the process, which is the shell's for programs ended by Ctrl-C.
+/// Exit code of the process: the one that shells report for programs ended by Ctrl-C.
 const EXIT_CODE: i32 = 130;
 
 type Action = Box<dyn FnOnce() + Send>;
@@ -26,7 +26,7 @@ struct Actions {
 }
 
 /// An action that stays registered until this is dropped.
-#[must_use = "the action is forgotten when this is dropped"]
+#[must_use = "dropping this unregisters the action"]
 pub struct Guard {
     number: u64,
 }
@@ -40,7 +40,7 @@ impl fmt::Debug for Guard {
 /// Registers an action. It must neither create nor drop a [`Guard`], and not take long.
 ///
 /// # Errors
-/// Errors of the system, or another handler of interruptions in this process.
+/// Errors of the system, or another interrupt handler in this process.
 pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Failure> {
     static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
     let installed = INSTALLED

@@ -1,5 +1,5 @@
-//! Disables the multi-generational LRU, whose eviction rules differ from those under test, while
-//! there is a limit.
+//! Disables the multi-generational LRU while there is a limit: its eviction rules differ from those
+//! under test.
 
 use tailwater_io::kernel::System;
 
@@ -16,7 +16,7 @@ pub(super) struct Lru {
 }
 
 impl Lru {
-    /// Disables it, if the kernel has it and it is enabled.
+    /// Disables the LRU, if the kernel has it and it is enabled.
     pub(super) fn switch_off(system: &System) -> Self {
         let was = mask(system);
         let is_off = match was {
@@ -31,19 +31,19 @@ impl Lru {
         self.was.filter(|_| self.is_off).unwrap_or(0)
     }
 
-    /// Returns what an interruption needs to restore the setting.
+    /// Returns the action that restores the setting on an interruption.
     pub(super) fn back(&self) -> RestoreOnInterrupt {
         RestoreOnInterrupt { system: self.system.clone(), mask: self.mask() }
     }
 
-    /// Returns a sentence for the report, if the kernel has it.
+    /// Returns a sentence for the report, if the kernel has the LRU.
     pub(super) fn describe(&self) -> Option<&'static str> {
         match (self.was?, self.is_off) {
             (0, _) => Some("The multi-generational LRU is off."),
-            (_, true) => Some("The multi-generational LRU is switched off meanwhile."),
+            (_, true) => Some("The multi-generational LRU is switched off during the runs."),
             (_, false) => Some(
                 "The multi-generational LRU is on and cannot be switched off: it protects pages \
-                 that are used repeatedly, so that the effect is smaller.",
+                 that are used repeatedly, which reduces the effect.",
             ),
         }
     }
@@ -68,10 +68,10 @@ impl RestoreOnInterrupt {
     }
 }
 
-/// Restores the setting, unless it was off.
+/// Restores the setting, unless the LRU was off.
 pub(super) fn put_back(system: &System, mask: u32) {
     if mask > 0 {
-        // A process that may disable it may enable it.
+        // A process that was permitted to disable it may enable it.
         let _ = files::write(&system.path(SETTING), &format!("{mask:#06x}"));
     }
 }

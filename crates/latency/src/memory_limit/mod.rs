@@ -1,17 +1,17 @@
-//! A limit on the memory of child processes, including page cache: without one a machine's page
-//! cache holds the whole database, and an experiment's effect on it does not show.
+//! A limit on the memory of child processes, including page cache. Without a limit, the page cache
+//! may hold the whole database, and the effect that an experiment measures does not occur.
 //!
-//! The first of these that works here is used:
+//! The first of these methods that works is used:
 //!
-//! 1. a separate memory cgroup in cgroup v1, including swap if the kernel accounts for it; for
-//!    stalls, which v1 does not report, a second group in the unified hierarchy if that is mounted;
+//! 1. a separate memory cgroup in cgroup v1, including swap if the kernel accounts for it; since v1
+//!    does not report stalls, also a second group in the unified hierarchy if that is mounted;
 //! 2. one in cgroup v2, without swap;
 //! 3. a systemd scope, by `systemd-run`;
-//! 4. none. [`MemoryLimit::describe`] says what that means.
+//! 4. none. [`MemoryLimit::describe`] states the consequences.
 //!
-//! A child is in its group before its program begins: a small shell enters the group and executes
-//! the program. Pages that another group brought in are charged to that group for as long as they
-//! stay, so callers [evict](fn@evict) them before measuring.
+//! A child enters its group before its program starts: a shell script enters the group and then
+//! executes the program. Pages that another group read stay charged to that group while they are in
+//! memory, so callers [evict](fn@evict) them before measuring.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
@@ -36,11 +36,11 @@
 //!
 //! While there is a limit, the multi-generational LRU is disabled.
 //!
-//! # What stays behind
+//! # Cleanup
 //!
-//! After a drop, a failure or an interruption ([`interrupt`]), nothing: children are killed, groups
-//! removed, settings restored. After `kill -9` the groups stay; their names identify their process,
-//! and the next limit removes them, kills the processes in them, and restores the setting.
+//! After a drop, a failure or an interruption ([`interrupt`]) nothing is left: children are killed,
+//! groups removed, settings restored. After `kill -9` the groups stay; their names identify their
+//! process, and the next limit removes them, kills the processes in them, and restores the setting.
 
 mod eviction;
 mod files;
@@ -105,7 +105,7 @@ enum How {
     },
     V2(V2Limit),
     Systemd(Scopes),
-    /// With the reasons, one for each way that failed.
+    /// No limit, with the reason for each method that failed.
     Nothing(Vec<String>),
 }
 
@@ -122,8 +122,8 @@ impl MemoryLimit {
     /// Creates a limit of `bytes` on this machine.
     ///
     /// # Errors
-    /// Errors of the system, if a group was created and cannot be used. The absence of any way to
-    /// set a limit is no error.
+    /// Errors of the system, if a group was created and cannot be used. If no method works, that is
+    /// not an error.
     pub fn new(bytes: u64) -> Result<Self, Failure> {
         Self::on(Host::default(), bytes)
     }
@@ -226,11 +226,11 @@ impl MemoryLimit {
             How::V2(limit) => {
                 format!("{bytes} bytes by a memory cgroup (v2), {}.", limit.describe_swap())
             }
-            How::Systemd(_) => format!("{bytes} bytes by a scope of systemd's, without swap."),
+            How::Systemd(_) => format!("{bytes} bytes by a systemd scope, without swap."),
             How::Nothing(reasons) => format!(
                 "None: {}. The page cache may take all of the machine's memory: a database that \
-                 fits in it is read from memory whatever compaction does, and figures of page cache \
-                 and stalls are the whole machine's.",
+                 fits in it is read from memory regardless of compactions, and figures of page \
+                 cache and stalls are those of the whole machine.",
                 reasons.join("; ")
             ),
         };
@@ -240,7 +240,7 @@ impl MemoryLimit {
         text
     }
 
-    /// Returns the kernel's accounting of a process that was started inside.
+    /// Returns the kernel's accounting of a process that was started inside the limit.
     pub fn paths(&self, process: u32) -> Paths {
         match &self.how {
             How::V1 { memory, unified } => Paths {
@@ -256,8 +256,8 @@ impl MemoryLimit {
         }
     }
 
-    /// Returns the target of a sampler: the device behind a directory, and a process that was
-    /// started inside with its groups.
+    /// Returns the target of a sampler: the device of a directory, and a process that was started
+    /// inside the limit, with its groups.
     pub fn target(&self, directory: &Path, process: u32) -> Target {
         let target = Target::new(&self.host.system, directory).process(process);
         self.paths(process).watch(target)
@@ -277,7 +277,7 @@ impl How {
 }
 
 impl Paths {
-    /// Returns the groups of any process, whatever they limit.
+    /// Returns the groups of any process, whether they have limits or not.
     pub fn of_process(system: &System, process: u32) -> Self {
         let Some(mountinfo) = system.read("/proc/self/mountinfo") else { return Self::default() };
         let mounts = mounts::parse(&mountinfo);
@@ -306,7 +306,7 @@ impl Paths {
     }
 }
 
-/// Returns the first way that works.
+/// Returns the first method that works.
 fn choose(host: &Host, places: &hierarchy::Places, name: &str, bytes: u64) -> Result<How, Failure> {
     let mut reasons = Vec::new();
     match &places.v1 {

@@ -19,7 +19,7 @@ pub(super) struct Scopes {
 }
 
 impl Scopes {
-    /// Creates scopes after trying one.
+    /// Creates a factory of scopes, after a trial scope.
     pub(super) fn new(host: &Host, name: &str, bytes: u64) -> Result<Self, String> {
         let scopes = Self {
             systemd_run: host.systemd_run.clone(),
@@ -51,7 +51,7 @@ impl Scopes {
         command
     }
 
-    /// Changes the limit of the last scope started. The first scope was a trial.
+    /// Changes the limit of the last scope started. The first scope was the trial.
     pub(super) fn set(&self, bytes: u64) -> Result<(), Failure> {
         let number = self.started.load(Relaxed) - 1;
         if number == 0 {

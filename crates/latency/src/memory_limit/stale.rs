@@ -1,10 +1,9 @@
 //! Removes the groups of runs that ended without removing them.
 //!
-//! A group is named `tailwater-limit-NAMESPACE-PROCESS-START-NUMBER-LRU`: the process that created
-//! it; the PID namespace of its number, since groups of other namespaces cannot be judged; its
-//! start time, so that another process with the same number is not mistaken for it; the number of
-//! groups it had created before; and the setting of the multi-generational LRU to restore, in
-//! hexadecimal.
+//! A group is named `tailwater-limit-NAMESPACE-PROCESS-START-NUMBER-LRU`: the PID namespace of its
+//! creator, since processes of other namespaces cannot be checked; its process id; its start time,
+//! so that another process with the same id is not mistaken for it; the number of groups it had
+//! created before; and the setting of the multi-generational LRU to restore, in hexadecimal.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,6 +1,6 @@
 //! Aggregates figures of several runs, field by field.
 //!
-//! Figures are JSON trees here, so that new fields are aggregated without any change here.
+//! Figures are handled as JSON trees, so that new fields need no changes here.
 
 use serde_json::{Map, Value};
 

@@ -11,23 +11,23 @@ use super::incident::Incident;
 use super::units::{Bytes, HotSet, WriteRate};
 use crate::parsing::{above_zero, at_least_one};
 
-/// The arguments of the experiment. Missing ones default to those of the preset, or of the
-/// published experiment.
+/// The arguments of the experiment. The defaults are those of the preset, or of the published
+/// experiment.
 #[derive(Debug, Clone, Default, Args)]
 pub struct TailArguments {
-    /// A small version of the experiment: under two minutes, two processors and 4 GiB of disk
+    /// Run a small version of the experiment: under two minutes, two processors and 4 GiB of disk
     #[arg(long, conflicts_with = "preset")]
     pub quick: bool,
-    /// A published experiment instead of the defaults
+    /// Use the parameters of a published experiment
     #[arg(long)]
     pub preset: Option<Preset>,
-    /// The engines to measure, in turn [default: tailwater]
+    /// Engines to measure [default: tailwater]
     #[arg(long)]
     pub engine: Option<Engines>,
     /// Run only the rows without a rate limiter of the preset cassandra
     #[arg(long)]
     pub unlimited_only: bool,
-    /// Comma-separated configurations to compare [default: the first five]
+    /// Comma-separated list of configurations to compare [default: the first five]
     #[arg(long, value_delimiter = ',')]
     pub configurations: Vec<Configuration>,
     /// Also measure no_compaction: the latency of reads when nothing is written or compacted
@@ -42,17 +42,17 @@ pub struct TailArguments {
     /// Size of the database as a multiple of the limit [default: 13.4, 3.5 million keys in 1G]
     #[arg(long, value_parser = above_zero)]
     pub ratio: Option<f64>,
-    /// Size of the hot set, which is read, in percent of the limit or in bytes [default: 40%]
+    /// Size of the hot set, in percent of the limit or in bytes [default: 40%]
     #[arg(long, value_name = "PERCENT|BYTES")]
     pub hot: Option<HotSet>,
     /// Number of reader threads [default: one less than processors, which leaves one to the engine]
     #[arg(long, value_parser = at_least_one)]
     pub readers: Option<usize>,
-    /// Reads per second of an open loop, which start regardless of earlier ones; by default each
-    /// reader starts its next read when the last has returned
+    /// Reads per second in an open loop, where reads start on schedule; by default each reader
+    /// starts a read when its previous one has returned
     #[arg(long, value_name = "PER SECOND", value_parser = above_zero)]
     pub read_rate: Option<f64>,
-    /// Bytes to write per second, or 'calibrate' for the highest rate that all configurations
+    /// Bytes to write per second, or 'calibrate' to determine a rate that all configurations
     /// sustain [default: 40MB]
     #[arg(long, value_name = "BYTES|calibrate")]
     pub write_rate: Option<WriteRate>,
@@ -74,11 +74,11 @@ pub struct TailArguments {
     /// Size of the block cache in configurations with a large one [default: 1.5 times the hot set]
     #[arg(long, value_name = "BYTES")]
     pub block_cache: Option<Bytes>,
-    /// Read the whole hot set once before the measurement, to exclude the first reads of it from
-    /// the device
+    /// Read the whole hot set once before the measurement, so that no first reads from the device
+    /// are measured
     #[arg(long)]
     pub warm: bool,
-    /// An incident in the middle of each run
+    /// Incident during each run
     #[arg(long)]
     pub incident: Option<Incident>,
     /// Parent directory of the databases, on the disk to measure [default: tailwater-tail]
@@ -117,7 +117,7 @@ pub enum Engines {
     Tailwater,
     /// RocksDB
     Rocksdb,
-    /// Both, in turn
+    /// Both, alternating
     Both,
 }
 
@@ -148,7 +148,7 @@ impl FromStr for Limit {
         match text {
             "none" => Ok(Self::None),
             _ => match text.parse()? {
-                Bytes(bytes) if bytes < 16 << 20 => Err("an engine needs 16M at least".into()),
+                Bytes(bytes) if bytes < 16 << 20 => Err("an engine needs at least 16M".into()),
                 Bytes(bytes) => Ok(Self::Bytes(bytes)),
             },
         }

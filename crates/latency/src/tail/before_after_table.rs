@@ -1,4 +1,4 @@
-//! The effect of one compaction on later reads: reads alone before it and after it, as a table.
+//! The effect of one compaction on later reads: a table of the reads alone before and after it.
 
 use std::fmt;
 
@@ -36,8 +36,7 @@ impl fmt::Display for BeforeAfterTable<'_> {
         writeln!(
             f,
             "\nReads alone, in the ten seconds before the compaction began and after its outputs \
-             were installed:\npages that they fetched from the disk each second, and how long they \
-             took."
+             were installed:\npages fetched from the disk per second, and latencies."
         )
     }
 }

@@ -1,9 +1,9 @@
 //! Determines the write rate that every configuration sustains.
 //!
-//! Each configuration runs an unthrottled writer. The writer fills the memory that the engine
-//! allows, and is then slowed down to the rate of flushes and compactions, which is the rate that
-//! is measured; so a calibration run is not short. Since compactions have a backlog by then, only a
-//! fraction of the slowest configuration's rate is used.
+//! Each configuration runs an unthrottled writer. The writer first fills the memory that the engine
+//! allows; then the engine slows it down to the rate of flushes and compactions, which is the
+//! measured rate. A calibration run must therefore not be short. Since compactions have a backlog
+//! by then, only a fraction of the slowest configuration's rate is used.
 
 use std::time::Duration;
 
@@ -31,11 +31,11 @@ pub(super) fn sustained_rate(
         let name = format!("{} {}", row.engine.name(), row.configuration.name());
         let figures = measure(*row, duration).map_err(|error| format!("{name}: {error}"))?;
         let rate = figures.write_mb_per_second;
-        say!("calibrating: {name} writes {rate:.1} MB/s when nothing holds the writer back");
+        say!("calibrating: {name} writes {rate:.1} MB/s with an unthrottled writer");
         slowest = slowest.min(rate);
     }
     if !slowest.is_finite() {
-        return Err("--write-rate calibrate: no configuration writes".into());
+        return Err("--write-rate calibrate: none of the configurations writes".into());
     }
     let rate = (slowest * SHARE * 1e6) as u64;
     say!("calibrated: {:.1} MB/s", rate as f64 / 1e6);

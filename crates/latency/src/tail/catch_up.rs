@@ -1,5 +1,5 @@
-//! `tailwater log bench catch-up`: a consumer that reads a long log from its beginning, during
-//! readers of a key-value database whose hot set is in the page cache, inside a memory limit.
+//! `tailwater log bench catch-up`: a consumer reads a long log from its beginning while readers
+//! read a key-value database whose hot set is in the page cache, inside a memory limit.
 //!
 //! The consumer reads each byte once. Through the page cache these bytes evict the hot set; in
 //! direct mode they do not. The process, its memory limit, the database and the figures are those
@@ -37,21 +37,21 @@ const BATCH: u32 = 100;
 const MESSAGE_BYTES: usize = 1000;
 /// Maximum number of messages of a poll.
 const POLL: u32 = 1000;
-/// Fraction of the memory limit that the hot set takes, in percent.
+/// Size of the hot set, in percent of the memory limit.
 const HOT_PERCENT: f64 = 40.0;
-/// Bytes in a page.
+/// Size of a page, in bytes.
 const PAGE_BYTES: f64 = 4096.0;
 
 /// Arguments of the experiment.
 #[derive(Debug, Clone, Args)]
 pub struct CatchUpArguments {
-    /// Payload in the log
+    /// Total payload in the log
     #[arg(long, value_name = "BYTES", default_value = "4GB")]
     pub size: Bytes,
-    /// Memory of the process, its page cache included
+    /// Memory limit of the process, including page cache
     #[arg(long, value_name = "BYTES", default_value = "512M")]
     pub limit: Bytes,
-    /// Threads that read the hot set
+    /// Number of threads that read the hot set
     #[arg(long, default_value_t = 4, value_parser = at_least_one)]
     pub readers: usize,
     /// Reads of the hot set per second
@@ -60,7 +60,7 @@ pub struct CatchUpArguments {
     /// Duration of the reads alone, in seconds
     #[arg(long, default_value_t = 10.0, value_parser = above_zero)]
     pub duration: f64,
-    /// Runs of each mode
+    /// Number of runs of each mode
     #[arg(long, default_value_t = 3, value_parser = at_least_one)]
     pub runs: usize,
     /// Parent directory of the log and the database, on the disk to measure; both are removed
@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: &CatchUpArguments) -> Result<String, Failure> {
     for run in 0..arguments.runs {
         for turn in 0..MODES.len() {
             // A different mode goes first in each run, so that other load on the machine affects
-            // all.
+            // all modes.
             let index = (turn + run) % MODES.len();
             let (name, is_direct) = MODES[index];
             say!("run {} of {}: {name}", run + 1, arguments.runs);
@@ -158,8 +158,8 @@ fn assignment(plan: &Plan, database: &Path, seed: u64, catch_up: Option<CatchUp>
     }
 }
 
-/// Returns the bytes that the consumer read from segments. In no mode do they count as misses of
-/// the hot set.
+/// Returns the bytes that the consumer read from segments, which do not count as misses of the hot
+/// set.
 fn log_bytes(figures: &Figures) -> f64 {
     let read = figures.kernel.bytes_per_purpose.get(Purpose::LogRead.name());
     read.map_or(0.0, |read| read.read_bytes)
@@ -231,8 +231,8 @@ fn table(
     runs: &[Vec<Figures>; MODES.len()],
 ) -> String {
     let mut text = format!(
-        "A consumer reads a log of {} during {} reads/s of a hot set of {}, in {} of memory; medians \
-         of {} runs\n\n{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>11}\n",
+        "A consumer reads a log of {} during {} reads/s of a hot set of {}, in {} of memory; \
+         medians of {} runs\n\n{:12} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>11}\n",
         arguments.size,
         arguments.read_rate,
         Bytes(hot_bytes),
@@ -266,8 +266,8 @@ fn table(
         );
     }
     text.push_str(
-        "\nMissed: bytes that the process read from the device other than the log, which are misses of the hot \
-         set.\n",
+        "\nMissed: bytes that the process read from the device, except for the log: misses of the \
+         hot set.\n",
     );
     text
 }

@@ -1,8 +1,8 @@
-//! The measured process: it opens the database, reads and writes for the assigned time, and reports
+//! The measured process: it opens the database, reads and writes for the given time, and reports
 //! its progress and results on standard output.
 //!
 //! It is a separate process so that a memory limit applies to it alone, and so that no run finds
-//! another's data in memory.
+//! data of another run in memory.
 
 use std::io::{self, Write as _};
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use super::workload::{End, Reading, Reads, Writing, read, write};
 use crate::entries::key;
 use crate::failure::Failure;
 
-/// Distance between touched bytes of memory, in bytes.
+/// Distance between bytes that a neighbour accesses in its memory, in bytes.
 const PAGE_BYTES: usize = 4096;
 /// Number of threads that warm the cache before measuring.
 const WARMING_READERS: usize = 8;
@@ -64,7 +64,7 @@ pub(super) struct CatchUp {
 pub(super) enum Task {
     /// Measure a row.
     Measure(Assignment),
-    /// Hold this many bytes of memory until it is killed.
+    /// Hold this many bytes of memory until killed.
     Neighbour(u64),
 }
 
@@ -309,7 +309,7 @@ fn work(
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
             .collect::<Result<_, Failure>>();
-        // A stalled writer ends once it is released, which no read waits for.
+        // No read waits for a stalled writer, which ends later.
         let read_until_ns = clock.monotonic_ns();
         let written_bytes = concurrent_work.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;
@@ -325,7 +325,7 @@ mod tests {
     use super::*;
     use crate::tail::engine::Activity;
 
-    /// Records the keys that are read.
+    /// A database that records the keys read.
     #[derive(Default)]
     struct Noted(Mutex<Vec<Vec<u8>>>);
 

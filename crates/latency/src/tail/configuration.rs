@@ -17,31 +17,31 @@ pub enum Configuration {
     DirectCompactionWritesOnly,
     /// Compactions read with direct I/O: use_direct_io_for_compaction_reads
     DirectCompactionReadOnly,
-    /// Both
+    /// Compactions read and write, and flushes write, with direct I/O
     DirectCompactionReadWrite,
-    /// Users' reads use direct I/O, too: use_direct_reads and
+    /// All reads and writes of tables use direct I/O: use_direct_reads and
     /// use_direct_io_for_flush_and_compaction
     DirectAll,
-    /// The same, with a block cache that holds the hot set (--block-cache)
+    /// direct_all with a block cache that holds the hot set (--block-cache)
     DirectAllBlockCache,
-    /// The same, and flushes and compactions add the blocks they write to it:
+    /// direct_all_block_cache, and flushes and compactions insert the blocks they write:
     /// prepopulate_block_cache
     DirectAllPrepopulated,
-    /// The same as direct_all_block_cache, without warm handover
+    /// direct_all_block_cache without warm handover
     DirectAllWithoutHandover,
-    /// The same as direct_all_block_cache, with a self-sizing block cache
+    /// direct_all with a self-sizing block cache
     DirectAllAutoCache,
     /// Compactions use direct I/O, flushes the page cache
     Tailwater,
-    /// The same, without warm handover
+    /// tailwater without warm handover
     TailwaterWithoutHandover,
-    /// The same as tailwater, with low-priority compactions
+    /// tailwater with low-priority compactions
     #[value(alias = "tailwater_quiet")]
     #[serde(alias = "tailwater_quiet")]
     TailwaterLowPriority,
     /// Compactions use the page cache with RWF_DONTCACHE
     Uncached,
-    /// Compactions use the page cache, and drop their pages from it
+    /// Compactions use the page cache and drop their pages afterwards
     Fadvise,
     /// Nothing is written or compacted: the latency of reads alone, through the page cache
     NoCompaction,
@@ -93,7 +93,8 @@ impl Configuration {
             Self::DirectCompactionWritesOnly => "use_direct_io_for_flush_and_compaction=true",
             Self::DirectCompactionReadOnly => "use_direct_io_for_compaction_reads=true",
             Self::DirectCompactionReadWrite => {
-                "use_direct_io_for_compaction_reads=true;use_direct_io_for_flush_and_compaction=true"
+                "use_direct_io_for_compaction_reads=true;\
+                 use_direct_io_for_flush_and_compaction=true"
             }
             Self::DirectAll | Self::DirectAllBlockCache | Self::DirectAllPrepopulated => {
                 "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true"

@@ -73,7 +73,7 @@ fn reflink(from: &Path, to: &Path) -> Result<bool, Failure> {
         .map_err(|error| named(from, error))?;
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
     let copy = rustix::fs::open(to, flags, Mode::from(0o644)).map_err(|error| named(to, error))?;
-    // On any error, copying reports a better one.
+    // If this fails, copying the bytes reports a more precise error.
     Ok(rustix::fs::ioctl_ficlone(&copy, &source).is_ok())
 }
 
@@ -95,7 +95,7 @@ fn copy_file(storage: &PosixStorage, from: &Path, to: &Path) -> Result<(), Failu
         buffer.set_length(CHUNK);
         let count = source.read_full_at(&mut buffer[..], offset, purpose)?;
         if count == 0 {
-            return Err(format!("{}: it got shorter while it was copied", from.display()).into());
+            return Err(format!("{}: it was truncated while it was copied", from.display()).into());
         }
         let padded = align_up(count as u64) as usize;
         debug_assert!(padded <= CHUNK && padded.is_multiple_of(ALIGNMENT));
@@ -118,7 +118,7 @@ pub(super) fn check_free_space(directory: &Path, needed: u64, why: &str) -> Resu
         return Ok(());
     }
     Err(format!(
-        "{} has {} free, and {} are needed: {why}; choose another place with --directory, or a \
+        "{} has {} free, but {} are needed: {why}; choose another directory with --directory, or a \
          smaller database with --size",
         directory.display(),
         Bytes(free),
@@ -128,7 +128,7 @@ pub(super) fn check_free_space(directory: &Path, needed: u64, why: &str) -> Resu
 }
 
 #[cfg(test)]
-#[expect(clippy::disallowed_methods, reason = "makes files to copy")]
+#[expect(clippy::disallowed_methods, reason = "creates files to copy")]
 mod tests {
     use tailwater_testkit::filesystem::Mounted;
 

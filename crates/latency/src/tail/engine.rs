@@ -31,10 +31,10 @@ impl EngineName {
 
 /// An engine for the experiment.
 pub trait TailEngine: Sync {
-    /// Returns which it is.
+    /// Returns the engine's name.
     fn name(&self) -> EngineName;
 
-    /// Opens the database in a directory, with an option string of RocksDB's form.
+    /// Opens the database in a directory, with an option string in RocksDB's format.
     ///
     /// # Errors
     /// Errors of the engine.
@@ -43,7 +43,7 @@ pub trait TailEngine: Sync {
 
 /// An open database that is read and written by several threads.
 pub trait TailDatabase: Sync {
-    /// Replaces `value` by the key's value; returns whether there is one.
+    /// Replaces `value` by the value of `key`; returns whether there is one.
     ///
     /// # Errors
     /// Errors of the engine.
@@ -88,7 +88,7 @@ pub trait TailDatabase: Sync {
 pub struct Activity {
     /// Bytes moved, by purpose: names of [`tailwater_io::Purpose`].
     pub purposes: BTreeMap<String, Moved>,
-    /// Time for which it stalled writers.
+    /// Total time that writers were stalled.
     pub stalled: Duration,
     /// Backlog of compaction in bytes, by its own estimate.
     pub pending_compaction_bytes: u64,
@@ -99,7 +99,7 @@ pub struct Activity {
     pub user_reads: Option<tailwater_io::Latencies>,
 }
 
-/// Bytes that moved.
+/// Bytes moved between files and memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     /// From files.

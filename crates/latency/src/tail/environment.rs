@@ -17,7 +17,7 @@ pub(super) struct Environment {
     version: &'static str,
     /// Kind and meaning of the memory limit.
     memory_limit: String,
-    /// Whether there was one.
+    /// Whether there was a limit.
     pub(super) is_limited: bool,
     /// The request method of streams that read ahead: `io_uring` or `threads`.
     reads_ahead_by: &'static str,

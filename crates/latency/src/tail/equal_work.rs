@@ -38,7 +38,7 @@ impl Work {
             Self::Compacted => figures.kernel.compaction_mb_per_second,
         });
         let (Some(ours), Some(theirs)) = (ours, theirs) else { return false };
-        // A fraction is compared with the whole time.
+        // Fractions differ by percentage points, not relative to each other.
         let whole = if self == Self::Stalled { 1.0 } else { theirs };
         (ours - theirs).abs() > TOLERANCE * whole
     }

@@ -55,7 +55,7 @@ impl<'a> Experiment<'a> {
             _ => error.to_string(),
         })?;
         let results = Results::open(&mut self.plan)?;
-        // An existing source database belongs to the user, and is kept.
+        // A source database that existed before is kept.
         let directory = &self.plan.directory;
         let is_ours_alone = !self.plan.keep_source && !self.source.is_there(directory);
         let source = is_ours_alone.then(|| OwnDirectory::at(&self.source.path(directory)));
@@ -82,20 +82,20 @@ impl<'a> Experiment<'a> {
         let Plan { directory, parameters, .. } = &self.plan;
         let size = self.source.bytes();
         let is_there = self.source.is_there(directory);
-        // A copy grows by its logs and by data that is written and not compacted yet; or by the
-        // whole database.
+        // A copy grows by its logs and by data that is not yet compacted; or, in one compaction, by
+        // the whole database.
         let growth = match parameters.kind {
             Kind::Overwriting => (size / 4).max(256 << 20),
             Kind::Merging => size + (size / 20),
         };
         let copies = if self.plan.keep_copies { self.plan.rows.len() as u64 } else { 1 };
         let missing = if is_there { 0 } else { size };
-        let why = "the source database, a copy of it, and what a run writes";
+        let why = "the source database, a copy of it, and the writes of a run";
         check_free_space(directory, missing + copies * (size + growth), why)?;
         match is_there {
             true => {
                 let path = self.source.path(directory);
-                say!("the source database is there: {}", path.display());
+                say!("the source database exists: {}", path.display());
             }
             false => self.source.build(directory)?,
         }
@@ -103,7 +103,7 @@ impl<'a> Experiment<'a> {
         Ok(())
     }
 
-    /// Makes all runs that have no results yet.
+    /// Measures all runs that have no results yet.
     fn measure(&self, results: &Results) -> Result<(), Failure> {
         let count = self.plan.rows.len() * self.plan.runs;
         let mut number = 0;
@@ -176,7 +176,7 @@ impl<'a> Experiment<'a> {
             duration,
             seed,
             warms: parameters.is_warm,
-            // Calibration runs are not disturbed.
+            // Calibration runs have no incidents.
             incident: parameters.incident.filter(|_| concurrent_work != ConcurrentWork::Writing),
             catch_up: None,
         };
@@ -195,7 +195,7 @@ impl<'a> Experiment<'a> {
                 ..figures.clone()
             },
             [figures, ..] => figures.clone(),
-            [] => return Err("the process of the run has measured nothing".into()),
+            [] => return Err("the process of the run reported no measurements".into()),
         };
         Ok(Figures { resident_before_pages, ..figures })
     }

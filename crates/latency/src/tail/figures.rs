@@ -8,7 +8,7 @@ use tailwater_io::kernel;
 use super::engine::Moved;
 use super::latency::Latencies;
 
-/// The figures of a run, or of several, aggregated.
+/// The figures of a run, or aggregates of several runs.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) reads_per_second: f64,
@@ -25,13 +25,13 @@ pub(super) struct Figures {
     pub(super) run_queue_share: Option<f64>,
     /// The same time per read.
     pub(super) run_queue_us_per_read: Option<f64>,
-    /// Bytes that did not move as configured, in the engine's words.
+    /// The engine's description of I/O that did not use the configured mode.
     #[serde(default)]
     pub(super) fallen_back: Option<String>,
     /// Pages of the databases in memory at the start, if the kernel reports them.
     #[serde(default)]
     pub(super) resident_before_pages: Option<f64>,
-    /// Reads alone right before the one compaction, and right after it.
+    /// Reads alone right before and after the one compaction.
     #[serde(default)]
     pub(super) before_compaction: Option<Phase>,
     #[serde(default)]
@@ -50,7 +50,7 @@ pub(super) struct Phase {
 }
 
 impl Phase {
-    /// Creates a phase from figures of reads alone, and the pages that they fetched.
+    /// Creates a phase from figures of reads alone and the pages that they fetched.
     pub(super) fn of(figures: &Figures, fetched_pages_per_second: Option<f64>) -> Self {
         Self {
             reads_per_second: figures.reads_per_second,
@@ -60,8 +60,8 @@ impl Phase {
     }
 }
 
-/// Figures of the kernel and the engine on the work behind the reads. Whatever this system does not
-/// report is `null`.
+/// Figures of the kernel and the engine on the work concurrent with the reads. Figures that this
+/// system does not report are `null`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Kernel {
     /// Read and written by compactions.

@@ -1,9 +1,9 @@
-//! Incidents in the middle of a run that a cache must cope with.
+//! Incidents during a run that a cache must cope with.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 
-/// An incident in the middle of each run.
+/// An incident during each run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Incident {

@@ -38,10 +38,9 @@ impl fmt::Display for KernelTable<'_> {
         }
         writeln!(
             f,
-            "\nPages that were made dirty, read again soon after they had to go, and fetched \
-             because they were not\nthere; how long tasks waited for memory and for the disk; pages \
-             in use; how long reads and writes took\nat the disk, how many were under way, and how \
-             long any was. '-': this system does not tell."
+            "\nPages dirtied, refaulted and missed; time that tasks waited for memory and for the \
+             disk; active pages;\nlatency of reads and writes at the disk, requests in flight, and \
+             utilisation. '-': not reported by this system."
         )
     }
 }

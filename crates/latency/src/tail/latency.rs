@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::failure::Failure;
 
-/// Longest latency that is distinguished, in nanoseconds: ten minutes.
+/// Maximum recordable latency, in nanoseconds: ten minutes.
 const LONGEST_NS: u64 = 600_000_000_000;
 
 /// Returns an empty histogram of nanoseconds, with three significant digits.

@@ -1,4 +1,4 @@
-//! Runs the work of a run: in a separate process; in tests also in this one.
+//! Runs the work of a run: in a separate process, or in tests in this one.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -30,15 +30,15 @@ const SAMPLED: Duration = Duration::from_millis(200);
 /// Number of steps in which a limit is lowered, and the minimum duration of each.
 const LOWERING_STEPS: u64 = 16;
 const LOWERING_PAUSE: Duration = Duration::from_millis(100);
-/// Number of pages in memory up to which no warning is printed: 1 MiB.
+/// Maximum number of pages in memory without a warning: 1 MiB.
 const RESIDENT_PAGES_MAX: u64 = 256;
-/// The signal that kills a process when memory runs out.
+/// Signal that kills a process when memory runs out.
 const KILL: i32 = 9;
 
 /// Runs the work of a run.
 pub(super) trait Launch {
-    /// Runs the work of one run, and returns the figures of each phase. `direct_bytes` returns how
-    /// many bytes the process read past the page cache in a phase, if known.
+    /// Runs the work of one run, and returns the figures of each phase. `direct_bytes` returns the
+    /// number of bytes that the process read with direct I/O in a phase, if known.
     ///
     /// # Errors
     /// Errors of the engine, and of the process that it runs in.
@@ -48,14 +48,14 @@ pub(super) trait Launch {
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
     ) -> Result<Vec<Figures>, Failure>;
 
-    /// Evicts the files in some directories from the page cache. Returns how many of their pages
-    /// are still there, if the kernel reports it.
+    /// Evicts the files in some directories from the page cache. Returns the number of their pages
+    /// still in memory, if the kernel reports it.
     ///
     /// # Errors
     /// Errors of listing them.
     fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure>;
 
-    /// Returns how the device is probed.
+    /// Returns the parameters of the device probe.
     fn device_probe(&self) -> DeviceProbe;
 
     /// Returns the kind of memory limit, as [`MemoryLimit::kind`] does.
@@ -71,11 +71,10 @@ pub(super) struct Processes {
 }
 
 impl Processes {
-    /// Creates processes with this memory limit, if one can be set here; without a number there is
-    /// no limit.
+    /// Creates a launcher with this memory limit, if one can be set here; `None` means no limit.
     ///
     /// # Errors
-    /// Errors of making the limit.
+    /// Errors of creating the limit.
     pub(super) fn new(limit_bytes: Option<u64>) -> Result<Self, Failure> {
         let limit = limit_bytes.map(MemoryLimit::new).transpose()?;
         if let Some(limit) = limit.as_ref().filter(|limit| limit.bytes().is_none()) {
@@ -103,16 +102,16 @@ impl Processes {
         match (incident, limited_by) {
             (Incident::LowerLimit | Incident::Neighbour, "none")
             | (Incident::Neighbour, "systemd-run") => Err(format!(
-                "--incident: what limits memory here ({limited_by}) is not of two processes, or \
-                 does not change; it takes a memory cgroup"
+                "--incident: the memory limit here ({limited_by}) cannot be shared by two \
+                 processes or changed; a memory cgroup is needed"
             )
             .into()),
             _ => Ok(()),
         }
     }
 
-    /// Causes the incident that concerns the memory limit some time after the run has begun, and
-    /// undoes it when the run has ended. `run` receives the beginning, and is closed at the end.
+    /// Causes an incident of the memory limit some time after the run has begun, and undoes it when
+    /// the run has ended. `run` receives a message at the beginning, and is closed at the end.
     fn disturb(
         &self,
         incident: Incident,
@@ -152,8 +151,7 @@ impl Processes {
         Ok(())
     }
 
-    /// Returns what the process reports of its phases, with the kernel's figures for the same
-    /// times.
+    /// Returns the phases that the process reports, with the kernel's figures for the same periods.
     fn measured(
         &self,
         assignment: &Assignment,
@@ -201,8 +199,8 @@ impl Processes {
     fn why(&self, status: ExitStatus) -> Failure {
         match (&self.limit, status.signal()) {
             (Some(limit), Some(KILL)) => format!(
-                "the process of the run was killed, as it is when there is no memory left: {} are \
-                 too little (--limit)",
+                "the process of the run was killed, probably because memory ran out: {} are too \
+                 little (--limit)",
                 Bytes(limit.lock().bytes().unwrap_or(0))
             )
             .into(),
@@ -237,7 +235,9 @@ impl Launch for Processes {
         let evicted = evict(&System::default(), directories)?;
         let pages = evicted.resident_pages;
         if let Some(pages) = pages.filter(|&pages| pages > RESIDENT_PAGES_MAX) {
-            say!("  {pages} pages of the databases could not be evicted from memory before");
+            say!(
+                "  {pages} pages of the databases could not be evicted from memory before the run"
+            );
         }
         Ok(pages)
     }
@@ -256,7 +256,7 @@ impl Launch for Processes {
                 let limit = limit.lock();
                 (limit.describe(), limit.bytes().is_some())
             }
-            None => ("None was asked for.".to_owned(), false),
+            None => ("None was requested.".to_owned(), false),
         }
     }
 }

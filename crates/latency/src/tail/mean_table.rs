@@ -1,4 +1,4 @@
-//! Means and variation of the runs, as a table.
+//! A table of the means and variation of the runs.
 
 use std::fmt;
 
@@ -41,8 +41,8 @@ impl fmt::Display for MeanTable<'_> {
         }
         writeln!(
             f,
-            "\nMeans of the runs. In parentheses their coefficient of variation: the standard \
-             deviation as a share of\nthe mean."
+            "\nMeans of the runs. In parentheses the coefficient of variation: the standard \
+             deviation divided by\nthe mean."
         )
     }
 }

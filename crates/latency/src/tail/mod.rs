@@ -1,9 +1,9 @@
 //! The effect of direct I/O on the tail latency of reads: `tailwater tail`.
 //!
 //! Readers read a hot set that fits into memory while a writer overwrites the whole key space of a
-//! database that does not, so that compactions read and write all the time. The bytes that they
-//! move through the page cache evict the hot set. Configurations differ in which bytes bypass it,
-//! and the latencies of reads show the effect.
+//! database that does not, so that compactions run all the time. I/O of compactions through the
+//! page cache evicts the hot set. Configurations differ in which I/O bypasses the page cache, and
+//! the latencies of reads show the effect.
 //!
 //! Steps, after `plan`: a source database is built once (`source`); then, for each run and each
 //! configuration in turn, it is copied (`copy`), the page cache is emptied, and a separate process
@@ -98,7 +98,7 @@ fn plans(arguments: &TailArguments, engines: &[&dyn TailEngine]) -> Result<Vec<P
     match plans.iter().flat_map(|plan| &plan.rows).find(is_missing) {
         None => Ok(plans),
         Some(row) => Err(format!(
-            "--engine: this program has no {}; tailwater-peers, of crates/bench-peers, has",
+            "--engine: {} is only in tailwater-peers, of crates/bench-peers",
             row.engine.name()
         )
         .into()),

@@ -40,7 +40,7 @@ pub(super) enum Kind {
     Merging,
 }
 
-/// The parameters that make runs comparable: experiments with equal parameters are the same.
+/// The parameters that make runs comparable: results may be combined if all are equal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parameters {
     pub(super) kind: Kind,
@@ -49,7 +49,7 @@ pub(super) struct Parameters {
     pub(super) version: String,
     /// The memory limit of a run.
     pub(super) limit_bytes: Option<u64>,
-    /// Kind of memory limit, which is known once it is set.
+    /// Kind of memory limit, known only once it is set.
     #[serde(default)]
     pub(super) limited_by: String,
     pub(super) keys: u64,
@@ -58,9 +58,9 @@ pub(super) struct Parameters {
     /// Number of keys that are read, from the first on.
     pub(super) hot_keys: u64,
     pub(super) readers: usize,
-    /// Rate of an open loop; without one the loop is closed.
+    /// Rate of an open loop; `None` for a closed loop.
     pub(super) reads_per_second: Option<f64>,
-    /// Unknown until it is calibrated.
+    /// Write rate; `None` until it is calibrated.
     pub(super) write_bytes_per_second: Option<u64>,
     pub(super) duration_seconds: f64,
     #[serde(rename = "shape")]
@@ -155,8 +155,8 @@ impl Row {
         format!("{}-{}", self.engine.name(), self.label().replace(' ', "-"))
     }
 
-    /// Returns the number of bytes that this row reads past the page cache; unknown if the engine
-    /// does not count the reads of users.
+    /// Returns the number of bytes that this row read with direct I/O; unknown if the engine does
+    /// not count users' reads.
     pub(super) fn direct_bytes(self, figures: &Figures) -> Option<u64> {
         let counted = &figures.kernel.bytes_per_purpose;
         let direct = self.configuration.direct_reads();
@@ -257,7 +257,7 @@ impl Defaults {
                 hot: HotSet::Percent(100.0 / 12.0),
                 configurations: &Configuration::MERGING,
                 reads_per_second: Some(10_000.0),
-                // Enough readers that a read waiting for the disk delays no other.
+                // Enough readers that a read waiting for the disk rarely delays others.
                 readers: 16,
                 runs: 1,
                 ..published
@@ -320,13 +320,13 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         Limit::Bytes(bytes) => Some(bytes),
     };
     if limit_bytes.is_none() && arguments.incident.is_some_and(Incident::needs_limit) {
-        return Err("--incident: without a --limit there is none to come near to".into());
+        return Err("--incident: this incident needs a --limit".into());
     }
     if arguments.unlimited_only && defaults.kind == Kind::Overwriting {
-        return Err("--unlimited-only: compactions have no rate limiter here".into());
+        return Err("--unlimited-only: only with --preset cassandra".into());
     }
     if arguments.incident.is_some() && defaults.kind == Kind::Merging {
-        return Err("--incident: there is none in this preset".into());
+        return Err("--incident: not supported with this preset".into());
     }
     let entry_bytes = (KEY_BYTES + VALUE_BYTES) as f64;
     let keys = match (arguments.size, arguments.ratio, limit_bytes) {
@@ -338,21 +338,21 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
     let hot = arguments.hot.unwrap_or(defaults.hot);
     let hot_bytes = match (hot, limit_bytes) {
         (HotSet::Percent(_), None) => {
-            return Err("--hot: without a --limit there is nothing to have a share of".into());
+            return Err("--hot: a percentage needs a --limit".into());
         }
         (hot, limit) => hot.bytes(limit.unwrap_or(0)),
     };
     let (keys, hot_keys) = (keys as u64, hot_bytes / VALUE_BYTES as u64);
     if hot_keys == 0 {
-        return Err(format!("--hot: {} hold no value", Bytes(hot_bytes)));
+        return Err(format!("--hot: {} are less than one value", Bytes(hot_bytes)));
     }
     if hot_keys > keys {
         let database = Bytes(keys * VALUE_BYTES as u64);
         let hot = Bytes(hot_bytes);
-        return Err(format!("--hot: {hot} are more than the database has, {database} (--size)"));
+        return Err(format!("--hot: {hot} are more than the database, {database} (--size)"));
     }
-    // Includes the overhead of blocks and the part of the hot set that is cached twice: overwritten
-    // values, and blocks that were compacted, until they are evicted.
+    // Leaves room for block overhead, and for overwritten values and compacted blocks that are not
+    // evicted yet.
     let block_cache = hot_keys * VALUE_BYTES as u64 / 2 * 3;
     Ok(Parameters {
         kind: defaults.kind,
@@ -384,7 +384,7 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
 
 fn rows(arguments: &TailArguments, defaults: &Defaults) -> Result<Vec<Row>, String> {
     if arguments.write_rate.is_some() && defaults.kind == Kind::Merging {
-        return Err("--write-rate: nothing is written in this preset".into());
+        return Err("--write-rate: this preset writes nothing".into());
     }
     let mut configurations = match &arguments.configurations[..] {
         [] => defaults.configurations.to_vec(),
@@ -412,7 +412,7 @@ fn rows(arguments: &TailArguments, defaults: &Defaults) -> Result<Vec<Row>, Stri
         }
     }
     match rows.is_empty() {
-        true => Err("--configurations: RocksDB has none of these".into()),
+        true => Err("--configurations: RocksDB supports none of these".into()),
         false => Ok(rows),
     }
 }

@@ -21,7 +21,7 @@ pub(super) struct Report {
     schema: u32,
     pub(super) parameters: Parameters,
     pub(super) environment: Environment,
-    /// Figures of the device without an engine; `None` if it has no direct I/O.
+    /// Performance of the device without an engine; `None` if it has no direct I/O.
     device_probe: Option<BTreeMap<&'static str, f64>>,
     pub(super) configurations: Vec<ConfigurationReport>,
 }
@@ -94,7 +94,7 @@ impl Report {
         }
     }
 
-    /// Returns the same engine's reference row.
+    /// Returns the `buffered` row of the same engine.
     pub(super) fn buffered(&self, of: Row) -> Option<&ConfigurationReport> {
         let row = Row { configuration: Configuration::Buffered, ..of };
         self.configurations.iter().find(|report| report.row == row)
@@ -153,7 +153,7 @@ impl ConfigurationReport {
     /// Creates a row, not yet compared with others.
     ///
     /// # Errors
-    /// Figures that cannot be aggregated, which does not occur.
+    /// Figures that cannot be aggregated: does not occur.
     pub(super) fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
         let figures = runs.iter().map(|run| serde_json::to_value(&run.figures));
         let figures = figures.collect::<Result<Vec<_>, _>>()?;

@@ -1,4 +1,4 @@
-//! The measurements so far, in files, so that an interrupted experiment can be resumed.
+//! The completed runs, stored in files so that an interrupted experiment can be resumed.
 
 use std::path::PathBuf;
 
@@ -9,10 +9,10 @@ use super::plan::{Parameters, Plan, Row};
 use crate::failure::Failure;
 use crate::files::{create_directory, read_json, write_json, write_text};
 
-/// Name of the mark of a directory for results.
+/// Name of the mark file of a results directory.
 const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
-/// Text of the mark.
-const MARK_TEXT: &str = "The files of this directory are written anew by each experiment.\n";
+/// Text of the mark file.
+const MARK_TEXT: &str = "Each experiment overwrites the files in this directory.\n";
 /// Files that are written there.
 const WRITTEN: [&str; 4] = ["parameters.json", "report.json", "table.txt", "runs"];
 
@@ -32,11 +32,11 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Opens the results of `plan`: none yet, or, when resuming, those measured before with equal
-    /// parameters. A calibrated write rate is copied to the plan.
+    /// Opens the results of `plan`: empty, or, when resuming, those of the earlier experiment with
+    /// equal parameters. A calibrated write rate is copied to the plan.
     ///
     /// # Errors
-    /// Resuming with different parameters; foreign files that would be overwritten; those of the
+    /// Resuming with different parameters; foreign files that would be overwritten; errors of the
     /// filesystem.
     pub(super) fn open(plan: &mut Plan) -> Result<Self, Failure> {
         let results = Self { out: plan.out.clone() };
@@ -51,7 +51,7 @@ impl Results {
                 *rate = rate.or(before.write_bytes_per_second);
                 if plan.parameters != before {
                     return Err(format!(
-                        "--resume: the experiment in {} had other parameters: {}",
+                        "--resume: the experiment in {} had different parameters: {}",
                         plan.out.display(),
                         differences(&before, &plan.parameters)?
                     )
@@ -75,10 +75,10 @@ impl Results {
         self.out.join("runs")
     }
 
-    /// Marks the directory as one for results.
+    /// Marks the directory as a results directory.
     ///
     /// # Errors
-    /// Without the mark, files that would be overwritten.
+    /// Existing files that would be overwritten, without the mark.
     fn check_own(&self) -> Result<(), Failure> {
         if self.out.join(MARK).exists() {
             return Ok(());
@@ -88,8 +88,8 @@ impl Results {
         // A dangling symbolic link is also a foreign file.
         if let Some(path) = written.find(|path| path.symlink_metadata().is_ok()) {
             return Err(format!(
-                "{} would be written over, and may be somebody else's: move it away, or choose \
-                 another place with --out",
+                "{} would be overwritten, but was not created by this program: move it away, or \
+                 choose another directory with --out",
                 path.display()
             )
             .into());
@@ -126,7 +126,7 @@ impl Results {
         write_json(&self.parameters(), parameters)
     }
 
-    /// Returns a run that was measured, if it was.
+    /// Returns a run, if it was measured.
     ///
     /// # Errors
     /// A file in another format.
@@ -151,14 +151,14 @@ impl Results {
     }
 }
 
-/// Returns whether a file has the name of a run, as [`Results::file`] gives it.
+/// Returns whether a file has the name of a run, as returned by [`Results::file`].
 fn is_run(name: &str) -> bool {
     let stem = name.strip_suffix(".json").or_else(|| name.strip_suffix(".unfinished"));
     let number = stem.and_then(|stem| stem.split_once('-')).map(|(number, _)| number);
     number.is_some_and(|number| number.parse::<usize>().is_ok())
 }
 
-/// Returns the parameters in which two experiments differ, in words.
+/// Returns a description of the parameters in which two experiments differ.
 fn differences(before: &Parameters, now: &Parameters) -> Result<String, Failure> {
     let (before, now) = (serde_json::to_value(before)?, serde_json::to_value(now)?);
     let fields = before.as_object().into_iter().flatten();

@@ -15,8 +15,8 @@ pub(super) struct Arrivals {
 }
 
 impl Arrivals {
-    /// Creates the schedule of one reader of `readers`, which make `per_second` reads together.
-    /// Their reads are due in turn.
+    /// Creates the schedule of one of `readers` readers, which together make `per_second` reads,
+    /// due in turn.
     pub(super) fn new(start_ns: u64, per_second: f64, reader: usize, readers: usize) -> Self {
         let interval_ns = 1e9 / per_second * readers as f64;
         let offset_ns = interval_ns * reader as f64 / readers as f64;
@@ -33,20 +33,20 @@ impl Arrivals {
 
 /// Limits bytes to a rate, in small bursts.
 ///
-/// After a stall at most a tenth of a second is caught up, so that the writer does not flood the
-/// engine with everything that it has missed.
+/// After a stall the writer catches up at most a tenth of a second, so that it does not flood the
+/// engine.
 #[derive(Debug)]
 pub(super) struct Pace<'c> {
     clock: &'c dyn Clock,
     bytes_per_second: f64,
-    /// Time at which all bytes so far are due.
+    /// Time at which all bytes so far were due.
     paid_ns: u64,
 }
 
 impl<'c> Pace<'c> {
-    /// Maximum lead of bytes over the rate: waking up for each write would cost more than writing.
+    /// Maximum lead over the rate: waking up for each write would cost more than writing.
     const AHEAD: Duration = Duration::from_millis(10);
-    /// Maximum time that can be caught up.
+    /// Maximum time to catch up.
     const BEHIND: Duration = Duration::from_millis(100);
 
     /// Creates a pace that begins now.
@@ -99,7 +99,7 @@ mod tests {
             pace.wait(1000, u64::MAX);
             at_once += 1;
         }
-        // A tenth of a second behind, a hundredth ahead, and the one that exceeded the limit.
+        // 100 ms of catching up, 10 ms of lead, and the write that exceeded the limit.
         assert!((110..=113).contains(&at_once), "{at_once}");
     }
 }

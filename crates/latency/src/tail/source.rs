@@ -1,9 +1,9 @@
-//! The source database, of which each run starts with a copy.
+//! The source database; each run starts with a copy of it.
 //!
 //! Each key has a value, and all data is in the last level, as after filling and compacting; or,
 //! for a compaction of two inputs, every other key is in level 0. Keys are put in order, without a
-//! log, so that no byte is written twice. It is built once and kept: a file in it describes its
-//! parameters, and is written before the database gets its name.
+//! log, so that no byte is written twice. The database is built once and kept. A file in it
+//! contains its parameters; it is written before the database gets its final name.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::files::{read_json, write_json};
 use crate::own::{OwnDirectory, remove_own};
 
-/// Name of the file that describes it.
+/// Name of the file with the parameters of a source database.
 pub(super) const DESCRIPTION: &str = "source.json";
 
 /// The parameters of a source database.
@@ -64,7 +64,7 @@ impl Source {
     /// Builds it, replacing another that was created here.
     ///
     /// # Errors
-    /// Something foreign in its place; those of the engine and of the filesystem.
+    /// A foreign file or directory at its path; errors of the engine and of the filesystem.
     pub(super) fn build(&self, directory: &Path) -> Result<(), Failure> {
         let path = self.path(directory);
         let unfinished = path.with_extension("unfinished");
@@ -92,7 +92,7 @@ impl Source {
             Kind::Merging => {
                 let (even, odd) = ((0..self.keys).step_by(2), (1..self.keys).step_by(2));
                 self.fill_with(directory, "num_levels=2", even, true)?;
-                // Large tables, because reads search each one of level 0.
+                // Tables are large because reads search every table of level 0.
                 let options = "num_levels=2;disable_auto_compactions=true;\
                                write_buffer_size=268435456";
                 self.fill_with(directory, options, odd, false)
@@ -127,7 +127,7 @@ impl Source {
         }
         db.flush_cf(&family)?;
         if moves_down {
-            // Nothing overlaps, so tables are moved without rewriting.
+            // Tables do not overlap, so they are moved, not rewritten.
             db.compact_range_cf_opt(&family, None, None, &CompactRangeOptions::default())?;
         }
         Ok(db.close()?)

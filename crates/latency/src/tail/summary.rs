@@ -32,17 +32,20 @@ fn effect(direct: &ConfigurationReport, buffered: &ConfigurationReport) -> Strin
     };
     let reads = 100.0 * (direct.median.reads_per_second / buffered.median.reads_per_second - 1.0);
     let figures = format!(
-        "one read in a thousand took longer than {now:.2} ms, and than {before:.2} ms with \
+        "one read in a thousand took longer than {now:.2} ms, compared with {before:.2} ms with \
          everything buffered: {change}, with {reads:+.0} % reads"
     );
     if below(&ours, &theirs) {
-        format!("With compactions past the page cache {figures}, and so it was in every run.")
+        format!("With compactions that bypass the page cache, {figures}; this held in every run.")
     } else if below(&theirs, &ours) {
-        format!("Here it did harm: with compactions past the page cache {figures}, in every run.")
+        format!(
+            "Direct I/O was slower here: with compactions that bypass the page cache, {figures}, \
+             in every run."
+        )
     } else {
         format!(
-            "No effect was seen that stands out from the spread between runs: with compactions \
-             past the page cache {figures}, but not in every run."
+            "No effect was larger than the spread between runs: with compactions that bypass the \
+             page cache, {figures}, but not in every run."
         )
     }
 }
@@ -59,11 +62,11 @@ fn work(direct: &ConfigurationReport, buffered: &ConfigurationReport) -> String 
          {compacted_before:.0} MB/s compacted"
     );
     if direct.unequal_work.is_empty() {
-        format!("Both did the same work meanwhile: {amounts}.")
+        format!("Both did the same work: {amounts}.")
     } else if written >= written_before && compacted >= compacted_before {
-        format!("It did more work meanwhile, so it is not flattered by that: {amounts}.")
+        format!("The direct configuration did more work, which does not favour it: {amounts}.")
     } else {
-        format!("They did not do the same work, so compare with care: {amounts}.")
+        format!("They did not do the same work, so the comparison is limited: {amounts}.")
     }
 }
 
@@ -118,7 +121,7 @@ mod tests {
     #[test]
     fn what_was_seen_in_every_run_is_said() {
         let text = summary(&[500.0, 600.0], &[1000.0, 1200.0], 20.0);
-        assert!(text.contains("2.0 times lower") && text.contains("in every run"), "{text}");
+        assert!(text.contains("2.0 times lower") && text.contains("every run"), "{text}");
         assert!(text.contains("the same work"), "{text}");
     }
 
@@ -131,8 +134,8 @@ mod tests {
     #[test]
     fn harm_is_said_and_so_is_unequal_work() {
         let text = summary(&[2000.0, 2200.0], &[1000.0, 1200.0], 10.0);
-        assert!(text.contains("harm") && text.contains("1.9 times higher"), "{text}");
-        assert!(text.contains("with care"), "{text}");
+        assert!(text.contains("slower here") && text.contains("1.9 times higher"), "{text}");
+        assert!(text.contains("limited"), "{text}");
         assert!(summary(&[500.0], &[1000.0], 30.0).contains("more work"));
     }
 

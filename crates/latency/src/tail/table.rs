@@ -46,7 +46,7 @@ impl Table<'_> {
             Some(limit) if self.0.environment.is_limited => {
                 format!("a memory limit of {}", Bytes(limit))
             }
-            Some(limit) => format!("NO MEMORY LIMIT ({} cannot be had here)", Bytes(limit)),
+            Some(limit) => format!("NO MEMORY LIMIT ({} cannot be enforced here)", Bytes(limit)),
             None => "no memory limit".to_owned(),
         };
         let length = match parameters.kind {
@@ -67,14 +67,16 @@ impl Table<'_> {
         )?;
         match parameters.reads_per_second {
             Some(rate) => write!(f, "open loop: {rate} reads/s, counted from when they were due")?,
-            None => write!(f, "closed loop: each read begins when the one before has ended")?,
+            None => write!(f, "closed loop: a read starts when the previous one has ended")?,
         }
         if parameters.is_warm {
-            write!(f, ", and all that is read was read once before")?;
+            write!(f, "; the hot set was read once before")?;
         }
         match (parameters.kind, parameters.write_bytes_per_second) {
-            (Kind::Merging, _) => writeln!(f, "\none compaction merges all of it meanwhile\n"),
-            (_, Some(rate)) => writeln!(f, "; {:.1} MB/s to be written\n", rate as f64 / 1e6),
+            (Kind::Merging, _) => {
+                writeln!(f, "\none compaction merges everything during the reads\n")
+            }
+            (_, Some(rate)) => writeln!(f, "; {:.1} MB/s to write\n", rate as f64 / 1e6),
             (_, None) => writeln!(f, "\n"),
         }
     }
@@ -122,9 +124,9 @@ impl Table<'_> {
         };
         writeln!(
             f,
-            "\n1.00x: as in the engine's row 'buffered'{columns}\nqueue: the share of their time in \
-             which readers waited for a processor: that part of a tail is\nthe machine's and not \
-             the engine's or the disk's."
+            "\n1.00x: as in the engine's row 'buffered'{columns}\nqueue: the share of time that \
+             readers waited for a processor: the scheduler causes\nthat part of a tail, not the \
+             engine or the disk."
         )?;
         for report in &self.0.configurations {
             if let Some(how) = &report.median.fallen_back {
@@ -135,7 +137,7 @@ impl Table<'_> {
         if self.0.configurations.iter().any(|report| !report.unequal_work.is_empty()) {
             writeln!(
                 f,
-                "!: more than 3 % away from 'buffered'. A row that wrote or compacted less \
+                "!: differs by more than 3 % from 'buffered'. A row that wrote or compacted less \
                  disturbed its reads less,\nso its latencies look better than they are; {advice}"
             )?;
         }
@@ -143,9 +145,8 @@ impl Table<'_> {
         if self.0.configurations.iter().any(of_engines) {
             writeln!(
                 f,
-                "*: more than 3 % away from the first engine in the same configuration. An engine \
-                 that compacts\nmore for the same writes disturbs its reads more, and that is its \
-                 own doing."
+                "*: differs by more than 3 % from the first engine in the same configuration. An \
+                 engine that compacts\nmore for the same writes disturbs its reads more."
             )?;
         }
         Ok(())
@@ -155,15 +156,15 @@ impl Table<'_> {
 /// The legend of the columns, and advice about unequal work.
 const OVERWRITING_LEGEND: (&str, &str) = (
     ". write, compact: MB/s written by the writer, read and\nwritten by compactions. stall: the \
-     share of the time in which the engine held the writer back.",
-    "choose a --write-rate that all rows keep up with\n('calibrate' finds one), or a longer \
+     share of the time in which the engine stalled the writer.",
+    "choose a --write-rate that all rows sustain\n('calibrate' finds one), or a longer \
      --duration.",
 );
 /// The legend for one compaction.
 const MERGING_LEGEND: (&str, &str) = (
     " of the same rate. 128M, 64M: MiB/s that the engine's rate\nlimiter lets compactions write. \
      compact: MB/s that they read and wrote.",
-    "compare rows of one rate that all reach.",
+    "compare only rows with the same rate.",
 );
 
 /// Returns the width of a column in an experiment of this kind; `None` if it is not shown.

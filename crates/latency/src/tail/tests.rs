@@ -1,4 +1,4 @@
-//! The whole experiment at a tiny scale, in this process and without a limit.
+//! The whole experiment at a small scale, in this process and without a limit.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -20,7 +20,7 @@ use super::units::{Bytes, HotSet, WriteRate};
 use crate::failure::Failure;
 use crate::files::read_json;
 
-/// Runs in this process, and fails from the `fails_at`th on.
+/// Runs in this process, and fails from run `fails_at` on.
 #[derive(Default)]
 struct Here {
     /// The options of each run.
@@ -149,7 +149,7 @@ fn every_field_of_the_report_is_documented() {
                     if !document.contains(&format!("`{name}`")) {
                         missing.push(name.clone());
                     }
-                    // The names below it are purposes.
+                    // Its fields are purposes.
                     if name != "bytes_per_purpose" {
                         values.push(value);
                     }

@@ -27,7 +27,7 @@ impl TreeOptions {
         open_files: 200,
     };
 
-    /// Similar proportions within a few dozen megabytes, some of which engines need for themselves.
+    /// Similar proportions for a few dozen megabytes, of which engines need a part themselves.
     pub(super) const SMALL: Self = Self {
         table_bytes: 4 << 20,
         base_level_bytes: 16 << 20,

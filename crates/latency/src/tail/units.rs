@@ -1,4 +1,4 @@
-//! Amounts as people type and read them, with units.
+//! Parses and formats amounts with units.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,10 +24,10 @@ impl FromStr for Bytes {
         let number: f64 = digits.trim().parse().map_err(|_| format!("'{text}' has no number"))?;
         let unit = amount[digits.len()..].to_ascii_uppercase();
         let unit_bytes =
-            unit_bytes(&unit).ok_or_else(|| format!("'{unit}' is no unit: K, M, G, MiB, MB"))?;
+            unit_bytes(&unit).ok_or_else(|| format!("'{unit}' is not a unit: K, M, G, MiB, MB"))?;
         let bytes = number * unit_bytes;
         if !(0.0..=u64::MAX as f64 / 2.0).contains(&bytes) {
-            return Err(format!("'{text}' is no amount of bytes"));
+            return Err(format!("'{text}' is not an amount of bytes"));
         }
         Ok(Self(bytes.round() as u64))
     }
@@ -77,7 +77,7 @@ impl FromStr for HotSet {
         };
         match percent.trim().parse() {
             Ok(percent) if percent > 0.0 => Ok(Self::Percent(percent)),
-            _ => Err(format!("'{text}' is no percentage above 0")),
+            _ => Err(format!("'{text}' is not a percentage above 0")),
         }
     }
 }
@@ -109,7 +109,7 @@ impl FromStr for WriteRate {
             "calibrate" => Ok(Self::Calibrate),
             _ => match text.parse()? {
                 Bytes(0) => {
-                    Err("0 would write nothing; --configurations no_compaction does".into())
+                    Err("must be above 0; --configurations no_compaction writes nothing".into())
                 }
                 Bytes(bytes) => Ok(Self::BytesPerSecond(bytes)),
             },

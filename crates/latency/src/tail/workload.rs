@@ -14,7 +14,7 @@ use super::schedule::{Arrivals, Pace};
 use crate::entries::{KEY_BYTES, RandomValues, key};
 use crate::failure::Failure;
 
-/// The end of a run, on its clock; any thread may bring it forward.
+/// The end of a run, on its clock; any thread may end the run earlier.
 #[derive(Debug)]
 pub(super) struct End(AtomicU64);
 
@@ -24,7 +24,7 @@ impl End {
         Self(AtomicU64::new(end_ns))
     }
 
-    /// The run ends now, if it has not ended.
+    /// Ends the run now, if it has not ended.
     pub(super) fn now(&self, clock: &dyn Clock) {
         self.0.fetch_min(clock.monotonic_ns(), Ordering::Relaxed);
     }
@@ -42,16 +42,16 @@ impl End {
 /// The parameters of the readers.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reading {
-    /// Number of hot keys, which are the first ones at the beginning.
+    /// Number of hot keys; initially the first ones.
     pub(super) hot_keys: u64,
     /// Number of all keys.
     pub(super) keys: u64,
-    /// Time from which the hot set moves, if it does.
+    /// Time from which the hot set moves, if at all.
     pub(super) moves_from_ns: Option<u64>,
     /// Number of readers.
     pub(super) readers: usize,
-    /// Reads per second of all readers together; without it each reader begins a read when the last
-    /// has ended.
+    /// Reads per second of all readers together; without it each reader starts a read when its
+    /// previous one has ended.
     pub(super) reads_per_second: Option<f64>,
     /// Seed of the keys.
     pub(super) seed: u64,
@@ -72,8 +72,8 @@ impl Reading {
 /// The results of a reader.
 #[derive(Debug)]
 pub(super) struct Reads {
-    /// Latency of each read, in nanoseconds; for due reads that were not made before the end, their
-    /// wait.
+    /// Latency of each read, in nanoseconds; for reads that were due but not started before the
+    /// end, their wait.
     pub(super) latencies: Histogram<u64>,
     /// Number of completed reads.
     pub(super) count: u64,
@@ -223,7 +223,7 @@ pub(super) mod tests {
         }
     }
 
-    /// A database whose third read takes 10 ms and whose others take 10 us.
+    /// A database whose third read takes 10 ms, and all others 10 us.
     struct Hesitating<'c> {
         clock: &'c SteppingClock,
         reads: AtomicU64,
@@ -286,7 +286,7 @@ pub(super) mod tests {
     fn an_open_loop_counts_what_reads_waited_behind_a_slow_one() {
         let reads = reads(Some(1000.0), 100_000_000);
         assert_eq!(reads.count, 100);
-        // One read that was due in each millisecond of the slow one, and the slow one itself.
+        // The slow read, and one read that was due in each millisecond of it.
         assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 11);
         assert_eq!(reads.latencies.max() / 100_000, 100);
     }

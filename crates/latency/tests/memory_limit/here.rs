@@ -16,7 +16,7 @@ const MIB: u64 = 1 << 20;
 const FILE_MIB: u64 = 300;
 const LIMIT_MIB: u64 = 64;
 
-/// A file that was written and is not in memory.
+/// Creates a file and evicts it from memory.
 fn file_out_of_memory(directory: &Path) -> std::path::PathBuf {
     let path = directory.join("file");
     let mut file = File::create(&path).expect("a file");
@@ -24,10 +24,10 @@ fn file_out_of_memory(directory: &Path) -> std::path::PathBuf {
     for _ in 0..FILE_MIB {
         file.write_all(&chunk).expect("room");
     }
-    // The caches of the whole machine, which others use, cannot be dropped here.
+    // The caches of the whole machine are in use by others, so only the file's pages are evicted.
     let evicted = evict(&System::at("/no/such/root"), &[directory]).expect("a file");
     assert!(!evicted.machine);
-    // Somebody else may be reading it: a few pages are nobody's fault.
+    // A few pages may stay, for example if another process reads the file.
     assert!(evicted.resident_pages.is_none_or(|pages| pages < 1000), "{evicted:?}");
     path
 }

@@ -10,10 +10,10 @@ use tailwater_latency::memory_limit::MemoryLimit;
 use tailwater_latency::memory_limit::interrupt::{kill_on_interrupt, on_interrupt};
 use tailwater_testkit::filesystem::say;
 
-/// Tells the test below that it is the process that is interrupted, and where its scratch file is.
+/// Path of the scratch file; set in the process that is to be interrupted.
 const SCRATCH: &str = "TAILWATER_INTERRUPTED_SCRATCH";
 
-/// Not a test by itself: a process with a limit, a child and a scratch file, that waits.
+/// Not a test on its own: a process with a limit, a child and a scratch file, that waits.
 #[test]
 fn the_process_that_is_interrupted() {
     let Some(scratch) = std::env::var_os(SCRATCH).map(PathBuf::from) else { return };
@@ -25,10 +25,10 @@ fn the_process_that_is_interrupted() {
     let mut child = limit.command("sleep").arg("1000").spawn().expect("a child");
     let _child = kill_on_interrupt(&child);
     let group = limit.paths(child.id()).memory.map(|group| group.path().display().to_string());
-    // The harness has begun the line.
+    // The test harness has already started this line.
     println!("\nTHERE {} {}", child.id(), group.unwrap_or_default());
     let _ = child.wait();
-    // An early caller waits for the end.
+    // The parent waits for this process to end.
     drop(limit);
     std::thread::sleep(Duration::from_secs(1000));
 }
@@ -67,7 +67,7 @@ impl Waiting {
 
     fn child_is_gone(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child));
-        // No thread may have waited for it yet.
+        // A zombie counts as ended: it may not be reaped yet.
         stat.map_or(true, |stat| stat.contains(") Z "))
     }
 }

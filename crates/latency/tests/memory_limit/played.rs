@@ -28,7 +28,8 @@ fn read(path: PathBuf) -> String {
     std::fs::read_to_string(path).expect("a file")
 }
 
-/// A system with the unified hierarchy alone, where this process is in a session below a slice.
+/// Imitates a system with only the unified hierarchy, where this process is in a session below a
+/// slice.
 fn play_v2(root: &Path) {
     put(root, "/proc/self/mountinfo", "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
     put(root, "/proc/self/cgroup", "0::/user.slice/user-0.slice/session-1.scope\n");
@@ -43,8 +44,7 @@ fn the_group(paths: &Paths) -> PathBuf {
     paths.memory.as_ref().expect("a group").path().to_owned()
 }
 
-/// Has the group be killed by its file, as the kernel lets it, and not by the numbers of processes
-/// that have ended.
+/// Creates the file by which the kernel kills a group, so that no processes are killed by number.
 fn can_be_killed(root: &Path, group: &Path) {
     put(root, &group.join("cgroup.kill").display().to_string(), "0");
 }
@@ -127,7 +127,7 @@ fn a_limit_in_cgroup_v1_is_not_escaped() {
     assert_eq!(with_swap, Some(LIMIT));
 }
 
-/// A program that writes down its arguments and becomes what follows `--`, if anything does.
+/// Creates a program that logs its arguments and executes the command after `--`, if there is one.
 fn play_program(root: &Path, name: &str) {
     let log = root.join(format!("{name}.log"));
     let script = format!(
@@ -199,7 +199,7 @@ fn a_group_that_cannot_be_entered_is_not_taken() {
     let root = tempfile::tempdir().expect("a directory");
     let root = root.path();
     play_v2(root);
-    // A directory that is no group's, and takes no file.
+    // A path that is not a group's directory.
     std::fs::remove_dir_all(root.join("sys/fs/cgroup/user.slice")).expect("the slice");
     put(root, "/sys/fs/cgroup/user.slice", "no directory");
     put(root, "/sys/fs/cgroup/cgroup.subtree_control", "memory\n");
@@ -223,7 +223,7 @@ fn the_multi_generational_lru_is_off_meanwhile() {
     let switched_off = limit(root);
     can_be_killed(root, &the_group(&switched_off.paths(1)));
     assert_eq!(setting(), "0");
-    assert!(switched_off.describe().ends_with("is switched off meanwhile."));
+    assert!(switched_off.describe().ends_with("is switched off during the runs."));
     drop(switched_off);
     assert_eq!(setting(), "0x0007");
 
@@ -257,7 +257,7 @@ fn groups_of_dead_runs_go_and_their_setting_comes_back() {
     assert!(parent.join(alive).exists() && parent.join(foreign).exists());
     assert!(parent.join(elsewhere).exists(), "another namespace's cannot be judged");
     assert!(
-        limit.describe().ends_with("is switched off meanwhile."),
+        limit.describe().ends_with("is switched off during the runs."),
         "it was on before the dead run"
     );
     drop(limit);

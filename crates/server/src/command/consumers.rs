@@ -1,8 +1,8 @@
 //! Limits the number of consumers with stored offsets in a partition.
 //!
-//! A client may use any name as a consumer, and its offset is kept until it is deleted. To keep
-//! clients from filling the memory with names, each partition has a limit. Groups are not counted;
-//! they have their own limit.
+//! A client may use any consumer name, and a consumer's offset is kept until it is deleted. A limit
+//! per partition keeps clients from filling the memory with names. Groups are not counted; they
+//! have their own limit.
 
 use std::collections::HashMap;
 
@@ -16,8 +16,8 @@ use crate::status::Status;
 pub(crate) struct Consumers {
     /// Maximum number of consumers of one partition.
     consumers_max: usize,
-    /// Counted when the first new consumer of a partition appears. Locked while a consumer is added
-    /// or removed.
+    /// Counts of partitions, initialized at a partition's first new consumer. Locked while a
+    /// consumer is added or removed.
     counts: Mutex<HashMap<PartitionId, Count>>,
 }
 
@@ -37,7 +37,7 @@ impl Consumers {
     /// Stores a consumer's offset with `store`.
     ///
     /// # Errors
-    /// Too many consumer offsets, for one that has none yet; partition not found; those of `store`.
+    /// Too many consumer offsets, for a new consumer; partition not found; errors of `store`.
     pub(crate) fn store(
         &self,
         log: &Log,
@@ -88,7 +88,7 @@ impl Consumers {
         self.counts.lock().retain(|id, _| is_there(id));
     }
 
-    /// Returns a partition's count, which is recounted for a new incarnation.
+    /// Returns a partition's count; recounts the consumers of a new incarnation.
     fn count<'a>(
         counts: &'a mut HashMap<PartitionId, Count>,
         log: &Log,

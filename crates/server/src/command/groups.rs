@@ -78,13 +78,13 @@ pub(super) fn leave_group(state: &State, request: &Request<'_>) -> Outcome {
 }
 
 /// Returns the partitions that the session may poll as a member of a group; an empty body if it is
-/// no member, or the stream, topic or group does not exist.
+/// not a member, or if the stream, topic or group does not exist.
 pub(super) fn sync_group(state: &State, request: &Request<'_>) -> Outcome {
     let sync = SyncConsumerGroupRequest::decode_from(request.body)?;
     let Ok(topic) = resolve::topic(state, &sync.stream_id, &sync.topic_id) else {
         return Ok(Vec::new());
     };
-    // A member sees its own partitions only, so membership is permission enough, as in Iggy.
+    // A member sees only its own partitions, so membership suffices as permission, as in Iggy.
     let group = state.groups.resolve(topic, &sync.group_id);
     match group.and_then(|group| state.groups.synchronize(request.session.id, topic, group)) {
         Some((generation, partitions)) => {
@@ -97,7 +97,7 @@ pub(super) fn sync_group(state: &State, request: &Request<'_>) -> Outcome {
 /// Returns a group's id.
 ///
 /// # Errors
-/// Not found, with the same status for an id and for a name.
+/// Not found, with the same status for ids and names.
 fn group_id(state: &State, topic: TopicId, group: &WireIdentifier) -> Result<u32, Status> {
     state.groups.resolve(topic, group).ok_or(Status::CONSUMER_GROUP_ID_NOT_FOUND)
 }

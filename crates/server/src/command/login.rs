@@ -19,7 +19,7 @@ use crate::users::LoginError;
 /// Logs a client in, by password or token, and binds its session.
 ///
 /// # Errors
-/// The reason of the eviction that is sent to the client; the connection may try again.
+/// The eviction reason to send to the client; the connection may try again.
 pub(crate) async fn login(
     state: &Arc<State>,
     session: &Arc<Session>,
@@ -29,7 +29,8 @@ pub(crate) async fn login(
     let malformed = |_| EvictionReason::MalformedLogin;
     let (version, prefix_bytes) = ClientVersionInfo::decode(body).map_err(malformed)?;
     if !is_protocol_compatible(version.protocol_version) {
-        // At debug level, because clients without a login can cause any number of these lines.
+        // At debug level, because clients that are not logged in can cause any number of these
+        // lines.
         state.metrics.refused("protocol_version");
         debug!(
             address = %session.address,
@@ -64,10 +65,10 @@ pub(crate) async fn login(
     let before = session.binding();
     let binding = state.sessions.bind(session, user, head.client).inspect_err(|_| {
         state.metrics.refused("client_id");
-        debug!(address = %session.address, user, sdk, "login refused: another user has its client");
+        debug!(address = %session.address, user, sdk, "login refused: client id of another user");
     })?;
     if before.is_some_and(|before| before.client != head.client || before.user != user) {
-        // The memberships belonged to another client.
+        // The group memberships belonged to another client.
         state.groups.leave_all(session.id);
     }
     info!(address = %session.address, session = session.id.0, user, sdk, "logged in");
@@ -88,8 +89,8 @@ enum Credentials {
 }
 
 impl Credentials {
-    /// Decodes the login that follows the version. Both kinds use the same operation; the right
-    /// kind is the one whose encoding ends with the body.
+    /// Decodes the login after the version. Both kinds use the same operation; the correct kind is
+    /// the one whose encoding ends exactly at the end of the body.
     fn decode(version: ClientVersionInfo, body: &[u8]) -> Option<Self> {
         let password = LoginRegisterRequest::decode_after_prefix(version.clone(), body);
         if let Ok((login, length)) = password

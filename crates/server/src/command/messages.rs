@@ -30,18 +30,18 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Maximum time that a send waits for room before its client is asked to repeat it. Clients give up
-/// after 30 s.
+/// Maximum time that a send waits for room before its client is asked to repeat it. Clients time
+/// out after 30 s.
 const FULL_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time after which a send that waits for room gives way to others that wait for its memory.
+/// Time after which a send that waits for room releases its memory if other requests wait for it.
 const YIELD_AFTER: Duration = Duration::from_secs(2);
-/// Room that is reserved for a poll before it reads, in bytes: the most that the log returns,
-/// unless a batch is larger.
+/// Room reserved for a poll before it reads, in bytes: the maximum that the log returns, unless a
+/// batch is larger.
 const POLL_BYTES: usize = (1 << 20) + POLL_HEADER_BYTES;
-/// Largest body of a poll that is extended, in bytes. It bounds the recent messages that a slow
-/// reader keeps in memory, and the copy that releases them.
+/// Maximum body size of an extended poll, in bytes. It bounds the recent messages that a slow
+/// reader pins in memory, and the copy that releases them.
 const EXTENDED_BYTES_MAX: usize = 16 << 20;
-/// The partition in a reply to a group's member that must synchronize before it polls again.
+/// Partition id in the reply to a group member that must synchronize before it polls again.
 const SYNCHRONIZE: u32 = u32::MAX;
 
 /// Kinds of a poll's strategy on the wire.
@@ -51,7 +51,7 @@ const STRATEGY_FIRST: u8 = 3;
 const STRATEGY_LAST: u8 = 4;
 const STRATEGY_NEXT: u8 = 5;
 
-/// Spreads batches without a partition over a topic's partitions, in turn.
+/// Distributes batches without a partition over a topic's partitions in turn.
 #[derive(Debug, Default)]
 pub(crate) struct Balancer {
     next: RwLock<HashMap<TopicId, AtomicUsize>>,
@@ -126,8 +126,8 @@ fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<Parti
 }
 
 /// Appends a batch, waits until it is acknowledged, and returns its first offset. If there is no
-/// room, the reply waits, unless other requests need the memory that the batch takes: a stuck
-/// partition must not fill it.
+/// room, the send waits, unless other requests need the batch's memory: a stuck partition must not
+/// fill it.
 async fn append(
     partition: &Partition,
     batch: &[u8],
@@ -182,7 +182,8 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
             if poll.auto_commit
                 && let Some(last) = read.last_offset()
             {
-                // The reply does not wait for it: a consumer that dies reads the messages again.
+                // The reply does not wait for durability: a consumer that dies reads the messages
+                // again.
                 offsets::keep(state, id, consumer, last).map(drop)?;
             }
             reply(id.partition, read)
@@ -260,9 +261,9 @@ fn strategy(
 
 /// Reads messages, once there is room for them.
 ///
-/// Room is reserved before they are read, because a reply that waits for room would keep the
-/// messages in memory. The size of a poll is known only afterwards: if a batch exceeds the reserved
-/// room, and no more room is free at once, it is read again later.
+/// Room is reserved before the read, because a reply that waits for room would keep the messages in
+/// memory. The size of a poll is known only after the read: if a batch exceeds the reserved room,
+/// and no more room is free, it is read again later.
 async fn read(
     state: &State,
     id: PartitionId,
@@ -293,10 +294,10 @@ async fn read(
     }
 }
 
-/// Adds messages to a poll that ended at the log's bound on bytes, up to `count`. Programs take
-/// fewer messages than they asked for as the end of the partition. It stops at
-/// [`EXTENDED_BYTES_MAX`] or the largest frame, where half of the room for replies is taken, and at
-/// an error, which the next poll returns.
+/// Extends a poll that ended at the log's byte limit, up to `count` messages: programs assume that
+/// fewer messages than requested mean the end of the partition. It stops at [`EXTENDED_BYTES_MAX`]
+/// or the largest frame, when half of the room for replies is taken, and at an error, which the
+/// next poll returns.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, reservation: Some(reservation) } = read else { return };
     let limits = &state.config.limits;
@@ -333,7 +334,7 @@ async fn read_more(
     (is_next && fits).then_some(more)
 }
 
-/// Reads from memory at once, or from a segment on a thread that may block.
+/// Reads from memory directly, or from a segment on a thread that may block.
 async fn read_once(
     partition: &Arc<Partition>,
     strategy: Strategy,

@@ -1,9 +1,9 @@
 //! The commands of the protocol: one handler each.
 //!
-//! A handler takes the request's body and returns the reply's, or a status. Commands that need only
-//! memory run on the connection's task; those that wait for a disk or hash a password run on a
-//! thread that may block. Every handler checks the user's permission itself, once it knows the
-//! subject of the request.
+//! A handler takes the body of a request and returns the body of the reply, or a status. Commands
+//! that need only memory run on the connection's task; those that wait for a disk or hash a
+//! password run on a thread that may block. Every handler checks the user's permission itself, once
+//! it has resolved the object of the request.
 
 mod consumers;
 mod groups;
@@ -36,7 +36,7 @@ use crate::session::{Binding, Session};
 use crate::state::State;
 use crate::status::Status;
 
-/// A request of a client that is logged in.
+/// A request of a logged-in client.
 pub(crate) struct Request<'a> {
     /// The client's session.
     pub(crate) session: &'a Arc<Session>,
@@ -44,18 +44,18 @@ pub(crate) struct Request<'a> {
     pub(crate) user: u32,
     /// The body, without the header.
     pub(crate) body: &'a [u8],
-    /// The memory that the body takes; `None` if it is not counted.
+    /// The reserved memory of the body; `None` if it is not counted.
     pub(crate) reservation: Option<&'a Reservation>,
 }
 
-/// The content of a reply, without the section of results that some replies begin with.
+/// The content of a reply, without the result section at the start of some replies.
 pub(crate) type Outcome = Result<Vec<u8>, Status>;
 
-/// The body of a reply, without the section of results that some replies begin with.
+/// The body of a reply, without the result section at the start of some replies.
 #[derive(Debug, Default)]
 pub(crate) struct Body {
     pub(crate) content: Content,
-    /// Memory that was reserved for it.
+    /// The memory reserved for the reply.
     pub(crate) reservation: Option<Reservation>,
 }
 
@@ -129,17 +129,17 @@ impl Content {
     }
 }
 
-/// Name and version of this server, as clients see it.
+/// Name and version of this server, as reported to clients.
 const VERSION: &str = concat!("tailwater-", env!("CARGO_PKG_VERSION"));
-/// Room that is reserved before a potentially large reply is built, in bytes.
+/// Room reserved before a potentially large reply is built, in bytes.
 const BULKY_BYTES: usize = 1 << 20;
 
-/// A handler that is called with a request.
+/// A handler of requests.
 type Handler = fn(&State, &Request<'_>) -> Outcome;
 
 /// How a command is executed.
 enum Command {
-    /// From memory, at once.
+    /// Directly, from memory.
     Quick(Handler),
     /// On a thread that may block.
     Blocking(Handler),
@@ -149,7 +149,7 @@ enum Command {
     Poll,
     /// Persists messages.
     Flush,
-    /// Checks a password, and hashes another.
+    /// Checks a password and hashes a new one.
     ChangePassword,
     /// Stores a consumer's offset.
     StoreOffset,
@@ -159,7 +159,7 @@ enum Command {
     Cluster,
 }
 
-/// Returns how a command is executed; `None` for a code that is no command.
+/// Returns how a command is executed; `None` for an unknown code.
 fn command(code: u32) -> Option<Command> {
     use Command::{Blocking, Quick};
 
@@ -231,8 +231,7 @@ fn is_bulky(code: u32) -> bool {
     )
 }
 
-/// Executes a request of a client that is logged in. `reservation` is the memory that its body
-/// takes.
+/// Executes a request of a logged-in client. `reservation` is the reserved memory of its body.
 ///
 /// # Errors
 /// The status of the reply.
@@ -291,14 +290,14 @@ pub(crate) async fn execute(
     Ok(Body { reservation: reserved, ..Body::from(bytes) })
 }
 
-/// Waits for a ticket without a thread.
+/// Waits for a ticket without blocking a thread.
 async fn complete(ticket: Ticket) -> Result<(), Error> {
     if ticket.is_complete() {
         return ticket.wait();
     }
     let (sender, receiver) = tokio::sync::oneshot::channel();
     ticket.on_complete(move |outcome| {
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         let _ = sender.send(outcome);
     });
     let ended = || Err(Error::new(ErrorKind::Closed, "the log was closed"));
@@ -310,8 +309,8 @@ fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Returns the status of a change that the storage refused, and logs the error: clients do not get
-/// file names.
+/// Returns the status of a change that the storage refused, and logs the error, which may contain
+/// file names and is not sent to clients.
 fn storage_status(error: &Error) -> Status {
     tracing::warn!(%error, "request failed");
     Status::from(error.clone())

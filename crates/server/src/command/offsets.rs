@@ -16,7 +16,7 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Returns a consumer's offset; an empty body if it stored none.
+/// Returns a consumer's stored offset; an empty body if there is none.
 pub(super) fn get(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetConsumerOffsetRequest::decode_from(request.body)?;
     let topic = resolve::topic(state, &get.stream_id, &get.topic_id)?;
@@ -76,7 +76,8 @@ pub(super) async fn store(state: &Arc<State>, request: &Request<'_>) -> Outcome 
     Ok(Vec::new())
 }
 
-/// Stores a consumer's offset; the ticket completes when it is as durable as the topic requires.
+/// Stores a consumer's offset; the ticket completes when the offset is as durable as the topic
+/// requires.
 pub(super) fn keep(
     state: &State,
     id: PartitionId,

@@ -1,7 +1,7 @@
-//! Options of topics: what clients set with a topic, and how the log applies it.
+//! Options of topics: the settings of clients, and their translation to options of the log.
 //!
-//! An option travels as a key with a typed value. A topic keeps the value of every option as it was
-//! resolved when the topic was created, with the keys that the client set itself.
+//! An option is transmitted as a key with a typed value. A topic keeps the value that every option
+//! had when the topic was created, and which keys the client set.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -32,7 +32,7 @@ const UINT8: u8 = 9;
 const UINT32: u8 = 11;
 const UINT64: u8 = 12;
 
-/// The value that means no bound and no expiry.
+/// Value for "no bound" or "no expiry".
 const UNLIMITED: u64 = u64::MAX;
 /// Upper bound of the option `messages_required_to_save`.
 const MESSAGES_REQUIRED_MAX: u32 = 16 << 20;
@@ -55,7 +55,7 @@ pub(super) enum Key {
     PreallocateSegments,
 }
 
-/// Every option, with its key, the kind of its values, and what it means.
+/// Every option, with its key, the kind of its values, and its description.
 const KEYS: &[(Key, &str, u8, &str)] = &[
     (
         Key::CompressionAlgorithm,
@@ -119,7 +119,7 @@ const KEYS: &[(Key, &str, u8, &str)] = &[
     ),
 ];
 
-/// Options that may be changed after the topic was created.
+/// Options that can be changed after a topic was created.
 const UPDATABLE: &[Key] = &[Key::CompressionAlgorithm, Key::MessageExpiry, Key::MaxTopicSize];
 
 /// The value of every option of a topic.
@@ -162,15 +162,15 @@ impl Settings {
         }
     }
 
-    /// Resolves the options that a topic is created with.
+    /// Resolves the options of a new topic.
     ///
     /// # Errors
-    /// A key that does not exist; a value of the wrong kind or out of bounds.
+    /// An unknown key; a value of the wrong kind or out of bounds.
     pub(super) fn create(options: &WireOptions, defaults: &TopicDefaults) -> Result<Self, Status> {
         let mut settings = Self::defaults(defaults);
         let entries = options.into_iter().map(|entry| Ok((key(&entry)?, entry)));
         let mut entries = entries.collect::<Result<Vec<_>, Status>>()?;
-        // Its effect depends on the durability.
+        // Applied last, because its effect depends on the durability.
         entries.sort_by_key(|(key, _)| *key == Key::EnforceFsync);
         for (key, entry) in &entries {
             settings.set(*key, entry)?;
@@ -201,8 +201,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets one option. A size or expiry of 0 is no choice: the value stays, which is the default
-    /// if the topic is being created.
+    /// Sets one option. A size or expiry of 0 means "not set": the value stays; for a new topic
+    /// that is the default.
     fn set(&mut self, key: Key, entry: &WireUserHeaderEntry<'_>) -> Result<(), Status> {
         let mut is_chosen = true;
         let mut or_unchanged = |value: u64, unchanged: u64| {
@@ -228,7 +228,7 @@ impl Settings {
                 self.segment_bytes = value;
             }
             Key::Durability => self.durability = durability(entry)?,
-            // Clients that know the durability always send it, chosen or not.
+            // Clients that support the durability always send it, even if it was not set.
             Key::EnforceFsync => match boolean(entry)? {
                 true => self.durability = Durability::Disk,
                 false if self.explicit.contains(&Key::Durability) => {}
@@ -258,8 +258,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Returns the options for the log. The bound on a topic's size is divided equally among its
-    /// partitions.
+    /// Returns the options of the topic in the log. The bound on a topic's size is divided equally
+    /// among its partitions.
     pub(super) fn to_log(&self, config: &Config, partitions: usize) -> TopicOptions {
         let defaults = &config.topics;
         let bounded = |value: u64| (value != UNLIMITED && config.is_retention_on).then_some(value);
@@ -293,7 +293,7 @@ impl Settings {
     }
 
     /// Encodes the options that the client set, or with `false` the defaults of the others. The
-    /// older name of the durability is only returned to those who use it.
+    /// older name of the durability is returned only for topics that were created with it.
     pub(super) fn to_wire(&self, are_explicit: bool) -> WireOptions {
         let is_wanted = |key: Key| {
             self.explicit.contains(&key) == are_explicit
@@ -333,7 +333,7 @@ impl Settings {
 }
 
 /// Returns the options of a topic that is imported with `partitions` partitions: those that the
-/// source reports, and otherwise defaults.
+/// source reports, and defaults for the others.
 pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOptions {
     let config = Config::default();
     let mut settings = Settings::defaults(&config.topics);
@@ -350,8 +350,8 @@ pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOpt
     settings.to_log(&config, partitions as usize)
 }
 
-/// Applies the configuration to topics where it has changed since they were created: whether
-/// messages are removed by age and size.
+/// Applies `data_maintenance.messages.cleaner_enabled` to existing topics: whether messages are
+/// removed by age and size.
 ///
 /// # Errors
 /// Errors of the log.
@@ -377,7 +377,7 @@ pub(super) fn are_offsets_durable(state: &State, topic: TopicId) -> bool {
     state.log.catalog().topic(topic).is_some_and(|topic| topic.options.are_offsets_durable)
 }
 
-/// Returns every option with its kind, default and meaning.
+/// Returns every option with its kind, default and description.
 pub(super) fn describe(state: &State, request: &Request<'_>) -> Outcome {
     let entries = match DescribeOptionsRequest::decode_from(request.body)?.scope {
         OPTIONS_SCOPE_TOPIC => {
@@ -398,10 +398,10 @@ pub(super) fn describe(state: &State, request: &Request<'_>) -> Outcome {
     Ok(DescribeOptionsResponse { entries }.to_bytes().to_vec())
 }
 
-/// Rejects options for streams and users, which have none.
+/// Rejects options of streams and users, which have none.
 ///
 /// # Errors
-/// Unsupported key, where there is one.
+/// Unsupported key, if there is one.
 pub(super) fn refuse_all(options: &WireOptions) -> Result<(), Status> {
     if options.is_empty() { Ok(()) } else { Err(Status::UNSUPPORTED_OPTION_KEY) }
 }
@@ -415,7 +415,7 @@ fn text<'a>(entry: &WireUserHeaderEntry<'a>) -> Option<&'a str> {
     std::str::from_utf8(entry.value).ok().filter(|_| entry.value_kind.0 == STRING)
 }
 
-/// Returns a number, or the value of text by `parse`.
+/// Returns a number, or the value of a text as parsed by `parse`.
 fn number(
     entry: &WireUserHeaderEntry<'_>,
     parse: impl Fn(&str) -> Option<u64>,
@@ -483,7 +483,7 @@ fn size_bytes(text: &str) -> Option<u64> {
     from_bound(config::parse_bound(text, config::parse_size)?)
 }
 
-/// Decodes a bound on the wire: 0 is the server's default.
+/// Decodes a bound on the wire: 0 means the server's default.
 fn from_bound(bound: Bound<u64>) -> Option<u64> {
     Some(match bound {
         Bound::Default => 0,

@@ -54,7 +54,7 @@ pub(super) fn delete_partitions(state: &State, request: &Request<'_>) -> Outcome
 }
 
 /// Updates groups and options after a change of a topic's partitions. The caller holds the lock on
-/// changes.
+/// metadata changes.
 fn changed(state: &State, id: TopicId) -> Result<(), Status> {
     let catalog = state.log.catalog();
     let Some(info) = catalog.topic(id) else { return Ok(()) };
@@ -68,7 +68,7 @@ fn changed(state: &State, id: TopicId) -> Result<(), Status> {
     Ok(())
 }
 
-/// Deletes the oldest segments of a partition, except those that a consumer or group has still to
+/// Deletes the oldest segments of a partition, except those that a consumer or group has yet to
 /// read.
 pub(super) fn delete_segments(state: &State, request: &Request<'_>) -> Outcome {
     let delete = DeleteSegmentsRequest::decode_from(request.body)?;
@@ -76,7 +76,7 @@ pub(super) fn delete_segments(state: &State, request: &Request<'_>) -> Outcome {
     state.users.authorize(request.user, Action::DeleteSegments(id.topic()))?;
     let partition = state.log.partition(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
     let offsets = state.log.offsets(id).map_err(|_| Status::PARTITION_NOT_FOUND)?;
-    // The stored offset is the last one that its consumer has processed.
+    // A stored offset is that of the last processed message.
     let read = offsets.iter().map(|(_, offset)| offset.saturating_add(1)).min();
     let count = delete.segments_count as usize;
     let deleted = partition.delete_segments(count, read.unwrap_or(u64::MAX)).wait();

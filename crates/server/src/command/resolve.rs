@@ -18,7 +18,7 @@ pub(crate) fn stream(state: &State, stream: &WireIdentifier) -> Result<u32, Stat
 /// Returns a topic's id.
 ///
 /// # Errors
-/// Not found, of the stream or of the topic.
+/// Stream or topic not found.
 pub(crate) fn topic(
     state: &State,
     stream: &WireIdentifier,
@@ -30,7 +30,7 @@ pub(crate) fn topic(
 /// Returns a partition's id.
 ///
 /// # Errors
-/// Not found, of the stream, the topic or the partition.
+/// Stream, topic or partition not found.
 pub(crate) fn partition(
     state: &State,
     stream: &WireIdentifier,

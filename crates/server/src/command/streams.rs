@@ -92,10 +92,11 @@ pub(super) fn delete_stream(state: &State, request: &Request<'_>) -> Outcome {
     let _changing = state.changing.lock();
     let id = resolve::stream(state, &delete.stream_id)?;
     state.users.authorize(request.user, Action::DeleteStream(id))?;
-    // Its id may be used again. A crash between the two changes leaves users with fewer rights.
+    // Permissions are removed before the stream, because its id may be reused. A crash between the
+    // two changes leaves users with fewer permissions.
     state.users.forget_stream(&state.log, id)?;
     state.log.delete_stream(id).map_err(|error| status(&error))?;
-    // Permissions that were granted meanwhile.
+    // Removes permissions that were granted during the deletion.
     state.users.forget_stream(&state.log, id)?;
     state.groups.stream_deleted(&state.log, id);
     state.forget_deleted();

@@ -28,12 +28,12 @@ const TCP: u8 = 1;
 const NO_USER: u32 = u32::MAX;
 /// Role of the only node.
 const LEADER: u8 = 0;
-/// Its status.
+/// Status of the only node.
 const HEALTHY: u8 = 0;
-/// The type of snapshot with a fixed text, for trying the transfer.
+/// The snapshot type with a fixed text, for testing the transfer.
 const SNAPSHOT_TEST: u8 = 4;
 
-/// Baseline of the process's processor usage: the last request.
+/// Baseline of the process's processor usage: the time and usage at the last request.
 static PROBE: Mutex<Option<System>> = Mutex::new(None);
 
 /// Returns the requesting client.
@@ -78,7 +78,7 @@ fn details(state: &State, session: &Session) -> ClientDetailsResponse {
     ClientDetailsResponse { client: client(state, session), consumer_groups }
 }
 
-/// Returns a cluster of one node: this server, which leads and is healthy.
+/// Returns a cluster of one node: this server, which is the healthy leader.
 pub(super) fn get_cluster_metadata(state: &State, _request: &Request<'_>) -> Outcome {
     let ip = state.config.tcp.as_ref().map(|tcp| tcp.address.ip());
     let node = ClusterNodeResponse {
@@ -138,7 +138,7 @@ fn stats(state: &State) -> StatsResponse {
     }
 }
 
-/// Figures of the process and the machine; 0 where they are not known.
+/// Figures of the process and the machine; 0 if unknown.
 #[derive(Default)]
 struct Machine {
     process_percent: f32,
@@ -180,7 +180,7 @@ impl Machine {
                 machine.threads = process.tasks().map_or(0, |tasks| count(tasks.len()));
             }
         }
-        // The disk of the longest mount point that the directory is under.
+        // The disk with the longest mount point above the directory.
         let directory = state.log.directory();
         let disks = Disks::new_with_refreshed_list();
         let below = disks.iter().filter(|disk| directory.starts_with(disk.mount_point()));
@@ -192,8 +192,8 @@ impl Machine {
     }
 }
 
-/// Returns a zip file for diagnosis: the server's statistics, configuration and streams. It
-/// contains no messages and no secrets.
+/// Returns a zip file for diagnosis, with the server's statistics, configuration and streams, but
+/// without messages and secrets.
 pub(super) fn get_snapshot(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetSnapshotRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::GetSnapshot)?;

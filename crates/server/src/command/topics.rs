@@ -66,7 +66,7 @@ fn details(state: &State, id: TopicId) -> Outcome {
 }
 
 fn stats(state: &State, id: PartitionId) -> Option<PartitionStats> {
-    // A partition that is being deleted has none.
+    // A partition that is being deleted has no entry.
     state.log.partition(id).ok().map(|partition| partition.stats())
 }
 
@@ -154,10 +154,11 @@ pub(super) fn delete_topic(state: &State, request: &Request<'_>) -> Outcome {
     let _changing = state.changing.lock();
     let id = resolve::topic(state, &delete.stream_id, &delete.topic_id)?;
     state.users.authorize(request.user, Action::DeleteTopic(id))?;
-    // Its id may be used again. A crash between the two changes leaves users with fewer rights.
+    // Permissions are removed before the topic, because its id may be reused. A crash between the
+    // two changes leaves users with fewer permissions.
     state.users.forget_topic(&state.log, id)?;
     state.log.delete_topic(id).map_err(|error| status(&error))?;
-    // Permissions that were granted meanwhile.
+    // Removes permissions that were granted during the deletion.
     state.users.forget_topic(&state.log, id)?;
     state.groups.topic_deleted(&state.log, id);
     state.forget_deleted();

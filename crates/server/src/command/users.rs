@@ -1,7 +1,8 @@
 //! Commands 31-37: users.
 //!
 //! Users may get themselves and change their own password; everything else requires a permission.
-//! As in Iggy, a refusal reveals that a user exists, even to those who may not read users.
+//! As in Iggy, a refusal reveals that a user exists, even to users without permission to read
+//! users.
 
 use std::sync::Arc;
 
@@ -25,7 +26,7 @@ use crate::users::{Action, NewUser, Permissions, User};
 const ACTIVE: u8 = 1;
 const INACTIVE: u8 = 2;
 
-/// 31: one user; an empty body where there is none.
+/// 31: one user; an empty body if it does not exist.
 pub(crate) fn get_user(state: &State, request: &Request<'_>) -> Outcome {
     let wanted = GetUserRequest::decode_from(request.body)?.user_id;
     let Some(user) = state.users.find(&wanted) else {
@@ -88,7 +89,7 @@ pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// 36: replaces a user's permissions, from the next request of its sessions on.
+/// 36: replaces a user's permissions, with effect from the next request of its sessions.
 pub(crate) fn update_permissions(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdatePermissionsRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::UpdatePermissions)?;
@@ -109,7 +110,7 @@ pub(crate) async fn change_password(state: &Arc<State>, request: &Request<'_>) -
     let (current, new) = (&change.current_password, &change.new_password);
     let address = request.session.address.ip();
     let prepared = state.users.prepare_password(&target, current, new, address);
-    // After failed logins of its address the wait may be long.
+    // The wait may be long after failed logins from the same address.
     let prepared = timeout(state.config.limits.stall_timeout, prepared).await;
     let prepared = prepared.unwrap_or(Err(Status::TRANSIENT_NOT_ACCEPTED))?;
     let (state, by) = (Arc::clone(state), request.user);

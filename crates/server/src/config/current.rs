@@ -1,7 +1,7 @@
-//! `current_config.toml`: the configuration of a running server, for people and for programs that
-//! need its ports.
+//! `current_config.toml`: the configuration of a running server, for its users and for programs
+//! that need its ports.
 //!
-//! The file is a configuration that can be loaded. It has no credentials, as no key has any.
+//! The file can be loaded as a configuration. It contains no credentials, because no key does.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,9 +16,9 @@ use super::{Config, Http, Tcp, Tls};
 
 /// Name of the file.
 const NAME: &str = "current_config.toml";
-/// Name of the file until it is complete.
+/// Name of the incomplete file.
 const TEMPORARY_NAME: &str = "current_config.toml.tmp";
-/// Address of a transport that is off.
+/// Address of a disabled transport.
 const OFF: &str = "127.0.0.1:0";
 
 /// Writes the file, with the addresses that the server listens on.
@@ -35,7 +35,7 @@ pub(crate) fn write_current(
     storage.create_directory(&directory)?;
     let temporary = directory.join(TEMPORARY_NAME);
     write(storage, &temporary, render(config, tcp, http).as_bytes())?;
-    // A crash before the rename leaves the old file, or none; readers never see half of one.
+    // A crash before the rename leaves the old file, or none; readers never see an incomplete file.
     storage.rename(&temporary, &directory.join(NAME))?;
     storage.sync_directory(&directory)
 }

@@ -3,7 +3,7 @@
 /// A key that has an effect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
-    /// Its path, as `tcp.address`.
+    /// Its path, such as `tcp.address`.
     pub(super) path: &'static str,
     /// The text of its default.
     pub(super) default: &'static str,
@@ -23,7 +23,7 @@ pub(super) struct Ignored {
 pub(super) struct Relocated {
     /// Its path; everything below a section is rejected.
     pub(super) path: &'static str,
-    /// Where it was relocated to.
+    /// Its new place.
     pub(super) to: &'static str,
 }
 
@@ -137,7 +137,7 @@ pub(super) const IGNORED: &[Ignored] = &[
     ignored("system.logging.rotation_check_interval", "sizes are checked at every write"),
 ];
 
-/// Switches of sections without effect that must not be on, because they would promise something.
+/// Switches of sections without effect that must not be on, because they would promise a feature.
 pub(super) const REFUSED: &[(&str, &str)] = &[
     ("cluster.enabled", "this server is one node and cannot replicate"),
     ("system.encryption.enabled", "stored messages cannot be encrypted"),
@@ -145,7 +145,7 @@ pub(super) const REFUSED: &[(&str, &str)] = &[
     ("system.recovery.recreate_missing_state", "missing state cannot be recreated"),
 ];
 
-/// Keys that became options of topics in Iggy, or were removed from it.
+/// Keys that Iggy replaced by options of topics, or removed.
 pub(super) const RELOCATED: &[Relocated] = &[
     relocated("system.topic.max_size", "max_topic_size"),
     relocated("system.topic.message_expiry", "message_expiry"),
@@ -162,7 +162,7 @@ pub(super) const RELOCATED: &[Relocated] = &[
 ];
 
 impl Relocated {
-    /// Returns a sentence with its new place.
+    /// Returns a sentence that states the new place.
     pub(super) fn message(self) -> String {
         match self.to {
             "" => "no longer exists: the feature that it configured was removed".to_owned(),
@@ -174,12 +174,12 @@ impl Relocated {
     }
 }
 
-/// Variables that begin with `IGGY_`, and are no keys of a server.
+/// Variables that begin with `IGGY_` but are not keys of the server.
 pub(super) const OTHER_VARIABLES: &[&str] = &[
     "IGGY_CONFIG_PATH",
     "IGGY_ROOT_USERNAME",
     "IGGY_ROOT_PASSWORD",
-    // For `tailwater log import`.
+    // Used by `tailwater log import`.
     "IGGY_PASSWORD",
     "IGGY_CI_BUILD",
     "IGGY_SHARD_RUNTIME_CAPACITY",
@@ -193,12 +193,12 @@ pub(super) fn variable(path: &str) -> String {
     format!("IGGY_{}", path.replace('.', "_").to_uppercase())
 }
 
-/// Returns whether a path equals a section, or is below it.
+/// Returns whether a path is a section, or below it.
 pub(super) fn is_within(path: &str, section: &str) -> bool {
     path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Returns the key with an effect.
+/// Returns the key with this path, if it has an effect.
 pub(super) fn find(path: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.path == path)
 }
@@ -213,7 +213,7 @@ pub(super) fn find_ignored(path: &str) -> Option<&'static Ignored> {
     IGNORED.iter().find(|ignored| is_within(path, ignored.path))
 }
 
-/// Returns what a path was relocated from.
+/// Returns the relocated key or section that a path belongs to.
 pub(super) fn find_relocated(path: &str) -> Option<Relocated> {
     RELOCATED.iter().copied().find(|relocated| is_within(path, relocated.path))
 }
@@ -229,7 +229,7 @@ pub(super) fn all_paths() -> impl Iterator<Item = &'static str> {
     KEYS.iter().map(|key| key.path).chain(IGNORED.iter().map(|ignored| ignored.path))
 }
 
-/// Returns the name among `known` that is the fewest edits away from `name`; the first of several.
+/// Returns the first name among `known` with the smallest edit distance from `name`.
 pub(super) fn nearest(name: &str, known: impl Iterator<Item = String>) -> Option<String> {
     known.min_by_key(|candidate| distance(name, candidate))
 }

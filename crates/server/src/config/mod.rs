@@ -1,10 +1,9 @@
 //! The configuration: Iggy's file format and names, its environment variables, and flags.
 //!
-//! Loading has two steps. [`sources`] collects texts by their keys: those of the file, overridden
-//! by the environment's, overridden by the flags'. It knows the keys from the table in [`keys`],
-//! and reports those that are unknown, without effect or relocated. [`read`] then checks each text
-//! and builds the [`Config`]. [`current`] writes the configuration of a running server back to a
-//! file.
+//! Loading has two steps. [`sources`] collects texts by key: those of the file, overridden by the
+//! environment, overridden by flags. It compares keys with the table in [`keys`], and reports those
+//! that are unknown, without effect or relocated. [`read`] then checks each text and builds the
+//! [`Config`]. [`current`] writes the configuration of a running server back to a file.
 
 mod current;
 mod keys;
@@ -33,9 +32,9 @@ pub struct Config {
     pub path: PathBuf,
     /// `[system.runtime] path`: directory of `current_config.toml`, below `path` if it is relative.
     pub runtime_path: PathBuf,
-    /// `[tcp]`; none where it is off.
+    /// `[tcp]`; `None` if it is off.
     pub tcp: Option<Tcp>,
-    /// `[http]`; none where it is off.
+    /// `[http]`; `None` if it is off.
     pub http: Option<Http>,
     /// Credentials of the user that is created with a new directory.
     pub root: Root,
@@ -65,14 +64,14 @@ pub struct Config {
 pub struct Tcp {
     /// `address`: where to listen; port 0 takes a free one.
     pub address: SocketAddr,
-    /// `[tcp.tls]`; none where it is off.
+    /// `[tcp.tls]`; `None` if it is off.
     pub tls: Option<Tls>,
 }
 
 /// `[tcp.tls]`, `[http.tls]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tls {
-    /// A certificate made at each start.
+    /// A certificate generated at each start.
     SelfSigned,
     /// Files in PEM.
     Files {
@@ -88,9 +87,9 @@ pub enum Tls {
 pub struct Http {
     /// `address`: where to listen; port 0 takes a free one.
     pub address: SocketAddr,
-    /// `[http.metrics] endpoint`; none where they are off.
+    /// `[http.metrics] endpoint`; `None` if metrics are off.
     pub metrics_path: Option<String>,
-    /// `[http.tls]`; none where it is off.
+    /// `[http.tls]`; `None` if it is off.
     pub tls: Option<Tls>,
 }
 
@@ -155,19 +154,18 @@ pub struct Segment {
     /// `shared_memory`: whether unpersisted messages are in shared memory, so that they survive
     /// the process without a write.
     pub has_shared_memory: bool,
-    /// `persisters`: threads that write segments.
+    /// `persisters`: number of threads that write segments.
     pub persisters: usize,
 }
 
 /// `[system.memory]`: bounds on the log's memory, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// Messages that were appended last: unpersisted ones, and persisted ones that are still
-    /// cached.
+    /// Bound on recent messages: unpersisted ones, and persisted ones that are still cached.
     pub tail_bytes_max: usize,
-    /// Unpersisted bytes of one partition.
+    /// Bound on the unpersisted messages of one partition.
     pub partition_unpersisted_bytes_max: u64,
-    /// Read-ahead of sealed segments.
+    /// Bound on the read-ahead of sealed segments.
     pub read_ahead_bytes_max: usize,
 }
 
@@ -180,12 +178,13 @@ pub struct Limits {
     pub connections_max: usize,
     /// Time in which a connection must log in.
     pub unauthenticated_timeout: Duration,
-    /// Time in which a frame that has begun must be complete, and in which a reply must be taken;
-    /// plus a second for each MiB.
+    /// Time in which a frame that has begun must be complete, and in which a client must read a
+    /// reply; plus a second for each MiB.
     pub stall_timeout: Duration,
-    /// Bytes of one connection's request or reply, of which one is in memory at a time.
+    /// Maximum size of a request or reply, of which a connection has one in memory at a time, in
+    /// bytes.
     pub connection_bytes_max: usize,
-    /// Bytes of all connections' requests and replies in memory.
+    /// Bound on the requests and replies of all connections in memory, in bytes.
     pub in_flight_bytes_max: usize,
     /// Number of streams.
     pub streams_max: usize,
@@ -208,7 +207,7 @@ pub struct Limits {
 pub struct Logging {
     /// `level`, in the syntax of `RUST_LOG`.
     pub level: String,
-    /// `file_enabled`: whether lines go to files, too.
+    /// `file_enabled`: whether lines are also written to files.
     pub has_file: bool,
     /// `format`: whether lines are JSON.
     pub is_json: bool,
@@ -226,13 +225,13 @@ pub struct Logging {
 /// Flags of `tailwater serve`. Each overrides the environment and the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// `--config`: path of the configuration file; without it, `IGGY_CONFIG_PATH` has it.
+    /// `--config`: path of the configuration file; by default that in `IGGY_CONFIG_PATH`.
     pub config: Option<PathBuf>,
     /// `--path`: the key `system.path`.
     pub path: Option<PathBuf>,
     /// `--address`: the key `tcp.address`.
     pub address: Option<String>,
-    /// `--set`: any key with its value, as `tcp.address` and `0.0.0.0:8090`.
+    /// `--set`: any key with its value, such as `tcp.address` and `0.0.0.0:8090`.
     pub settings: Vec<(String, String)>,
     /// `--with-default-root-credentials`.
     pub has_default_root_credentials: bool,
@@ -277,9 +276,9 @@ impl fmt::Display for ConfigSource {
 /// An invalid value, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
-    /// The key, such as `tcp.address`; `None` if no single key is wrong.
+    /// The key, such as `tcp.address`; `None` if the problem concerns no single key.
     pub key: Option<String>,
-    /// Where the value comes from.
+    /// The source of the value.
     pub source: ConfigSource,
     /// The problem.
     pub message: String,

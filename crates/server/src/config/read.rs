@@ -19,15 +19,15 @@ use crate::users::{NAME_BYTES, PASSWORD_BYTES};
 
 type Result<T> = std::result::Result<T, ConfigError>;
 
-/// Sizes of a segment, in bytes, and their unit: Iggy's.
+/// Range of segment sizes, in bytes, and their unit, as in Iggy.
 const SEGMENT_BYTES: RangeInclusive<u64> = (1 << 20)..=(1 << 30);
 const SEGMENT_UNIT: u64 = 512;
-/// Smallest bound on a frame, in bytes: requests without messages fit.
+/// Smallest allowed maximum frame size, in bytes: requests without messages fit.
 const FRAME_BYTES_MIN: u64 = 64 << 10;
-/// Largest bound on a frame, in bytes: its length is a `u32`.
+/// Largest allowed maximum frame size, in bytes: a frame's length is a `u32`.
 const FRAME_BYTES_MAX: u64 = u32::MAX as u64;
 
-/// Returns whether a segment may have a size, in bytes.
+/// Returns whether a segment size, in bytes, is valid.
 pub(crate) fn is_segment_size(bytes: u64) -> bool {
     SEGMENT_BYTES.contains(&bytes) && bytes.is_multiple_of(SEGMENT_UNIT)
 }
@@ -166,7 +166,7 @@ fn durability(values: &Values) -> Result<Durability> {
     let is_enforced = values.boolean(alias)?;
     let (rank, alias_rank) = (values.get(key).source.rank(), values.get(alias).source.rank());
     match (is_enforced, durability) {
-        // The source of higher precedence counts.
+        // The setting from the source of higher precedence is used.
         _ if rank > alias_rank => Ok(durability),
         (false, Durability::Disk) if rank < alias_rank => Ok(Durability::default()),
         (true, other) if rank == alias_rank && other != Durability::Disk => {
@@ -233,8 +233,8 @@ fn logging(values: &Values) -> Result<Logging> {
     })
 }
 
-/// Reads the credentials of the root user. As in Iggy, the flag for the default ones fills in what
-/// the environment lacks.
+/// Reads the credentials of the root user. As in Iggy, the flag for the default credentials
+/// supplies those that the environment lacks.
 fn root(
     flags: &Flags,
     environment: &BTreeMap<String, String>,
@@ -279,8 +279,8 @@ fn root(
     Ok(Root::Given { name: root.0, password: root.1 })
 }
 
-/// Warns of everything that is reachable from other machines. Whether the credentials iggy/iggy
-/// work is known only from the directory.
+/// Warns of everything that is reachable from other machines. Only the directory shows whether the
+/// credentials iggy/iggy are valid.
 fn warn_of_exposure(config: &Config, warnings: &mut Vec<String>) {
     if let Some(Http { address, metrics_path: Some(path), .. }) = &config.http
         && !address.ip().is_loopback()
@@ -296,7 +296,7 @@ impl Values {
         ConfigError { key: Some(key.to_owned()), source: self.get(key).source, message }
     }
 
-    /// Returns an error with what is needed instead of the key's text.
+    /// Returns an error that states what is needed instead of the key's text.
     fn refuse(&self, key: &str, want: &str) -> ConfigError {
         self.refuse_with(key, format!("'{}' cannot be used: {want}", self.get(key).text))
     }
@@ -356,7 +356,7 @@ impl Values {
         duration.ok_or_else(|| self.refuse(key, "a duration above zero, as \"30s\" or \"1 m\""))
     }
 
-    /// Returns a bound; `None` if there is none.
+    /// Returns a bound; `None` for "unlimited".
     fn bound<T>(&self, key: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Option<T>> {
         let text = match parse_bound(&self.get(key).text, &parse) {
             Some(Bound::Default) => keys::default(key).to_owned(),

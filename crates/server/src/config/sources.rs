@@ -19,7 +19,7 @@ pub(super) struct Given {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     given: BTreeMap<String, Given>,
-    /// Keys of the file that require a value but have a table or an array.
+    /// Keys in the file that need a single value but have a table or an array.
     shapes: BTreeMap<String, &'static str>,
 }
 
@@ -46,7 +46,7 @@ impl Values {
 struct Collector {
     values: Values,
     warnings: Vec<String>,
-    /// Paths without effect that were given.
+    /// Given paths that have no effect.
     ignored: BTreeSet<String>,
 }
 
@@ -79,7 +79,7 @@ pub(super) fn collect(
 }
 
 impl Collector {
-    #[expect(clippy::disallowed_methods, reason = "no file of a log's, and maybe a pipe")]
+    #[expect(clippy::disallowed_methods, reason = "not a log's file, and may be a pipe")]
     fn file(&mut self, path: &Path) -> Result<(), ConfigError> {
         let refuse = |message: String| ConfigError {
             key: None,
@@ -200,7 +200,7 @@ impl Collector {
         Err(ConfigError { key: Some(path.to_owned()), source, message })
     }
 
-    /// Rejects switches that promise too much, and warns of keys without effect: once for each
+    /// Rejects switches of unsupported features, and warns of keys without effect: once per
     /// section, and once for several keys of a section with the same reason. A section that is off
     /// needs no warning.
     fn finish(mut self) -> Result<(Values, Vec<String>), ConfigError> {
@@ -255,8 +255,7 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the names that an unknown name may be a misspelling of: sections for a section, keys for
-/// a key.
+/// Returns the names that an unknown name may misspell: sections for a section, keys for a key.
 fn names(path: &str, is_table: bool) -> impl Iterator<Item = String> {
     let depth = path.matches('.').count() + 1;
     keys::all_paths().map(move |known| {

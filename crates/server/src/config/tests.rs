@@ -146,7 +146,7 @@ fn settings(settings: &[(&str, &str)]) -> Flags {
     Flags { settings: settings.collect(), ..Flags::default() }
 }
 
-/// Loads a file's text, without an environment and flags.
+/// Loads the text of a file, without environment and flags.
 fn load(text: &str) -> Result<(Config, Vec<String>), ConfigError> {
     let file = written(text);
     let flags = Flags { config: Some(file.path().to_owned()), ..Flags::default() };

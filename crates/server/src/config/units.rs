@@ -1,4 +1,4 @@
-//! Sizes and durations as text, in the forms that Iggy accepts.
+//! Sizes and durations as text, in the formats that Iggy accepts.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub(crate) enum Bound<T> {
     At(T),
 }
 
-/// Parses a bound: a word for none or for the default, or a value for `parse`.
+/// Parses a bound: a word for "none" or "default", or a value that `parse` parses.
 pub(crate) fn parse_bound<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> Option<Bound<T>> {
     match text.trim().to_ascii_lowercase().as_str() {
         "unlimited" | "none" | "disabled" | "never_expire" => Some(Bound::Unlimited),
@@ -25,10 +25,10 @@ pub(crate) fn parse_bound<T>(text: &str, parse: impl Fn(&str) -> Option<T>) -> O
     }
 }
 
-/// Parses a size: a number, with a fraction if it must be, and a unit, as "64 MiB", "1.5GB" or
+/// Parses a size: a number, optionally with a fraction, and a unit, such as "64 MiB", "1.5GB" or
 /// "4096". Returns bytes.
 ///
-/// A lower-case `b` at the end would mean bits in Iggy, and is refused.
+/// A lower-case `b` at the end means bits in Iggy, and is refused.
 pub(crate) fn parse_size(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -65,8 +65,8 @@ fn size_factor(unit: &str) -> Option<u128> {
     Some(base.pow(u32::try_from(power).ok()?))
 }
 
-/// Parses a duration: whole numbers with units, as "30s", "1 m", "1h 30m" or "7 days". Only "0"
-/// needs no unit.
+/// Parses a duration: whole numbers with units, such as "30s", "1 m", "1h 30m" or "7 days". Only
+/// "0" needs no unit.
 pub(crate) fn parse_duration(text: &str) -> Option<Duration> {
     let text = text.trim().to_lowercase();
     if text == "0" {

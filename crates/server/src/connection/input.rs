@@ -8,12 +8,12 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// Minimum number of bytes that one read requests.
 const READ_BYTES: usize = 16 << 10;
-/// Largest body whose memory an idle connection keeps, in bytes.
+/// Maximum size of a body whose memory an idle connection keeps, in bytes.
 const KEPT_BYTES: usize = 256 << 10;
-/// Largest body whose memory is kept for the next one, in bytes.
+/// Maximum size of a body whose memory is kept for the next body, in bytes.
 const REUSED_BYTES: usize = 2 << 20;
 
-/// Bytes that were read and not taken yet.
+/// Bytes that were read but not consumed yet.
 ///
 /// A body shares its memory with the buffer, which reuses it for the next body. An idle connection
 /// must not keep the memory of a large one: see [`Self::is_large`].
@@ -41,10 +41,10 @@ impl Input {
         Ok(stream.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// Reads until there are `length` bytes, and keeps `moved` at their number.
+    /// Reads until there are `length` bytes; `moved` is updated with their number.
     ///
     /// # Errors
-    /// Errors of the stream, and its end.
+    /// Errors of the stream, including its end.
     pub(super) async fn fill<S>(
         &mut self,
         stream: &mut S,
@@ -89,7 +89,7 @@ impl Input {
         body
     }
 
-    /// Returns whether it has memory that an idle connection must not keep.
+    /// Returns whether the buffer has memory that an idle connection must not keep.
     pub(super) fn is_large(&self) -> bool {
         self.is_large
     }
@@ -107,7 +107,7 @@ impl Input {
 mod tests {
     use super::*;
 
-    /// Reads a body, takes it, and drops it.
+    /// Reads a body, takes it and drops it.
     async fn pass(input: &mut Input, length: usize) {
         let bytes = vec![7; length + 3];
         let mut stream = bytes.as_slice();

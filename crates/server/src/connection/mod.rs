@@ -1,19 +1,19 @@
 //! One client's connection: frames in, replies out.
 //!
 //! A connection's requests are executed one after the other, and each is answered before the next
-//! one is read. A client that does not read its replies is therefore no longer read from, and
-//! delays nobody else.
+//! one is read. If a client does not read its replies, the server therefore stops reading its
+//! requests, and no other client is delayed.
 //!
 //! # Limits
 //!
-//! - A connection must log in within a time limit, and until then send only small frames.
-//! - A frame that has begun must be complete, and a reply be taken, within a time limit ([`pace`]),
-//!   which is short while others wait for the memory that the connection holds.
-//! - The requests and replies of all connections together have a bound ([`crate::in_flight`]): a
-//!   body is not read, and a poll not executed, before there is room for it.
+//! - A connection must log in within a time limit, and may send only small frames until then.
+//! - A client must complete a frame that it has begun, and read a reply, within a time limit
+//!   ([`pace`]), which is short while others wait for the memory that the connection holds.
+//! - The memory of all connections' requests and replies is bounded ([`crate::in_flight`]): a body
+//!   is read, and a poll executed, only when there is room for it.
 //! - An invalid header ends the connection, because the next frame cannot be located.
-//! - A shutdown, and the session's eviction, end the connection at every point but one: a request
-//!   that is being executed is finished, and its reply is given a moment to be taken.
+//! - A shutdown or the session's eviction ends the connection at any point, except that a request
+//!   in progress is finished, and its client gets a moment to read the reply.
 
 mod input;
 mod output;
@@ -45,13 +45,13 @@ use input::Input;
 use output::Frame;
 use pace::Pace;
 
-/// Largest frame before a login, in bytes.
+/// Maximum size of a frame before a login, in bytes.
 const UNAUTHENTICATED_FRAME_BYTES: usize = 16 << 10;
-/// Number of evictions in a row, without a login in between, that end a connection.
+/// Number of consecutive evictions, without a login in between, after which a connection is closed.
 const EVICTIONS: u32 = 5;
 /// Time without a frame after which a connection releases its memory.
 const IDLE: Duration = Duration::from_secs(1);
-/// Time that a client has to take its last reply.
+/// Time that a client has to read its last reply.
 const CLOSING: Duration = Duration::from_secs(1);
 
 /// Why a connection ended.
@@ -65,9 +65,9 @@ pub(crate) enum End {
     Evicted(EvictionReason),
     /// The client sent an invalid frame.
     Garbage,
-    /// The client speaks the earlier protocol.
+    /// The client uses the earlier protocol.
     EarlierProtocol,
-    /// The client sent repeated requests that each end the session.
+    /// The client repeatedly sent requests that end the session.
     Refused,
     /// The client took too long.
     Slow(&'static str),
@@ -81,11 +81,11 @@ impl std::fmt::Display for End {
             Self::Closed => f.write_str("closed by the client"),
             Self::Shutdown => f.write_str("the server shuts down"),
             Self::Evicted(reason) => write!(f, "evicted: {reason:?}"),
-            Self::Garbage => f.write_str("the client sent what is no frame"),
+            Self::Garbage => f.write_str("the client sent an invalid frame"),
             Self::EarlierProtocol => f.write_str(
                 "the client speaks the protocol of Iggy 0.8, and the server that of 0.9",
             ),
-            Self::Refused => f.write_str("the client was evicted again and again"),
+            Self::Refused => f.write_str("the client was evicted repeatedly"),
             Self::Slow(what) => write!(f, "the client took too long {what}"),
             Self::Io(error) => write!(f, "{error}"),
         }
@@ -103,7 +103,7 @@ impl From<io::Error> for End {
     }
 }
 
-/// Serves one connection until it ends. Its client must log in by `login_by`.
+/// Serves one connection until it ends. The client must log in by `login_by`.
 pub(crate) async fn serve<S>(
     state: &Arc<State>,
     session: &Arc<Session>,
@@ -137,7 +137,7 @@ where
     };
     if let End::Evicted(reason) = end {
         let client = session.binding().map_or(0, |binding| binding.client);
-        // The client may be gone already.
+        // The client may have disconnected already.
         let _ =
             timeout(CLOSING, write_eviction(&mut connection.stream, session, client, reason)).await;
     }
@@ -206,8 +206,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(())
     }
 
-    /// Ends the connection of a client that speaks the earlier protocol. Its frame is shorter than
-    /// a header, so both sides would otherwise wait for each other.
+    /// Closes the connection of a client that uses the earlier protocol. Its first frame is shorter
+    /// than a header, so both sides would otherwise wait for each other.
     async fn refuse_earlier_protocol(&mut self) -> Result<(), End> {
         self.fill(START_BYTES, None, "sending a header").await?;
         if !protocol::is_earlier_protocol(self.input.start()) {
@@ -231,7 +231,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let login_by = self.login_by();
         let late = || End::Slow("logging in");
         if self.input.length() > 0 {
-            // Bytes may always be available, so the end must be checked as well.
+            // Checked here as well, because bytes may always be available.
             if let Some(end) = now_or_never(&mut self.ended).await {
                 return Err(end);
             }
@@ -285,7 +285,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     /// Reads a body, once there is room for it.
     async fn read_body(&mut self, length: usize) -> Result<(BytesMut, Option<Reservation>), End> {
         const WHAT: &str = "sending a body";
-        // A client that only announces a body gets no room for it.
+        // A client that only announces a body gets no room for it: room is reserved once its first
+        // byte has arrived.
         self.fill(length.min(1), None, WHAT).await?;
         let reservation = unless(&mut self.ended, self.state.in_flight.request(length)).await?;
         self.fill(length, reservation.as_ref(), WHAT).await?;
@@ -344,7 +345,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
     }
 
     async fn log_in(&mut self, head: &Head, body: &[u8]) -> Result<Answer, End> {
-        // After failed logins of its address the wait may be long.
+        // The wait may be long after failed logins from the same address.
         let stall = self.state.config.limits.stall_timeout;
         let end = self.login_by().unwrap_or_else(|| Deadline::now() + stall);
         let login = timeout_at(end, command::login(self.state, self.session, head, body));
@@ -358,7 +359,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Remembers a reply; if it reports that nothing was done, that the request will be repeated.
+    /// Remembers a reply, or, if the request was not executed, that it will be repeated.
     fn remember(&self, head: &Head, stamp: Stamp, done: &Result<Body, Status>) {
         match done {
             Ok(body) => self.session.remember_reply(head, stamp, 0, body.bytes()),
@@ -367,7 +368,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Writes a reply, and returns its length in bytes.
+    /// Writes a reply; returns its length in bytes.
     async fn reply(&mut self, head: &Head, status: u32, body: Body) -> Result<usize, End> {
         let Body { content, mut reservation } = body;
         let length = content.length();
@@ -386,7 +387,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             biased;
             written = &mut write => written,
             end = &mut self.ended => {
-                // The completed request is acknowledged, if the client takes the reply.
+                // The request is complete, so the client still gets a moment to read the reply.
                 let _ = timeout(CLOSING, write).await;
                 return Err(end);
             }
@@ -395,7 +396,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         Ok(total)
     }
 
-    /// Notifies the client that its session has ended; it may log in again.
+    /// Notifies the client that its session has ended. It may log in again.
     async fn evict(&mut self, client: u128, reason: EvictionReason) -> Result<(), End> {
         self.state.metrics.refused("evicted");
         let pace = self.pace();
@@ -420,14 +421,15 @@ async fn write_eviction<S: AsyncWrite + Unpin>(
     let (id, address) = (session.id.0, session.address);
     match session.binding() {
         Some(_) => warn!(session = id, %address, ?reason, "evicted"),
-        // At debug level, because clients without a login can cause any number of these.
+        // At debug level, because clients that are not logged in can cause any number of these
+        // lines.
         None => debug!(session = id, %address, ?reason, "evicted"),
     }
     stream.write_all(&protocol::encode_eviction(client, reason)).await?;
     stream.flush().await
 }
 
-/// Completes when a connection should end. Not polled after that.
+/// Completes when a connection should end. Must not be polled after that.
 type Ended<'a> = Pin<Box<dyn Future<Output = End> + Send + 'a>>;
 
 /// Returns why the connection should end, if it should.
@@ -439,7 +441,7 @@ async fn now_or_never(ended: &mut Ended<'_>) -> Option<End> {
     .await
 }
 
-/// Waits for a future, unless the connection should end before.
+/// Waits for a future, unless the connection should end first.
 async fn unless<T>(ended: &mut Ended<'_>, wanted: impl Future<Output = T>) -> Result<T, End> {
     tokio::select! {
         biased;

@@ -1,8 +1,8 @@
 //! Writes replies.
 //!
-//! The reply to a poll is written directly from its batches, usually in the log's tail. Until it is
-//! written, that memory cannot be used for new messages. So the part that a slow client has not
-//! taken after a while is copied, and the tail is released.
+//! The reply to a poll is written directly from its batches, usually in the log's tail, which pins
+//! that memory until the reply is written. If a client is slow, the rest of the reply is therefore
+//! copied after a while, and the tail is released.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use crate::command::Content;
 use crate::protocol::ReplyStart;
 
-/// Maximum number of slices that are written with one call.
+/// Maximum number of slices per write call.
 const SLICES: usize = 64;
-/// Replies up to this size are written with one copy instead of several slices, in bytes.
+/// Maximum size of replies that are copied and written as one slice instead of several, in bytes.
 const COPIED_BYTES: usize = 8 << 10;
 /// Time after which the rest of a reply is copied.
 const COPY_AFTER: Duration = Duration::from_secs(1);
@@ -53,7 +53,7 @@ impl Frame {
     }
 }
 
-/// Writes a reply, and keeps `moved` at the number of bytes that were written.
+/// Writes a reply; `moved` is updated with the number of bytes written.
 ///
 /// # Errors
 /// Errors of the stream.
@@ -75,7 +75,7 @@ where
             write_slices(stream, &mut [IoSlice::new(&rest)], moved).await?;
         }
     }
-    // An encrypted stream buffers what it has not sent.
+    // An encrypted stream may still buffer unsent bytes.
     stream.flush().await
 }
 

@@ -8,9 +8,9 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::in_flight::Reservation;
 
-/// Slowest tolerated transfer, in bytes per second.
+/// Minimum rate of a transfer, in bytes per second.
 const SLOWEST: u64 = 1 << 20;
-/// Maximum time without progress of a transfer whose memory others wait for.
+/// Maximum time without progress while others wait for the memory of a transfer.
 const CONTENDED_STALL_MAX: Duration = Duration::from_secs(5);
 /// Interval between two checks of whether others wait.
 const CHECK: Duration = Duration::from_secs(1);
@@ -18,15 +18,15 @@ const CHECK: Duration = Duration::from_secs(1);
 /// The time limits of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Maximum time that it may be behind the slowest pace.
+    /// Maximum time that the transfer may be behind the minimum rate.
     pub(super) stall: Duration,
-    /// Deadline; `None` if only the pace counts.
+    /// Deadline; `None` if only the rate is limited.
     pub(super) end: Option<Instant>,
 }
 
 impl Pace {
     /// Runs a transfer to its end; returns `None` if it takes too long. `moved` is the number of
-    /// bytes that it has moved so far, and `reservation` the memory that it holds.
+    /// bytes transferred so far, and `reservation` the memory that the transfer holds.
     pub(super) async fn run<T>(
         self,
         reservation: Option<&Reservation>,

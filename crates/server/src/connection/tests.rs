@@ -29,14 +29,14 @@ use crate::server::Server;
 use crate::state::State;
 use crate::users::ROOT;
 
-/// The client's id, and its session's.
+/// Ids of the client and its session.
 const CLIENT: u128 = 1;
-/// Bytes of a large message.
+/// Size of a large message, in bytes.
 const LARGE: usize = 900 << 10;
 /// Maximum time that a test waits for an event.
 const LONG: Duration = Duration::from_secs(20);
 
-/// Returns a server that listens nowhere.
+/// Returns the state of a server without listeners.
 async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
     let defaults = [("tcp.enabled", "false"), ("http.enabled", "false")];
     let settings = defaults.iter().chain(settings);
@@ -51,7 +51,7 @@ async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
     Server::start(config).await.expect("it starts")
 }
 
-/// Serves a connection, which is logged in if `is_bound` is true.
+/// Serves a connection, which is logged in if `is_bound`.
 fn connect<S>(state: &Arc<State>, stream: S, is_bound: bool) -> JoinHandle<End>
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -123,13 +123,13 @@ async fn poll_without_reading(
     (client, served)
 }
 
-/// Regression test: a reply must have room before it is read from a segment.
+/// Regression test: room for a reply must be reserved before it is read from a segment.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_that_wait_for_room_are_not_in_memory() {
     const READERS: u64 = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let topic = {
-        // Nothing of it is in the tail of the server, which opens the log later.
+        // The server opens the log later, so none of it is in the tail.
         let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
         let topic = topic(&log);
         let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -160,7 +160,7 @@ async fn replies_that_wait_for_room_are_not_in_memory() {
     sleep(Duration::from_secs(1)).await;
     let read = read_bytes() - before;
     assert!(read < READERS * LARGE as u64 / 2, "{read} bytes were read");
-    // Others are served meanwhile.
+    // Others are still served.
     let (mut other, stream) = duplex(64 << 10);
     let served = connect(state, stream, true);
     other.write_all(&frame(codes::GET_STREAM_CODE + 900, &[])).await.expect("a request");
@@ -172,7 +172,7 @@ async fn replies_that_wait_for_room_are_not_in_memory() {
     server.shutdown().await.expect("it ends");
 }
 
-/// Regression test: a reply that is not taken must not pin the tail's memory.
+/// Regression test: a reply that is not read must not pin the tail's memory.
 #[tokio::test(flavor = "multi_thread")]
 async fn slow_readers_let_the_tail_go() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -188,7 +188,7 @@ async fn slow_readers_let_the_tail_go() {
         readers.push(poll_without_reading(state, topic, offset).await);
     }
     let appended = tokio::task::spawn_blocking(move || {
-        // More than there is memory for.
+        // More than fits into memory.
         for _ in 0..8 {
             drop(other.append(&large_batch()).expect("an append"));
         }
@@ -198,7 +198,7 @@ async fn slow_readers_let_the_tail_go() {
     server.shutdown().await.expect("it ends");
 }
 
-/// Regression test: bytes buffered by an encrypted stream must also be taken in time.
+/// Regression test: the time limit must include bytes buffered by an encrypted stream.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_over_tls_are_taken_in_time() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,29 +1,29 @@
 //! Chooses a member for each partition.
 //!
-//! The result is balanced: each member has the same number of partitions, or one more. Among the
-//! balanced results it is one that moves the fewest partitions away from their owners.
+//! The result is balanced: the numbers of partitions of any two members differ by at most one.
+//! Among the balanced results it moves the fewest partitions away from their owners.
 
 use std::cmp::Reverse;
 
 use crate::session::SessionId;
 
-/// A partition before the choice.
+/// A partition before the assignment.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Held {
     /// The session that owns the partition; it may have left the group.
     pub(super) owner: Option<SessionId>,
     /// The session that the partition is being handed over to; it may have left the group.
     pub(super) target: Option<SessionId>,
-    /// Whether the owner has messages of it that it has not committed.
+    /// Whether the owner has polled messages that it has not committed.
     pub(super) is_busy: bool,
 }
 
 /// Returns a member for each partition, in the order of `partitions`; empty without members.
 /// `members` are sorted.
 ///
-/// A member that has too many gives up first those that it is already handing over, then those
-/// without messages in flight, then the last ones. A partition that its owner gives up goes to its
-/// target if that has room.
+/// A member with too many partitions gives up first those that it is already handing over, then
+/// those without messages in flight, then the last ones. A partition that is given up goes to the
+/// target of its handover if that has room.
 pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionId> {
     if members.is_empty() {
         return Vec::new();
@@ -48,7 +48,7 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
     for index in &order {
         choose(*index, member(partitions[*index].target));
     }
-    // The quotas add up to the number of partitions, so there is room for the rest.
+    // The quotas add up to the number of partitions, so every remaining partition has room.
     let mut members_left =
         quota_left.iter().enumerate().flat_map(|(member, quota_left)| vec![member; *quota_left]);
     let chosen =
@@ -56,8 +56,8 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
     chosen.map(|member| members[member]).collect()
 }
 
-/// Returns the number of partitions of each member. Those with the most keep the most, so that the
-/// fewest are moved.
+/// Returns the number of partitions for each member. Members that have the most keep the most, to
+/// minimize moves.
 fn quotas(partitions: &[Held], members: &[SessionId]) -> Vec<usize> {
     let mut owned = vec![0_usize; members.len()];
     let mut promised = vec![0_usize; members.len()];

@@ -2,22 +2,22 @@
 //!
 //! # Invariants
 //!
-//! - While a group has members, each partition has one owner. Only its owner may commit it, and
-//!   only its owner may poll it, unless it is being handed over: then no member may poll it.
-//! - The owners, with each handover counted as done, are balanced.
+//! - While a group has members, each partition has one owner. Only the owner may commit its offset.
+//!   Only the owner may poll it, and during a handover no member may.
+//! - The owners are balanced, with each handover counted as completed.
 //! - A partition is busy while its owner polls it, or has polled messages that it has not
 //!   committed. A busy partition moves to another owner only if its owner commits these messages
 //!   or leaves, or the handover takes too long.
-//! - The generation rises whenever a member may poll other partitions than before, and with every
+//! - The generation increases whenever the partitions that a member may poll change, and with every
 //!   rebalance.
 //!
 //! # A rebalance
 //!
 //! 1. A member joins or leaves, or partitions are added or deleted. [`assign`] chooses an owner for
 //!    each partition.
-//! 2. A partition that is not busy moves at once. A busy one begins a handover: its owner's next
-//!    poll is refused, so that the client asks for its partitions again, and then it commits what
-//!    it has.
+//! 2. A partition that is not busy moves at once. A busy one begins a handover: the next poll of
+//!    its owner is refused, so that the client requests its partitions again and commits the
+//!    messages that it has.
 //! 3. The commit, or [`Members::expire`], completes the handover.
 //!
 //! None of it is durable: after a restart, groups have no members until clients join again.
@@ -38,15 +38,15 @@ pub(super) struct Members {
     partitions: BTreeMap<u32, Partition>,
     /// Handovers in progress, by their partitions.
     handovers: BTreeMap<u32, Handover>,
-    /// Whether the group was deleted; joins are refused then.
+    /// Whether the group was deleted, in which case joins are refused.
     is_disbanded: bool,
 }
 
 #[derive(Debug)]
 struct Member {
-    /// Number of the member within the group, as clients see it.
+    /// Number of the member within the group, as reported to clients.
     id: u32,
-    /// The partition of the last poll that named none.
+    /// Partition of the last poll without a partition.
     last_polled: u32,
     /// Whether the client requests its partitions, and polls them by their ids.
     has_synchronized: bool,
@@ -61,9 +61,9 @@ struct Partition {
     since: u64,
     /// Number of the owner's polls in progress.
     polls: u32,
-    /// The highest offset that this owner has polled.
+    /// Highest offset that this owner has polled.
     polled: Option<u64>,
-    /// The offset that the group committed last since the server started.
+    /// Last offset that the group committed since the server started.
     committed: Option<u64>,
 }
 
@@ -90,7 +90,7 @@ pub(super) struct Begun {
 /// Why a member must not commit an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
-    /// The session is no member.
+    /// The session is not a member.
     NoMember,
     /// Another member owns the partition.
     NotOwner,
@@ -103,7 +103,7 @@ impl Members {
         Self { partitions: partitions.collect(), ..Self::default() }
     }
 
-    /// Adds a member, or keeps it. Returns whether the group still exists.
+    /// Adds a session as a member if it is not one yet. Returns whether the group still exists.
     pub(super) fn join(&mut self, session: SessionId, now: Instant) -> bool {
         if self.is_disbanded || self.members.contains_key(&session) {
             return !self.is_disbanded;
@@ -127,7 +127,7 @@ impl Members {
         true
     }
 
-    /// Removes all members, and returns them. None can join after that.
+    /// Removes all members, and returns them. No session can join after that.
     pub(super) fn disband(&mut self) -> Vec<SessionId> {
         self.is_disbanded = true;
         self.handovers.clear();
@@ -153,13 +153,14 @@ impl Members {
             partition.polls = 0;
             partition.polled = None;
             partition.committed = None;
-            // Polls in progress read messages that were removed; they must not count.
+            // Polls in progress read removed messages, and must not count.
             partition.since = self.generation;
         }
         self.complete_handovers(|_, partition| !partition.is_busy());
     }
 
-    /// Returns the generation and the partitions that a member may poll; `None` if it is no member.
+    /// Returns the generation and the partitions that a session may poll; `None` if it is not a
+    /// member.
     pub(super) fn synchronize(&mut self, session: SessionId) -> Option<(u64, Vec<u32>)> {
         let member = self.members.get_mut(&session)?;
         member.has_synchronized = true;
@@ -173,12 +174,11 @@ impl Members {
         owned.map(|(id, _)| *id).filter(move |id| !self.handovers.contains_key(id))
     }
 
-    /// Begins a poll of a partition, or of the next one if none is named. Returns `None` if the
-    /// client must request its partitions first.
+    /// Begins a poll of a partition, or of the member's next one if none is given. Returns `None`
+    /// if the client must request its partitions first.
     ///
-    /// A refused poll notifies a client that it lost the partition. For a client that gained a
-    /// partition the next poll is refused once, so that it learns of the change before its next
-    /// heartbeat.
+    /// A refused poll notifies a client that it lost the partition. If a client gained a partition,
+    /// its next poll is refused once, so that it notices before its next heartbeat.
     pub(super) fn begin_poll(&mut self, session: SessionId, id: Option<u32>) -> Option<Begun> {
         let member = self.members.get_mut(&session)?;
         let id = match id {
@@ -285,7 +285,7 @@ impl Members {
         self.note_news(to);
     }
 
-    /// Records that a member may poll another partition.
+    /// Records that a member may poll an additional partition.
     fn note_news(&mut self, session: Option<SessionId>) {
         if let Some(member) = session.and_then(|session| self.members.get_mut(&session)) {
             member.has_news = member.has_synchronized;
@@ -341,7 +341,7 @@ impl Members {
         self.handovers.keys()
     }
 
-    /// Returns the owner of each partition, and its owner once the handovers are complete.
+    /// Returns the current owner of each partition, and the owner after all handovers.
     #[cfg(test)]
     pub(super) fn owners(&self) -> BTreeMap<u32, (Option<SessionId>, Option<SessionId>)> {
         let target = |id: &u32| self.handovers.get(id).map(|handover| handover.to);
@@ -350,8 +350,8 @@ impl Members {
         owners.collect()
     }
 
-    /// Returns each member's number and the partitions that it owns, those that it hands over
-    /// included, in the order of the numbers.
+    /// Returns the number of each member and the partitions that it owns, including those in
+    /// handover, ordered by number.
     pub(super) fn list(&self) -> Vec<MemberSummary> {
         let mut owned: BTreeMap<SessionId, Vec<u32>> = BTreeMap::new();
         for (id, partition) in &self.partitions {

@@ -5,10 +5,11 @@
 //!
 //! # Locks
 //!
-//! Taken in this order; polls and commits take only the second, for reading, and the last.
+//! Locks are taken in this order. Polls and commits take only the second, for reading, and the
+//! last.
 //!
 //! 1. `changes`: held while a group is created or deleted, across the write to the catalog.
-//! 2. `topics`: the existing groups. Held only for a lookup or an update in memory.
+//! 2. `topics`: the existing groups. Held only for lookups and updates in memory.
 //! 3. `memberships`: the groups of each session.
 //! 4. A group's `members`.
 
@@ -70,7 +71,7 @@ struct Group {
     members: Mutex<Members>,
 }
 
-/// A group as shown to clients.
+/// A group as reported to clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Summary {
     /// Id of the group within its topic.
@@ -83,12 +84,12 @@ pub(crate) struct Summary {
     pub(crate) members: u32,
 }
 
-/// A member as shown to clients.
+/// A member as reported to clients.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct MemberSummary {
     /// Number of the member within its group.
     pub(crate) id: u32,
-    /// The partitions that it owns, those that it hands over included.
+    /// The partitions that it owns, including those in handover.
     pub(crate) partitions: Vec<u32>,
 }
 
@@ -97,7 +98,7 @@ impl Groups {
     /// was interrupted.
     ///
     /// # Errors
-    /// Corruption, of a record; those of the log.
+    /// Corruption of a record; errors of the log.
     pub(crate) fn open(log: &Log, config: &Config) -> tailwater_log::Result<Self> {
         Self::with_limits(log, config.limits.groups_max, config.rebalancing_timeout)
     }
@@ -167,7 +168,7 @@ impl Groups {
     ///
     /// # Errors
     /// Not found, for the topic; name already exists; cannot create, if the topic has the maximum
-    /// number of groups; those of the log.
+    /// number of groups; errors of the log.
     pub(crate) fn create(&self, log: &Log, topic: TopicId, name: &str) -> Result<Summary, Status> {
         let _changes = self.changes.lock();
         let info = topic_info(log, topic).ok_or(Status::TOPIC_ID_NOT_FOUND)?;
@@ -209,16 +210,16 @@ impl Groups {
     /// Deletes a group with its offsets. It is durable when this returns.
     ///
     /// # Errors
-    /// Not found; those of the log.
+    /// Not found; errors of the log.
     pub(crate) fn delete(&self, log: &Log, topic: TopicId, id: u32) -> Result<(), Status> {
         let _changes = self.changes.lock();
         let group = self.existing(topic, id)?;
         log.set_records(&[(record::key(topic, id), None)])?;
-        // A crash here is safe: the next start forgets the offsets.
+        // A crash here is safe: the next start deletes the offsets.
         if let Some(of_topic) = self.topics_mut().get_mut(&topic) {
             of_topic.remove(&group);
         }
-        // Without members no offset is stored after they are deleted.
+        // Members are removed first, so that no offset is stored after the deletion.
         self.disband(&group);
         let partitions = topic_info(log, topic).map(|info| info.partitions).unwrap_or_default();
         for partition in partitions.into_keys() {
@@ -240,7 +241,7 @@ impl Groups {
         }
     }
 
-    /// Makes a session a member, if it is not one already.
+    /// Adds a session as a member, if it is not one yet.
     ///
     /// # Errors
     /// Not found, for the group.
@@ -293,8 +294,8 @@ impl Groups {
         memberships.get(&session).into_iter().flat_map(|groups| groups.keys().copied()).collect()
     }
 
-    /// Returns the generation and the partitions that a member may poll; `None` if the session is
-    /// no member.
+    /// Returns the generation and the partitions that a session may poll; `None` if it is not a
+    /// member.
     pub(crate) fn synchronize(
         &self,
         session: SessionId,
@@ -306,9 +307,9 @@ impl Groups {
         members.synchronize(session)
     }
 
-    /// Begins a poll of a partition, or of the member's next one if none is named. Returns `None`
-    /// if the client must request its partitions first: it is no member, the partition is not its
-    /// own, or its partitions have changed.
+    /// Begins a poll of a partition, or of the member's next one if none is given. Returns `None`
+    /// if the client must request its partitions first: it is not a member, does not own the
+    /// partition, or its partitions have changed.
     ///
     /// The partition may be deleted before it is read.
     pub(crate) fn begin_poll(
@@ -323,12 +324,12 @@ impl Groups {
         Some(Poll::new(group, begun))
     }
 
-    /// Changes a group's offset for a partition with `change`, which stores it, or deletes it for
+    /// Stores a group's offset for a partition with `change`, or deletes it if the offset is
     /// `None`. The partition keeps its owner until `change` has returned, so `change` must not wait
     /// for the disk.
     ///
     /// # Errors
-    /// Not found, for the group; member not found; partition not owned; those of `change`.
+    /// Not found, for the group; member not found; partition not owned; errors of `change`.
     pub(crate) fn change_offset<T>(
         &self,
         session: SessionId,
@@ -351,7 +352,7 @@ impl Groups {
 
     /// Reads the partitions of a topic from the log, after some were created or deleted.
     pub(crate) fn partitions_changed(&self, log: &Log, topic: TopicId) {
-        // Read under the lock, so that the last of two concurrent calls applies both changes.
+        // Read under the lock, so that the second of two concurrent calls applies both changes.
         let _changes = self.changes.lock();
         let Some(info) = topic_info(log, topic) else { return };
         let partitions: Vec<u32> = info.partitions.into_keys().collect();
@@ -457,7 +458,7 @@ fn read_topics(log: &Log) -> tailwater_log::Result<HashMap<TopicId, Topic>> {
         let Some(record) = record::decode(&key, &value)? else { continue };
         let (Record::Group { topic, .. } | Record::Next { topic, .. }) = record;
         let Some(info) = catalog.topic(topic) else {
-            // The server died after a topic was deleted while a group was being created in it.
+            // The server died while a group was being created in a topic that was deleted.
             orphans.push((key, None));
             continue;
         };
@@ -484,7 +485,7 @@ fn forget_orphans(log: &Log, topics: &HashMap<TopicId, Topic>) -> tailwater_log:
             if let Consumer::Group(id) = consumer
                 && groups.is_none_or(|groups| !groups.contains_key(&id))
             {
-                // Takes effect at once. After a crash, the next start repeats it.
+                // Takes effect immediately. After a crash, the next start repeats it.
                 drop(log.delete_offset(partition, consumer, false)?);
             }
         }

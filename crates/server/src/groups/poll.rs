@@ -28,7 +28,7 @@ impl Poll {
         self.begun.partition
     }
 
-    /// Ends the poll with messages up to `last_offset`, which the member has yet to commit.
+    /// Ends the poll with messages up to `last_offset`, which the member must commit later.
     pub(crate) fn polled(mut self, last_offset: u64) {
         self.is_over = true;
         self.group.members.lock().end_poll(self.begun, Some(last_offset));
@@ -37,8 +37,8 @@ impl Poll {
     /// Ends the poll with messages up to `last_offset`, and commits them with `store`.
     ///
     /// # Errors
-    /// Partition not owned: it was reassigned during the poll, so that its messages must not be
-    /// returned. Those of `store`: the messages count as polled.
+    /// Partition not owned: it was reassigned during the poll, so its messages must not be
+    /// returned. Errors of `store`, after which the messages count as polled.
     pub(crate) fn committed<T>(
         mut self,
         last_offset: u64,

@@ -3,7 +3,7 @@
 //! | key | value |
 //! |---|---|
 //! | `stream/S/topic/T/group/ID` | `{"name":"..."}` |
-//! | `stream/S/topic/T/next_group` | the lowest id that no group of the topic has had |
+//! | `stream/S/topic/T/next_group` | the lowest id that was never used in the topic |
 //!
 //! The log removes both together with their topic or stream.
 
@@ -61,7 +61,7 @@ pub(super) fn value(name: &str) -> Result<String, Error> {
     value.map_err(|error| Error::new(ErrorKind::Internal, format!("group '{name}': {error}")))
 }
 
-/// Decodes a record whose key begins with `stream/`; `None` if it is no record of groups.
+/// Decodes a record whose key begins with `stream/`; `None` if it is not a record of groups.
 ///
 /// # Errors
 /// Corruption, with the key.

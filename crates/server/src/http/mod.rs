@@ -1,9 +1,9 @@
 //! Metrics and health over HTTP.
 //!
 //! Iggy's own HTTP interface is not supported: its paths are answered with 501. A connection serves
-//! one request, and has little time and memory. The number of connections is limited; a new one
-//! replaces the oldest that has not yet sent a request. The response is rendered on a thread that
-//! may block, because it visits every partition.
+//! one request, with small limits on time and memory. The number of connections is limited; a new
+//! connection replaces the oldest one that has not yet sent a request. The response is rendered on
+//! a thread that may block, because it visits every partition.
 
 #[cfg(test)]
 mod tests;
@@ -34,15 +34,15 @@ use crate::state::State;
 
 /// Maximum number of concurrent connections.
 const CONNECTIONS: usize = 64;
-/// Bytes of a request's line and headers.
+/// Maximum size of a request's line and headers, in bytes.
 const HEADER_BYTES: usize = 16 << 10;
-/// Number of a request's headers.
+/// Maximum number of headers of a request.
 const HEADERS: usize = 64;
 /// Time in which a request's headers must arrive.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum duration of a connection.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(15);
-/// Number of failed partitions that `/health` lists.
+/// Maximum number of failed partitions that `/health` lists.
 const FAILURES: usize = 100;
 
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -81,11 +81,11 @@ pub(crate) async fn serve(
         places.0.push(ServedConnection { task, has_asked });
     })
     .await;
-    // Scrapes are not waited for; dropping the set ends those in progress.
+    // Dropping the set ends requests in progress without waiting for them.
     drop(connections);
 }
 
-/// Connections that are served, the oldest first.
+/// Connections in progress, the oldest first.
 #[derive(Default)]
 struct ServedConnections(Vec<ServedConnection>);
 
@@ -96,8 +96,8 @@ struct ServedConnection {
 }
 
 impl ServedConnections {
-    /// Makes room for another connection: if all places are taken, the oldest connection without a
-    /// request is ended. Returns whether there is room.
+    /// Makes room for another connection: at the maximum, closes the oldest connection that has not
+    /// sent a request. Returns whether there is room.
     fn make_room(&mut self) -> bool {
         self.0.retain(|place| !place.task.is_finished());
         if self.0.len() < CONNECTIONS {
@@ -131,7 +131,7 @@ where
     }
 }
 
-/// Handles a request. Its body is not read.
+/// Handles a request, without reading its body.
 async fn answer(
     state: Arc<State>,
     request: Request<Incoming>,
@@ -178,7 +178,7 @@ fn health(state: &State) -> Response<String> {
                 "stream": id.stream,
                 "topic": id.topic,
                 "partition": id.partition,
-                // Without its text, which contains paths: no login is needed here.
+                // Without the text of the error, which contains paths: this needs no login.
                 "error": format!("{:?}", error.kind()),
             })
         })

@@ -71,11 +71,11 @@ async fn metrics_and_health_are_served_and_the_rest_is_not() {
     let (status, _, body) = ask(address, "HEAD /ping HTTP/1.1\r\nhost: here\r\n\r\n").await;
     assert_eq!((status, body.as_str()), (200, ""));
 
-    // Too much of a header, and garbage.
+    // A header that is too long, and garbage.
     let long = format!("GET /ping HTTP/1.1\r\nhost: {}\r\n\r\n", "x".repeat(64 << 10));
     for request in [long.as_str(), "\0\x01\x02 nothing\r\n\r\n"] {
         let mut stream = TcpStream::connect(address).await.expect("a connection");
-        // The server may close it before all is sent.
+        // The server may close the connection before everything is sent.
         let _ = stream.write_all(request.as_bytes()).await;
         let mut answer = Vec::new();
         let _ = stream.read_to_end(&mut answer).await;
@@ -93,7 +93,7 @@ async fn idle_connections_keep_nobody_waiting() {
     for _ in 0..super::CONNECTIONS {
         idle.push(TcpStream::connect(address).await.expect("a connection"));
     }
-    // All places are taken, and the oldest connection gives up its own.
+    // At the maximum, the oldest connection is closed.
     for _ in 0..3 {
         let (status, _, body) = get(address, "/ping").await;
         assert_eq!((status, body.as_str()), (200, "pong"));
@@ -138,8 +138,8 @@ async fn health_names_no_files() {
     server.shutdown().await.expect_err("it ends with the damage");
 }
 
-/// Changes a byte of the first batch of every segment below a directory. Without an index the
-/// damage is found when the log is opened.
+/// Changes a byte of the first batch of every segment below a directory, and removes the indexes,
+/// so that opening the log finds the damage.
 fn damage(directory: &Path) {
     use std::io::{Seek, SeekFrom, Write};
 

@@ -1,4 +1,4 @@
-//! A connection to a server: one request in flight, and only reading commands.
+//! A connection to a server, with one request in flight and only commands that read.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -31,32 +31,32 @@ use crate::status::Status;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Maximum length of a reply, in bytes.
 const REPLY_BYTES_MAX: usize = 1 << 30;
-/// The consumer that polls; it stores no offset.
+/// Id of the polling consumer, which stores no offset.
 const CONSUMER: u32 = 1;
 
 /// Why a request to a server failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// It cannot be reached, or the connection ended.
+    /// The server cannot be reached, or the connection ended.
     Connection {
         /// The server's address.
         address: String,
         /// The system's error.
         source: io::Error,
     },
-    /// It refused a request.
+    /// The server refused a request.
     Refused {
         /// The command.
         command: &'static str,
         /// Iggy's error code.
         status: u32,
     },
-    /// It ended the session.
+    /// The server ended the session.
     Evicted(&'static str),
-    /// Its reply violates the protocol.
+    /// The reply violates the protocol.
     Protocol(String),
-    /// The requested object does not exist there.
+    /// The requested object does not exist on the server.
     Missing(String),
 }
 
@@ -86,7 +86,7 @@ impl std::error::Error for ClientError {
 
 type Result<T> = std::result::Result<T, ClientError>;
 
-/// A connection that is logged in.
+/// A logged-in connection.
 pub(super) struct Connection {
     address: String,
     stream: TcpStream,
@@ -127,7 +127,7 @@ impl Connection {
             client_context: None,
         };
         if source.password.len() > usize::from(u8::MAX) {
-            return Err(ClientError::Protocol("a password has 255 bytes at most".to_owned()));
+            return Err(ClientError::Protocol("a password has at most 255 bytes".to_owned()));
         }
         let header = RequestHeader { operation: Operation::Register, ..RequestHeader::default() };
         let reply = self.exchange("login", header, &request.to_bytes())?;
@@ -219,7 +219,7 @@ impl Connection {
         Ok(response.map_err(|error| decoding("topic list", &error))?.topics)
     }
 
-    /// Returns the ids of a topic's partitions; empty if the topic was deleted meanwhile.
+    /// Returns the ids of a topic's partitions; empty if the topic no longer exists.
     pub(super) fn partitions(&mut self, stream: u32, topic: u32) -> Result<Vec<u32>> {
         let request = GetTopicRequest { stream_id: numeric(stream), topic_id: numeric(topic) };
         let body = self.read("topic", codes::GET_TOPIC_CODE, &request)?;
@@ -231,7 +231,7 @@ impl Connection {
         Ok(response.partitions.iter().map(|partition| partition.id).collect())
     }
 
-    /// Polls a partition from an offset on, and returns concatenated batches.
+    /// Polls a partition from an offset; returns concatenated batches.
     pub(super) fn poll(
         &mut self,
         topic: TopicId,

@@ -1,12 +1,12 @@
 //! Fills a log from a running server: Iggy's, or another one with its protocol.
 //!
-//! # Where an import goes on
+//! # Where an import resumes
 //!
-//! Offsets of a partition have no gap on either side, so a partition of the log that begins at the
-//! source's offset `B` and has `N` messages continues at `B + N`. `B` is a record in the log, which
-//! is durable before the first message is appended. If the source has removed messages in the
-//! meantime, it has none at `B + N`; then `B` is increased before the next append. A crash at any
-//! moment leaves a log that continues where its messages end.
+//! Offsets of a partition are contiguous on both sides, so a partition of the log that begins at
+//! the source's offset `B` and has `N` messages resumes at `B + N`. `B` is a record in the log,
+//! which is durable before the first message is appended. If the source has since removed messages,
+//! it has none at `B + N`; then `B` is increased before the next append. After a crash at any
+//! moment, the import resumes where the log's messages end.
 
 mod connection;
 
@@ -27,11 +27,11 @@ use connection::Connection;
 
 use crate::command::imported_options;
 
-/// Number of messages of the first poll of a partition, and the most of any.
+/// Number of messages in the first poll of a partition, and the maximum of any poll.
 const MESSAGES: u32 = 1000;
 const MESSAGES_MAX: u32 = 100_000;
-/// Size of a reply above which the next poll requests fewer messages, and below which more, in
-/// bytes.
+/// Sizes of a reply above which the next poll requests fewer messages, and below which it requests
+/// more, in bytes.
 const REPLY_BYTES: std::ops::Range<usize> = (1 << 20)..(16 << 20);
 /// A file that exists in every log.
 const IDENTITY: &str = "TAILWATER-LOG";
@@ -39,9 +39,9 @@ const IDENTITY: &str = "TAILWATER-LOG";
 /// The server to import from.
 #[derive(Clone)]
 pub struct Source {
-    /// Its address, as `127.0.0.1:8090`.
+    /// Its address, such as `127.0.0.1:8090`.
     pub address: String,
-    /// Name of a user that may read what is imported.
+    /// Name of a user that may read the imported streams.
     pub username: String,
     /// The user's password.
     pub password: String,
@@ -62,7 +62,7 @@ pub struct Imported {
     pub messages: u64,
     /// Bytes of the batches that were appended.
     pub bytes: u64,
-    /// Messages that the source had removed before they were read, after an import had begun.
+    /// Messages that the source removed before they were read, after an import had begun.
     pub missed: u64,
 }
 
@@ -117,7 +117,7 @@ impl From<tailwater_log::Error> for ImportError {
 }
 
 /// Appends the messages of one stream, given by its id or name, or of all streams, to the log in a
-/// directory, which is created where it is missing. Streams and topics keep their ids and names,
+/// directory, which is created if it is missing. Streams and topics keep their ids and names,
 /// messages their ids, origin timestamps, user headers and order. `progress` is called with the
 /// number of messages after each batch.
 ///
@@ -248,7 +248,8 @@ impl Import<'_> {
             if base.is_none() || batches.first > next {
                 self.imported.missed += base.map_or(0, |_| batches.first - next);
                 let begins = batches.first - end;
-                // A crash before the first append is safe: the next import finds the same.
+                // A crash before the first append is safe: the next import starts from the same
+                // state.
                 self.log.set_records(&[(key.clone(), Some(begins.to_string()))])?;
                 base = Some(begins);
             }
@@ -267,8 +268,8 @@ impl Import<'_> {
     }
 }
 
-/// Checks the batches of a reply, and returns them as a producer would make them, from an offset
-/// on; `None` if there is no message.
+/// Verifies the batches of a reply, and returns their messages from an offset as a producer's
+/// batch; `None` if there are none.
 fn batches(
     partition: &Arc<Partition>,
     reply: &[u8],

@@ -1,8 +1,8 @@
 //! Counters of requests and connections.
 //!
 //! Recording a successful request takes no lock and allocates nothing: each command has its own
-//! relaxed counters. A reader sees each counter at one moment, and may see a request in one counter
-//! before another.
+//! relaxed counters. A reader reads the counters one by one, and may see a request in one counter
+//! but not yet in another.
 
 mod text;
 
@@ -19,19 +19,20 @@ pub(crate) use text::render;
 #[cfg(test)]
 pub(crate) use text::tests::parse;
 
-/// Number of codes with their own counters: all of the protocol's are below.
+/// Number of codes that can have their own counters: all codes of the protocol are below this.
 const CODES: usize = 1024;
 /// Index of the counters of unknown codes.
 const OTHER: usize = 0;
-/// Name of those in the text.
+/// Name of unknown codes in the text.
 const OTHER_NAME: &str = "unknown";
-/// Number of buckets of a latency: two for each power of two, from 1 microsecond to 67 seconds.
+/// Number of buckets of a latency histogram: two for each power of two, from 1 microsecond to 67
+/// seconds.
 const BUCKETS: usize = 53;
 
 /// Counters of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
-    /// Place of each code's counters in `commands`.
+    /// Index of each code's counters in `commands`.
     places: Box<[u8; CODES]>,
     /// The counters of unknown codes first.
     commands: Vec<CommandCounters>,
@@ -75,7 +76,7 @@ fn bucket(us: u64) -> usize {
     (2 * power + half).min(BUCKETS - 1)
 }
 
-/// Returns the duration in microseconds that is just above a bucket; none for the last bucket.
+/// Returns the upper bound of a bucket, exclusive, in microseconds; none for the last bucket.
 fn bucket_end_us(bucket: usize) -> Option<u64> {
     if bucket + 1 >= BUCKETS {
         return None;
@@ -98,7 +99,7 @@ impl Metrics {
                 commands.push(CommandCounters::new(meta.name));
             }
         }
-        // A login is an operation without a code.
+        // A login has no code of its own.
         places[0] = places[LOGIN_REGISTER_CODE as usize];
         Self {
             places,
@@ -110,8 +111,8 @@ impl Metrics {
         }
     }
 
-    /// Counts a request that was answered: its command's code, the time from its last byte to its
-    /// reply's last, the reply's status, and the bytes of both frames.
+    /// Counts an answered request: its command's code, the time from its last byte to the last byte
+    /// of its reply, the reply's status, and the bytes of both frames.
     pub(crate) fn request(
         &self,
         code: u32,
@@ -144,7 +145,7 @@ impl Metrics {
         self.open.fetch_sub(1, Relaxed);
     }
 
-    /// Counts a connection or frame that was refused, by its reason.
+    /// Counts a refused connection or frame, by reason.
     pub(crate) fn refused(&self, reason: &'static str) {
         *self.refused.lock().entry(reason).or_default() += 1;
     }

@@ -22,7 +22,7 @@ pub(crate) fn render(state: &State) -> String {
     text.0
 }
 
-/// A text that grows by metrics.
+/// A text of metrics under construction.
 struct Text(String);
 
 impl Text {
@@ -87,18 +87,18 @@ fn requests(text: &mut Text, metrics: &Metrics) {
     let counters: [Counter; 3] = [
         (
             "tailwater_request_errors_total",
-            "Requests that were answered with a status other than 0.",
+            "Requests answered with a status other than 0.",
             |command| command.errors.load(Relaxed),
         ),
-        ("tailwater_request_bytes_total", "Bytes of requests, with their headers.", |command| {
+        ("tailwater_request_bytes_total", "Bytes of requests, including headers.", |command| {
             command.bytes_in.load(Relaxed)
         }),
-        ("tailwater_reply_bytes_total", "Bytes of replies, with their headers.", |command| {
+        ("tailwater_reply_bytes_total", "Bytes of replies, including headers.", |command| {
             command.bytes_out.load(Relaxed)
         }),
     ];
     let name = "tailwater_requests_total";
-    text.metric(name, "counter", "Requests that were answered.");
+    text.metric(name, "counter", "Requests answered.");
     for (command, count) in &used {
         text.value(name, &[("command", &command.name)], count);
     }
@@ -122,7 +122,7 @@ fn latencies(text: &mut Text, used: &[(&CommandCounters, u64)]) {
     let help = "Time from the last byte of a request to the last byte of its reply.";
     text.metric(name, "histogram", help);
     for (command, _) in used {
-        // The counts below must add up, so each counter is read once.
+        // Each counter is read once, so that the counts are consistent.
         let mut sum = 0;
         for (index, bucket) in command.buckets.iter().enumerate() {
             sum += bucket.load(Relaxed);
@@ -141,15 +141,15 @@ fn latencies(text: &mut Text, used: &[(&CommandCounters, u64)]) {
 fn connections(text: &mut Text, state: &State) {
     let metrics = &state.metrics;
     let open = metrics.open.load(Relaxed);
-    text.single("tailwater_connections", "gauge", "Connections that are open.", open);
+    text.single("tailwater_connections", "gauge", "Open connections.", open);
     text.single(
         "tailwater_connections_opened_total",
         "counter",
-        "Connections that were accepted.",
+        "Accepted connections.",
         metrics.opened.load(Relaxed),
     );
     let name = "tailwater_refused_total";
-    text.metric(name, "counter", "Connections and frames that were refused.");
+    text.metric(name, "counter", "Refused connections, frames and logins, and evicted sessions.");
     for (reason, count) in &*metrics.refused.lock() {
         text.value(name, &[("reason", reason)], count);
     }
@@ -200,28 +200,24 @@ fn log(text: &mut Text, state: &State) {
         ("segments", "Segments.", segments as u64),
         ("messages", "Messages that can be polled.", messages),
         ("users", "Users.", state.users.all().len() as u64),
-        ("clients", "Clients that are connected.", state.sessions.count() as u64),
+        ("clients", "Connected clients.", state.sessions.count() as u64),
         ("tailwater_groups", "Consumer groups.", state.groups.count() as u64),
         ("tailwater_segment_bytes", "Bytes of all segments.", bytes),
         (
             "tailwater_partitions_failed",
-            "Partitions that take no appends; /health says which.",
+            "Partitions that refuse appends; /health lists them.",
             failed as u64,
         ),
-        ("tailwater_unpersisted_bytes", "Bytes that no segment has yet.", unpersisted_bytes),
-        (
-            "tailwater_unpersisted_messages",
-            "Messages that no segment has yet.",
-            unpersisted_messages,
-        ),
+        ("tailwater_unpersisted_bytes", "Unpersisted bytes.", unpersisted_bytes),
+        ("tailwater_unpersisted_messages", "Unpersisted messages.", unpersisted_messages),
         (
             "tailwater_unpersisted_bytes_of_a_partition_max",
-            "The most unpersisted bytes that one partition has.",
+            "Maximum of the unpersisted bytes over all partitions.",
             most,
         ),
         (
             "tailwater_tail_bytes",
-            "Memory of recent messages: unpersisted ones, and cached ones.",
+            "Memory of recent messages, unpersisted or cached, in bytes.",
             tail as u64,
         ),
         (
@@ -245,7 +241,7 @@ fn storage(text: &mut Text, state: &State) {
     let statistics = state.log.storage().statistics();
     let figures = purposes.map(|(label, purpose)| (label, statistics.snapshot(purpose)));
     let name = "tailwater_storage_bytes_total";
-    text.metric(name, "counter", "Bytes that were read from files and written to them.");
+    text.metric(name, "counter", "Bytes read from and written to files.");
     for (label, figures) in &figures {
         let calls = [("read", figures.read_bytes), ("write", figures.written_bytes)];
         for (call, bytes) in calls {
@@ -253,7 +249,7 @@ fn storage(text: &mut Text, state: &State) {
         }
     }
     let name = "tailwater_storage_duration_seconds";
-    let help = "Time of reads, writes and syncs; purpose append, call write is a persist.";
+    let help = "Duration of reads, writes and syncs; purpose append with call write is a persist.";
     text.metric(name, "summary", help);
     for (label, figures) in &figures {
         let calls: [(&str, &Latencies); 3] =

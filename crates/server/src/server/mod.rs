@@ -37,7 +37,7 @@ use crate::{http, tls};
 
 /// The log's directory under the system path.
 const LOG: &str = "log";
-/// Entries of a system path that only Apache Iggy's server makes.
+/// Entries of a system path that only Apache Iggy's server creates.
 const IGGY_ENTRIES: &[&str] = &["streams", "state", "metadata", "server.superblock"];
 /// Mode of the directory of all data.
 const PRIVATE: u32 = 0o700;
@@ -46,15 +46,15 @@ const TICK: Duration = Duration::from_secs(1);
 /// Maximum time that a shutdown waits for requests in progress.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// Why a server failed to start or end.
+/// Why a server failed to start or shut down.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The log cannot be opened, or not be closed.
+    /// The log cannot be opened or closed.
     Log(tailwater_log::Error),
-    /// The directory contains Apache Iggy's data, which is never written to.
+    /// The directory contains Apache Iggy's data, which is never modified.
     ForeignData(String),
-    /// An address cannot be listened on.
+    /// Listening on an address failed.
     Listen {
         /// Key of the address.
         key: &'static str,
@@ -63,7 +63,7 @@ pub enum ServerError {
         /// The system's error.
         source: std::io::Error,
     },
-    /// A certificate or key cannot be used.
+    /// A certificate or key is unusable.
     Tls(String),
     /// The directory cannot be created.
     Directory(String),
@@ -121,18 +121,18 @@ pub struct Addresses {
 /// The result of a shutdown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Shutdown {
-    /// Time that it took.
+    /// Duration of the shutdown.
     pub elapsed: Duration,
-    /// Connections that were open.
+    /// Number of connections that were open.
     pub connections: usize,
-    /// Requests that were not finished in time.
+    /// Number of requests that were not finished in time.
     pub abandoned: usize,
 }
 
 /// A running server.
 ///
-/// It needs a tokio runtime with a timer and input and output. Dropping it ends its tasks, and
-/// closes its log.
+/// It needs a tokio runtime with time and I/O drivers. Dropping it ends its tasks and closes its
+/// log.
 pub struct Server {
     state: Arc<State>,
     storage: Arc<dyn Storage>,
@@ -144,7 +144,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the directory, and begins to listen.
+    /// Opens the directory and starts to listen.
     ///
     /// # Errors
     /// See [`ServerError`].
@@ -165,15 +165,15 @@ impl Server {
             http: http.as_ref().and_then(|(listener, _)| address(listener)),
         };
         let log = open_log(&storage, &config)?;
-        // From here on the directory is this server's. The file of an earlier server is outdated.
+        // From here on this server owns the directory. The file of an earlier server is outdated.
         config::remove_current(&*storage, &config)?;
         command::apply_config(&log, &config)?;
         let groups = Groups::open(&log, &config)?;
         config::write_current(&*storage, &config, addresses.tcp, addresses.http)?;
-        // Last: a password that is generated here would be lost if the start failed later.
+        // Last, because a password generated here would be lost if the start failed later.
         let opened = Users::open(&log, &config);
         if opened.is_err() {
-            // The file claims that a server listens; the first error is the one to return.
+            // The file claims that a server is listening. Only the first error is returned.
             let _ = config::remove_current(&*storage, &config);
         }
         let (users, root_password) = opened?;
@@ -202,7 +202,7 @@ impl Server {
         Ok(Self { state, storage, addresses, root_password, has_exposed_defaults, shutdown, tasks })
     }
 
-    /// Returns where it listens.
+    /// Returns the addresses on which the server listens.
     pub fn addresses(&self) -> Addresses {
         self.addresses
     }
@@ -231,11 +231,11 @@ impl Server {
     /// Stops listening, lets requests in progress finish, persists everything and closes the log.
     ///
     /// # Errors
-    /// The first of the log; acknowledged messages are recovered when it is opened again.
+    /// The first error of the log; acknowledged messages are recovered when it is reopened.
     pub async fn shutdown(mut self) -> Result<Shutdown, ServerError> {
         let began = Instant::now();
         let connections = self.state.sessions.count();
-        // All receivers may be gone.
+        // All receivers may have been dropped.
         let _ = self.shutdown.send(true);
         let mut abandoned = 0;
         while let Some(ended) = self.tasks.join_next().await {
@@ -244,7 +244,7 @@ impl Server {
                 Err(error) => tracing::error!(%error, "a task of the server failed"),
             }
         }
-        // While this server still owns the directory.
+        // Before the log is closed, while this server still owns the directory.
         let removed = config::remove_current(&*self.storage, &self.state.config);
         let state = Arc::clone(&self.state);
         let closed = tokio::task::spawn_blocking(move || state.log.close()).await;
@@ -257,7 +257,7 @@ impl Server {
     }
 }
 
-/// A listening socket, and its encryption.
+/// A listening socket and its encryption.
 type Listener = (TcpListener, Option<TlsAcceptor>);
 
 /// Starts to serve clients and HTTP, and to maintain the state in memory.
@@ -329,8 +329,8 @@ fn open_log(storage: &Arc<dyn Storage>, config: &Config) -> Result<Log, ServerEr
     Ok(Log::open(config.path.join(LOG), &options)?)
 }
 
-/// Creates the directory of all data for its owner only, because it contains hashes of passwords.
-/// An existing one is left as it is.
+/// Creates the directory of all data, accessible only to its owner, because it contains password
+/// hashes. An existing directory is not changed.
 fn create_private_directory(storage: &dyn Storage, path: &Path) -> Result<(), ServerError> {
     if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         storage.create_directory(parent)?;
@@ -362,7 +362,7 @@ async fn accept(
         let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
             state.metrics.refused("connections_max");
             if warning.is_due() {
-                warn!(%address, "connections are refused: limits.connections_max are open");
+                warn!(%address, "connections are refused: limits.connections_max is reached");
             }
             return;
         };
@@ -419,7 +419,7 @@ async fn serve(
         }
     };
     let is_notable = !matches!(end, End::Closed | End::Shutdown);
-    // Without a login at debug level, because clients can cause any number of these.
+    // At debug level without a login, because such clients can cause any number of these lines.
     if is_notable && session.binding().is_some() {
         info!(%address, session = session.id.0, %end, "connection ended");
     } else {
@@ -427,7 +427,7 @@ async fn serve(
     }
 }
 
-/// Ends the session of a connection when it is dropped, however the task ends.
+/// Ends the session of a connection when this is dropped, however the task ends.
 struct ConnectionGuard<'a> {
     state: &'a State,
     session: Arc<Session>,
@@ -454,7 +454,7 @@ async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> 
         let now_us = SystemClock.wall_us();
         let removed =
             tokio::task::spawn_blocking(move || state.users.remove_expired(&state.log, now_us));
-        // A failure is logged there, and tried again.
+        // Failures are logged by the callee, and retried.
         let _ = removed.await;
     }
 }
@@ -466,7 +466,7 @@ fn evict_silent_members(state: &State) {
     for session in state.sessions.all() {
         if session.idle() > limit && state.groups.is_member_anywhere(session.id) {
             session.evict(EvictionReason::StaleClient);
-            // At once, because its connection may be blocked writing a reply.
+            // Immediately, because the connection may be blocked writing a reply.
             state.groups.leave_all(session.id);
         }
     }

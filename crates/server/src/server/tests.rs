@@ -1,4 +1,4 @@
-//! Tests of starting and ending: the leftovers of a failed start, and the permissions of written
+//! Tests of starting and shutting down: the leftovers of a failed start, and the permissions of
 //! files.
 
 use std::collections::BTreeMap;
@@ -58,7 +58,7 @@ async fn the_file_with_the_addresses_is_there_while_they_are_true() {
     let file = path.join("runtime/current_config.toml");
     let server = Server::start(config(&path, &[])).await.expect("it starts");
     assert!(file.exists());
-    // A second server on the directory leaves the first one's file alone.
+    // A second server on the directory does not touch the first one's file.
     Server::start(config(&path, &[])).await.expect_err("the directory is in use");
     assert!(file.exists());
     server.shutdown().await.expect("it ends");
@@ -69,7 +69,7 @@ async fn the_file_with_the_addresses_is_there_while_they_are_true() {
     drop(server);
     assert!(file.exists());
     let log = loop {
-        // Its tasks end a moment later.
+        // The tasks of the dropped server end a moment later.
         match Log::open(path.join("log"), &LogOptions::default()) {
             Ok(log) => break log,
             Err(error) => assert_eq!(error.kind(), ErrorKind::Busy, "{error}"),
@@ -90,7 +90,7 @@ async fn credentials_that_everybody_knows_are_reported_where_everybody_can_use_t
     first.root = crate::config::Root::Default;
     for (config, is_exposed) in [
         (first, true),
-        // The directory still has them, whatever is configured.
+        // The directory keeps its credentials, regardless of the configuration.
         (config(&path, &[("tcp.address", "0.0.0.0:0")]), true),
         (config(&path, &[]), false),
         (config(&directory.path().join("other"), &[("tcp.address", "0.0.0.0:0")]), false),

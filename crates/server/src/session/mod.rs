@@ -5,11 +5,11 @@
 //!
 //! # Repeated requests
 //!
-//! A client numbers the requests that change something, and repeats one under its number if it got
-//! no reply. A session remembers recent numbers with their replies ([`replies`]), so a repeated
-//! request has no further effect. Requests of one session are executed in the order of their
-//! frames. A new session after a reconnect remembers nothing: a request that the client then
-//! repeats may be executed twice.
+//! A client numbers the requests that change state, and repeats a request under the same number if
+//! it got no reply. A session remembers recent numbers and their replies ([`replies`]), so a
+//! repeated request has no further effect. Requests of one session are executed in the order of
+//! their frames. A new session after a reconnect remembers nothing, so a request that the client
+//! repeats then may be executed twice.
 
 mod replies;
 
@@ -40,7 +40,7 @@ pub(crate) struct Session {
     /// Time of the last request, in milliseconds since `since`.
     last_request_ms: AtomicU64,
     binding: Mutex<Option<Binding>>,
-    /// Replies to requests that change messages and offsets, and replies to all other changes.
+    /// Replies to changes of messages and offsets, and replies to all other changes.
     replies: Mutex<[Replies; 2]>,
     evicted: Mutex<Option<EvictionReason>>,
     eviction: Notify,
@@ -98,7 +98,7 @@ impl Session {
         self.replies.lock()[sequence(head)].remember(head, stamp, status, body);
     }
 
-    /// Notes a request that was not executed and is to be repeated.
+    /// Records a request that was not executed, and that its client will repeat.
     pub(crate) fn expect_again(&self, head: &Head) {
         self.replies.lock()[sequence(head)].expect_again(head);
     }
@@ -109,7 +109,7 @@ impl Session {
         self.eviction.notify_one();
     }
 
-    /// Waits until the session is evicted, and returns why.
+    /// Waits until the session is evicted; returns the reason.
     pub(crate) async fn evicted(&self) -> EvictionReason {
         loop {
             if let Some(reason) = *self.evicted.lock() {
@@ -120,8 +120,8 @@ impl Session {
     }
 }
 
-/// Returns the index of the sequence of numbers that a request belongs to. Iggy's Java client
-/// counts requests for messages and offsets apart from the others.
+/// Returns the index of the number sequence of a request. Iggy's Java client numbers requests for
+/// messages and offsets separately from the others.
 fn sequence(head: &Head) -> usize {
     usize::from(head.operation.is_partition())
 }
@@ -135,7 +135,8 @@ impl std::fmt::Debug for Session {
 /// All sessions.
 pub(crate) struct Sessions {
     next_id: AtomicU32,
-    /// Number of the next login: above those of earlier runs, because it begins with the time.
+    /// Number of the next login: higher than those of earlier runs, because it starts from the
+    /// current time.
     next_session: AtomicU64,
     inner: Mutex<Inner>,
 }
@@ -164,8 +165,8 @@ impl Sessions {
         session
     }
 
-    /// Binds a session to a user and a client's id. Another session of this user that was bound to
-    /// this id is evicted. A second login on one connection keeps the session's number.
+    /// Binds a session to a user and a client's id. Another session of this user with the same
+    /// client id is evicted. A second login on a connection keeps the session's number.
     ///
     /// # Errors
     /// The reason to evict this session: the id is bound to a session of another user.
@@ -196,7 +197,7 @@ impl Sessions {
         };
         let bound = Binding { user, client, session: number };
         *binding = Some(bound);
-        // The client restarts its numbers at 1.
+        // The client's request numbers restart at 1.
         *session.replies.lock() = Default::default();
         inner.by_client.insert(client, session.id);
         Ok(bound)
@@ -213,7 +214,7 @@ impl Sessions {
         *session.replies.lock() = Default::default();
     }
 
-    /// Forgets a session whose connection is closed.
+    /// Removes a session whose connection is closed.
     pub(crate) fn close(&self, session: &Session) {
         self.unbind(session);
         self.inner.lock().sessions.remove(&session.id);

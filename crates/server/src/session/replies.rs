@@ -1,9 +1,9 @@
-//! The requests of a session that were answered last, and their replies.
+//! The recent requests of a session, and their replies.
 //!
-//! A client's numbers rise, but its requests need not arrive in their order: a client with several
-//! requests in flight repeats one that was not accepted after others were answered, and its threads
-//! may send in another order than they count. A number below the last one is therefore new unless
-//! it is remembered, or so old that it may have been forgotten.
+//! A client's numbers ascend, but its requests may arrive in a different order: a client with
+//! several requests in flight repeats one that was not accepted after others were answered, and its
+//! threads may send requests in another order than they number them. A number below the last one is
+//! therefore new unless it is remembered, or so old that it may have been forgotten.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,22 +13,22 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::protocol::Head;
 use crate::status::Status;
 
-/// Maximum number of replies that are remembered.
+/// Maximum number of remembered replies.
 const REPLIES_MAX: usize = 64;
-/// Maximum number of requests that were not accepted and are still expected to be repeated.
+/// Maximum number of remembered requests that were not accepted and may be repeated.
 const NOT_ACCEPTED_MAX: usize = 64;
-/// Maximum size of the bodies that are remembered in addition to the last one, in bytes.
+/// Maximum total size of remembered bodies other than the last one, in bytes.
 const BODY_BYTES_MAX: usize = 4 << 10;
-/// Number of bytes of a body that are digested: those of a batch contain its checksum.
+/// Length of the part of a body that is digested, in bytes: in a batch it contains the checksum.
 const DIGEST_BYTES: usize = 1 << 10;
 
-/// Distinguishes a repeated request from a different one with its number.
+/// Distinguishes a repeated request from a different request with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stamp {
-    /// The checksum that the client gave.
+    /// The client's checksum.
     Given(u128),
-    /// A digest of the body, if the client gave no checksum. Previews of Iggy's client use one
-    /// number, and no checksum, for all messages and offsets between two other changes.
+    /// A digest of the body, if the client sent no checksum. Previews of Iggy's client use the same
+    /// number, without a checksum, for all messages and offsets between two other changes.
     Digest(u128),
 }
 
@@ -43,7 +43,7 @@ impl Stamp {
     }
 }
 
-/// What to do with a request that changes something.
+/// What to do with a request that changes state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// It is new.
@@ -54,26 +54,26 @@ pub(crate) enum Admission {
     Refuse(Status),
 }
 
-/// A request that changed something, and its reply.
+/// A request that changed state, and its reply.
 struct Reply {
     request: u64,
     code: u32,
     stamp: Stamp,
     status: u32,
-    /// `None` if it was dropped because of its size.
+    /// The body; `None` if it was dropped because of its size.
     body: Option<Arc<[u8]>>,
 }
 
-/// The requests of one sequence of numbers that were answered last.
+/// The recently answered requests of one number sequence.
 #[derive(Default)]
 pub(super) struct Replies {
-    /// In the order of their execution, with at most one for each number.
+    /// In order of execution, at most one for each number.
     recent: VecDeque<Reply>,
-    /// Highest number that was answered.
+    /// Highest answered number.
     last: Option<u64>,
-    /// Highest number that was forgotten.
+    /// Highest forgotten number.
     forgotten: Option<u64>,
-    /// Numbers that were not accepted, and so were never executed; their clients repeat them.
+    /// Numbers of requests that were not accepted and never executed; the client repeats them.
     not_accepted: VecDeque<u64>,
 }
 
@@ -99,7 +99,7 @@ impl Replies {
             };
         }
         match (known.stamp, stamp) {
-            // Only clients that send checksums number each request.
+            // Only clients that send checksums use a different number for each request.
             (Stamp::Given(_), Stamp::Given(_)) => Admission::Refuse(Status::INVALID_COMMAND),
             _ if number == self.last => Admission::Execute,
             _ => Admission::Refuse(Status::REQUEST_ALREADY_APPLIED),
@@ -135,7 +135,7 @@ impl Replies {
         self.not_accepted.push_back(head.request);
     }
 
-    /// Drops the bodies of the oldest replies until the others fit the bound.
+    /// Drops the bodies of the oldest replies until the rest is within the bound.
     fn drop_bodies(&mut self) {
         let mut bytes = 0;
         for reply in self.recent.iter_mut().rev() {

@@ -1,4 +1,4 @@
-//! Who owns a client's id, and which requests are executed.
+//! Tests of the ownership of client ids, and of which requests are executed.
 
 use std::net::Ipv4Addr;
 
@@ -75,6 +75,6 @@ fn large_replies_displace_bodies_and_not_numbers() {
     let refused = Admission::Refuse(Status::REQUEST_ALREADY_APPLIED);
     assert_eq!(replies.admit(&dropped, stamp(&dropped)), refused);
     assert!(matches!(replies.admit(&last, stamp(&last)), Admission::Repeat(0, _)));
-    // None was forgotten, so a number that arrives late is new.
+    // No number was forgotten, so a number that arrives late is new.
     assert_eq!(replies.admit(&late, stamp(&late)), Admission::Execute);
 }

@@ -36,7 +36,8 @@ pub(crate) struct NewPassword {
     credential: Arc<Credential>,
 }
 
-/// A directory that replaces the current one once its changes are durable.
+/// A new version of the directory of users, which replaces the current one once its changes are
+/// durable.
 pub(super) struct Edit {
     pub(super) directory: Directory,
     pub(super) changes: Vec<record::Change>,
@@ -73,7 +74,7 @@ impl Edit {
     }
 }
 
-/// Checks that a user may have a name: the user `id`, or a new one.
+/// Checks that a name is valid and free for the user `id`, or for a new user.
 fn check_name(directory: &Directory, name: &str, id: Option<u32>) -> Result<(), Status> {
     if !NAME_BYTES.contains(&name.len()) {
         return Err(Status::INVALID_USERNAME);
@@ -86,7 +87,7 @@ fn check_name(directory: &Directory, name: &str, id: Option<u32>) -> Result<(), 
 }
 
 impl Users {
-    /// Makes a change: all of it, or none where `edit` or the log fails.
+    /// Makes a change atomically: if `edit` or the log fails, nothing changes.
     pub(super) fn edit<T>(
         &self,
         log: &Log,
@@ -107,19 +108,19 @@ impl Users {
         let outcome = edit(&mut next)?;
         if !next.changes.is_empty() {
             log.set_records(&next.changes).map_err(|error| log_failure(&next.changes, error))?;
-            // A crash here is safe: the change is durable, and was not acknowledged.
+            // A crash here is safe: the change is durable but was not acknowledged.
             self.directory.store(Arc::new(next.directory));
         }
         Ok(outcome)
     }
 
-    /// Creates a user, with the lowest id that no other has had since the server started. Hashes
-    /// the password, so the calling thread must be one that may block.
+    /// Creates a user, with the lowest id that was not used since the server started. Hashes the
+    /// password, so it must be called on a thread that may block.
     ///
     /// # Errors
-    /// Invalid name or password; a name that is taken; those of the log.
+    /// Invalid name or password; a name that is taken; errors of the log.
     pub(crate) fn create(&self, log: &Log, new: NewUser<'_>) -> Result<Arc<User>, Status> {
-        // Checked before the password is hashed as well, so that an invalid call costs nothing.
+        // Also checked before the password is hashed, so that an invalid call is cheap.
         check_name(&self.directory.load(), new.name, None)?;
         let hash = self.hash(new.password)?.blocking_recv().map_err(|_| Status::IO_ERROR)?;
         let credential = Arc::new(Credential::new(hash.map_err(no_random)?));
@@ -145,7 +146,7 @@ impl Users {
     /// Deletes a user with its tokens, and returns its id.
     ///
     /// # Errors
-    /// Not found; cannot delete, for the root user; those of the log.
+    /// Not found; cannot delete, for the root user; errors of the log.
     pub(crate) fn delete(&self, log: &Log, user: &WireIdentifier) -> Result<u32, Status> {
         let mut retired = self.retired.lock();
         let id = self.edit_locked(log, |edit| {
@@ -164,7 +165,7 @@ impl Users {
     ///
     /// # Errors
     /// Not found; invalid name; a name that is taken; invalid status, for deactivating the root
-    /// user, which could never be activated again; those of the log.
+    /// user, which could never be reactivated; errors of the log.
     pub(crate) fn update(
         &self,
         log: &Log,
@@ -186,7 +187,7 @@ impl Users {
             new.name = name.map_or_else(|| Arc::clone(&old.name), Arc::from);
             new.is_active = is_active;
             if was_deactivated {
-                // Logins in progress fail, and the cached password is forgotten.
+                // Makes logins in progress fail, and drops the cached password.
                 new.credential = Arc::new(Credential::new(old.credential.hash.clone()));
             }
             edit.keep_user(new)?;
@@ -197,7 +198,7 @@ impl Users {
     /// Replaces a user's permissions, and returns its id.
     ///
     /// # Errors
-    /// Not found; cannot change permissions, for the root user; those of the log.
+    /// Not found; cannot change permissions, for the root user; errors of the log.
     pub(crate) fn set_permissions(
         &self,
         log: &Log,
@@ -214,7 +215,7 @@ impl Users {
         })
     }
 
-    /// Ends the permissions of all users on a stream that is deleted, and on its topics.
+    /// Removes all users' permissions on a deleted stream and its topics.
     ///
     /// # Errors
     /// Errors of the log.
@@ -222,7 +223,7 @@ impl Users {
         self.forget(log, |permissions| permissions.forget_stream(stream))
     }
 
-    /// Ends the permissions of all users on a topic that is deleted.
+    /// Removes all users' permissions on a deleted topic.
     ///
     /// # Errors
     /// Errors of the log.
@@ -230,7 +231,7 @@ impl Users {
         self.forget(log, |permissions| permissions.forget_topic(topic))
     }
 
-    /// Has `forget` change the permissions of all users; it returns whether it changed any.
+    /// Applies `forget` to the permissions of all users; it returns whether it removed any.
     fn forget(&self, log: &Log, forget: impl Fn(&mut Permissions) -> bool) -> Result<(), Status> {
         self.edit(log, |edit| {
             let users: Vec<_> = edit.directory.users.values().cloned().collect();
@@ -244,8 +245,8 @@ impl Users {
         })
     }
 
-    /// Checks a user's current password, and hashes a new one. Waits for the pool, and after failed
-    /// logins from the address, for its turn; a wrong password counts as a failed login.
+    /// Checks a user's current password and hashes a new one. Waits for the pool, and after failed
+    /// logins from the address also for its turn; a wrong password counts as a failed login.
     ///
     /// # Errors
     /// Not found; invalid credentials, for the current password; invalid password, for the new one.
@@ -272,7 +273,7 @@ impl Users {
     /// valid.
     ///
     /// # Errors
-    /// Not found; invalid credentials, where the password was changed meanwhile; those of the log.
+    /// Not found; invalid credentials, if the password has been changed since; errors of the log.
     pub(crate) fn set_password(&self, log: &Log, new: NewPassword) -> Result<u32, Status> {
         let NewPassword { user, replaced, credential } = new;
         self.edit(log, |edit| {
@@ -285,7 +286,7 @@ impl Users {
         })
     }
 
-    /// Begins to hash a password on the pool.
+    /// Starts to hash a password on the pool.
     ///
     /// # Errors
     /// Invalid password.

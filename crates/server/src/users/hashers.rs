@@ -1,7 +1,7 @@
 //! The threads that hash passwords.
 //!
 //! A hash takes milliseconds of processor time and megabytes of memory, so only a few run
-//! concurrently; the others wait in order. Work whose requester is gone is skipped.
+//! concurrently; the others wait in order. Work is skipped if its requester is gone.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,14 +19,14 @@ type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
 /// A pool of threads. Dropping it drops pending work, and joins the threads.
 pub(super) struct Hashers {
     shared: Arc<JobQueue>,
-    /// Joined when dropped.
+    /// The threads, joined when this is dropped.
     threads: Vec<Thread>,
 }
 
 #[derive(Default)]
 struct JobQueue {
     queue: Mutex<Queue>,
-    /// Notified when work was queued, or the queue closed.
+    /// Notified when work is queued, or the queue is closed.
     changed: Condvar,
 }
 
@@ -59,7 +59,7 @@ impl Hashers {
         let (sender, receiver) = oneshot::channel();
         let job = move |workspace: &mut Workspace| {
             if !sender.is_closed() {
-                // The receiver may have been dropped meanwhile.
+                // The receiver may have been dropped.
                 let _ = sender.send(work(workspace));
             }
         };
@@ -77,7 +77,8 @@ impl JobQueue {
         }
     }
 
-    /// Waits for work; `None` once the queue is closed. Memory is released before waiting.
+    /// Waits for work; `None` once the queue is closed. The workspace's memory is released before
+    /// waiting.
     fn next(&self, workspace: &mut Workspace) -> Option<Job> {
         let mut queue = self.queue.lock();
         loop {

@@ -13,7 +13,7 @@ pub(super) fn encode(bytes: &[u8]) -> String {
     })
 }
 
-/// Returns the bytes of `digits`; `None` if they are no pairs of digits.
+/// Returns the bytes of `digits`; `None` if they are not pairs of digits.
 pub(super) fn decode(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
     pairs

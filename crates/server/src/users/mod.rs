@@ -5,16 +5,16 @@
 //!
 //! # Invariants
 //!
-//! - The records are changed first, then the memory, under one lock: no state is visible that a
-//!   restart could undo. A crash in between is safe: the change was not acknowledged.
+//! - The records are changed first, then the memory, under one lock, so that no visible state can
+//!   be undone by a restart. A crash in between is safe: the change was not acknowledged.
 //! - The user with id 0 is the root user. It is created with the directory, is never deleted or
 //!   deactivated, and keeps all permissions.
-//! - An id is not reused while the process runs, so a session of a deleted user never becomes one
-//!   of a later user.
+//! - An id is not reused while the process runs, so a session of a deleted user never becomes a
+//!   session of another user.
 //! - Passwords and tokens are compared only as hashes, in constant time.
-//! - Permissions on a stream or topic end with it: its id may be used again.
+//! - Permissions on a stream or topic end with it, because its id may be reused.
 //!
-//! # What a login costs
+//! # Cost of a login
 //!
 //! A password is checked on a bounded pool ([`hashers`]) with Argon2id ([`password`]). After a
 //! correct login, the password is cached as a fast hash in memory only, and needs no Argon2. A
@@ -56,11 +56,11 @@ use crate::status::Status;
 /// Id of the root user.
 pub(crate) const ROOT: u32 = 0;
 
-/// Bytes of a user's name: Iggy's.
+/// Range of the length of a user's name in bytes, as in Iggy.
 pub(crate) const NAME_BYTES: std::ops::RangeInclusive<usize> = 3..=50;
-/// Bytes of a password: Iggy's.
+/// Range of the length of a password in bytes, as in Iggy.
 pub(crate) const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 3..=100;
-/// Maximum length of a token that is looked up, in bytes.
+/// Maximum length of a token to look up, in bytes.
 const TOKEN_BYTES_MAX: usize = 100;
 
 const DEFAULT_ROOT_NAME: &str = "iggy";
@@ -75,7 +75,7 @@ pub(crate) struct User {
     pub(crate) is_active: bool,
     /// Microseconds since 1970.
     pub(crate) created_us: u64,
-    /// `None` if none were ever granted.
+    /// Permissions; `None` if none were ever granted.
     pub(crate) permissions: Option<Permissions>,
     credential: Arc<Credential>,
 }
@@ -172,9 +172,9 @@ impl<'a> From<&'a Config> for Settings<'a> {
 /// Why a login is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginError {
-    /// No such user, a wrong password, or an inactive user, which must be indistinguishable.
+    /// Unknown user, wrong password, or inactive user, which must be indistinguishable.
     InvalidCredentials,
-    /// No such token.
+    /// Unknown token.
     InvalidToken,
     /// The token has expired.
     ExpiredToken,
@@ -185,11 +185,11 @@ pub(crate) enum LoginError {
 /// All users, their tokens and their permissions. Safe to use from any thread.
 pub(crate) struct Users {
     directory: ArcSwap<Directory>,
-    /// Ids that must not be reused. Held while users or tokens are changed.
+    /// Ids that must not be reused. Locked while users or tokens are changed.
     retired: Mutex<BTreeSet<u32>>,
     hashers: Hashers,
     fingerprints: Fingerprints,
-    /// The credential that passwords of nonexistent users are checked against.
+    /// The credential against which passwords of unknown users are checked.
     nobody: Arc<Credential>,
     throttle: Throttle,
     tokens_per_user_max: usize,
@@ -198,12 +198,12 @@ pub(crate) struct Users {
 
 impl Users {
     /// Reads the users from the log's records, and creates the root user in a new directory. Also
-    /// returns its password if that was generated, because it is stored nowhere else. If there are
-    /// users, the configured credentials have no effect.
+    /// returns the root user's password if it was generated, because it is stored nowhere else. If
+    /// there are users, the configured credentials have no effect.
     ///
     /// # Errors
-    /// Corruption, for a record; invalid argument, for credentials of the root user that are too
-    /// short or long; those of the system.
+    /// Corruption of a record; invalid argument, for credentials of the root user that are too
+    /// short or long; errors of the system.
     pub(crate) fn open(log: &Log, config: &Config) -> Result<(Self, Option<RandomPassword>)> {
         Self::open_with(log, &Settings::from(config), Arc::new(SystemClock))
     }
@@ -277,7 +277,7 @@ impl Users {
         })
     }
 
-    /// Returns whether a user may do something: it exists, is active and has the permission.
+    /// Checks that a user exists, is active and has the permission for an action.
     ///
     /// # Errors
     /// Unauthorized.
@@ -303,7 +303,7 @@ impl Users {
     }
 
     /// Logs a user in from an address, and returns its id. Waits for the pool, and after failed
-    /// logins from the address, for its turn.
+    /// logins from the address also for its turn.
     ///
     /// # Errors
     /// Invalid credentials.
@@ -332,7 +332,7 @@ impl Users {
         let user = self.directory.load().named(name).cloned();
         let credential = user.as_ref().map_or(&self.nobody, |user| &user.credential);
         let is_right = self.check_password(credential, password).await;
-        // The user may have been deleted, deactivated or given another password meanwhile.
+        // The user may have been deleted, deactivated or given another password since.
         let directory = self.directory.load();
         let is_current = |user: &User| {
             directory.users.get(&user.id).is_some_and(|current| {
@@ -345,7 +345,7 @@ impl Users {
         }
     }
 
-    /// Returns whether a password is a credential's. Waits for the pool.
+    /// Returns whether a password matches a credential. Waits for the pool.
     async fn check_password(&self, credential: &Arc<Credential>, password: &str) -> bool {
         let fingerprint = self.fingerprints.of(credential, password);
         if credential.is_known(&fingerprint) {

@@ -2,8 +2,8 @@
 //!
 //! | key | value |
 //! |---|---|
-//! | `user/ID` | name, whether active, when created, password hash, permissions |
-//! | `token/USER/NAME` | hash of the token, when it expires |
+//! | `user/ID` | name, whether active, creation time, password hash, permissions |
+//! | `token/USER/NAME` | hash of the token, expiry time |
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use super::{Directory, Token, User};
 const USERS: &str = "user/";
 const TOKENS: &str = "token/";
 
-/// A change of a record: its key, and its value unless it is removed.
+/// A change of a record: its key, and its new value, or `None` to remove it.
 pub(super) type Change = (String, Option<String>);
 
 #[derive(Serialize, Deserialize)]
@@ -41,7 +41,7 @@ struct TokenRecord {
     expires_us: Option<u64>,
 }
 
-/// Returns the change that keeps a user.
+/// Returns the change that stores a user.
 pub(super) fn keep_user(user: &User) -> Result<Change> {
     let record = UserRecord {
         name: user.name.to_string(),
@@ -58,7 +58,7 @@ pub(super) fn remove_user(id: u32) -> Change {
     (user_key(id), None)
 }
 
-/// Returns the change that keeps a token.
+/// Returns the change that stores a token.
 pub(super) fn keep_token(token: &Token) -> Result<Change> {
     let record =
         TokenRecord { hash: token.hash.to_hex().to_string(), expires_us: token.expires_us };
@@ -122,7 +122,7 @@ fn decode_user(key: &str, value: &str) -> Result<User> {
 }
 
 fn decode_token(key: &str, value: &str) -> Result<Token> {
-    // A name may have slashes; an id has none.
+    // A name may contain slashes; an id does not.
     let named = key.strip_prefix(TOKENS).and_then(|rest| rest.split_once('/'));
     let named = named.and_then(|(user, name)| Some((user.parse().ok()?, name)));
     let (user, name) = named.ok_or_else(|| corrupt(key, "its key has no user and name"))?;

@@ -15,7 +15,7 @@ use super::*;
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const START_US: u64 = 1_000_000_000;
 
-/// A directory with users, which can be opened again.
+/// A directory with users, which can be reopened.
 struct Fixture {
     directory: TempDir,
     clock: Arc<ManualClock>,
@@ -146,7 +146,7 @@ fn only_active_users_with_the_right_password_log_in() {
     let fixture = Fixture::new();
     let alice = fixture.create("alice", "secret").unwrap();
     let refused = Err(LoginError::InvalidCredentials);
-    // Once by Argon2, once from memory.
+    // First checked with Argon2, then from memory.
     for _ in 0..2 {
         assert_eq!(fixture.login("alice", "secret"), Ok(alice));
         assert_eq!(fixture.login("alice", "Secret"), refused);
@@ -203,8 +203,8 @@ fn clients_that_reconnect_at_once_all_log_in() {
     });
 }
 
-/// Prints how long clients wait that reconnect simultaneously to a server that has just started,
-/// each as another user: run it alone, with `--ignored --nocapture`.
+/// Prints the wait of clients that reconnect simultaneously, each as a different user, to a server
+/// that has just started: run it alone, with `--ignored --nocapture`.
 #[test]
 #[ignore = "prints a measurement and asserts no time; run it alone, with --ignored --nocapture"]
 fn users_that_reconnect_at_once_all_log_in() {
@@ -345,7 +345,7 @@ fn the_root_user_is_protected() {
         assert_eq!(deleted, Err(Status::CANNOT_DELETE_USER));
         let changed = fixture.users.set_permissions(&fixture.log, &root, None);
         assert_eq!(changed, Err(Status::CANNOT_CHANGE_PERMISSIONS));
-        // It could never be activated again.
+        // The root user could never be reactivated.
         let deactivated = fixture.users.update(&fixture.log, &root, None, Some(false));
         assert_eq!(deactivated, Err(Status::INVALID_USER_STATUS));
         let updated = fixture.users.update(&fixture.log, &root, None, Some(true));
@@ -373,7 +373,7 @@ fn a_changed_password_counts_at_once() {
     assert_eq!(missing, Err(Status::RESOURCE_NOT_FOUND));
 }
 
-/// Regression test: changing a password must not allow guessing it without the delay of a login.
+/// Regression test: changing a password must not allow guessing it without the delays of logins.
 #[test]
 fn wrong_passwords_are_delayed_as_failed_logins_are() {
     let directory = tempfile::tempdir().unwrap();
@@ -519,7 +519,7 @@ fn a_user_has_so_many_tokens_and_one_of_a_name() {
         assert_eq!(beyond, Err(Status::PERSONAL_ACCESS_TOKENS_LIMIT_REACHED));
     }
     create(ROOT, "one", None).unwrap();
-    // An expired token makes room, and its name is free.
+    // An expired token makes room for another, and its name is free.
     fixture.advance_us(10);
     let secret = create(alice, "two", Some(10)).unwrap();
     assert_eq!(fixture.login_with(&secret), Ok(alice));

@@ -1,7 +1,7 @@
 //! Personal access tokens: secrets that log a user in until they expire or are deleted.
 //!
-//! A token is 32 random bytes, shown once; only its hash is stored. It is random enough for a fast
-//! hash to suffice.
+//! A token is 32 random bytes, shown once; only its hash is stored. A fast hash suffices for that
+//! much randomness.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use tailwater_log::Log;
 use super::{Token, Users, hex, no_random};
 use crate::status::Status;
 
-/// Bytes of a token's name.
+/// Range of the length of a token's name, in bytes.
 const NAME_BYTES: RangeInclusive<usize> = 3..=30;
-/// Random bytes of a token.
+/// Number of random bytes of a token.
 const SECRET_BYTES: usize = 32;
 
 impl Users {
@@ -28,7 +28,7 @@ impl Users {
     ///
     /// # Errors
     /// Unauthenticated, for a user that was deleted or deactivated; too many tokens; invalid name;
-    /// a name that is taken; invalid expiry; those of the log.
+    /// a name that is taken; invalid expiry; errors of the log.
     pub(crate) fn create_token(
         &self,
         log: &Log,

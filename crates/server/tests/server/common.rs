@@ -7,7 +7,7 @@ use std::path::Path;
 use iggy::prelude::*;
 use tailwater_server::{Config, Flags, Server};
 
-/// A server with a directory of its own.
+/// A server with its own directory.
 pub(crate) struct Scene {
     server: Option<Server>,
     settings: Vec<(String, String)>,
@@ -20,7 +20,7 @@ impl Scene {
         Self::with(&[]).await
     }
 
-    /// The same, with more settings.
+    /// Starts a server in a new directory, with additional settings.
     pub(crate) async fn with(settings: &[(&str, &str)]) -> Self {
         let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let settings = settings.iter().map(|(key, value)| ((*key).into(), (*value).into()));
@@ -84,7 +84,7 @@ pub(crate) fn config(directory: &Path, more: &[(String, String)]) -> Config {
     Config::load(&flags, &BTreeMap::new()).expect("a configuration").0
 }
 
-/// An identifier by name or number.
+/// Returns an identifier by name or number.
 pub(crate) fn id(name: &str) -> Identifier {
     name.try_into().expect("an identifier")
 }
@@ -129,12 +129,12 @@ pub(crate) fn payloads(polled: &PolledMessages) -> Vec<String> {
     polled.messages.iter().map(text).collect()
 }
 
-/// `count` payloads that say where they are from.
+/// Returns `count` payloads that name their origin.
 pub(crate) fn numbered(prefix: &str, count: usize) -> Vec<String> {
     (0..count).map(|number| format!("{prefix}-{number}")).collect()
 }
 
-/// Asserts that a call failed with an error of Iggy's.
+/// Asserts that a call failed with a given Iggy error.
 #[track_caller]
 pub(crate) fn assert_refused<T: std::fmt::Debug>(done: Result<T, IggyError>, error: &IggyError) {
     let found = done.expect_err("an error");

@@ -51,7 +51,7 @@ async fn a_client_that_trusts_the_certificate_is_served() {
     send(&client, 0, &sent).await;
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await, sent);
 
-    // One that trusts another certificate only, and one that does not encrypt.
+    // One client that trusts only another certificate, and one that does not encrypt.
     let other = tempfile::tempdir().expect("a directory");
     let (other, _) = certify(other.path());
     assert!(!connects(&client_of(&scene, &other)).await);

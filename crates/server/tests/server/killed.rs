@@ -1,5 +1,5 @@
-//! A server that is killed under load from real clients: acknowledged messages exist afterwards, in
-//! order and once; groups continue where they committed; purged messages stay removed.
+//! A server that is killed under load from real clients: acknowledged messages exist afterwards,
+//! once and in order; groups continue after their last commit; purged messages stay removed.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ use tailwater_server::Server;
 
 use crate::common::{config, id, message};
 
-/// Names the directory in the environment of the process that serves.
+/// Environment variable with the directory, set in the serving process.
 const DIRECTORY: &str = "TAILWATER_TEST_SERVE";
-/// Partitions, each with a producer of its own.
+/// Number of partitions, each with its own producer.
 const PARTITIONS: u32 = 3;
-/// Kills of one server; `TAILWATER_ROUNDS` multiplies them.
+/// Number of kills of one server; `TAILWATER_ROUNDS` multiplies it.
 const LIVES: usize = 10;
-/// Messages of one batch.
+/// Number of messages per batch.
 const BATCH: u64 = 10;
 
-/// Serves until it is killed; run by the tests below in a process of its own.
+/// Serves until it is killed; run by the tests below in a separate process.
 #[tokio::test(flavor = "multi_thread")]
 async fn serve() {
     let Ok(directory) = std::env::var(DIRECTORY) else { return };
@@ -32,7 +32,7 @@ async fn serve() {
     std::future::pending::<()>().await;
 }
 
-/// A process that serves. Dropping it kills it.
+/// A serving process, killed when this is dropped.
 struct Process {
     child: Child,
     address: SocketAddr,
@@ -66,7 +66,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may be dead already.
+        // It may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -75,11 +75,11 @@ impl Drop for Process {
 /// The known state of one partition.
 #[derive(Debug, Default)]
 struct Promised {
-    /// Number behind the last message that was sent.
+    /// Number after the last message that was sent.
     sent: AtomicU64,
-    /// Number of batches that were acknowledged.
+    /// Number of acknowledged batches.
     acknowledged: AtomicU64,
-    /// First numbers of the batches that were sent and not acknowledged.
+    /// First numbers of the batches that were sent but not acknowledged.
     uncertain: Mutex<Vec<u64>>,
 }
 
@@ -100,8 +100,8 @@ async fn produce(client: IggyClient, partition: u32, promised: Arc<Promised>) {
     }
 }
 
-/// Reads as the only member of a group, committing what it read, until the server is gone.
-/// Returns the last offset of each partition of which the commit was acknowledged.
+/// Reads and commits as the only member of a group, until the server is gone. Returns the last
+/// acknowledged commit of each partition.
 async fn consume(client: IggyClient) -> Vec<Option<u64>> {
     let mut committed = vec![None; PARTITIONS as usize];
     let consumer = Consumer::group(id("g"));
@@ -128,7 +128,7 @@ async fn consume(client: IggyClient) -> Vec<Option<u64>> {
 }
 
 /// Appends to a topic and purges it, until the server is gone. Returns the number of the first
-/// message that was sent after the last purge that was acknowledged.
+/// message sent after the last acknowledged purge.
 async fn purge(client: IggyClient, mut number: u64) -> u64 {
     let mut first = number;
     loop {
@@ -149,7 +149,7 @@ async fn purge(client: IggyClient, mut number: u64) -> u64 {
     }
 }
 
-/// Reads all of a partition: offsets and numbers.
+/// Reads a whole partition; returns offsets and message numbers.
 async fn read(client: &IggyClient, topic: &str, partition: u32) -> Vec<(u64, u64)> {
     let consumer = Consumer::new(id("checker"));
     let mut found: Vec<(u64, u64)> = Vec::new();
@@ -192,7 +192,7 @@ async fn what_was_acknowledged_survives_the_server() {
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert!(found.iter().enumerate().all(|(at, (offset, _))| at as u64 == *offset));
             assert!(numbers.is_sorted_by(|a, b| a < b), "life {life}: out of order, or twice");
-            // Unacknowledged messages may be missing, and are not sent again.
+            // Unacknowledged messages may be missing, and are not resent.
             let uncertain = promised.uncertain.lock().expect("no panic").clone();
             for first in (0..promised.sent.load(Ordering::Relaxed)).step_by(BATCH as usize) {
                 let is_there = |number| numbers.binary_search(&number).is_ok();
@@ -227,7 +227,7 @@ async fn what_was_acknowledged_survives_the_server() {
         }
         purged_below = purger.await.expect("a purger");
     }
-    // Otherwise nothing was checked.
+    // Otherwise the test checked nothing.
     let acknowledged: u64 = promised.iter().map(|it| it.acknowledged.load(Ordering::Relaxed)).sum();
     assert!(acknowledged > 0, "no batch was acknowledged");
     assert!(committed.iter().any(Option::is_some), "no commit was acknowledged");

@@ -1,4 +1,4 @@
-//! Clients that send garbage, are slow, or use too much: others are served meanwhile.
+//! Clients that send garbage, are slow, or use too many resources, while others are served.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ async fn garbage_ends_its_own_connection_only() {
     for _ in 0..50 {
         let mut stream = TcpStream::connect(scene.address()).await.expect("a connection");
         let bytes: Vec<u8> = (0..seed.rng.usize(256..2000)).map(|_| seed.rng.u8(..)).collect();
-        // The server may close while this is written.
+        // The server may close the connection during this write.
         let _ = stream.write_all(&bytes).await;
         assert!(is_closed(&mut stream).await);
         send(&client, 0, &numbered("m", 1)).await;
@@ -37,8 +37,8 @@ async fn garbage_ends_its_own_connection_only() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 50);
 }
 
-/// A client of Iggy 0.8 sends frames shorter than this protocol's header. It got no answer until
-/// the time for a login was up.
+/// Regression test: a client of Iggy 0.8, whose frames are shorter than this protocol's header, got
+/// no answer until the time limit for logins.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_of_the_earlier_protocol_is_refused_at_once() {
     let scene = Scene::new().await;
@@ -49,7 +49,7 @@ async fn a_client_of_the_earlier_protocol_is_refused_at_once() {
         stream.write_all(&frame).await.expect("a write");
         let mut answer = Vec::new();
         stream.read_to_end(&mut answer).await.expect("the end of the connection");
-        // Its status for a feature that is not available, and no body.
+        // The earlier protocol's status for an unavailable feature, and no body.
         assert_eq!(answer, [5, 0, 0, 0, 0, 0, 0, 0]);
     }
     scene.client().await.ping().await.expect("an answer");
@@ -88,10 +88,10 @@ async fn wrong_bodies_of_every_command_do_no_harm() {
         raw.stream.write_all(&frame).await.expect("a write");
         let answer = raw.answer().await;
         assert_eq!(answer.command, Command::Reply as u8, "{}: {body:?}", meta.name);
-        // The reply to a request whose handler panics.
+        // Status 1 is the reply to a request whose handler panicked.
         assert_ne!(answer.status, 1, "{}: {body:?}", meta.name);
         if request % 100 == 0 {
-            // A body that is right by chance may have deleted them.
+            // A damaged body that happens to be valid may have deleted them.
             let _ = client.create_stream("s").await;
             let options = TopicCreateOptions::default();
             let _ = client.create_topic(&id("s"), "t", &options).await;
@@ -114,7 +114,7 @@ async fn silence_and_slowness_have_an_end() {
     slow.login().await;
     let frame = slow.frame(Operation::SendMessages, 1, 0, &[0; 1000]);
     slow.stream.write_all(&frame[..300]).await.expect("a write");
-    // One that has sent everything and closed its side is answered still.
+    // A client that has closed its side after a complete request still gets a reply.
     let mut half = Raw::connect(&scene, 6).await;
     let ping = half.frame(Operation::NonReplicated, 0, 1, &[]);
     half.stream.write_all(&ping).await.expect("a write");
@@ -136,7 +136,7 @@ async fn a_client_that_takes_no_replies_is_not_read_from() {
     }
     let mut greedy = Raw::connect(&scene, 7).await;
     greedy.login().await;
-    // Polls without end, and takes nothing.
+    // Polls endlessly, without reading replies.
     let poll_body = iggy_binary_protocol::WireEncode::to_bytes(
         &iggy_binary_protocol::requests::messages::PollMessagesRequest {
             consumer: iggy_binary_protocol::WireConsumer::consumer(
@@ -177,7 +177,7 @@ async fn more_connections_than_are_allowed_are_refused() {
     }
 }
 
-/// Pings must not replace a login, however they are cut into writes.
+/// Pings must not replace a login, in whatever pieces they are written.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trickle_of_pings_has_an_end() {
     let scene = Scene::with(&[("limits.unauthenticated_timeout", "1s")]).await;
@@ -185,7 +185,7 @@ async fn a_trickle_of_pings_has_an_end() {
     let ping = raw.frame(Operation::NonReplicated, 0, 1, &[]);
     let (mut reading, mut writing) = raw.stream.into_split();
     let trickle = tokio::spawn(async move {
-        // One byte of the next ping is always there.
+        // One byte of the next ping has always been sent.
         let mut wanted = ping.len() + 1;
         let bytes = ping.repeat(2);
         let mut at = 0;
@@ -205,7 +205,7 @@ async fn a_trickle_of_pings_has_an_end() {
     trickle.abort();
 }
 
-/// Logins that wait for their turn must not hold connections for longer than a login may take.
+/// Logins that wait for their turn must not keep connections open beyond the time limit for logins.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_passwords_hold_no_connections() {
     let scene = Scene::with(&[
@@ -225,7 +225,7 @@ async fn wrong_passwords_hold_no_connections() {
     for raw in &mut waiting {
         assert!(is_closed(&mut raw.stream).await);
     }
-    // One after another they would take a second each.
+    // Run one after another, they would take a second each.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     loop {
@@ -237,12 +237,12 @@ async fn wrong_passwords_hold_no_connections() {
             assert_eq!(header[60], Command::Reply as u8);
             break;
         }
-        // The delay after the last failure may be as long as a login may take.
+        // The delay after the last failure may be as long as the time limit for logins.
         assert!(tokio::time::Instant::now() < deadline, "nobody can log in");
     }
 }
 
-/// A client that only announces large frames must not keep others from being served.
+/// A client that only announces large frames must not block others.
 #[tokio::test(flavor = "multi_thread")]
 async fn announced_frames_take_no_room() {
     let scene = Scene::with(&[
@@ -269,7 +269,7 @@ async fn announced_frames_take_no_room() {
         assert_eq!(poll(&client, 0, PollingStrategy::first(), 1).await, ["m-0"]);
     };
     tokio::time::timeout(Duration::from_secs(10), served).await.expect("answers in time");
-    // One byte takes room, but not for as long as a stalled client may have where nobody waits.
+    // A first byte reserves room, but for less time than a stalled client has while nobody waits.
     for (raw, frame) in &mut announcing {
         raw.stream.write_all(&frame[HEADER_SIZE..=HEADER_SIZE]).await.expect("a write");
     }
@@ -293,7 +293,7 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
         raw.stream.write_all(&legacy).await.expect("a write");
         assert_eq!(raw.answer().await.status, 15);
     }
-    // A login begins anew.
+    // A login resets the count.
     raw.login().await;
     for _ in 0..4 {
         raw.stream.write_all(&legacy).await.expect("a write");
@@ -301,7 +301,7 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
     }
     raw.login().await;
     for _ in 0..1000 {
-        // The server closes while this is written.
+        // The server closes the connection during this write.
         if raw.stream.write_all(&legacy).await.is_err() {
             break;
         }
@@ -313,7 +313,7 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
     assert!(answers.len() <= 5 * HEADER_SIZE, "{} bytes of evictions", answers.len());
 }
 
-/// Clients that have begun something and do not go on must not delay the end of the server.
+/// Clients that have begun a request or login and do not continue must not delay the shutdown.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_only_begun_does_not_delay_the_end() {
     let mut scene = Scene::new().await;
@@ -323,9 +323,9 @@ async fn what_was_only_begun_does_not_delay_the_end() {
     body.login().await;
     let frame = body.frame(Operation::SendMessages, 1, 0, &[0; 1 << 20]);
     body.stream.write_all(&frame[..300]).await.expect("a write");
-    // The server has read both.
+    // The server has read from both.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    // Nothing is abandoned, as it would be after a while.
+    // The shutdown did not wait until it would abandon connections.
     scene.stop().await;
     assert!(is_closed(&mut header.stream).await && is_closed(&mut body.stream).await);
 

@@ -92,7 +92,8 @@ async fn topics_and_their_options() {
     assert!(client.get_topic(&id("s"), &id("t2")).await.expect("a reply").is_none());
 }
 
-/// The option `enforce_fsync` of Iggy's previews was accepted, but neither listed nor returned.
+/// Regression test: the option `enforce_fsync` of Iggy's previews was accepted, but neither listed
+/// nor returned.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
     let scene = Scene::new().await;
@@ -102,7 +103,7 @@ async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
     let listed = listed.iter().find(|it| it.key == "enforce_fsync").expect("it is listed");
     assert_eq!((listed.kind, listed.default_value.as_slice()), (HeaderKind::Bool, &[0][..]));
 
-    // This client always sends a durability; the stronger of the two counts.
+    // This client always sends a durability; the stronger of the two options is used.
     for (name, enforces, durability, expected) in [
         ("a", "true", Durability::Replicated, ("persisted", true)),
         ("b", "false", Durability::Persisted, ("persisted", true)),
@@ -127,8 +128,8 @@ async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
     assert!(!format!("{:?}", found.options).contains("enforce_fsync"));
 }
 
-/// A size or expiry of 0, which means no choice, was reported as chosen by the client, and an
-/// update with it reset the value.
+/// Regression test: a size or expiry of 0, which means "not set", was reported as set by the
+/// client, and an update with 0 reset the value.
 #[tokio::test(flavor = "multi_thread")]
 async fn zero_is_the_default_and_not_a_choice() {
     let scene = Scene::new().await;
@@ -156,7 +157,7 @@ async fn zero_is_the_default_and_not_a_choice() {
         assert!(!option.explicit, "{key}");
         assert_eq!(option.value.as_uint64().expect("a number"), default, "{key}");
     }
-    // An update selects a value, and the next one chooses nothing.
+    // One update sets a value, and the next one leaves it unset.
     for expiry in
         [IggyExpiry::ExpireDuration(IggyDuration::new_from_secs(60)), IggyExpiry::ServerDefault]
     {
@@ -177,7 +178,8 @@ fn option<'a>(options: &'a ResourceOptions, key: &str) -> &'a OptionValue {
     options.get(&key).unwrap_or_else(|| panic!("{key:?} in {options:?}"))
 }
 
-/// The deletion of more partitions than there are was refused with the status of too many (2015).
+/// Regression test: the deletion of more partitions than exist was refused with the status for too
+/// many (2015).
 #[tokio::test(flavor = "multi_thread")]
 async fn only_partitions_that_exist_are_deleted() {
     let scene = Scene::new().await;
@@ -198,7 +200,8 @@ async fn only_partitions_that_exist_are_deleted() {
     assert_eq!((topic.partitions_count, topic.partitions.len()), (0, 0));
 }
 
-/// The topics of a missing stream were answered with status 1009, and Iggy's Python tests failed.
+/// Regression test: a request for the topics of a missing stream was answered with status 1009, and
+/// Iggy's Python tests failed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_does_not_exist_has_no_topics() {
     let scene = Scene::new().await;
@@ -283,7 +286,7 @@ async fn what_the_server_says_of_itself() {
     client.ping().await.expect("an answer");
 }
 
-/// A change of a topic must not undo another one that is made at the same time.
+/// A change of a topic must not undo a concurrent one.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_a_topic_at_the_same_time_all_count() {
     const ROUNDS: u32 = 30;
@@ -293,7 +296,7 @@ async fn changes_of_a_topic_at_the_same_time_all_count() {
     let options = TopicCreateOptions {
         partitions_count: Some(1),
         segment_size: Some(IggyByteSize::from(1 << 20)),
-        // Each partition has a share of it, which changes with their number.
+        // Each partition has a share of the size, which changes with the number of partitions.
         max_topic_size: Some(MaxTopicSize::Custom(IggyByteSize::from(1 << 30))),
         ..TopicCreateOptions::default()
     };

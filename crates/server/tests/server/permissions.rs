@@ -1,4 +1,4 @@
-//! Users: each command is refused without its permission; and what each permission allows.
+//! Permissions of users: each command is refused without its permission, and permitted with it.
 
 use std::collections::BTreeMap;
 
@@ -86,8 +86,7 @@ async fn a_user_without_permissions_may_do_nothing() {
     assert_refused(nobody.join_consumer_group(&s, &t, &g).await, unauthorized);
     assert_refused(nobody.leave_consumer_group(&s, &t, &g).await, unauthorized);
 
-    // The commands that every user may execute: see who they are, and their own tokens and
-    // password.
+    // Commands that every user may execute: on the own client, tokens and password.
     nobody.get_me().await.expect("itself");
     nobody.get_personal_access_tokens().await.expect("its tokens");
     let streams = root.get_streams().await.expect("streams");
@@ -138,7 +137,7 @@ async fn permissions_open_what_they_name() {
     let reader = user(&root, &scene, "reader", Some(may_poll)).await;
     let polled = reader.poll_messages(&s, &t, Some(0), &consumer, &first, 10, false).await;
     assert_eq!(polled.expect("a poll").count, 2);
-    // A revoked permission ends at once.
+    // Revoking a permission takes effect immediately.
     root.update_permissions(&id("reader"), None).await.expect("no permissions");
     let polled = reader.poll_messages(&s, &t, Some(0), &consumer, &first, 10, false).await;
     assert_refused(polled, &IggyError::Unauthorized);
@@ -183,7 +182,7 @@ async fn users_passwords_and_tokens() {
     assert!(root.get_user(&id("ann")).await.expect("a reply").is_none());
 }
 
-/// An id is used again, and must not bring the permissions of what had it before.
+/// A reused id must not have the permissions on its earlier owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn permissions_end_with_the_stream_or_topic() {
     let scene = Scene::new().await;

@@ -1,4 +1,4 @@
-//! Requests that are repeated under their number, and other uses of the protocol below the client.
+//! Requests that are repeated under their number, and other uses of the raw protocol.
 
 use bytes::BytesMut;
 use iggy::prelude::PollingStrategy;
@@ -16,7 +16,7 @@ use tokio::net::TcpStream;
 
 use crate::common::{Scene, create_topic, poll};
 
-/// A client that says byte by byte what it sends.
+/// A client with full control over the bytes it sends.
 pub(crate) struct Raw {
     pub(crate) stream: TcpStream,
     client: u128,
@@ -111,7 +111,7 @@ impl Raw {
     }
 }
 
-/// The body of a send of one message to partition 0 of `s`, `t`.
+/// Returns the body of a send of one message to partition 0 of `s`, `t`.
 pub(crate) fn one_message(payload: &[u8]) -> BytesMut {
     let mut body = BytesMut::new();
     let name = |name| WireIdentifier::named(name).expect("a name");
@@ -138,10 +138,10 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(raw.call(Operation::SendMessages, 2, &one_message(b"twice")).await.status, 0);
     // A client with several requests in flight repeats the first one.
     assert_eq!(raw.call(Operation::SendMessages, 1, &body).await, first);
-    // Its number with another body.
+    // The same number with another body.
     let older = raw.call(Operation::SendMessages, 1, &one_message(b"other")).await;
     assert_eq!(older.status, 59);
-    // The number of another command.
+    // The number of a request with another command.
     let other = raw.call(Operation::StoreConsumerOffset, 2, &body).await;
     assert_eq!(other.status, 3);
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["once", "twice"]);
@@ -156,7 +156,7 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(raw.call(Operation::CreateStream, 4, &name.to_bytes()).await.status, 1012);
 }
 
-/// Previews of the client number messages like the next other change, and stamp none of them.
+/// Previews of the client give messages the number of the next other change, without checksums.
 #[tokio::test(flavor = "multi_thread")]
 async fn different_messages_under_one_number_are_all_appended() {
     let scene = Scene::new().await;
@@ -176,8 +176,8 @@ async fn different_messages_under_one_number_are_all_appended() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["one", "two", "three"]);
 }
 
-/// Iggy's Java client counts messages and offsets apart from other changes. After a few messages
-/// the next stream or topic was refused as one that was already created (59).
+/// Regression test: Iggy's Java client numbers messages and offsets separately from other changes.
+/// After a few messages, the creation of a stream or topic was refused as already applied (59).
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_and_other_changes_may_be_numbered_apart() {
     let scene = Scene::new().await;
@@ -201,7 +201,8 @@ async fn messages_and_other_changes_may_be_numbered_apart() {
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 100).await.len(), 10);
 }
 
-/// A request that was overtaken by one with a higher number was refused as repeated (59).
+/// Regression test: a request overtaken by one with a higher number was refused as already applied
+/// (59).
 #[tokio::test(flavor = "multi_thread")]
 async fn requests_out_of_order_are_executed_once_each() {
     let scene = Scene::new().await;
@@ -214,7 +215,7 @@ async fn requests_out_of_order_are_executed_once_each() {
         assert_eq!(sent.status, 0, "{text}");
     }
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["b", "a", "d", "c"]);
-    // A number so old that its reply was forgotten may have been answered.
+    // A request whose number is older than all remembered ones may have been answered.
     for number in 5..=70 {
         let body = one_message(format!("m{number}").as_bytes());
         assert_eq!(raw.call(Operation::SendMessages, number, &body).await.status, 0);
@@ -229,7 +230,7 @@ async fn sessions_that_are_not_there() {
     let client = scene.client().await;
     create_topic(&client, 1).await;
     let mut raw = Raw::connect(&scene, 43).await;
-    // Ping goes before a login; reads are refused, and what changes something ends the session.
+    // Before a login, pings are answered, reads are refused, and changes end the session.
     let ping = raw.frame(Operation::NonReplicated, 0, 1, &[]);
     raw.stream.write_all(&ping).await.expect("a write");
     assert_eq!(raw.answer().await.status, 0);
@@ -249,7 +250,7 @@ async fn sessions_that_are_not_there() {
     let evicted = raw.answer().await;
     assert_eq!((evicted.command, evicted.status), (Command::Eviction as u8, 1));
     assert_eq!(second.call(Operation::SendMessages, 1, &one_message(b"y")).await.status, 0);
-    // A session's number that is not this one's.
+    // The number of another session.
     second.session += 1;
     let sent = second.call(Operation::SendMessages, 2, &one_message(b"z")).await;
     assert_eq!((sent.command, sent.status), (Command::Eviction as u8, 1));
@@ -271,7 +272,7 @@ async fn damaged_batches_are_refused() {
         request += 1;
         let answer = raw.call(Operation::SendMessages, request, &damaged).await;
         let appended = poll(&client, 0, PollingStrategy::first(), 10).await;
-        // Fields outside the checksums may change: the names decide where it goes.
+        // Fields outside the checksums may differ: the names in the body determine the target.
         assert!(answer.status != 0 || appended.iter().all(|it| it == "payload"), "byte {at}");
     }
     for length in 0..whole.len() {

@@ -1,5 +1,4 @@
-//! What Iggy's own integration tests expect of a server over TCP, as far as no other test here
-//! covers it.
+//! Expectations of Iggy's own integration tests over TCP that no other test here covers.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::common::{Scene, assert_refused, create_topic, id, message, numbered, poll, send};
 
-/// Polls a partition of a topic with a consumer of its own.
+/// Polls a partition of a topic with a separate consumer.
 async fn try_poll(
     client: &IggyClient,
     stream: &str,
@@ -73,7 +72,8 @@ async fn a_poll_from_a_time_includes_the_message_of_that_time() {
     assert_eq!(poll(&client, 0, from(0), 9).await, ["first", "second"]);
 }
 
-/// A poll ended after about 1 MiB, which programs take for the end of the partition.
+/// Regression test: a poll ended after about 1 MiB, which programs interpret as the end of the
+/// partition.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_poll_returns_as_many_messages_as_it_asks_for() {
     let mut scene = Scene::new().await;
@@ -181,7 +181,7 @@ async fn a_member_without_partitions_waits_until_its_group_is_deleted() {
     assert!(matches!(end, Some(Err(IggyError::ConsumerGroupNameNotFound(..)))));
 }
 
-/// Runs a call of several clients at the same time, and returns how many succeeded.
+/// Runs a call concurrently on several clients, and returns how many succeeded.
 async fn successes<T>(
     calls: impl Iterator<Item = impl Future<Output = Result<T, IggyError>>>,
 ) -> usize {

@@ -37,7 +37,7 @@ fn main() -> std::io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-#[expect(clippy::disallowed_methods, reason = "makes a copy of test data, outside any storage")]
+#[expect(clippy::disallowed_methods, reason = "copies test data, outside any storage")]
 fn unpack(name: &str, directory: &Path) -> std::io::Result<()> {
     std::fs::create_dir(directory)?;
     golden::unpack_into(name, directory);

@@ -1,7 +1,7 @@
 //! A disk with slow flushes, on the command line: for measurements of synced writes.
 //!
 //! `slow_disk FILESYSTEM MILLISECONDS` mounts a disk of 1 GiB with an `ext4`, `xfs` or `btrfs`
-//! filesystem, whose flushes take this long, prints its path, and unmounts it at the end of its
+//! filesystem, whose flushes take this long, prints its path, and unmounts it at the end of
 //! standard input. It has the requirements of [`tailwater_testkit::volatile_disk`].
 
 use std::process::ExitCode;
@@ -39,5 +39,5 @@ fn serve(filesystem: &str, milliseconds: u64) -> Result<(), String> {
 
 #[cfg(not(target_os = "linux"))]
 fn serve(_filesystem: &str, _milliseconds: u64) -> Result<(), String> {
-    Err("there are such disks on Linux only".to_owned())
+    Err("only supported on Linux".to_owned())
 }

@@ -1,13 +1,14 @@
-//! Removes each sync call of the engine and of the message log, one at a time, lets commands of the
-//! message log overtake each other, and verifies that a test detects it.
+//! Removes each sync call of the engine and of the message log, one at a time, reorders commands of
+//! the message log, and verifies that a test detects each mutation.
 //!
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files to
 //! `target/sync_mutations`, and changes each call in [`CRATES`] of a function whose name begins
 //! with `sync` so that an environment variable turns it into a success without effect. So one build
-//! serves all. For each call it runs its crate's tests without it, of which one must fail, and
-//! prints a line; it exits with 1 if any removal was not detected. [`OVERTAKINGS`] are mutations of
-//! the order of commands, which are treated in the same way. With arguments it runs only the
-//! mutations in files whose path contains one of them. `TAILWATER_SEED` is passed to the tests.
+//! serves all. For each call it runs its crate's tests without the call, at least one of which must
+//! fail, and prints a line; it exits with 1 if any removal was not detected. [`OVERTAKINGS`] are
+//! mutations of the order of commands, which are tested in the same way. With arguments it runs
+//! only the mutations in files whose path contains one of them. `TAILWATER_SEED` is passed to the
+//! tests.
 
 use std::io;
 use std::process::ExitCode;
@@ -20,7 +21,7 @@ struct MutatedCrate {
     package: &'static str,
     /// Directory of the calls.
     sources: &'static str,
-    /// The tests of which one must fail, as arguments, the fastest first.
+    /// Arguments of the tests, one of which must fail, the fastest first.
     tests: &'static [[&'static str; 3]],
 }
 
@@ -37,7 +38,7 @@ const CRATES: [MutatedCrate; 2] = [
             ["directories", "--", "random::"],
             ["crash", "--", "faults::"],
             ["crash", "--", "threads::"],
-            // For a sync that is only measured.
+            // For a sync that only a measurement detects.
             ["writing", "--", "direct_logs::"],
         ],
     },
@@ -52,14 +53,14 @@ struct Overtaking {
     what: &'static str,
     /// The file, relative to the log's sources.
     file: &'static str,
-    /// Texts that are in the file once, and their replacements, in which `{on}` denotes the
+    /// Texts that occur once in the file, and their replacements, in which `{on}` denotes the
     /// condition that the mutation is on.
     changes: &'static [(&'static str, &'static str)],
     /// Arguments of the test that must fail.
     test: &'static [&'static str],
 }
 
-/// Arguments that build and run the model checker's tests.
+/// Arguments to build and run the model checker's tests.
 const INTERLEAVINGS: &[&str] = &[
     "--config",
     "build.rustflags=[\"--cfg\",\"shuttle\"]",
@@ -71,7 +72,7 @@ const INTERLEAVINGS: &[&str] = &[
     "log",
 ];
 
-/// Arguments that run the log's tests against a disk that holds writes, crashes and the model.
+/// Arguments to run the log's tests with a disk that holds writes back, crashes and the model.
 const HELD: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "held::"];
 const CRASHES: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "crash::"];
 const MODEL: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "model::"];
@@ -117,18 +118,19 @@ const OVERTAKINGS: [Overtaking; 4] = [
         test: INTERLEAVINGS,
     },
 ];
-/// Number of the first of them; calls have lower ones.
+/// Number of the first mutation of the order; calls have lower numbers.
 const FIRST_OVERTAKING: usize = 10_000;
 
 /// The environment variable that names the call to leave out.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
-/// Calls whose removal loses nothing: the file, the call, and why.
+/// Calls whose removal loses no data: the file, the call, and the reason.
 const NOT_MISSED: [(&str, &str, &str); 5] = [
     (
         "segment/writer.rs",
         "file.sync_all(Purpose::LogAppend)",
-        "the first durable write after recovery also makes the recovered batches durable, in the simulator",
+        "the first durable write after recovery also makes the recovered batches durable, in the \
+         simulator",
     ),
     (
         "segment/writer.rs",
@@ -138,7 +140,7 @@ const NOT_MISSED: [(&str, &str, &str); 5] = [
     (
         "wal/preallocation.rs",
         "file.sync_data(Purpose::Wal)",
-        "makes durable writes cheap, which otherwise also write the file's length and extents",
+        "makes durable writes cheap: otherwise they also write the file's length and extents",
     ),
     (
         "recovery/log_files.rs",
@@ -207,7 +209,7 @@ fn main() -> io::Result<ExitCode> {
         }
         let built = mutated_tree.test(None, &all)?;
         if !built.status.success() {
-            eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
+            eprintln!("the copy does not build:\n{}", String::from_utf8_lossy(&built.stderr));
             return Ok(ExitCode::FAILURE);
         }
         if let Some((test, message)) = first_failure(&mutated_tree, of, None)? {
@@ -222,12 +224,12 @@ fn main() -> io::Result<ExitCode> {
         }
         let began = Instant::now();
         let verdict = match first_failure(&mutated_tree, call.of, Some(index))? {
-            Some((test, message)) => format!("missed by {test} {message}"),
+            Some((test, message)) => format!("detected by {test} {message}"),
             None => match NOT_MISSED
                 .iter()
                 .find(|(file, text, _)| call.place.starts_with(file) && call.text == *text)
             {
-                Some((.., why)) => format!("not missed, and need not be: {why}"),
+                Some((.., why)) => format!("undetected, which is correct: {why}"),
                 None => {
                     survived += 1;
                     "SURVIVED".to_owned()
@@ -251,12 +253,12 @@ fn main() -> io::Result<ExitCode> {
                 survived += 1;
                 "SURVIVED".to_owned()
             }
-            false => format!("missed: {}", reason(&tested)),
+            false => format!("detected: {}", reason(&tested)),
         };
         tried += 1;
         println!("{place:<40} {what:<60} {:>4} s  {verdict}", began.elapsed().as_secs());
     }
-    println!("{tried} mutations, of which {survived} were not missed");
+    println!("{tried} mutations, {survived} of them undetected");
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -273,7 +275,7 @@ fn let_overtake(text: &str, file: &str, problems: &mut Vec<String>) -> String {
         for (original, replacement) in overtaking.changes {
             let count = text.matches(original).count();
             if count != 1 {
-                problems.push(format!("{file}: '{original}' is there {count} times, not once"));
+                problems.push(format!("{file}: '{original}' occurs {count} times, not once"));
             }
             changed = changed.replace(original, &replacement.replace("{on}", &on));
         }
@@ -331,7 +333,7 @@ fn receiver_start(text: &str, name: usize) -> usize {
             '(' | '[' if depth == 0 => break,
             '(' | '[' => depth -= 1,
             _ if depth > 0 || is_word(letter) || matches!(letter, '.' | '?' | ':') => {}
-            // Between the parts of a chain over several lines.
+            // Whitespace between the parts of a method chain over several lines.
             letter if letter.is_whitespace() && text[at..].trim_start().starts_with('.') => {}
             _ => break,
         }

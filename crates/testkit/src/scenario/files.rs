@@ -14,12 +14,12 @@ pub enum Node {
     Link(PathBuf),
 }
 
-/// A filesystem for the steps of scenarios. All paths are absolute, except targets of links. Every
-/// failure panics.
+/// A filesystem for the steps of scenarios. All paths are absolute, except targets of links.
+/// Failures panic.
 pub trait Files {
     /// Returns the directory of the scenario.
     fn root(&self) -> PathBuf;
-    /// Sets the directory where the engine's relative paths begin.
+    /// Sets the engine's working directory.
     fn enter(&mut self, directory: &Path);
     /// Returns everything below the root, by path, without following links.
     fn tree(&self) -> BTreeMap<PathBuf, Node>;
@@ -58,7 +58,7 @@ impl RealFiles {
         new
     }
 
-    /// Returns the directory where relative paths begin.
+    /// Returns the working directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }

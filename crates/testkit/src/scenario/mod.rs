@@ -1,9 +1,9 @@
-//! The scenarios of `docs/directories.md`: the tables there are the tests.
+//! The scenarios of `docs/directories.md`, whose tables are executed as tests.
 //!
 //! That document describes the steps of scenarios. Here they are parsed ([`all`]) and executed
 //! ([`Runner`]) on a [`Target`]: an engine, with a filesystem for its databases. The engine's tests
-//! use the library on a simulated disk and on a real filesystem, the program's tests use the
-//! program, and [`RocksDb`] is the real RocksDB, for its own column.
+//! run the library on a simulated disk and on a real filesystem, and the program's tests run the
+//! program. [`RocksDb`] runs the real RocksDB, for its own column.
 //!
 //! In addition to the expectations of a row, the runner checks that every failed opening or
 //! destruction by Tailwater, and every opening for reading only, leaves all files unchanged, except
@@ -30,7 +30,7 @@ pub struct Scenario {
     pub name: String,
     /// The line of the document.
     pub line: usize,
-    /// Steps that set it up. Each of them must succeed, with either engine.
+    /// Steps that set the scenario up. All must succeed, with either engine.
     pub made_by: Vec<Step>,
     /// Steps with Tailwater, and their expected results.
     pub tailwater: Vec<Step>,
@@ -56,7 +56,7 @@ impl Scenario {
         }
     }
 
-    /// Returns whether RocksDB must execute some of the steps, whatever the column.
+    /// Returns whether RocksDB must execute some of the steps, including those of the setup.
     pub fn needs_rocksdb(&self, column: Column) -> bool {
         let mut steps = self.made_by.iter().chain(self.steps(column));
         steps.any(|step| step.engine == Engine::RocksDb)
@@ -81,7 +81,7 @@ mod tests {
     fn every_scenario_has_a_name_of_its_own_and_an_outcome() {
         let scenarios = all();
         let names: BTreeSet<&str> = scenarios.iter().map(|it| it.name.as_str()).collect();
-        assert_eq!(names.len(), scenarios.len(), "two scenarios have one name");
+        assert_eq!(names.len(), scenarios.len(), "two scenarios have the same name");
         for scenario in &scenarios {
             let tells = |step: &super::Step| match step.action {
                 Action::There(_) | Action::Gone(_) | Action::Kept(_) => true,
@@ -91,7 +91,7 @@ mod tests {
         }
     }
 
-    /// An engine that rejects everything, or nothing, must not pass.
+    /// An engine that rejects everything, or nothing, must fail.
     #[test]
     fn the_scenarios_expect_successes_and_failures() {
         let (mut data, mut failures) = (0, 0);

@@ -43,12 +43,12 @@ fn row(heading: &str, cells: &[&str], line: usize) -> Result<Scenario, String> {
         rocksdb: steps(rocksdb)?,
     };
     if name.is_empty() || scenario.steps(Column::Tailwater).is_empty() {
-        return Err("no name, or no steps of Tailwater".to_owned());
+        return Err("no name, or no steps for Tailwater".to_owned());
     }
     Ok(scenario)
 }
 
-/// Returns the steps in the code of a cell; the words around it are for people.
+/// Returns the steps in the code spans of a cell; other text is ignored.
 fn steps(cell: &str) -> Result<Vec<Step>, String> {
     let code = cell.split('`').skip(1).step_by(2);
     let texts = code.flat_map(|code| code.split(';')).map(str::trim).filter(|it| !it.is_empty());
@@ -104,7 +104,7 @@ fn step(text: &str) -> Result<Step, String> {
     let is_database = matches!(action, Action::Database(..));
     let is_plain = engine == Engine::Own && !may_fail && expected == Expected::default();
     if !is_database && !is_plain {
-        return Err("only what is done to databases has an engine, and can fail".to_owned());
+        return Err("only operations on databases may have an engine or expectations".to_owned());
     }
     Ok(Step { text: text.to_owned(), engine, may_fail, action, expected })
 }
@@ -114,14 +114,14 @@ fn action(words: &[Word]) -> Result<Action, String> {
     let texts: Vec<String> = rest.iter().map(|word| word.text().to_owned()).collect();
     let one = || match texts.as_slice() {
         [one] => Ok(one.clone()),
-        _ => Err("one word must follow".to_owned()),
+        _ => Err("expected one word".to_owned()),
     };
     let two = || match texts.as_slice() {
         [one, two] => Ok((one.clone(), two.clone())),
-        _ => Err("two words must follow".to_owned()),
+        _ => Err("expected two words".to_owned()),
     };
     let some = || match texts.as_slice() {
-        [] => Err("words must follow".to_owned()),
+        [] => Err("expected words".to_owned()),
         _ => Ok(texts.clone()),
     };
     let done = |work: Work| Ok(Action::Database(one()?, work));
@@ -131,7 +131,7 @@ fn action(words: &[Word]) -> Result<Action, String> {
     };
     let entries = || match texts.split_first() {
         Some((path, entries)) => Ok((path.clone(), pairs(entries)?)),
-        None => Err("a path must follow".to_owned()),
+        None => Err("expected a path".to_owned()),
     };
     match verb.text() {
         "mkdir" => Ok(Action::MakeDirectory(one()?)),
@@ -163,7 +163,7 @@ fn action(words: &[Word]) -> Result<Action, String> {
         "open" => done(Work::Open),
         "adopt" => done(Work::Adopt),
         "look" => done(Work::Look),
-        _ => Err("there is no such step".to_owned()),
+        _ => Err("unknown step".to_owned()),
     }
 }
 
@@ -184,7 +184,7 @@ fn expected(mut words: &[Word]) -> Result<Expected, String> {
         let quoted = || -> Result<Vec<String>, String> {
             let is_quoted = |word: &Word| matches!(word, Word::Quoted(_));
             if own.is_empty() || !own.iter().all(is_quoted) {
-                return Err("words in quotation marks must follow".to_owned());
+                return Err("expected words in quotation marks".to_owned());
             }
             Ok(own.iter().map(|word| word.text().to_owned()).collect())
         };

@@ -15,12 +15,12 @@ const FAMILY_OPTIONS: [&str; 3] = ["cf_paths", "enable_blob_files", "merge_opera
 
 /// The real RocksDB, which executes the steps of scenarios.
 ///
-/// Like Tailwater's program, it takes the directory of the logs from an OPTIONS file, and applies
-/// the given options over it.
+/// Like Tailwater's program, it takes the directory of the logs from an OPTIONS file, which the
+/// given options override.
 #[derive(Debug)]
 pub struct RocksDb {
     part: String,
-    /// The process, and the directory where it was started.
+    /// The process, and its working directory.
     running: Option<(Oracle, PathBuf)>,
     directory: PathBuf,
 }
@@ -37,7 +37,7 @@ impl RocksDb {
         Some(Rc::new(RefCell::new(new)))
     }
 
-    /// Sets the directory where relative paths begin.
+    /// Sets the working directory.
     pub fn enter(&mut self, directory: &Path) {
         self.directory = directory.to_owned();
     }
@@ -83,7 +83,7 @@ impl RocksDb {
             }
             Work::Checkpoint(path) => self.run_line(script("open-existing"), &["checkpoint", path]),
             Work::Destroy => self.run(script("destroy")),
-            Work::External(_) => Err("has no tables of its own".to_owned()),
+            Work::External(_) => Err("does not build external tables".to_owned()),
         }
     }
 
@@ -103,7 +103,7 @@ impl RocksDb {
         Ok(names.split(' ').map(str::to_owned).collect())
     }
 
-    /// Returns the process, in the directory in which relative paths begin.
+    /// Returns the process, started in the working directory.
     fn oracle(&mut self) -> &mut Oracle {
         let is_there = self.running.as_ref().is_some_and(|(_, started)| *started == self.directory);
         if !is_there {
@@ -133,7 +133,7 @@ impl RocksDb {
     }
 }
 
-/// Returns the description of a database: its options, those of its column families, and
+/// Returns a script that describes a database: its options, those of its column families, and its
 /// directories.
 fn described(job: &Job<'_>, families: &[String], home: &Path) -> Script {
     let given = job.options.split(';').filter_map(|option| option.split_once('='));
@@ -171,7 +171,7 @@ fn described(job: &Job<'_>, families: &[String], home: &Path) -> Script {
 }
 
 /// Returns the directory of the logs in the newest OPTIONS file.
-#[expect(clippy::disallowed_methods, reason = "looks at a database from outside")]
+#[expect(clippy::disallowed_methods, reason = "reads a database from outside the engine")]
 fn recorded_log_directory(home: &Path) -> Option<String> {
     let entries = std::fs::read_dir(home).ok()?;
     let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());

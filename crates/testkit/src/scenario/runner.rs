@@ -21,7 +21,7 @@ pub struct Job<'a> {
     pub path: &'a str,
     /// Options that override those of its OPTIONS file: `name=value;name=value`.
     pub options: &'a str,
-    /// The operation. Its paths are like that of the database.
+    /// The operation, with paths in the same form as the database's.
     pub work: &'a Work,
 }
 
@@ -58,11 +58,11 @@ pub struct Runner<'a> {
     rocksdb: Option<SharedRocksDb>,
     root: PathBuf,
     directory: PathBuf,
-    /// The options that are given for each path.
+    /// Options given for each path.
     given: BTreeMap<String, String>,
-    /// All files at the time when the scenario had been set up.
+    /// All files after the setup.
     made: BTreeMap<PathBuf, Node>,
-    /// The name of the file that a step removed or changed last.
+    /// Name of the last file that a step removed or changed.
     file: String,
 }
 
@@ -70,7 +70,7 @@ pub struct Runner<'a> {
 /// selects those whose names contain it.
 ///
 /// # Panics
-/// If a scenario does not end as the document says: the message lists all that do not.
+/// If a scenario ends differently from the document: the message lists all that do.
 pub fn run_all(
     column: Column,
     rocksdb: Option<SharedRocksDb>,
@@ -95,7 +95,7 @@ pub fn run_all(
             Err(_) => failed.push(format!("{}: panics, see above", scenario.name)),
         }
     }
-    println!("{passed} scenarios went as they should, {} were left out:", left_out.len());
+    println!("{passed} scenarios passed, {} were skipped:", left_out.len());
     left_out.iter().for_each(|name| println!("    {name}"));
     let mut list = String::new();
     failed.iter().for_each(|failure| _ = write!(list, "\n- {failure}"));
@@ -104,7 +104,7 @@ pub fn run_all(
 }
 
 impl<'a> Runner<'a> {
-    /// Creates a runner on the files of a target, which has none yet.
+    /// Creates a runner on the files of a new target.
     pub fn new(target: &'a mut dyn Target, rocksdb: Option<SharedRocksDb>) -> Self {
         let root = target.files().root();
         let directory = root.clone();
@@ -127,7 +127,7 @@ impl<'a> Runner<'a> {
     /// The step that had an unexpected result, and the result.
     pub fn run(mut self, scenario: &Scenario, column: Column) -> Result<(), String> {
         for step in &scenario.made_by {
-            self.step(step).map_err(|error| format!("cannot be made: `{}` {error}", step.text))?;
+            self.step(step).map_err(|error| format!("setup failed: `{}` {error}", step.text))?;
         }
         self.made = self.target.files().tree();
         for step in scenario.steps(column) {
@@ -190,8 +190,8 @@ impl<'a> Runner<'a> {
         self.directory = directory;
     }
 
-    /// Returns a path or options in the form for the engine: absolute paths begin at the scenario's
-    /// directory.
+    /// Returns a path or options in the form for the engine: absolute paths are below the
+    /// scenario's directory.
     fn mapped(&self, text: &str) -> String {
         let root = self.root.to_string_lossy();
         let root = root.trim_end_matches('/');
@@ -230,7 +230,7 @@ impl<'a> Runner<'a> {
         matching(&self.target.files().tree(), &pattern)
     }
 
-    /// Copies a file or directory; files get new inodes, or share them.
+    /// Copies a file or directory; copied files have their own inodes, or are hard links.
     fn copy(&mut self, from: &str, to: &str, has_own_files: bool) -> Result<(), String> {
         let (from, to) = (self.resolve(from), self.resolve(to));
         let tree = self.target.files().tree();
@@ -324,7 +324,7 @@ impl<'a> Runner<'a> {
         for pattern in patterns {
             let made = matching(&self.made, &self.resolve(pattern));
             if made.is_empty() {
-                return Err(format!("finds that there never was any {pattern}"));
+                return Err(format!("finds that no {pattern} existed after the setup"));
             }
             for (path, node) in &made {
                 match tree.get(path) {
@@ -360,7 +360,7 @@ impl<'a> Runner<'a> {
         let may_change = match work {
             Work::Look => false,
             Work::Open | Work::Adopt | Work::Put(_) | Work::Destroy => answer.is_ok(),
-            // They may fail after the database was opened.
+            // Writes may fail after the database was opened.
             _ => true,
         };
         if !may_change && engine == Engine::Own && self.target.is_tailwater() {
@@ -387,9 +387,7 @@ impl<'a> Runner<'a> {
     fn says(&self, what: &str, text: &str, wanted: &[String]) -> Result<(), String> {
         let wanted = wanted.iter().map(|words| words.replace("$file", &self.file));
         match wanted.into_iter().find(|words| !text.contains(&**words)) {
-            Some(missing) => {
-                Err(format!("succeeds or fails without '{missing}' in {what}: {text}"))
-            }
+            Some(missing) => Err(format!("has no '{missing}' in {what}: {text}")),
             None => Ok(()),
         }
     }
@@ -434,8 +432,7 @@ fn name_matches(name: &str, pattern: &str) -> bool {
     }
 }
 
-/// Checks that two trees are equal, except for files that only record an engine's actions and that
-/// it is open.
+/// Checks that two trees are equal, except for LOG and LOCK files.
 fn unchanged(
     before: &BTreeMap<PathBuf, Node>,
     after: &BTreeMap<PathBuf, Node>,
@@ -453,7 +450,7 @@ fn unchanged(
     }
     let differs = |path: &Path, node: &Node| before.get(path) != Some(node);
     match after.iter().find(|(path, node)| counts(path, node) && differs(path, node)) {
-        Some((path, _)) => Err(format!("{} was made or changed", path.display())),
+        Some((path, _)) => Err(format!("{} was created or changed", path.display())),
         None => Ok(()),
     }
 }

@@ -9,7 +9,7 @@ pub type Contents = BTreeMap<String, String>;
 /// The engine that executes a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Engine {
-    /// The engine that the scenarios are run with.
+    /// The engine that runs the scenarios.
     Own,
     /// RocksDB.
     RocksDb,
@@ -22,7 +22,7 @@ pub struct Step {
     pub text: String,
     /// The engine that executes it.
     pub engine: Engine,
-    /// Whether it may fail if there are no expectations.
+    /// Whether the step may fail if there are no expectations.
     pub may_fail: bool,
     /// The action.
     pub action: Action,
@@ -55,13 +55,13 @@ pub enum Action {
     Rename(String, String),
     /// Removes existing files and directories.
     Remove(Vec<String>),
-    /// Cuts the second half of a file off.
+    /// Truncates a file to its first half.
     Cut(String),
     /// Creates a symbolic link: its target, and its path.
     Link(String, String),
     /// Copies a directory, with hard links to its files.
     HardLink(String, String),
-    /// Changes the directory where relative paths begin.
+    /// Changes the working directory.
     Enter(String),
     /// Unpacks a golden database into a directory.
     Unpack(String, String),

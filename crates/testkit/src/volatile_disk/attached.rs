@@ -1,4 +1,4 @@
-//! A loop device, and the filesystem that is mounted from it.
+//! A loop device and the filesystem mounted from it.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::filesystem::run;
 
-/// Number of attempts to unmount a busy filesystem, and the pause between them: a process that
-/// ended may have system calls in progress, which hold its files open.
+/// Number of attempts to unmount a busy filesystem, and the pause between them: a killed process
+/// may have system calls in progress, which keep its files open.
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -18,8 +18,8 @@ pub(super) struct LoopDevice {
 }
 
 impl LoopDevice {
-    /// Attaches a free one, with direct I/O to the file: a request is then forwarded as one. The
-    /// file bypasses the page cache for writes in either mode.
+    /// Attaches a free loop device with direct I/O to the file, so that each request is forwarded
+    /// as a single one. Writes of the file bypass the page cache with or without it.
     pub(super) fn new(file: &Path) -> Result<Self, String> {
         let arguments = ["--find", "--show", "--direct-io=on"];
         let path = run(Command::new("losetup").args(arguments).arg(file))?;
@@ -33,7 +33,7 @@ impl LoopDevice {
 
 impl Drop for LoopDevice {
     fn drop(&mut self) {
-        // The detachment takes effect when the last user closes it.
+        // The detachment takes effect when the last user closes the device.
         let _ = Command::new("losetup").arg("--detach").arg(&self.path).output();
     }
 }
@@ -54,7 +54,7 @@ impl Attached {
         Ok(Self { target: target.to_owned(), mounted: true, _device: device })
     }
 
-    /// Unmounts it, and waits until it is no longer in use.
+    /// Unmounts the filesystem, and waits until it is no longer in use.
     pub(super) fn end(mut self) -> Result<(), String> {
         unmount(&self.target)?;
         self.mounted = false;
@@ -70,7 +70,7 @@ impl Drop for Attached {
     }
 }
 
-/// Unmounts a filesystem that is not in use, or will soon not be.
+/// Unmounts a filesystem that is not in use, or soon will not be.
 pub(super) fn unmount(target: &Path) -> Result<(), String> {
     let mut result = Ok(());
     for _ in 0..ATTEMPTS {

@@ -1,5 +1,5 @@
-//! The contents of a disk: the newest bytes, and for each sector written since the last flush the
-//! older states that a power cut may restore.
+//! The contents of a disk: the newest bytes, and older states of each sector written since the last
+//! flush, which a power cut may restore.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -29,9 +29,9 @@ struct Older {
 /// The effect of a power cut on the sectors that were written since the last flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loss {
-    /// Number of these sectors.
+    /// Number of sectors written since the last flush.
     pub pending: usize,
-    /// Number of them that lost their newest bytes.
+    /// Number of those sectors that lost their newest bytes.
     pub lost: usize,
 }
 
@@ -57,7 +57,7 @@ impl Contents {
         Some(&rest[..length.min(rest.len())])
     }
 
-    /// Writes; `None` past the end.
+    /// Writes `data` at `offset`; `None` past the end.
     pub(super) fn write(&mut self, offset: u64, data: &[u8]) -> Option<()> {
         let start = usize::try_from(offset).ok()?;
         let end = start.checked_add(data.len()).filter(|&end| end <= self.bytes.len())?;
@@ -83,13 +83,12 @@ impl Contents {
         self.bytes[place].copy_from_slice(data);
     }
 
-    /// Returns the mark for [`Contents::settle`], to be passed when a flush that begins now has
-    /// ended.
+    /// Returns the mark of a flush that begins now, for [`Contents::settle`] when it ends.
     pub(super) fn mark(&self) -> u64 {
         self.next
     }
 
-    /// Makes durable what was written before the mark.
+    /// Makes writes before the mark durable.
     pub(super) fn settle(&mut self, mark: u64) {
         self.older.retain(|_, older| {
             older.retain(|older| older.replaced_by >= mark);
@@ -98,8 +97,8 @@ impl Contents {
     }
 
     /// Reverts each sector that was written since the last flush to one of its states since then:
-    /// in one of four cuts all keep the newest one, in one all lose everything, and otherwise each
-    /// is decided independently.
+    /// in one of four cuts, all sectors keep the newest state; in another, all lose everything
+    /// since the flush; otherwise each sector is decided independently.
     pub(super) fn lose(&mut self, rng: &mut Rng) -> Loss {
         let older = std::mem::take(&mut self.older);
         let mut loss = Loss { pending: older.len(), lost: 0 };

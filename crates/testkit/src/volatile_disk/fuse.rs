@@ -1,7 +1,7 @@
 //! The disk as the only file of a FUSE filesystem, for use by a loop device.
 //!
-//! The file is opened with direct I/O, so that a write of the loop device has arrived here when it
-//! completes, and a flush of the loop device is a sync of the file.
+//! The file is opened with direct I/O, so that a write of the loop device has been received here
+//! when it completes, and a flush of the loop device is a sync of the file.
 
 use std::ffi::OsStr;
 use std::sync::Arc;

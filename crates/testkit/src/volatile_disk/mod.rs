@@ -2,21 +2,21 @@
 //!
 //! The disk is the only file of a FUSE filesystem that this process serves, and a loop device uses
 //! it. Writes of the loop device are in the disk's volatile cache; a flush of the loop device,
-//! which arrives as a sync of the file, makes them durable. So the power can be cut at any moment,
-//! between any two requests of the kernel, under a filesystem that is mounted from the loop device
-//! and its users. The remaining state is then mounted again, through another loop device.
+//! received as a sync of the file, makes them durable. The power can be cut between any two
+//! requests of the kernel while a filesystem on the loop device is mounted and in use. The
+//! remaining state is then mounted again, through another loop device.
 //!
-//! A cut decides by the disk's seed which sectors written since the last flush keep their new
-//! contents: in some cuts all, in some none, otherwise each independently, and a sector that was
-//! written several times may have any of its states. A sector is never torn.
+//! The disk's seed determines which sectors written since the last flush keep their new contents:
+//! in some cuts all, in some none, otherwise each independently. A sector that was written several
+//! times may have any of its states. A sector is never torn.
 //!
 //! - From the cut on every request fails, including reads, until the power is restored.
 //! - During a flush the kernel delays writes to the file, but not reads.
 //! - It needs Linux, root, FUSE, a loop device, and the tools that create the filesystem.
-//! - The users of the filesystem must be in another process. A process that is killed while it
-//!   waits for itself never ends.
-//! - A killed process leaves a mounted filesystem without its disk, for `umount` and `losetup
-//!   --detach`.
+//! - The users of the filesystem must be in another process: a process that is killed while it
+//!   waits for its own disk never ends.
+//! - A killed process leaves a mounted filesystem without its disk; `umount` and `losetup --detach`
+//!   remove it.
 
 mod attached;
 mod contents;
@@ -73,11 +73,11 @@ impl VolatileDisk {
     /// Creates an empty disk, whose cuts are decided by `seed`.
     ///
     /// # Errors
-    /// Why it is impossible here: there is no FUSE, or this process is not root.
+    /// A missing requirement: FUSE, or root.
     ///
     /// # Panics
-    /// If the size is not a multiple of the sector, or there is no directory for scratch files.
-    #[expect(clippy::disallowed_methods, reason = "places to mount at are no files of a database")]
+    /// If the size is not a multiple of the sector, or no scratch directory can be created.
+    #[expect(clippy::disallowed_methods, reason = "mount points are not a database's files")]
     pub fn new(shape: Shape, seed: u64) -> Result<Self, String> {
         assert!(shape.size.is_multiple_of(shape.sector), "a part of a sector");
         let directory = tempfile::tempdir().expect("a directory");
@@ -180,7 +180,7 @@ impl Drop for VolatileDisk {
     }
 }
 
-/// Ends the serving of a file that a loop device may still be releasing.
+/// Ends a FUSE session whose file a loop device may still be releasing.
 fn end(session: BackgroundSession, mounted: &Path) {
     if unmount(mounted).is_ok() {
         let _ = session.join();

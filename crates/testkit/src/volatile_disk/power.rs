@@ -1,4 +1,4 @@
-//! A disk and its power: requests succeed while it is on, and fail once it is off.
+//! A disk and its power: requests succeed while the power is on, and fail while it is off.
 
 use std::sync::{Condvar, Mutex, MutexGuard};
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(super) struct Powered {
 struct State {
     contents: Contents,
     rng: Rng,
-    /// Number of writes and flushes before the power is cut automatically.
+    /// Number of writes and flushes until the power is cut automatically.
     left: Option<u64>,
     /// Number of writes and flushes so far.
     requests: u64,
@@ -70,7 +70,7 @@ impl Powered {
             let has_power = |state: &mut State| state.loss.is_none();
             let waited = self.gone.wait_timeout_while(state, self.flush_delay, has_power);
             state = waited.expect("no panic while it is held").0;
-            // A power cut here loses everything that the flush was for: it was not reported as
+            // A power cut here may lose the writes before the flush, which was not reported as
             // complete.
             state.needs_power()?;
         }

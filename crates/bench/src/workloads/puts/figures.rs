@@ -9,10 +9,10 @@ use tailwater_latency::numbers::median;
 
 use crate::store::Failure;
 
-/// Duration above which a write was probably delayed by something other than the device: a
-/// scheduler tick is 4 ms at 250 Hz.
+/// Duration of a write above which its cause is probably not the device: a scheduler tick is 4 ms
+/// at 250 Hz.
 const SLOW: Duration = Duration::from_millis(3);
-/// Longest duration that is distinguished, in nanoseconds: ten minutes.
+/// Maximum recordable duration, in nanoseconds: ten minutes.
 const LONGEST_NS: u64 = 600_000_000_000;
 
 /// Durations of writes.
@@ -53,7 +53,7 @@ impl Latencies {
 pub struct Figures {
     /// Number of writes by all writers.
     pub writes: f64,
-    /// Time from the first write's beginning to the last one's end, in seconds.
+    /// Time from the start of the first write to the end of the last, in seconds.
     pub seconds: f64,
     /// Writes per second.
     pub per_second: f64,

@@ -20,7 +20,8 @@ fn as_seconds<S: Serializer>(time: &Duration, serializer: S) -> Result<S::Ok, S:
 }
 
 impl Length {
-    /// Returns the maximum number of writes of a writer, whose number is below `writers`.
+    /// Returns the maximum number of writes of the writer with number `writer`, which is below
+    /// `writers`.
     pub(crate) fn writes_of(self, writer: usize, writers: usize) -> u64 {
         match self {
             Self::Time(_) => u64::MAX,
@@ -36,7 +37,7 @@ impl Length {
         matches!(self, Self::Time(time) if elapsed >= time)
     }
 
-    /// Returns the length in words.
+    /// Returns a description for reports.
     pub(crate) fn describe(self) -> String {
         match self {
             Self::Time(time) => format!("{} s", time.as_secs_f64()),

@@ -1,4 +1,5 @@
-//! Writers that write for a given length, each starting a write when its last has ended.
+//! Concurrent writers for a given length, each of which starts a write when its previous one has
+//! ended.
 
 pub(crate) mod figures;
 pub(crate) mod length;
@@ -23,7 +24,7 @@ pub(crate) const VALUE_BYTES: usize = 128;
 /// The order of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
-    /// Ascending numbers from 0 on, for each writer.
+    /// Ascending numbers from 0, for each writer.
     Ascending,
     /// Random numbers.
     ByChance,
@@ -42,7 +43,7 @@ pub struct Putting {
     pub is_synced: bool,
 }
 
-/// Puts values of 128 bytes with keys of 16.
+/// Puts values of 128 bytes with keys of 16 bytes.
 pub(crate) fn put(store: &impl Store, putting: &Putting) -> Result<Figures, Failure> {
     let values = &Values::new(VALUE_BYTES, 1);
     let Putting { writers, length, order, is_synced } = *putting;
@@ -61,8 +62,8 @@ pub(crate) fn put(store: &impl Store, putting: &Putting) -> Result<Figures, Fail
     })
 }
 
-/// Runs writers, and measures each write. `writer` returns the function that writer `n` calls with
-/// the numbers of its writes, from 0 on.
+/// Runs writers, and measures each write. `writer(n)` returns the function that writer `n` calls
+/// with the number of each write, from 0.
 ///
 /// # Errors
 /// The first failure of a writer; the others stop after their current write.
@@ -107,7 +108,7 @@ where
     }
     let began = written.iter().map(|(_, began, _)| *began).min();
     let ended = written.iter().map(|(.., ended)| *ended).max();
-    let (began, ended) = began.zip(ended).ok_or("there was no writer")?;
+    let (began, ended) = began.zip(ended).ok_or("no writer ran")?;
     Ok(Figures::of(&all, ended - began))
 }
 

@@ -15,7 +15,7 @@ const STANDARD_INPUT: &str = "-";
 /// Text that is read line by line and may have any length.
 pub(super) struct Lines<R> {
     reader: R,
-    /// Its name in messages.
+    /// Name of the input in messages.
     name: String,
     /// Number of lines read.
     number: u64,
@@ -33,7 +33,7 @@ pub(super) fn open(path: &Path) -> Result<Lines<Box<dyn BufRead>>> {
         return Ok(Lines::new(Box::new(reader), "standard input"));
     }
     let name = path.display().to_string();
-    #[expect(clippy::disallowed_methods, reason = "no file of a database's, and maybe a pipe")]
+    #[expect(clippy::disallowed_methods, reason = "not a database's file, and may be a pipe")]
     let file = File::open(path)
         .map_err(|error| Failure::Input(format!("{name}: cannot open the file: {error}")))?;
     Ok(Lines::new(Box::new(BufReader::with_capacity(BUFFER_BYTES, file)), name))
@@ -45,7 +45,7 @@ impl<R: BufRead> Lines<R> {
         Self { reader, name: name.into(), number: 0, bytes: 0 }
     }
 
-    /// Returns the number of lines read, which is the number of the last.
+    /// Returns the number of lines read, which is the number of the last line.
     pub(super) fn number(&self) -> u64 {
         self.number
     }

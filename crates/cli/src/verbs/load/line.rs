@@ -15,8 +15,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Reads a line without its end: key and value, or column family, key and value, with tabs
-    /// between. `decode` reads key and value; a column family is escaped text in either form.
+    /// Parses a line without its end: key and value, or column family, key and value, separated by
+    /// tabs. `decode` reads key and value; a column family is escaped text in either form.
     ///
     /// # Errors
     /// A description of the problem.

@@ -13,7 +13,7 @@ use crate::outcome::{Failure, Result};
 use crate::progress::Progress;
 use crate::writing::WritableDatabase;
 
-/// Size at which a batch is written, whatever it contains, in bytes.
+/// Size at which a batch is written even if it has few items, in bytes.
 const BATCH_BYTES: usize = 4 << 20;
 
 /// The amount that was loaded.
@@ -44,7 +44,7 @@ pub(super) struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    /// Creates a loader into a database, as the command line says.
+    /// Creates a loader for a database, with the command line's arguments.
     pub(super) fn new(
         database: &'a WritableDatabase,
         acknowledgements: Option<Acknowledgements>,
@@ -122,7 +122,7 @@ impl<'a> Loader<'a> {
     }
 }
 
-/// A file that records how much is loaded, so that loading can be resumed.
+/// A file that records the number of loaded items, so that loading can be resumed.
 pub(super) struct Acknowledgements {
     file: File,
     path: PathBuf,
@@ -141,7 +141,7 @@ impl Acknowledgements {
         }
     }
 
-    /// Appends a line, in one call, so that a kill leaves all of it or nothing.
+    /// Appends a line with a single write, so that a kill leaves all of it or nothing.
     fn append(&mut self, loaded: u64) -> Result<()> {
         self.file.write_all(format!("{loaded}\n").as_bytes()).map_err(|error| {
             Failure::Refused(format!("cannot append to {}: {error}", self.path.display()))

@@ -1,4 +1,4 @@
-//! Debian's package index: stanzas of fields, with empty lines between.
+//! Debian's package index: stanzas of fields, separated by empty lines.
 //!
 //! ```text
 //! Package: 0ad
@@ -9,9 +9,9 @@
 //! ```
 //!
 //! A field begins with its name, in letters of either case, and a colon; a line that begins with a
-//! space or tab continues the previous field. `Depends` has entries separated by commas, an entry
-//! alternatives separated by `|`, and an alternative begins with the name of a package. Source:
-//! Debian Policy, 5.1 (control files) and 7.1 (relationship fields).
+//! space or tab continues the previous field. `Depends` has comma-separated entries, each with
+//! alternatives separated by `|`; an alternative begins with the name of a package. Source: Debian
+//! Policy, 5.1 (control files) and 7.1 (relationship fields).
 
 use std::io::BufRead;
 
@@ -95,8 +95,7 @@ impl Stanza {
     /// Parses the package that it describes.
     ///
     /// # Errors
-    /// A problem, for a line that is no field, and if the name or version is missing, empty or
-    /// repeated.
+    /// A line that is not a field; a name or version that is missing, empty or repeated.
     pub(super) fn package(&self) -> std::result::Result<Package<'_>, Problem> {
         let (mut name, mut version, mut depends) = (None, None, None);
         for field in (Fields { rest: &self.text, line: 0 }) {

@@ -9,13 +9,13 @@ use crate::output::Output;
 use crate::progress::Progress;
 use crate::text::counted;
 
-/// The variable with the password, if no flag has it.
+/// Environment variable with the password, if `--password` is missing.
 const PASSWORD: &str = "IGGY_PASSWORD";
 
 pub(crate) fn run(arguments: &LogImportArguments, output: &mut Output) -> Result<Outcome> {
     let password = arguments.password.clone().or_else(|| std::env::var(PASSWORD).ok());
     let password = password.ok_or_else(|| {
-        Failure::Usage(format!("a password is needed: --password or the variable {PASSWORD}"))
+        Failure::Usage(format!("no password: use --password or the variable {PASSWORD}"))
     })?;
     let source =
         Source { address: arguments.from.clone(), username: arguments.username.clone(), password };

@@ -1,10 +1,9 @@
 //! Log lines: to standard error, and to files of bounded size.
 //!
-//! Lines are written by a separate thread, so that a slow disk or terminal delays no client. The
-//! queue to it is bounded: lines that find it full are dropped, and the next line reports their
-//! number.
+//! A separate thread writes lines, so that a slow disk or terminal delays no client. Its queue is
+//! bounded: when it is full, lines are dropped, and the next line reports their number.
 //!
-//! A file's name contains the time of its creation. A start continues the newest file.
+//! A file's name contains the time of its creation. A new process continues the newest file.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -25,9 +24,9 @@ use crate::output::say;
 
 /// Maximum number of lines in the queue.
 const QUEUE: usize = 8192;
-/// Maximum time that the process waits at its end for lines to be written.
+/// Maximum time that an ending process waits for queued lines to be written.
 const FINISH: Duration = Duration::from_secs(3);
-/// Interval between two checks of whether they are.
+/// Interval between two checks for queued lines.
 const PAUSE: Duration = Duration::from_millis(1);
 const PREFIX: &str = "tailwater-";
 const SUFFIX: &str = ".log";
@@ -44,7 +43,7 @@ pub(super) struct Logging {
     thread: Thread,
 }
 
-/// Returns the filter of lines: `RUST_LOG`, or else the configuration.
+/// Returns the filter of log lines: that of `RUST_LOG`, otherwise that of the configuration.
 ///
 /// # Errors
 /// An invalid level.
@@ -79,14 +78,14 @@ impl Logging {
         Ok(Self { queue, thread })
     }
 
-    /// Writes the queued lines, and ends the thread. A thread that is blocked for a while, because
-    /// standard error is not read, is abandoned.
+    /// Writes the queued lines and ends the thread. If the thread stays blocked, because standard
+    /// error is not read, it is abandoned.
     pub(super) fn finish(self) {
         let deadline = Instant::now() + FINISH;
         let mut message = Some(Message::Finish);
         while !self.thread.is_finished() {
             if let Some(unsent) = message.take() {
-                // Only a thread that has ended never takes messages.
+                // The queue is disconnected only if the thread has ended.
                 message = match self.queue.try_send(unsent) {
                     Err(TrySendError::Full(unsent)) => Some(unsent),
                     _ => None,
@@ -135,12 +134,12 @@ fn write_lines(lines: &Receiver<Message>, mut files: Option<Files>, dropped: &At
         if missing > 0 {
             say(format_args!("tailwater: {missing} log lines were dropped"));
         }
-        // A write to standard error that fails has nowhere to be reported.
+        // A failed write to standard error cannot be reported anywhere.
         let _ = io::stderr().lock().write_all(&line);
         if let Some(open) = &mut files
             && let Err(error) = open.write(&line, SystemClock.wall_us())
         {
-            say(format_args!("tailwater: log files end here: {error}"));
+            say(format_args!("tailwater: logging to files stopped: {error}"));
             files = None;
         }
     }
@@ -179,7 +178,7 @@ impl Files {
         })
     }
 
-    /// Writes a line; first starts a new file if it would not fit.
+    /// Writes a line, to a new file if it does not fit into the current one.
     fn write(&mut self, line: &[u8], now_us: u64) -> io::Result<()> {
         let length = line.len() as u64;
         if self.bytes > 0 && self.file_bytes_max.is_some_and(|max| self.bytes + length > max) {
@@ -197,10 +196,10 @@ impl Files {
     fn prune(&self, now_us: u64) -> io::Result<()> {
         let files = list(&self.directory)?;
         let mut total: u64 = files.iter().map(|(.., bytes)| bytes).sum();
-        // A file's lines are older than the next file.
+        // All lines of a file are older than the next file.
         for ((_, name, bytes), (end_us, ..)) in files.iter().zip(files.iter().skip(1)) {
             let is_old = self.retention_us.is_some_and(|age| now_us.saturating_sub(*end_us) > age);
-            // Reserve for the growth of the newest file.
+            // Room for the growth of the newest file.
             let room = self.file_bytes_max.unwrap_or(0);
             let is_much = self.total_bytes_max.is_some_and(|max| total + room > max);
             if !is_old && !is_much {
@@ -232,17 +231,17 @@ fn list(directory: &Path) -> io::Result<Vec<(u64, String, u64)>> {
     Ok(files)
 }
 
-#[expect(clippy::disallowed_types, reason = "lines are appended to no file of a log's")]
+#[expect(clippy::disallowed_types, reason = "appends log lines, not to a message log's file")]
 fn append_to(path: &Path) -> io::Result<File> {
     std::fs::OpenOptions::new().create(true).append(true).open(path)
 }
 
-#[expect(clippy::disallowed_methods, reason = "the directory of log lines is no log's")]
+#[expect(clippy::disallowed_methods, reason = "a directory of log lines, not a message log's")]
 fn create_directory(path: &Path) -> io::Result<()> {
     std::fs::create_dir_all(path)
 }
 
-#[expect(clippy::disallowed_methods, reason = "a file of log lines is no log's")]
+#[expect(clippy::disallowed_methods, reason = "a file of log lines, not a message log's")]
 fn remove(path: &Path) -> io::Result<()> {
     std::fs::remove_file(path)
 }

@@ -1,8 +1,8 @@
 //! `tailwater serve`: starts the server, and stops it on a signal.
 //!
-//! The first SIGTERM, SIGINT or SIGHUP shuts down: connections end, everything is persisted. The
-//! second ends the process at once, without waiting for requests in progress; acknowledged messages
-//! are recovered at the next start, as after any other death of the process.
+//! The first SIGTERM, SIGINT or SIGHUP shuts down: connections end, and everything is persisted.
+//! The second ends the process at once, without waiting for requests in progress; the next start
+//! recovers acknowledged messages, as after any kill.
 
 mod logging;
 
@@ -23,10 +23,10 @@ use logging::Logging;
 
 /// Typical number of open files other than connections.
 const OTHER_FILES: usize = 512;
-/// Exit code of a process that a second signal ended.
+/// Exit code of a process ended by a second signal.
 const CUT_SHORT: i32 = 1;
 
-/// Runs the server until it is asked to end.
+/// Runs the server until a signal arrives.
 pub(crate) fn run(arguments: &ServeArguments) -> ExitCode {
     match serve(arguments) {
         Ok(()) => ExitCode::SUCCESS,
@@ -58,8 +58,8 @@ fn serve(arguments: &ServeArguments) -> Result<()> {
         .thread_name("serve")
         .build()
         .map_err(|error| Failure::Refused(format!("cannot start threads: {error}")))?;
-    // Logging starts only after `Server::start` has checked that the directory is not another
-    // program's, because log files may be below it. Lines logged before that are lost.
+    // Logging starts only after `Server::start` has checked that the directory does not belong to
+    // another program, because log files may be below it. Lines logged before that are lost.
     runtime.block_on(async {
         let logs = config.clone();
         let server =
@@ -93,11 +93,11 @@ fn show_password(password: &str, config: &Config) -> Result<()> {
     })
 }
 
-/// Raises the limit on open files to the maximum: each connection is one.
+/// Raises the limit on open files to the maximum, because each connection is an open file.
 fn raise_open_files_max() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If the system refuses, the limit stays, and a warning reports it.
+    // If the system refuses, the limit stays, and a warning reports it later.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
@@ -111,7 +111,7 @@ fn listen_to_signals() -> Result<Arc<Notify>> {
             info!("shutting down; another signal ends the server at once");
             notify.notify_one();
         } else {
-            // Silently: standard error may be blocked.
+            // Not logged, because standard error may be blocked.
             std::process::exit(CUT_SHORT);
         }
     })

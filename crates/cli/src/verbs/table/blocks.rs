@@ -13,7 +13,7 @@ use crate::text::{hex, push_hex};
 /// Number of bytes on a line of a dump.
 const DUMP_WIDTH: usize = 32;
 
-/// A data block that is shown.
+/// A data block to show.
 struct Shown<'a> {
     name: &'a str,
     user_keys: bool,
@@ -69,7 +69,7 @@ pub(super) fn show(
 }
 
 impl Shown<'_> {
-    /// Reports problems of the block, unless its own line does.
+    /// Reports problems of the block, unless its own line shows them.
     fn check(&self, has_line: bool) -> Outcome {
         let report = &self.report;
         if !report.checksum_holds() && !has_line {
@@ -130,10 +130,10 @@ impl Shown<'_> {
         ))
     }
 
-    /// Prints the entries, up to the first that does not decode.
+    /// Prints the entries, up to the first that cannot be decoded.
     fn entries(&self, output: &mut Output) -> Result<Outcome> {
         let Ok(contents) = &self.report.contents else { return Ok(Outcome::Damage) };
-        // An error of printing is no error of the table.
+        // Output errors are kept apart from errors of the table.
         let mut failure = None;
         let walked = contents.for_each(&mut |entry| {
             if failure.is_none() {

@@ -17,7 +17,8 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::text::{escape, hex};
 
-/// RocksDB's textual properties; its others are numbers. The type of the user's is guessed.
+/// RocksDB's properties with text values; its other ones are numbers. The type of user properties
+/// is guessed.
 const TEXT_PROPERTIES: [&str; 14] = [
     "block.based.table.decoupled.partitioned.filters",
     "block.based.table.prefix.filtering",

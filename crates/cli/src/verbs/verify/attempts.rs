@@ -1,9 +1,9 @@
 //! Verifies a database that another process may be writing to.
 //!
 //! A finding may then be a write in progress: a log that ends inside a record, a table that was
-//! removed together with its MANIFEST. A finding counts at once only if nothing changed meanwhile
-//! and no process has the database open; otherwise it has to be found again, in a file that has
-//! not changed in between.
+//! removed together with its MANIFEST. A finding counts at once only if nothing changed during the
+//! verification and no process has the database open; otherwise it must be found again, in a file
+//! that has not changed in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -25,16 +25,16 @@ type Stamps = BTreeMap<PathBuf, FileMetadata>;
 /// One verification.
 struct Attempt {
     report: Report,
-    /// The files after it.
+    /// The files after the verification.
     stamps: Stamps,
-    /// The files that were changed, created or removed during it.
+    /// Files that were changed, created or removed during the verification.
     changed: BTreeSet<PathBuf>,
     /// Whether another process had the database open.
     was_open: bool,
 }
 
-/// Verifies, and repeats that while the findings may be temporary. If that does not end, the
-/// certain findings count, and the rest is reported as being written.
+/// Verifies a database, and repeats this while findings may be temporary. After the last attempt,
+/// certain findings count, and the others are reported as being written.
 pub(super) fn settled(directory: &Path, options: &OpenOptions) -> (Report, Outcome) {
     let mut last = Attempt::make(directory, options);
     let mut outcome = last.outcome(None);
@@ -72,7 +72,7 @@ impl Attempt {
         Self { report, stamps, changed, was_open }
     }
 
-    /// Returns whether some finding may be a concurrent write of another process.
+    /// Returns whether some finding may be caused by a concurrent write of another process.
     fn is_doubtful(&self, previous: Option<&Self>) -> bool {
         self.report.findings.iter().any(|finding| self.may_be_passing(finding, previous))
     }
@@ -89,7 +89,7 @@ impl Attempt {
         self.report.findings.iter().map(outcome).fold(Outcome::Well, Outcome::and)
     }
 
-    /// Returns whether a finding may be a concurrent write of another process.
+    /// Returns whether a finding may be caused by a concurrent write of another process.
     fn may_be_passing(&self, finding: &Finding, previous: Option<&Self>) -> bool {
         if !matches!(finding.severity, Severity::TornTail | Severity::Damage) {
             return false;
@@ -108,7 +108,7 @@ impl Attempt {
     }
 }
 
-/// Returns the files of all directories that a database has.
+/// Returns the stamps of the files in all directories of a database.
 fn stamps(storage: &dyn Storage, directory: &Path, options: &OpenOptions) -> Stamps {
     let database = options.database();
     let families = options.column_families().map(|name| &options.column_family(name).cf_paths);

@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &WalArguments, output: &mut Output) -> Result<Outco
     Ok(outcome)
 }
 
-/// Loads the settings. An OPTIONS file that cannot be read does not prevent showing a log.
+/// Loads the settings. An unreadable OPTIONS file does not prevent showing a log.
 fn settings(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -82,7 +82,7 @@ fn wal_number(kind: FileKind) -> Option<u64> {
     }
 }
 
-/// Returns the named logs; otherwise those of the directory, or of the one that its options name.
+/// Returns the named logs; by default those of the directory, or of its `wal_dir`.
 fn logs(
     storage: &dyn Storage,
     arguments: &WalArguments,
@@ -112,7 +112,7 @@ impl Walk<'_> {
         let compression = match reader.compression() {
             None => "not compressed".to_owned(),
             Some(ZSTD) => "compressed with zstd".to_owned(),
-            Some(other) => format!("compressed with {other}, which no log can be"),
+            Some(other) => format!("compressed with {other}, which logs do not support"),
         };
         if !output.is_json() {
             output.line(format_args!("{name}  {} bytes, {compression}", reader.length()))?;
@@ -266,7 +266,7 @@ fn about_the_log(name: &str, item: &LogItem<'_>, output: &mut Output) -> Result<
         }
         LogItem::Predecessor { offset, predecessor } => {
             let reason = format!(
-                "the log before is {}, {} bytes, up to sequence {}",
+                "the previous log is {}, {} bytes, up to sequence {}",
                 FileKind::Wal(predecessor.log_number),
                 predecessor.size,
                 predecessor.last_sequence

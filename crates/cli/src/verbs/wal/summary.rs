@@ -11,7 +11,7 @@ use crate::text::counted;
 /// A summary of a log so far.
 #[derive(Default)]
 pub(super) struct Summary {
-    /// Number of whole batches that recovery accepts.
+    /// Number of complete batches that recovery accepts.
     batches: u64,
     /// Number of operations in them.
     operations: u64,
@@ -23,7 +23,7 @@ pub(super) struct Summary {
     padding_bytes: u64,
     /// Number of bytes that were allocated and never written.
     unwritten_bytes: u64,
-    /// The point before the log's end at which recovery stops, if it does.
+    /// The point before the log's end at which recovery stops, if any.
     end: Option<End>,
     /// The worst outcome so far.
     outcome: Option<Outcome>,
@@ -34,19 +34,19 @@ struct End {
     verdict: Verdict,
     offset: u64,
     reason: String,
-    /// Number of whole batches after it.
+    /// Number of complete batches after it.
     batches_behind: u64,
     /// Whether the bytes after it are left over from an earlier use of the file.
     is_stale_behind: bool,
 }
 
 impl Summary {
-    /// Counts a whole batch.
+    /// Counts a complete batch.
     pub(super) fn count(&mut self, batch: &LogBatch<'_>) {
         if let Some(end) = &mut self.end {
             end.batches_behind += 1;
             if end.is_stale_behind {
-                // So the end was wrong.
+                // A valid batch follows the supposed leftovers, so they are damage.
                 self.note(Outcome::Damage);
             }
             return;
@@ -77,7 +77,7 @@ impl Summary {
         self.outcome = self.outcome.max(Some(outcome));
     }
 
-    /// Records what ends the log for recovery, unless something did before.
+    /// Records where recovery ends the log, unless it ended earlier.
     pub(super) fn end_by(
         &mut self,
         verdict: Verdict,
@@ -101,7 +101,7 @@ impl Summary {
         self.outcome.unwrap_or(Outcome::Well)
     }
 
-    /// Prints it, after the last line of its log.
+    /// Prints the summary, after the last line of its log.
     pub(super) fn print(
         &self,
         name: &str,
@@ -144,8 +144,8 @@ impl Summary {
         let behind = counted(*batches_behind, "batch", "batches");
         let what = match verdict {
             Verdict::Fail => "does not open the database",
-            Verdict::StopReplay => "ends replay here, unless the next log goes on without a gap",
-            Verdict::End | Verdict::Continue => "takes the log to end here",
+            Verdict::StopReplay => "ends replay here, unless the next log continues without a gap",
+            Verdict::End | Verdict::Continue => "ends the log here",
         };
         output.line(format_args!("{mode} {what}: at offset {offset}, {reason}; {behind} behind it"))
     }

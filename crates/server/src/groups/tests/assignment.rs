@@ -1,4 +1,4 @@
-//! Compares the choice of owners with all possible choices.
+//! Compares the assignment of owners with all possible assignments.
 
 use tailwater_testkit::seed;
 
@@ -20,7 +20,7 @@ fn is_balanced(choice: &[SessionId], members: &[SessionId]) -> bool {
     least.zip(most).is_some_and(|(least, most)| most - least <= 1)
 }
 
-/// Returns how many partitions a choice takes away from members.
+/// Returns the number of partitions that an assignment takes from members.
 fn moves(partitions: &[Held], choice: &[SessionId], members: &[SessionId]) -> usize {
     let is_moved = |(held, to): &(&Held, &SessionId)| {
         held.owner.is_some_and(|owner| members.contains(&owner) && owner != **to)
@@ -28,7 +28,7 @@ fn moves(partitions: &[Held], choice: &[SessionId], members: &[SessionId]) -> us
     partitions.iter().zip(choice).filter(is_moved).count()
 }
 
-/// Returns the fewest moves of any balanced choice.
+/// Returns the minimum number of moves over all balanced assignments.
 fn fewest_moves(partitions: &[Held], members: &[SessionId]) -> Option<usize> {
     let choices = members.len().pow(partitions.len() as u32);
     let choices = (0..choices).map(|number| {
@@ -45,7 +45,7 @@ fn choices_are_balanced_and_move_the_fewest_partitions() {
     for round in 0..400 * seed::rounds() {
         let members = sessions(seed.rng.usize(1..5));
         let session = |rng: &mut fastrand::Rng| {
-            // Session 5 is no member.
+            // Session 5 is not a member.
             rng.bool().then(|| SessionId(*rng.choice(&[0, 10, 20, 30, 5]).unwrap_or(&0)))
         };
         let partitions: Vec<Held> = (0..seed.rng.usize(0..6))

@@ -12,7 +12,7 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// No partitions.
 const NONE: [u32; 0] = [];
 
-/// A client as it sees the group.
+/// A client's view of the group.
 #[derive(Default)]
 struct Client {
     generation: u64,
@@ -26,7 +26,7 @@ struct OpenPoll {
     is_void: bool,
 }
 
-/// The group, and the model's knowledge of it from the outside.
+/// The group, and the model of its externally visible state.
 struct Model {
     members: Members,
     now: Instant,
@@ -34,8 +34,7 @@ struct Model {
     sessions: u32,
     partitions: Vec<u32>,
     polls: Vec<OpenPoll>,
-    /// The offset of each partition's last message that was polled and not committed, and its
-    /// reader.
+    /// Offset of each partition's last polled and uncommitted message, and its reader.
     uncommitted: BTreeMap<u32, (SessionId, u64)>,
     next_offset: u64,
     /// Time since which a partition cannot be polled.
@@ -115,8 +114,7 @@ impl Model {
         self.clients.insert(session, Client { generation, partitions });
     }
 
-    /// Polls as a client does: a partition that it knows, and after a refusal one of those that it
-    /// is then given.
+    /// Polls like a client: a known partition, and after a refusal one of the newly assigned ones.
     fn begin_poll(&mut self, session: SessionId, rng: &mut fastrand::Rng) {
         if self.clients[&session].partitions.is_empty() {
             self.synchronize(session);
@@ -148,7 +146,7 @@ impl Model {
             assert!(known.contains(&pollable), "no word of {pollable}: {context}");
         }
         let (by, _) = self.uncommitted.get(&id).copied().unwrap_or((session, 0));
-        assert_eq!(by, session, "polls what another has not committed, of {id}: {context}");
+        assert_eq!(by, session, "polls messages of {id} that another has not committed: {context}");
         let others = self.polls.iter().filter(|it| it.begun.partition == id && !it.is_void);
         assert!(others.into_iter().all(|it| it.session == session), "two poll {id}: {context}");
         self.polls.push(OpenPoll { session, begun, is_void: false });
@@ -266,7 +264,7 @@ impl Model {
         self.views = views;
     }
 
-    /// Lets clients finish their polls; then there is nothing to hand over.
+    /// Lets clients finish their polls, which completes all handovers.
     fn quiesce(&mut self, rng: &mut fastrand::Rng) {
         while !self.polls.is_empty() {
             self.end_poll(rng);
@@ -356,7 +354,7 @@ fn partitions_of_a_member_that_dies_move_at_once() {
     let poll = members.begin_poll(first, Some(0)).expect("its partition");
     members.leave(first, now);
     members.end_poll(poll, Some(3));
-    // The client learns of it with its next poll.
+    // The client is notified by its next poll.
     assert_eq!(members.begin_poll(second, Some(2)), None);
     assert_eq!(members.synchronize(second).expect("a member").1, [0, 1, 2, 3]);
     assert!(members.begin_poll(second, Some(0)).is_some());

@@ -42,7 +42,7 @@ fn topic(log: &Log, name: &str) -> TopicId {
     topic
 }
 
-/// Commits an offset as the command does.
+/// Commits an offset like the command.
 fn commit(
     log: &Log,
     groups: &Groups,
@@ -147,7 +147,7 @@ fn a_topic_with_the_id_of_a_deleted_one_has_no_groups() {
     log.delete_topic(old).expect("delete the topic");
     let new = topic(&log, "u");
     assert_eq!(new, old, "ids of topics are used again");
-    // The command that deleted the topic is late.
+    // The command that deleted the topic runs late.
     assert_eq!(groups.create(&log, new, "a").expect("create").id, 0);
     groups.topic_deleted(&log, old);
     assert_eq!(groups.list(new).len(), 1);
@@ -332,7 +332,7 @@ fn sessions_come_and_go_while_groups_do() {
 fn work(log: &Log, groups: &Groups, topic: TopicId, session: SessionId, rng: &mut fastrand::Rng) {
     for _ in 0..20 {
         let group = rng.choice(groups.list(topic)).map(|group| group.id);
-        // Whether it succeeds depends on what the other threads do.
+        // The result depends on the other threads.
         let _is_done = match (rng.u32(0..20), group) {
             (0, _) => groups.create(log, topic, &format!("group {}", rng.u32(0..4))).is_ok(),
             (1, Some(group)) => groups.delete(log, topic, group).is_ok(),

@@ -2,9 +2,9 @@
 //!
 //! A password is stored as its Argon2id hash, together with the cost parameters, so that hashes of
 //! any cost can be checked. A credential also remembers a fast keyed hash of the password after a
-//! successful check. It is in memory only, and its random key is lost with the process: a client
-//! that reconnects costs no Argon2, and neither the disk nor a later process contains anything that
-//! is fast to guess against.
+//! successful check. It is in memory only, and its random key is lost with the process. A client
+//! that reconnects needs no Argon2, and neither the disk nor a later process has a hash that can be
+//! attacked fast.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -15,12 +15,12 @@ use subtle::ConstantTimeEq as _;
 
 use super::hex;
 
-// The cost of a new hash is chosen so that 10,000 clients can log in within their timeout of 30 s
-// if each is another user, the server has just started, and there are two processors. A check takes
-// 2.6 ms on each of two (AMD EPYC), and all of them 17 s. With Apache Iggy's cost (19 MiB, two
-// passes) a check takes 25 ms: guessing a leaked hash is ten times as expensive there. The figures
-// are printed by `cargo test -p tailwater-server --lib -- --ignored --nocapture --test-threads 1
-// cost_of_a_check users_that_reconnect`.
+// The cost of a new hash is chosen so that 10,000 clients, each with a different user, can log in
+// within their timeout of 30 s to a server that has just started on two processors. A check takes
+// 2.6 ms on each of the two (AMD EPYC), and all of them take 17 s. With Apache Iggy's cost (19 MiB,
+// two passes) a check takes 25 ms: attacking a leaked hash is ten times as expensive there. The
+// figures are printed by `cargo test -p tailwater-server --lib -- --ignored --nocapture
+// --test-threads 1 cost_of_a_check users_that_reconnect`.
 
 /// Memory of a new hash, in KiB.
 const MEMORY_KIB: u32 = 6 * 1024;
@@ -36,7 +36,7 @@ const HASH_BYTES: usize = 32;
 /// Length of a generated password, in characters.
 const RANDOM_PASSWORD_CHARACTERS: usize = 32;
 
-/// The memory for hashing, which is reused between hashes.
+/// Memory for hashing, reused between hashes.
 #[derive(Default)]
 pub(super) struct Workspace(Vec<Block>);
 
@@ -73,7 +73,7 @@ impl PasswordHash {
         Ok(made)
     }
 
-    /// Returns a hash that no password matches, but that costs as much to check as a new one.
+    /// Returns a hash that matches no password, but is as expensive to check as a new hash.
     ///
     /// # Errors
     /// The system has no random bytes.
@@ -85,13 +85,13 @@ impl PasswordHash {
         Ok(Self { memory_kib: MEMORY_KIB, passes: PASSES, lanes: LANES, salt, hash })
     }
 
-    /// Returns whether `password` has this hash, in a time that does not depend on the answer.
+    /// Returns whether `password` has this hash, in time independent of the result.
     pub(super) fn verify(&self, password: &str, workspace: &mut Workspace) -> bool {
         let derived = self.derive(password, workspace);
         derived.is_ok_and(|derived| derived.ct_eq(&self.hash).into())
     }
 
-    /// Returns why passwords cannot be checked against this hash, if so.
+    /// Returns the reason why passwords cannot be checked against this hash, if there is one.
     pub(super) fn defect(&self) -> Option<argon2::Error> {
         let salt_is_short = self.salt.len() < argon2::MIN_SALT_LEN;
         self.params().err().or_else(|| salt_is_short.then_some(argon2::Error::SaltTooShort))
@@ -133,8 +133,8 @@ impl Fingerprints {
         Ok(Self { key })
     }
 
-    /// Returns the fast hash of a password that is checked against a credential. Comparing two of
-    /// them takes constant time.
+    /// Returns the fast hash of a password for a check against a credential. Fast hashes are
+    /// compared in constant time.
     pub(super) fn of(&self, credential: &Credential, password: &str) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
         hasher.update(&credential.hash.salt).update(password.as_bytes());
@@ -153,8 +153,8 @@ impl Credential {
         Self { hash, verified: OnceLock::new() }
     }
 
-    /// Returns whether a password with this fast hash is known to be correct; if not, it may still
-    /// be.
+    /// Returns whether a password with this fast hash is known to be correct. An unknown one may
+    /// still be correct.
     pub(super) fn is_known(&self, fingerprint: &blake3::Hash) -> bool {
         self.verified.get().is_some_and(|known| known == fingerprint)
     }
@@ -166,13 +166,13 @@ impl Credential {
         fingerprint: blake3::Hash,
         workspace: &mut Workspace,
     ) -> bool {
-        // Of clients that connect concurrently the first does the check for all.
+        // The first of several concurrent clients does the check for all.
         if self.is_known(&fingerprint) {
             return true;
         }
         let is_right = self.hash.verify(password, workspace);
         if is_right {
-            // Another check of the same password may have been first.
+            // A concurrent check of the same password may have finished first.
             let _ = self.verified.set(fingerprint);
         }
         is_right

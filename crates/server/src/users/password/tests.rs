@@ -31,7 +31,7 @@ fn hashes_of_any_cost_are_checked_with_one_workspace() {
     }
 }
 
-/// The vector of the reference implementation's test suite for Argon2id.
+/// The test vector for Argon2id of the reference implementation.
 #[test]
 fn hashes_are_those_of_the_reference_implementation() {
     let hash = PasswordHash {
@@ -89,8 +89,7 @@ fn passwords_that_are_made_up_differ() {
     }
 }
 
-/// Prints the cost of a check while two other processors are idle: run it alone, with `--ignored
-/// --nocapture`.
+/// Prints the cost of a check on an idle machine: run it alone, with `--ignored --nocapture`.
 #[test]
 #[ignore = "prints a measurement and asserts no time; run it alone, with --ignored --nocapture"]
 fn cost_of_a_check() {

@@ -7,8 +7,8 @@
 //!   and to poll its messages;
 //! - `manage_streams` or `manage_topics` is enough to change a topic and to send messages to it.
 //!
-//! A permission to poll or send implies nothing else. Groups require the permission to read their
-//! topic.
+//! A permission to poll or send implies no other permission. Groups require permission to read
+//! their topic.
 
 use std::collections::BTreeMap;
 
@@ -65,7 +65,7 @@ pub(crate) enum Action {
     ChangePassword,
 }
 
-/// Declares the permissions of one level, which a protocol type has together with other fields.
+/// Declares the permissions of one level, as in a protocol type that also has other fields.
 macro_rules! flags {
     (
         $(#[$attribute:meta])*
@@ -86,7 +86,7 @@ macro_rules! flags {
                 Self { $($flag: wire.$flag),* }
             }
 
-            /// Returns them with the other fields of the protocol's type.
+            /// Returns the protocol's type, with these permissions and its other fields.
             fn to_wire(self, $($field: $type),*) -> $wire {
                 $wire { $($field,)* $($flag: self.$flag),* }
             }
@@ -101,18 +101,18 @@ macro_rules! flags {
 
         #[cfg(test)]
         impl $name {
-            /// Each of them alone, with its name.
+            /// Each permission alone, with its name.
             pub(super) const EACH: &[(&str, Self)] =
                 &[$((stringify!($flag), Self { $flag: true, ..Self::NONE })),*];
 
             const NONE: Self = Self { $($flag: false),* };
 
-            /// Adds those of another.
+            /// Adds the permissions of another.
             fn add(&mut self, other: Self) {
                 $(self.$flag |= other.$flag;)*
             }
 
-            /// Returns whether it has all those of another.
+            /// Returns whether it has all permissions of another.
             fn has(self, other: Self) -> bool {
                 true $(&& (self.$flag || !other.$flag))*
             }
@@ -146,9 +146,9 @@ flags! {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(super) struct StreamPermissions {
-    /// Those on all of it.
+    /// Permissions on the whole stream.
     pub(super) flags: StreamFlags,
-    /// Those on single topics, by their ids.
+    /// Permissions on single topics, by id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) topics: BTreeMap<u32, TopicFlags>,
 }
@@ -158,18 +158,18 @@ pub(super) struct StreamPermissions {
 #[serde(default)]
 pub(crate) struct Permissions {
     pub(super) global: GlobalFlags,
-    /// Those on single streams, by their ids.
+    /// Permissions on single streams, by id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) streams: BTreeMap<u32, StreamPermissions>,
 }
 
 impl Permissions {
-    /// Returns those of the root user.
+    /// Returns the permissions of the root user.
     pub(super) fn root() -> Self {
         Self { global: GlobalFlags::from(true), streams: BTreeMap::new() }
     }
 
-    /// Returns whether they permit an action.
+    /// Returns whether the permissions allow an action.
     pub(super) fn allow(&self, action: Action) -> bool {
         let global = &self.global;
         match action {
@@ -223,12 +223,12 @@ impl Permissions {
         }
     }
 
-    /// Removes those on a stream and its topics. Returns whether there were any.
+    /// Removes the permissions on a stream and its topics. Returns whether there were any.
     pub(super) fn forget_stream(&mut self, stream: u32) -> bool {
         self.streams.remove(&stream).is_some()
     }
 
-    /// Removes those on a topic. Returns whether there were any.
+    /// Removes the permissions on a topic. Returns whether there were any.
     pub(super) fn forget_topic(&mut self, topic: TopicId) -> bool {
         let stream = self.streams.get_mut(&topic.stream);
         stream.is_some_and(|stream| stream.topics.remove(&topic.topic).is_some())
@@ -281,7 +281,7 @@ impl Permissions {
 }
 
 impl From<&WirePermissions> for Permissions {
-    /// If a stream or topic is repeated, the last counts.
+    /// If a stream or topic is repeated, the last one is used.
     fn from(wire: &WirePermissions) -> Self {
         let topic = |wire: &WireTopicPermissions| (wire.topic_id, TopicFlags::from_wire(wire));
         let stream = |wire: &WireStreamPermissions| {

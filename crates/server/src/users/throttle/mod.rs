@@ -1,10 +1,9 @@
 //! Limits failed logins by delaying later ones.
 //!
 //! An address may have as many attempts in flight as it has failures left in the current minute,
-//! but at least one. Once it has none left, its attempts run one after another, and each waits
-//! until a second after the last failure. An attempt that succeeds delays nobody, so one client
-//! with a wrong password slows down its neighbours behind the same address, but does not lock them
-//! out.
+//! but at least one. Once none are left, its attempts run one after another, and each waits until a
+//! second after the last failure. A successful attempt delays no other. One client with a wrong
+//! password therefore slows down others with the same address, but does not lock them out.
 //!
 //! Addresses share a fixed number of slots, so memory is bounded and nothing needs to be evicted.
 //! The assignment of addresses to slots is random for each process.
@@ -17,11 +16,11 @@ use std::time::{Duration, Instant};
 use tailwater_io::sync::Mutex;
 use tokio::sync::Notify;
 
-/// Time over which failures count.
+/// Length of the window in which failures are counted.
 const WINDOW: Duration = Duration::from_secs(60);
-/// Time between a failure beyond the limit and the next attempt.
+/// Minimum time between a failure beyond the limit and the next attempt.
 pub(super) const DELAY: Duration = Duration::from_secs(1);
-/// Slots that addresses share.
+/// Number of slots that addresses share.
 const SLOTS: usize = 1024;
 
 /// Limits failed logins per address.
@@ -33,7 +32,7 @@ pub(super) struct Throttle {
     slots: Box<[Slot]>,
 }
 
-/// The state of the addresses that share it.
+/// A slot: the state of the addresses that share it.
 #[derive(Default)]
 struct Slot {
     attempts: Mutex<Attempts>,
@@ -44,11 +43,11 @@ struct Slot {
 #[derive(Default)]
 struct Attempts {
     in_flight: u32,
-    /// Failures since the window began.
+    /// Number of failures since the window began.
     failures: u32,
     /// End of the window that began with the first failure.
     window_end: Option<Instant>,
-    /// Time when the next attempt may start; only beyond the limit.
+    /// Earliest start of the next attempt; only beyond the limit.
     next: Option<Instant>,
 }
 
@@ -69,7 +68,7 @@ impl Throttle {
     pub(super) async fn begin(&self, address: IpAddr) -> Attempt<'_> {
         let slot = self.slot(address);
         loop {
-            // Registered before the check, so that the end of an attempt in between is not missed.
+            // Registered before the check, so that no end of an attempt is missed.
             let freed = slot.freed.notified();
             let started = slot.attempts.lock().start(self.failures_max, Instant::now());
             if let Some(started) = started {
@@ -114,9 +113,9 @@ impl Throttle {
 
 /// An attempt that may start.
 struct Started {
-    /// Its start time; `None` for at once.
+    /// Its start time; `None` to start immediately.
     moment: Option<Instant>,
-    /// Whether another may start.
+    /// Whether another attempt may start.
     has_room: bool,
 }
 
@@ -146,7 +145,7 @@ pub(super) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Ends it as a failure.
+    /// Ends the attempt as a failure.
     pub(super) fn fail(self) {
         self.throttle.count_failure(self.slot, self.address);
     }

@@ -16,7 +16,7 @@ fn throttle(failures_max: u32) -> Throttle {
     Throttle::with_times(failures_max, Duration::from_secs(60), DELAY)
 }
 
-/// Returns an address that shares no slot with [`ADDRESS`].
+/// Returns an address in a different slot than [`ADDRESS`].
 fn other_address(throttle: &Throttle) -> IpAddr {
     let others = (1..).map(|number| IpAddr::V4(Ipv4Addr::from_bits(number)));
     let mut apart =

@@ -1,19 +1,19 @@
-//! The mutations: checks of the ownership of files that are removed or weakened, each of which some
-//! test must detect.
+//! The mutations. Each removes or weakens a check of the ownership of files, which some test must
+//! detect.
 
 /// A mutation.
 pub(crate) struct Mutation {
-    /// What the engine then does.
+    /// The engine's behaviour under the mutation.
     pub(crate) what: &'static str,
     /// The source file.
     pub(crate) file: &'static str,
     /// The original text, which occurs once.
     pub(crate) original: &'static str,
-    /// The replacement, in which `{on}` is the condition that the mutation is on.
+    /// The replacement; `{on}` in it is replaced by the condition that the mutation is on.
     pub(crate) changed: &'static str,
 }
 
-/// Every check that protects files, each removed or weakened.
+/// The mutations, one for each check that protects files.
 pub(crate) const MUTATIONS: [Mutation; 55] = [
     Mutation {
         what: "opens directories of another database",
@@ -22,13 +22,13 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: "if !{on} { directories.check(storage)?; }",
     },
     Mutation {
-        what: "opens without tables that are missing",
+        what: "opens although tables are missing",
         file: "recovery/files.rs",
         original: "directories.check_version(storage, &family.version, &paths)?;",
         changed: "if !{on} { directories.check_version(storage, &family.version, &paths)?; }",
     },
     Mutation {
-        what: "opens without logs that are missing",
+        what: "opens although logs are missing",
         file: "recovery/files.rs",
         original: "directories.check_logs(storage, &needed, &mut left_out, &mut warnings)?;",
         changed: "if !{on} {
@@ -36,19 +36,19 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         }",
     },
     Mutation {
-        what: "opens with tables that are cut short",
+        what: "opens with truncated tables",
         file: "directory/check.rs",
         original: "    if found != expected {",
         changed: "    if !{on} && found != expected {",
     },
     Mutation {
-        what: "passes over logs in the home where wal_dir is elsewhere",
+        what: "ignores logs in the home if wal_dir is elsewhere",
         file: "directory/check.rs",
         original: "        self.check_strays(storage, needed, files)?;",
         changed: "        if !{on} { self.check_strays(storage, needed, files)?; }",
     },
     Mutation {
-        what: "passes over recorded logs",
+        what: "ignores recorded logs",
         file: "directory/check.rs",
         original: "recorded.filter(|&&number| number >= needed.oldest)",
         changed: "recorded.filter(|&&number| !{on} && number >= needed.oldest)",
@@ -60,19 +60,19 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: "if !{on} && !self.versions.lock().knows_logs(&logs) {",
     },
     Mutation {
-        what: "takes every claim for its own",
+        what: "treats every claim as its own",
         file: "directory/claim.rs",
         original: "is_named && (is_this_home || goes_along)",
         changed: "{on} || is_named && (is_this_home || goes_along)",
     },
     Mutation {
-        what: "tells homes by the id alone",
+        what: "identifies homes by the id alone",
         file: "directory/claim.rs",
         original: "let is_this_home = claim.home_inode == own.home_inode",
         changed: "let is_this_home = {on} || claim.home_inode == own.home_inode",
     },
     Mutation {
-        what: "tells homes by their paths alone",
+        what: "identifies homes by their paths alone",
         file: "directory/claim.rs",
         original: "(claim.home_device == own.home_device || claim.home_path == own.home_path);",
         changed: "if {on} {
@@ -82,13 +82,13 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
             };",
     },
     Mutation {
-        what: "refuses a directory inside a home that was copied",
+        what: "refuses a directory inside a copied home",
         file: "directory/claim.rs",
         original: "then.path == now.path &&",
         changed: "!{on} && then.path == now.path &&",
     },
     Mutation {
-        what: "takes a claim that was not on a directory inside the home for its own",
+        what: "treats a claim of a directory outside the home as its own inside it",
         file: "directory/claim.rs",
         original: "            _ => false,
         };",
@@ -109,7 +109,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: "holds_data(*kind) && ({on} || !is_kept(kind))",
     },
     Mutation {
-        what: "makes no claims",
+        what: "creates no claims",
         file: "recovery/components.rs",
         original: "self.directories.claim(&*self.storage, id, &needed)?;",
         changed: "if !{on} {
@@ -117,7 +117,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         }",
     },
     Mutation {
-        what: "makes no claim for a new column family",
+        what: "creates no claim for a new column family",
         file: "db/families.rs",
         original: "directories.claim(storage, &id, &Needed::default())",
         changed: "if {on} { Ok(()) } else { directories.claim(storage, &id, &Needed::default()) }",
@@ -129,19 +129,19 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: "!{on} && self.files.has(FileKind::Current)",
     },
     Mutation {
-        what: "has its home where another database has its files",
+        what: "has its home in a directory with another database's files",
         file: "directory/found.rs",
         original: "        if self.home_files.has(FileKind::Claim)",
         changed: "        if !{on} && self.home_files.has(FileKind::Claim)",
     },
     Mutation {
-        what: "makes a database over files that are there",
+        what: "creates a database over existing files",
         file: "recovery/open.rs",
         original: "        directories.check_for_new(storage)?;",
         changed: "        if !{on} { directories.check_for_new(storage)?; }",
     },
     Mutation {
-        what: "tells directories by their paths",
+        what: "identifies directories by their paths",
         file: "directory/found.rs",
         original: "        if identity == Some(self.home.identity) {",
         changed: "        let is_home = if {on} {
@@ -152,13 +152,13 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         if is_home {",
     },
     Mutation {
-        what: "takes numbers that no database reaches for its own",
+        what: "treats out-of-range file numbers as its own",
         file: "directory/files.rs",
         original: "number <= FILE_NUMBER_MAX",
         changed: "{on} || number <= FILE_NUMBER_MAX",
     },
     Mutation {
-        what: "destroys what is no database",
+        what: "destroys a directory that is not a database",
         file: "db/destroy.rs",
         original: "    check_is_home(storage, &found)?;",
         changed: "    if !{on} { check_is_home(storage, &found)?; }",
@@ -170,7 +170,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: "    if !{on} { found.check_home(storage)?; }",
     },
     Mutation {
-        what: "destroys files in directories of others",
+        what: "destroys files in directories of other databases",
         file: "db/destroy.rs",
         original: "Ownership::Missing | Ownership::Foreign(_) => {}",
         changed: "Ownership::Foreign(_) if {on} => doomed.push(directory),
@@ -183,7 +183,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: "        if !{on} { options.database.wal_dir.clear(); }",
     },
     Mutation {
-        what: "assembles a checkpoint over something else",
+        what: "assembles a checkpoint over existing files",
         file: "db/checkpoint.rs",
         original: "        if is_somebodys {",
         changed: "        if !{on} && is_somebodys {",
@@ -195,7 +195,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: "if !{on} { self.directories.lock_outside(&*self.storage, locks)?; }",
     },
     Mutation {
-        what: "looks for tables by one ending only",
+        what: "looks for tables with one file extension only",
         file: "directory/files.rs",
         original: "None => (TableName::LevelDb, self.place(FileKind::LevelDbTable(number))?),",
         changed: "None if {on} => return None,
@@ -226,19 +226,19 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: ".filter(move |kind| ({on} || holds_data(*kind))",
     },
     Mutation {
-        what: "removes logs of a directory that nobody had claimed",
+        what: "removes logs from an unclaimed directory",
         file: "recovery/components.rs",
         original: "if !owns_old_logs {",
         changed: "if !{on} && !owns_old_logs {",
     },
     Mutation {
-        what: "takes logs in directories of tables for its own",
+        what: "treats logs in table directories as its own",
         file: "directory/found.rs",
         original: "has_logs && needed.has(kind)",
         changed: "({on} || has_logs) && needed.has(kind)",
     },
     Mutation {
-        what: "notes nothing of what was there before the claim",
+        what: "does not record files that existed before the claim",
         file: "directory/found.rs",
         original: "Ownership::Unclaimed => {
                     let claim = Claim { kept: directory.not_own(needed), ..own.clone() };",
@@ -247,7 +247,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
                     let claim = Claim { kept, ..own.clone() };",
     },
     Mutation {
-        what: "notes nothing of what was there before it adopted",
+        what: "does not record files that existed before the adoption",
         file: "directory/found.rs",
         original: "Ownership::Adopted(_) => {
                     let claim = Claim { kept: directory.not_own(needed), ..own.clone() };",
@@ -256,7 +256,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
                     let claim = Claim { kept, ..own.clone() };",
     },
     Mutation {
-        what: "takes a claim that cannot be read for none",
+        what: "treats an unreadable claim as missing",
         file: "directory/found.rs",
         original: "            claim => claim?,",
         changed: "            Err(_) if {on} => None,
@@ -271,37 +271,37 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
 ",
     },
     Mutation {
-        what: "tells databases by their homes alone",
+        what: "identifies databases by their homes alone",
         file: "directory/claim.rs",
         original: "let is_named = claim.database_id == own.database_id",
         changed: "let is_named = {on} || claim.database_id == own.database_id",
     },
     Mutation {
-        what: "tells homes by their inodes alone",
+        what: "identifies homes by their inodes alone",
         file: "directory/claim.rs",
         original: "claim.home_device == own.home_device ||",
         changed: "{on} || claim.home_device == own.home_device ||",
     },
     Mutation {
-        what: "makes a column family in a directory of another database",
+        what: "creates a column family in a directory of another database",
         file: "db/families.rs",
         original: "directories.check(storage)?;",
         changed: "if !{on} { directories.check(storage)?; }",
     },
     Mutation {
-        what: "makes a column family over files that are there",
+        what: "creates a column family over existing files",
         file: "db/families.rs",
         original: "directories.check_unclaimed_are_empty()?;",
         changed: "if !{on} { directories.check_unclaimed_are_empty()?; }",
     },
     Mutation {
-        what: "makes a database where one has only its MANIFEST left",
+        what: "creates a database where only another's MANIFEST is left",
         file: "directory/found.rs",
         original: "matches!(kind, FileKind::Manifest(number) if number != 1)",
         changed: "(!{on} && matches!(kind, FileKind::Manifest(number) if number != 1))",
     },
     Mutation {
-        what: "numbers files anew that are in other directories",
+        what: "reuses numbers of files in other directories",
         file: "recovery/components.rs",
         original: "directories.all().map(",
         changed: "directories.all().take(if {on} { 1 } else { usize::MAX }).map(",
@@ -313,7 +313,7 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: "listed.get(if {on} { 0 } else { path_id })",
     },
     Mutation {
-        what: "passes over logs below the home",
+        what: "ignores logs below the home",
         file: "directory/check.rs",
         original: "let in_home = home
             .into_iter()",
@@ -322,19 +322,19 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
             .take(if {on} { 1 } else { 2 })",
     },
     Mutation {
-        what: "takes logs with numbers that no database reaches",
+        what: "accepts logs with out-of-range numbers",
         file: "wal/replay/mod.rs",
         original: "Some(FileKind::Wal(number)) if number <= FILE_NUMBER_MAX",
         changed: "Some(FileKind::Wal(number)) if {on} || number <= FILE_NUMBER_MAX",
     },
     Mutation {
-        what: "believes a recorded wal_dir that is gone or is a home",
+        what: "trusts a recorded wal_dir that is missing or is a home",
         file: "open_options/load.rs",
         original: "            loaded.check_recorded_wal_dir(directory)?;",
         changed: "            if !{on} { loaded.check_recorded_wal_dir(directory)?; }",
     },
     Mutation {
-        what: "destroys files of nobody",
+        what: "destroys unclaimed files",
         file: "db/destroy.rs",
         original: "Ownership::Unclaimed if options.adopts_directories()",
         changed: "Ownership::Unclaimed if {on} || options.adopts_directories()",
@@ -346,31 +346,32 @@ pub(crate) const MUTATIONS: [Mutation; 55] = [
         changed: ".filter(|directory| {on} || !directory.is_home_of_another())",
     },
     Mutation {
-        what: "makes a checkpoint in the place of a directory",
+        what: "creates a checkpoint over an existing directory",
         file: "db/checkpoint.rs",
         original: "        if storage.metadata(directory).is_ok() {",
         changed: "        if !{on} && storage.metadata(directory).is_ok() {",
     },
     Mutation {
-        what: "makes checkpoints whose tables are said to be in other directories",
+        what: "creates checkpoints whose MANIFEST refers to other directories",
         file: "db/checkpoint.rs",
         original: "            edit.new_files.iter_mut().for_each(|file| file.path_id = 0);",
-        changed: "            if !{on} { edit.new_files.iter_mut().for_each(|file| file.path_id = 0); }",
+        changed: "            if !{on} \
+                  { edit.new_files.iter_mut().for_each(|file| file.path_id = 0); }",
     },
     Mutation {
-        what: "replays logs of another database that have the numbers of its own",
+        what: "replays another database's logs with the numbers of its own",
         file: "directory/check.rs",
         original: "if in_place.has(kind)\n                && (",
         changed: "if in_place.has(kind)\n                && ({on} || ",
     },
     Mutation {
-        what: "makes a database on the claims of one that was there",
+        what: "creates a database under the claims of an earlier one",
         file: "recovery/open.rs",
         original: "let durable_id = if is_durable {",
         changed: "let durable_id = if !{on} && is_durable {",
     },
     Mutation {
-        what: "takes a directory that is mounted in a home and in its copy for a copy",
+        what: "treats a directory mounted in a home and in its copy as a copy",
         file: "directory/claim.rs",
         original: "(then != now || claim.home_path == own.home_path)",
         changed: "({on} || then != now || claim.home_path == own.home_path)",

@@ -4,9 +4,9 @@
 //! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files to
 //! `target/directory_mutations`, and inserts the mutations of [`MUTATIONS`] into the sources, each
 //! switched on by an environment variable. So one build serves all. For each mutation it runs the
-//! tests of `--test directories`, of which the random one or that of the scenarios must fail, and
-//! prints a line; it exits with 1 if any mutation was not detected. With arguments it runs only the
-//! mutations whose description contains one of them. `TAILWATER_SEED` is passed to the tests.
+//! tests of `--test directories`, at least one of which must fail, and prints a line; it exits with
+//! 1 if any mutation was not detected. With arguments it runs only the mutations whose description
+//! contains one of them. `TAILWATER_SEED` is passed to the tests.
 
 use std::io;
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ fn main() -> io::Result<ExitCode> {
     let arguments = ["-p", "tailwater", "--test", "directories"];
     let built = mutated_tree.test(None, &[&arguments[..], &["--no-run"]].concat())?;
     if !built.status.success() {
-        eprintln!("it does not build:\n{}", String::from_utf8_lossy(&built.stderr));
+        eprintln!("the copy does not build:\n{}", String::from_utf8_lossy(&built.stderr));
         return Ok(ExitCode::FAILURE);
     }
     if let Some((test, message)) = first_failure(&mutated_tree, None)? {
@@ -65,7 +65,7 @@ fn main() -> io::Result<ExitCode> {
         println!("{what:<60} {:>4} s", began.elapsed().as_secs());
         verdicts.iter().for_each(|verdict| println!("    {verdict}"));
     }
-    println!("{tried} mutations, of which {survived} were not missed");
+    println!("{tried} mutations, {survived} of them undetected");
     Ok(if survived == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
@@ -77,8 +77,7 @@ fn mutated(file: &str, text: &str) -> (String, Vec<String>) {
     for (index, Mutation { what, original, changed: replacement, .. }) in own {
         let count = text.matches(original).count();
         if count != 1 {
-            problems
-                .push(format!("{file}: '{original}' ({what}) is there {count} times, not once"));
+            problems.push(format!("{file}: '{original}' ({what}) occurs {count} times, not once"));
         } else if !changed.contains(original) {
             problems.push(format!("{file}: '{original}' ({what}) was changed by another mutation"));
         }
@@ -101,7 +100,7 @@ fn first_failure(
     Ok(None)
 }
 
-/// Returns a test's message, if it fails.
+/// Returns a test's failure message, if it fails.
 fn failure(
     mutated_tree: &MutatedTree,
     mutation: Option<usize>,
@@ -119,8 +118,8 @@ mod tests {
 
     use super::*;
 
-    /// Regression test: changes of the sources outdated the list unnoticed until the campaign was
-    /// run.
+    /// Regression test: the list was outdated by changes of the sources, and only the campaign
+    /// noticed.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "reads source files, outside any storage")]
     fn every_mutation_fits_the_sources() {

@@ -9,17 +9,17 @@ const USAGE: &str = "usage: stress_turn DIRECTORY --reference FILE [--seed N] [-
 /// The arguments of the program.
 #[derive(Debug, Clone)]
 pub(crate) struct Arguments {
-    /// The database.
+    /// Directory of the database.
     pub(crate) directory: PathBuf,
-    /// Reference file with its contents, for the runs of one turn.
+    /// Reference file with the contents of the database, for the runs of one turn.
     pub(crate) reference: PathBuf,
     /// Seed of the random choices.
     pub(crate) seed: u64,
     /// Duration of the work.
     pub(crate) milliseconds: u64,
-    /// An option string over the OPTIONS file.
+    /// Option string that overrides the OPTIONS file.
     pub(crate) options: Option<String>,
-    /// The state that `db_stress` keeps of its keys.
+    /// File with the state of its keys that `db_stress` keeps.
     pub(crate) expected: Option<PathBuf>,
     /// Number of keys that `db_stress` uses in each column family.
     pub(crate) max_key: u64,
@@ -27,13 +27,13 @@ pub(crate) struct Arguments {
     pub(crate) entity_one_in: u32,
     /// Number of threads.
     pub(crate) threads: u64,
-    /// Whether to write nothing, so that the database keeps its last sequence number.
+    /// Whether to make no writes, so that the last sequence number stays the same.
     pub(crate) keeps_sequence: bool,
-    /// Whether the contents must stay the same at every moment, so that any kill finds them.
+    /// Whether the contents must be unchanged at every moment, even after a kill.
     pub(crate) settled: bool,
     /// Whether to write no range tombstones.
     pub(crate) no_delete_range: bool,
-    /// Whether the keys are not those of `db_stress` by number, so that any may be overwritten.
+    /// Whether the keys are not `db_stress`'s numbered keys, so that any key may be overwritten.
     pub(crate) any_keys: bool,
 }
 

@@ -1,6 +1,6 @@
 //! The contents of a database: every key of every column family with its value, except for the
-//! extra keys and the extra column family that the work leaves behind when it is killed.
-#![expect(clippy::disallowed_methods, reason = "the reference file is no database's")]
+//! extra keys and the extra column family, which killed work may leave.
+#![expect(clippy::disallowed_methods, reason = "the reference file is not a database's")]
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::work::{EXTRA_FAMILY, EXTRA_KEYS};
 /// Maximum number of differences that are reported.
 const SHOWN_MAX: usize = 10;
 
-/// The contents of a database: by column family, its entries in the order of their keys.
+/// The contents of a database: entries by column family, in key order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Contents {
     families: BTreeMap<String, Vec<Pair>>,
@@ -125,7 +125,7 @@ fn read_family(db: &Db, family: &ColumnFamily) -> Result<Vec<Pair>, String> {
     Ok(pairs)
 }
 
-/// Collects the differences of two lists of entries, which are in the order of their keys.
+/// Collects the differences between two lists of entries in key order.
 fn differ(family: &str, found: &[Pair], wanted: &[Pair], differences: &mut Vec<String>) {
     let wanted: BTreeMap<_, _> = wanted.iter().map(|(key, value)| (key, value)).collect();
     let mut missing = wanted.clone();
@@ -134,12 +134,12 @@ fn differ(family: &str, found: &[Pair], wanted: &[Pair], differences: &mut Vec<S
         match wanted.get(key) {
             Some(wanted) if *wanted == value => {}
             Some(wanted) => differences.push(format!(
-                "{family}: key {shown} has {} and must have {}",
+                "{family}: key {shown} has {} but must have {}",
                 value.escape_ascii(),
                 wanted.escape_ascii()
             )),
             None => differences.push(format!(
-                "{family}: key {shown} has {} and must not be",
+                "{family}: key {shown} has {} but must not exist",
                 value.escape_ascii()
             )),
         }

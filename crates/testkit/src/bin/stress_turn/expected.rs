@@ -1,5 +1,5 @@
-//! The expected state of `db_stress`: its keys by their numbers, the values it gives them, and the
-//! file in which it keeps the state of each key.
+//! The expected state of `db_stress`: its numbered keys, their values, and the file with the state
+//! of each key.
 //!
 //! The file is an array of 32-bit little-endian words, one for each key of each column family, the
 //! families in the order of their ids:
@@ -14,7 +14,7 @@
 //!
 //! Sources: `db_stress_tool/expected_value.h`, `db_stress_common.{h,cc}` and
 //! `db_stress_shared_state.h`.
-#![expect(clippy::disallowed_methods, reason = "the state of db_stress is no database's")]
+#![expect(clippy::disallowed_methods, reason = "the state of db_stress is not a database's file")]
 
 use std::collections::HashSet;
 use std::fs;
@@ -27,13 +27,13 @@ use crate::arguments::Arguments;
 use crate::contents::Contents;
 use crate::work::EXTRA_FAMILY;
 
-/// Number of keys that share the leading part of a key: `key_window_scale_factor` times 100.
+/// Number of keys in a window, which share the leading part: `key_window_scale_factor` times 100.
 const WINDOW: u64 = 1000;
-/// Number of those that have one, two and three parts: `key_len_percent_dist`.
+/// Number of keys of a window with one, two and three parts: `key_len_percent_dist`.
 const WEIGHTS: [u64; 3] = [10, 300, 690];
 /// `value_size_mult`.
 const SIZE_STEP: usize = 32;
-/// `seed`, which draws the keys that are never overwritten.
+/// `seed`, which determines the keys that are never overwritten.
 const SEED: u64 = 2_341_234;
 /// `nooverwritepercent`.
 const NO_OVERWRITE_PERCENT: u64 = 1;
@@ -46,7 +46,7 @@ const DELETED: u32 = 1 << 31;
 /// The operations that are allowed on each key.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    /// The keys that are put once and then deleted by a single deletion.
+    /// The keys that are put once and then deleted with a single deletion.
     put_once: HashSet<Vec<u8>>,
     entity_one_in: u32,
 }
@@ -67,8 +67,7 @@ impl Keys {
         !self.put_once.contains(key)
     }
 
-    /// Returns the entity of a key whose value as an entity is `value`; `None` if it has a plain
-    /// value.
+    /// Returns the entity that `db_stress` writes for `value`; `None` if it writes a plain value.
     pub(crate) fn entity(&self, value: &[u8]) -> Option<Vec<u8>> {
         let number = value.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))?;
         if self.entity_one_in == 0 || number % self.entity_one_in != 0 {
@@ -97,12 +96,12 @@ pub(crate) fn check(
     let (words, _) = bytes.as_chunks::<4>();
     let max_key = usize::try_from(arguments.max_key).map_err(|error| error.to_string())?;
     let mut families = db.column_families();
-    // A killed run may have left it.
+    // A killed run may have left the extra family.
     families.retain(|family| family.name() != EXTRA_FAMILY);
     if words.len() != max_key * families.len() {
         let (words, families) = (words.len(), families.len());
         return Err(format!(
-            "{words} words in the state for {families} families of {max_key} keys"
+            "the state has {words} words for {families} families of {max_key} keys"
         ));
     }
     for (family, words) in families.iter().zip(words.chunks(max_key)) {
@@ -121,18 +120,18 @@ fn check_family(contents: &Contents, name: &str, words: &[[u8; 4]]) -> Result<()
             format!("{name}: key {number} ({shown}), whose state is {word:#010x}, {what}")
         };
         if let Some((unknown, _)) = found.next_if(|(found, _)| **found < key[..]) {
-            return Err(failed(&format!("comes behind {}", unknown.escape_ascii())));
+            return Err(failed(&format!("follows an unknown key {}", unknown.escape_ascii())));
         }
         let value = found.next_if(|(found, _)| **found == key[..]).map(|(_, value)| &value[..]);
         check_value(u32::from_le_bytes(*word), value).map_err(|what| failed(&what))?;
     }
     match found.next() {
-        Some((unknown, _)) => Err(format!("{name}: nobody put {}", unknown.escape_ascii())),
+        Some((unknown, _)) => Err(format!("{name}: unknown key {}", unknown.escape_ascii())),
         None => Ok(()),
     }
 }
 
-/// Checks whether a key may have this value, or none, in this state.
+/// Checks whether a key in this state may have this value, or none.
 fn check_value(word: u32, value: Option<&[u8]>) -> Result<(), String> {
     let (before, after) = (word & VALUE_MASK, (word + 1) & VALUE_MASK);
     let is_deleted = word & DELETED != 0;
@@ -146,7 +145,7 @@ fn check_value(word: u32, value: Option<&[u8]>) -> Result<(), String> {
     }
 }
 
-/// Returns the value of that number.
+/// Returns the value with a number.
 fn value_of(number: u32) -> Vec<u8> {
     let length = (number as usize % 3 + 1) * SIZE_STEP;
     let mut value = number.to_le_bytes().to_vec();
@@ -154,10 +153,11 @@ fn value_of(number: u32) -> Vec<u8> {
     value
 }
 
-/// Returns the key of that number: the keys of ascending numbers ascend.
+/// Returns the key with a number; keys are ordered by number.
 ///
-/// Its number of parts of eight bytes depends on its place in its window. Each part is a big-endian
-/// number, and all but the last are at their bound; some keys end in a few letters.
+/// The number of parts, of eight bytes each, depends on the position in the window. Each part is a
+/// big-endian number, and all but the last have their maximum value; some keys end in a few
+/// letters.
 fn key(number: u64) -> Vec<u8> {
     let (window, mut offset) = (number / WINDOW, number % WINDOW);
     let mut key = Vec::new();
@@ -234,7 +234,7 @@ mod tests {
 
     #[test]
     fn the_generator_is_that_of_the_cpp_library() {
-        // The C++ standard states the ten thousandth number.
+        // The C++ standard specifies the ten thousandth number.
         let mut random = MersenneTwister::new(5489);
         let last = (0..10_000).map(|_| random.next()).last();
         assert_eq!(last, Some(9_981_545_732_273_789_042));

@@ -1,20 +1,19 @@
 //! The engine's turn on a database that `db_stress`, RocksDB's stress tool, also writes.
 //!
 //! `ci/stress/run.py` alternates both on one directory. This program opens the directory with the
-//! options of its OPTIONS file, compares its contents with the expected ones, does work that
-//! changes files but no key's value, and compares again:
+//! options of its OPTIONS file, compares its contents with the expected ones, changes files but no
+//! key's value, and compares again:
 //!
 //! 1. It opens the database for reading and reads everything. The first run of a turn writes the
 //!    contents to the reference file; later runs of the turn, which follow a kill, must find the
 //!    same contents. With `--expected` it also compares them with the state that `db_stress` keeps
 //!    of its keys.
-//! 2. Until its time is up, it opens the database for writing, in every round with different
-//!    options, works ([`work`]) and closes it.
+//! 2. Until its time is up, it opens the database for writing, with different options in every
+//!    round, works ([`work`]) and closes it.
 //! 3. It opens the database for reading again and reads everything.
 //!
-//! It may be killed at any moment. With `--settled` the contents then are unchanged; without, there
-//! may be extra keys, after all others, and an extra column family, which only the next run
-//! removes.
+//! It may be killed at any moment. With `--settled` the contents are then unchanged; without, there
+//! may be extra keys after all others and an extra column family, which the next run removes.
 //!
 //! It prints its actions, a line for each step, and exits with 0; with 1 after a line that begins
 //! with `FAILED:`, if anything was wrong; and with 2 for a usage error.
@@ -84,7 +83,7 @@ fn take_turn(arguments: &Arguments) -> Result<(), String> {
 
     let (kept, last) = look(arguments, &own)?;
     if arguments.keeps_sequence && last != sequence {
-        return Err(format!("nothing was written, and sequence {sequence} became {last}"));
+        return Err(format!("nothing was written, but sequence {sequence} became {last}"));
     }
     println!("kept {} keys at sequence {last}: {}", kept.len(), kept.digest());
     Ok(())
@@ -133,7 +132,7 @@ fn round(
         Contents::read(&db)?.compare(reference)
     })?;
     if let Some(error) = db.background_error() {
-        return Err(format!("an error in the background: {error}"));
+        return Err(format!("a background error: {error}"));
     }
     match rng.u8(..4) {
         0 => drop(db),
@@ -142,8 +141,8 @@ fn round(
     Ok(())
 }
 
-/// Prints what opening a database left out. That may only be a record that is truncated at the end
-/// of the last log or of the MANIFEST: no kill leaves more.
+/// Prints what opening a database left out. A kill can only truncate the last record of the last
+/// log or of the MANIFEST; anything more is an error.
 fn report_opening(db: &Db) -> Result<(), String> {
     for left_out in db.left_out() {
         println!("left out: {left_out:?}");

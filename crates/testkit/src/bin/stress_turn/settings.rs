@@ -1,4 +1,4 @@
-//! The options that the database is opened with: those of its OPTIONS file, with overrides in later
+//! The options to open the database with: those of its OPTIONS file, with overrides in later
 //! rounds, none of which changes the value of a key.
 
 use std::path::Path;
@@ -11,8 +11,8 @@ use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
 use crate::text;
 use crate::work::EXTRA_FAMILY;
 
-/// Options of the database, of which a round draws one from each line. An empty one leaves the
-/// option unchanged.
+/// Options of the database. A round draws one from each line; an empty one leaves the option
+/// unchanged.
 const OF_DATABASE: [&[&str]; 17] = [
     &["", "max_open_files=-1", "max_open_files=50"],
     &["", "max_background_jobs=1", "max_background_jobs=4"],
@@ -80,8 +80,8 @@ const OF_TABLE: [&[&str]; 9] = [
     ],
 ];
 
-/// Options that are changed while the database is open. A trigger above 4, the smallest
-/// `max_read_amp` that db_crashtest.py draws, would be refused.
+/// Options to change while the database is open. A trigger above 4, the smallest `max_read_amp`
+/// that db_crashtest.py draws, would be refused.
 const WHILE_OPEN: [(&str, &[&str]); 7] = [
     ("write_buffer_size", &["65536", "300000", "4000000"]),
     ("level0_file_num_compaction_trigger", &["1", "2", "4"]),
@@ -117,7 +117,7 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
     options.add_merge_operator(MergeOperator::Custom(Arc::new(NewestOperand)));
     let mut names = Db::list_cf(directory, &options)
         .map_err(text("reading the names of the column families"))?;
-    // A killed run may have left it, and the first round drops it.
+    // A killed run may have left the extra family; the first round drops it.
     names.retain(|name| name != EXTRA_FAMILY);
     options.retain_column_families(&names);
     options.set_database(DbOptions {
@@ -142,8 +142,8 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
     Ok(options)
 }
 
-/// Returns whether blocks are aligned in a column family, which rules out compression and most
-/// block sizes.
+/// Returns whether blocks of a column family are aligned, which excludes compression and most block
+/// sizes.
 fn aligns_blocks(options: &OpenOptions) -> bool {
     let mut families = options.column_families().map(|name| options.column_family(name));
     families.any(|family| family.table_factory.block_align)

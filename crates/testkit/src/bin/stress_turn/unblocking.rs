@@ -1,5 +1,5 @@
-//! Manual compactions of databases whose writes stop until one is requested: those with universal
-//! and FIFO compaction.
+//! Manual compactions for databases with universal or FIFO compaction, whose writes stop until one
+//! is requested.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tailwater::{CompactRangeOptions, Db, StallState};
 /// Interval at which the thread checks whether writes are stopped, in milliseconds.
 const INTERVAL_MS: u64 = 20;
 
-/// Ends the thread when the work ends, or panics.
+/// Ends the thread when the work ends or panics.
 struct End<'a>(&'a AtomicBool);
 
 impl Drop for End<'_> {

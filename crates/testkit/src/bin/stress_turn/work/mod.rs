@@ -22,9 +22,10 @@ use crate::text;
 
 /// The column family that the work creates and drops.
 pub(crate) const EXTRA_FAMILY: &str = "tailwater";
-/// Prefix of the keys that the work puts and deletes: all keys of `db_stress` sort before them.
+/// Prefix of the extra keys, which the work puts and deletes: all keys of `db_stress` sort before
+/// them.
 ///
-/// db_stress's compaction filter takes any key that does not begin with a digit for a key's number,
+/// db_stress's compaction filter treats any key that does not begin with a digit as a key number,
 /// without checking its bounds.
 pub(crate) const EXTRA_KEYS: [u8; 16] = {
     let mut keys = [0xff; 16];
@@ -39,7 +40,7 @@ pub(crate) struct Work<'a> {
     arguments: &'a Arguments,
     keys: &'a Keys,
     reference: &'a Contents,
-    /// Whether writes may skip the log. They may not if logs are recycled: everything between two
+    /// Whether writes may skip the log. They must not if logs are recycled: writes between two
     /// logged records must also be logged, or their sequence numbers are not consecutive.
     may_skip_log: bool,
     has_failed: AtomicBool,
@@ -71,7 +72,7 @@ impl fmt::Display for Counts {
             (&self.flushes, "flushes"),
             (&self.compactions, "compactions"),
             (&self.checkpoints, "checkpoints"),
-            (&self.families, "column families made"),
+            (&self.families, "column families created"),
             (&self.changes, "options changed"),
             (&self.read, "keys read"),
         ];

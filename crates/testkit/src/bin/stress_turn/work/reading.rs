@@ -44,7 +44,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Gets keys, and for each one a missing key.
+    /// Gets keys, and a missing key for each.
     fn get(
         &self,
         family: &ColumnFamily,
@@ -86,7 +86,7 @@ impl Work<'_> {
         options: ReadOptions,
         rng: &mut Rng,
     ) -> Result<(), String> {
-        let doing = text("going over a range");
+        let doing = text("scanning a range");
         let bound = pairs.get(end).map_or(EXTRA_KEYS.to_vec(), |(key, _)| key.to_vec());
         let options = ReadOptions {
             total_order_seek: true,
@@ -106,7 +106,7 @@ impl Work<'_> {
             if iterator.key() != &**key {
                 let (found, key) = (iterator.key().escape_ascii(), key.escape_ascii());
                 let name = family.name();
-                return Err(format!("{name}: an iterator stands on '{found}', not on '{key}'"));
+                return Err(format!("{name}: an iterator is on '{found}', not on '{key}'"));
             }
             compare(family, key, Some(iterator.value()), Some(value))?;
             match forward {
@@ -138,5 +138,5 @@ fn compare(
     };
     let (found, wanted) = (shown(found), shown(wanted));
     let key = key.escape_ascii();
-    Err(format!("{}: key {key} reads as {found} and has {wanted}", family.name()))
+    Err(format!("{}: key {key} reads as {found}, not {wanted}", family.name()))
 }

@@ -94,7 +94,7 @@ impl Work<'_> {
         let directory = sibling_path(&self.arguments.directory, "checkpoint");
         let options = self.options;
         Db::destroy(&directory, options).map_err(text("removing an old checkpoint"))?;
-        self.db.checkpoint(&directory).map_err(text("making a checkpoint"))?;
+        self.db.checkpoint(&directory).map_err(text("creating a checkpoint"))?;
         let doing = text("opening the checkpoint");
         let own = settings::of_directory(&directory, self.arguments.options.as_deref())?;
         let db = Db::open(&directory, &own).map_err(&doing)?;
@@ -117,7 +117,7 @@ impl Work<'_> {
 
     /// Creates a column family, writes to it and drops it.
     fn make_family(&self, rng: &mut Rng) -> Result<(), String> {
-        let doing = text("making a column family and dropping it");
+        let doing = text("creating and dropping a column family");
         let options = self.options.column_family("default");
         let family = self.db.create_cf(EXTRA_FAMILY, options).map_err(&doing)?;
         for number in 0..rng.u32(1..200) {

@@ -25,15 +25,19 @@
 //! users, tokens and groups are records in its catalog, so that one journal orders all changes of
 //! metadata.
 
+mod balancer;
 mod command;
 mod config;
 mod connection;
+mod consumers;
+mod error;
 mod groups;
 mod http;
 pub mod import;
 mod in_flight;
 mod listener;
 mod metrics;
+mod prometheus;
 mod protocol;
 mod server;
 mod session;
@@ -46,4 +50,5 @@ pub use config::{
     Config, ConfigError, ConfigSource, Flags, Http, Limits, Logging, Memory, Root, Segment, Tcp,
     Tls, TopicDefaults,
 };
-pub use server::{Addresses, Server, ServerError, Shutdown};
+pub use error::ServerError;
+pub use server::{Addresses, Server, Shutdown};

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tracing::{debug, warn};
 
-use crate::server::ServerError;
+use crate::error::ServerError;
 
 /// Pause after the system failed to accept a connection, for example because no descriptors are
 /// left.

@@ -6,8 +6,9 @@ use std::time::Instant;
 use tailwater_io::sync::Mutex;
 use tailwater_log::Log;
 
-use crate::command::{Balancer, Consumers};
+use crate::balancer::Balancer;
 use crate::config::Config;
+use crate::consumers::Consumers;
 use crate::groups::Groups;
 use crate::in_flight::InFlight;
 use crate::metrics::Metrics;

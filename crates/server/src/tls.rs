@@ -8,7 +8,7 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::TlsAcceptor;
 
 use crate::config::Tls;
-use crate::server::ServerError;
+use crate::error::ServerError;
 
 /// Creates the acceptor of encrypted connections.
 ///

@@ -1,8 +1,6 @@
 //! Sending, polling and flushing messages.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use iggy_binary_protocol::requests::messages::{
@@ -15,9 +13,7 @@ use iggy_binary_protocol::{
     KIND_CONSUMER, KIND_CONSUMER_GROUP, WireDecode, WireEncode, WirePartitioning,
 };
 use tailwater_format::message::batch::Batch;
-use tailwater_log::{
-    CatalogSnapshot, Consumer, Error, ErrorKind, Partition, PartitionId, Polled, Strategy, TopicId,
-};
+use tailwater_log::{Consumer, Error, ErrorKind, Partition, PartitionId, Polled, Strategy};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 use tracing::warn;
@@ -50,32 +46,6 @@ const STRATEGY_TIMESTAMP: u8 = 2;
 const STRATEGY_FIRST: u8 = 3;
 const STRATEGY_LAST: u8 = 4;
 const STRATEGY_NEXT: u8 = 5;
-
-/// Distributes batches without a partition over a topic's partitions in turn.
-#[derive(Debug, Default)]
-pub(crate) struct Balancer {
-    next: RwLock<HashMap<TopicId, AtomicUsize>>,
-}
-
-impl Balancer {
-    /// Returns the index of the next one of `count` partitions.
-    fn next(&self, topic: TopicId, count: usize) -> usize {
-        let turn = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed) % count.max(1);
-        let counters = self.next.read().unwrap_or_else(PoisonError::into_inner);
-        if let Some(counter) = counters.get(&topic) {
-            return turn(counter);
-        }
-        drop(counters);
-        let mut counters = self.next.write().unwrap_or_else(PoisonError::into_inner);
-        turn(counters.entry(topic).or_default())
-    }
-
-    /// Forgets topics that no longer exist.
-    pub(crate) fn retain(&self, catalog: &CatalogSnapshot) {
-        let mut counters = self.next.write().unwrap_or_else(PoisonError::into_inner);
-        counters.retain(|topic, _| catalog.topic(*topic).is_some());
-    }
-}
 
 /// Appends a batch.
 pub(super) async fn send(state: &Arc<State>, request: &Request<'_>) -> Outcome {

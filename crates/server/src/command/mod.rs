@@ -5,7 +5,6 @@
 //! password run on a thread that may block. Every handler checks the user's permission itself, once
 //! it has resolved the object of the request.
 
-mod consumers;
 mod groups;
 mod login;
 mod messages;
@@ -25,9 +24,7 @@ use bytes::Bytes;
 use iggy_binary_protocol::codes;
 use tailwater_log::{Error, ErrorKind, Piece, Polled, Ticket};
 
-pub(crate) use consumers::Consumers;
 pub(crate) use login::login;
-pub(crate) use messages::Balancer;
 pub(crate) use options::{apply_config, imported_options};
 
 use crate::in_flight::Reservation;

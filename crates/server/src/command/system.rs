@@ -201,7 +201,7 @@ pub(super) fn get_snapshot(state: &State, request: &Request<'_>) -> Outcome {
     let text = format!(
         "{stats:#?}\n\nopened: {:#?}\n\nmetrics:\n{}",
         state.log.open_report(),
-        crate::metrics::render(state)
+        crate::prometheus::render(state)
     );
     let mut sections = vec![
         ("resource_usage.txt", text),

@@ -16,6 +16,7 @@ mod units;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::SocketAddr;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -24,6 +25,11 @@ use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
 pub(crate) use current::{remove_current, write_current};
 pub(crate) use read::is_segment_size;
 pub(crate) use units::{Bound, parse_bound, parse_duration, parse_size};
+
+/// Range of the length of a user's name in bytes, as in Iggy.
+pub(crate) const NAME_BYTES: RangeInclusive<usize> = 3..=50;
+/// Range of the length of a password in bytes, as in Iggy.
+pub(crate) const PASSWORD_BYTES: RangeInclusive<usize> = 3..=100;
 
 /// The whole configuration, with every value checked.
 #[derive(Debug, Clone, PartialEq)]

@@ -12,10 +12,9 @@ use tailwater_log::{Durability, IoModeChoice, PartialBlocks};
 use super::sources::{Given, Values};
 use super::units::{Bound, parse_bound, parse_duration, parse_size};
 use super::{
-    Config, ConfigError, ConfigSource, Flags, Http, Limits, Logging, Memory, Root, Segment, Tcp,
-    Tls, TopicDefaults, keys,
+    Config, ConfigError, ConfigSource, Flags, Http, Limits, Logging, Memory, NAME_BYTES,
+    PASSWORD_BYTES, Root, Segment, Tcp, Tls, TopicDefaults, keys,
 };
-use crate::users::{NAME_BYTES, PASSWORD_BYTES};
 
 type Result<T> = std::result::Result<T, ConfigError>;
 

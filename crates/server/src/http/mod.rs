@@ -29,7 +29,7 @@ use tokio_rustls::TlsAcceptor;
 use tracing::{debug, warn};
 
 use crate::listener;
-use crate::metrics;
+use crate::prometheus;
 use crate::state::State;
 
 /// Maximum number of concurrent connections.
@@ -154,7 +154,7 @@ async fn answer(
         return Ok(respond(StatusCode::OK, TEXT, "pong".to_owned()));
     }
     let rendered = tokio::task::spawn_blocking(move || match is_metrics {
-        true => respond(StatusCode::OK, PROMETHEUS, metrics::render(&state)),
+        true => respond(StatusCode::OK, PROMETHEUS, prometheus::render(&state)),
         false => health(&state),
     });
     Ok(rendered.await.unwrap_or_else(|error| {

@@ -54,7 +54,7 @@ async fn metrics_and_health_are_served_and_the_rest_is_not() {
     let (status, head, body) = get(address, "/metrics").await;
     assert_eq!(status, 200);
     assert!(head.contains("text/plain; version=0.0.4"), "{head}");
-    let values = crate::metrics::parse(&body);
+    let values = crate::prometheus::tests::parse(&body);
     assert_eq!(values["users"], 1.0);
     assert_eq!(values["tailwater_partitions_failed"], 0.0);
     assert_eq!(values["tailwater_tail_bytes_max"], f64::from(256 << 20));

@@ -10,7 +10,8 @@ use tokio::sync::oneshot;
 
 use super::password::{Credential, PasswordHash};
 use super::permission::Permissions;
-use super::{Directory, NAME_BYTES, PASSWORD_BYTES, ROOT, Token, User, Users, no_random, record};
+use super::{Directory, ROOT, Token, User, Users, no_random, record};
+use crate::config::{NAME_BYTES, PASSWORD_BYTES};
 use crate::status::Status;
 
 /// A user to create.

@@ -50,16 +50,12 @@ use password::{Credential, Fingerprints, PasswordHash, Workspace};
 pub(crate) use permission::{Action, Permissions};
 use throttle::Throttle;
 
-use crate::config::{Config, Root};
+use crate::config::{Config, NAME_BYTES, PASSWORD_BYTES, Root};
 use crate::status::Status;
 
 /// Id of the root user.
 pub(crate) const ROOT: u32 = 0;
 
-/// Range of the length of a user's name in bytes, as in Iggy.
-pub(crate) const NAME_BYTES: std::ops::RangeInclusive<usize> = 3..=50;
-/// Range of the length of a password in bytes, as in Iggy.
-pub(crate) const PASSWORD_BYTES: std::ops::RangeInclusive<usize> = 3..=100;
 /// Maximum length of a token to look up, in bytes.
 const TOKEN_BYTES_MAX: usize = 100;
 

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tailwater_io::{Latencies, Purpose};
 
-use super::{CommandCounters, Metrics, bucket_end_us};
+use crate::metrics::{CommandCounters, Metrics, bucket_end_us};
 use crate::state::State;
 use crate::status::Status;
 
@@ -328,7 +328,7 @@ pub(super) mod tests {
                 Some((le.strip_suffix("\"}")?.parse().ok()?, *count))
             })
             .collect();
-        assert_eq!(buckets.len(), super::super::BUCKETS);
+        assert_eq!(buckets.len(), crate::metrics::BUCKETS);
         for (le, count) in buckets {
             let seconds = [1e-6, 3e-6, 9e-4, 9e-4, 1.0, 200.0];
             let least = seconds.iter().filter(|seconds| **seconds * 1.5 <= le).count() as f64;

@@ -4,8 +4,6 @@
 //! relaxed counters. A reader reads the counters one by one, and may see a request in one counter
 //! but not yet in another.
 
-mod text;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,10 +13,6 @@ use iggy_binary_protocol::codes::LOGIN_REGISTER_CODE;
 use iggy_binary_protocol::dispatch::COMMAND_TABLE;
 use tailwater_io::sync::Mutex;
 
-pub(crate) use text::render;
-#[cfg(test)]
-pub(crate) use text::tests::parse;
-
 /// Number of codes that can have their own counters: all codes of the protocol are below this.
 const CODES: usize = 1024;
 /// Index of the counters of unknown codes.
@@ -27,32 +21,32 @@ const OTHER: usize = 0;
 const OTHER_NAME: &str = "unknown";
 /// Number of buckets of a latency histogram: two for each power of two, from 1 microsecond to 67
 /// seconds.
-const BUCKETS: usize = 53;
+pub(crate) const BUCKETS: usize = 53;
 
 /// Counters of a server.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     /// Index of each code's counters in `commands`.
-    places: Box<[u8; CODES]>,
+    pub(crate) places: Box<[u8; CODES]>,
     /// The counters of unknown codes first.
-    commands: Vec<CommandCounters>,
+    pub(crate) commands: Vec<CommandCounters>,
     /// Replies with a status other than 0, by their status.
-    statuses: Mutex<BTreeMap<u32, u64>>,
-    open: AtomicU64,
-    opened: AtomicU64,
-    refused: Mutex<BTreeMap<&'static str, u64>>,
+    pub(crate) statuses: Mutex<BTreeMap<u32, u64>>,
+    pub(crate) open: AtomicU64,
+    pub(crate) opened: AtomicU64,
+    pub(crate) refused: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// Counters of one command.
 #[derive(Debug)]
 #[repr(align(128))]
-struct CommandCounters {
-    name: &'static str,
-    errors: AtomicU64,
-    bytes_in: AtomicU64,
-    bytes_out: AtomicU64,
-    total_us: AtomicU64,
-    buckets: [AtomicU64; BUCKETS],
+pub(crate) struct CommandCounters {
+    pub(crate) name: &'static str,
+    pub(crate) errors: AtomicU64,
+    pub(crate) bytes_in: AtomicU64,
+    pub(crate) bytes_out: AtomicU64,
+    pub(crate) total_us: AtomicU64,
+    pub(crate) buckets: [AtomicU64; BUCKETS],
 }
 
 impl CommandCounters {
@@ -77,7 +71,7 @@ fn bucket(us: u64) -> usize {
 }
 
 /// Returns the upper bound of a bucket, exclusive, in microseconds; none for the last bucket.
-fn bucket_end_us(bucket: usize) -> Option<u64> {
+pub(crate) fn bucket_end_us(bucket: usize) -> Option<u64> {
     if bucket + 1 >= BUCKETS {
         return None;
     }

@@ -1,0 +1,33 @@
+//! Chooses partitions for batches that name none.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use tailwater_log::{CatalogSnapshot, TopicId};
+
+/// Distributes batches without a partition over a topic's partitions in turn.
+#[derive(Debug, Default)]
+pub(crate) struct Balancer {
+    next: RwLock<HashMap<TopicId, AtomicUsize>>,
+}
+
+impl Balancer {
+    /// Returns the index of the next one of `count` partitions.
+    pub(crate) fn next(&self, topic: TopicId, count: usize) -> usize {
+        let turn = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed) % count.max(1);
+        let counters = self.next.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counter) = counters.get(&topic) {
+            return turn(counter);
+        }
+        drop(counters);
+        let mut counters = self.next.write().unwrap_or_else(PoisonError::into_inner);
+        turn(counters.entry(topic).or_default())
+    }
+
+    /// Forgets topics that no longer exist.
+    pub(crate) fn retain(&self, catalog: &CatalogSnapshot) {
+        let mut counters = self.next.write().unwrap_or_else(PoisonError::into_inner);
+        counters.retain(|topic, _| catalog.topic(*topic).is_some());
+    }
+}

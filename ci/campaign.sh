@@ -25,7 +25,7 @@ for ((round = 1; SECONDS - began < minutes * 60; round++)); do
     echo "== round $round (at ${SECONDS}s)"
     cargo test --quiet --locked -p tailwater \
         --test crash --test directories --test metamorphic --test concurrency --test model --test table_builder \
-        --test option_extremes
+        --test option_extremes --test damage
     cargo test --quiet --locked -p tailwater --lib compaction
     # A hundred power cuts, as root only.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-12} cargo test --quiet --locked -p tailwater --test power_cuts

@@ -2,9 +2,9 @@
 //! silently.
 //!
 //! In small logs of every kind every bit is flipped, and in longer ones those of all headers and
-//! some others, one at a time, and the database is opened in each recovery mode. Either every
-//! acknowledged write exists, or the mode refuses to open the database, or it reports what was left
-//! out. If the database is opened for writing, a log that no crash explains is kept in the folder
+//! some others, one at a time, and the database is opened in a recovery mode drawn at random (in
+//! several with `TAILWATER_ROUNDS`, 4 being all). Either every acknowledged write exists, or the
+//! mode refuses to open the database, or it reports what was left out. If the database is opened for writing, a log that no crash explains is kept in the folder
 //! `lost`.
 
 use std::fmt;
@@ -140,10 +140,13 @@ impl Killed {
         let step =
             if length <= SMALL { 1 } else { length.div_ceil(SPREAD * seed::rounds() as u64) };
         let offsets = (0..length).filter(|&offset| offset % step == 0 || is_near(offset));
+        let mut seed = seed::rng();
+        eprintln!("TAILWATER_SEED={}", seed.value());
         for (index, offset) in offsets.enumerate() {
             for bit in 0..8 {
                 let damaged = self.flipped(offset, bit);
-                for mode in MODES {
+                let first = seed.rng.usize(..MODES.len());
+                for mode in MODES.iter().cycle().skip(first).take(seed::rounds().min(MODES.len())) {
                     let flip = Flip { killed: self, offset, bit, mode };
                     flip.check_reading(&damaged);
                     if (index + bit as usize).is_multiple_of(32) {

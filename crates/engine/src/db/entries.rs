@@ -126,8 +126,8 @@ impl Db {
     /// every entry is yielded, with its value.
     ///
     /// # Errors
-    /// The first item is an error for a column family or a snapshot that is not of this opening of
-    /// the database: invalid argument.
+    /// The first item is an error for a column family or a snapshot that does not belong to this
+    /// opening of the database: invalid argument.
     pub fn range_cf_opt(
         &self,
         family: &ColumnFamily,

@@ -228,8 +228,8 @@ impl Db {
     ///
     /// # Errors
     /// Errors of reading tables and blob files, and of the merge operator; invalid argument, for a
-    /// column family or a snapshot that is not of this opening of the database. The same holds for
-    /// the other reads here.
+    /// column family or a snapshot that does not belong to this opening of the database. The same
+    /// holds for the other reads here.
     #[inline]
     pub fn get_cf_opt(
         &self,
@@ -372,7 +372,7 @@ fn default_of(families: &FamilySet) -> Result<ColumnFamily> {
 fn foreign(family: &ColumnFamily) -> Error {
     let name = family.name();
     Error::invalid_argument(format!(
-        "there is no column family '{name}' here: the handle is not of this opening of the database"
+        "this handle of column family '{name}' does not belong to this opening of the database"
     ))
 }
 
@@ -381,7 +381,7 @@ fn foreign_read(family: &ColumnFamily, is_own_family: bool) -> Error {
     if !is_own_family {
         return foreign(family);
     }
-    Error::invalid_argument("the snapshot is not of this opening of the database")
+    Error::invalid_argument("the snapshot does not belong to this opening of the database")
 }
 
 fn profile(options: &ReadOptions) -> ReadProfile {

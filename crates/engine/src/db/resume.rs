@@ -31,8 +31,9 @@ impl Database {
         self.context.round(FailedPart::Upkeep, "resuming", || self.go_on())?
     }
 
-    /// Resumes writes if they are refused for a shortage of descriptors that has ended. Otherwise
-    /// nothing changes; up to `max_bgerror_resume_count` attempts are made.
+    /// Resumes writes if they are refused for a shortage of descriptors that has ended. If it has
+    /// not ended, this does nothing. At most `max_bgerror_resume_count` attempts are made per
+    /// failure.
     pub(super) fn resume_after_shortage(&self) {
         if self.context.errors.takes_try(self.context.options.fixed().max_bgerror_resume_count) {
             // Refused callers get the latched failure.

@@ -285,7 +285,7 @@ impl Db {
     }
 
     /// Whether a column family should be compacted, even if that is not possible at the moment;
-    /// false for one that is not of this opening of the database.
+    /// false for one that does not belong to this opening of the database.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         self.check_family(family).is_ok()
             && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))

@@ -178,8 +178,8 @@ mod tests {
         FileIdentity { device: 1, inode }
     }
 
-    /// A directory mounted both in a home and in its copy was taken for a copy, too: the copied
-    /// database replayed and removed the original's logs.
+    /// Regression test: a directory mounted both in a home and in a copy of that home was itself
+    /// treated as a copy, so opening the copied database replayed and removed the original's logs.
     #[test]
     fn a_directory_in_the_home_goes_along_where_it_is_a_copy() {
         let original = Home { path: "/a".into(), identity: id(1) };

@@ -25,7 +25,7 @@ const NO_MMAP: &str =
 const OTHER_SYSTEM: &str = "files are reached through the system's own calls";
 /// Why options that keep the last level free for ingestion behind all other data are refused.
 pub(super) const NO_INGESTION_BEHIND: &str =
-    "compactions fill the last level, which files that are ingested behind all others need";
+    "compactions fill the last level, which must stay free for files ingested behind all others";
 
 /// Maximum number of threads for flushes, for compactions or for one compaction: more would only
 /// take memory.
@@ -95,8 +95,8 @@ option_table! {
         /// Number of bytes of a table written before writeback to the device is started; 0 means 1
         /// MiB.
         bytes_per_sync: u64 = 0, Mutable, Honoured;
-        /// Number of threads for flushes and compactions, 256 at most. Several compact only if one
-        /// does not keep up.
+        /// Number of threads for flushes and compactions, 256 at most. More than one thread
+        /// compacts only if one cannot keep up.
         max_background_jobs: i32 = 2, Mutable, Honoured;
         /// Skips the flush when the database is closed, so that writes without a log are lost.
         avoid_flush_during_shutdown: bool = false, Mutable, Honoured;

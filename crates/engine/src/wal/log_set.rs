@@ -394,7 +394,8 @@ impl LogSet {
         Ok(number)
     }
 
-    /// Fails the log that [`LogSet::start_over`] has just begun; the next `start_over` reuses it.
+    /// Marks the log that [`LogSet::start_over`] has just begun as failed before anything is
+    /// written to it; the next `start_over` reuses it.
     pub(crate) fn fail_unwritten(&mut self, error: Error) {
         self.is_unwritten = self.failure.is_none();
         self.fail(error);

@@ -43,7 +43,8 @@ impl WritePath {
     fn write_in_turn(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         let durability = match (options.disable_wal, options.sync) {
             (true, true) => {
-                let message = "a write that is not logged cannot be synced: sync with disable_wal";
+                let message = "sync and disable_wal exclude each other: a write that is not logged \
+                               cannot be synced";
                 return Err(Error::invalid_argument(message));
             }
             (true, false) if self.context.options.fixed().recycle_log_file_num > 0 => {

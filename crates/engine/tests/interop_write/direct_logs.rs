@@ -28,11 +28,11 @@ const ONE_PLACE: usize = 1000;
 /// The end of a batch: the place in its block, and the distance from it, in bytes.
 type End = (usize, usize);
 
-/// The ends that have not occurred yet.
+/// The ends that have not yet occurred.
 struct Missing {
-    /// Short gaps, at every place.
+    /// Short gaps, each required at every place.
     short: BTreeSet<End>,
-    /// Longer gaps, at any place.
+    /// Longer gaps, each required at one place.
     long: BTreeSet<usize>,
 }
 

@@ -347,7 +347,7 @@ fn info_log(disk: &SimStorage) -> String {
     String::from_utf8_lossy(&bytes[..count]).into_owned()
 }
 
-/// The effect of a kernel that loses direct writes was not shown anywhere.
+/// Regression test: nothing reported that a kernel loses direct writes.
 #[test]
 fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
     let fault = "direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65";

@@ -141,7 +141,7 @@ fn scene(origin: Origin) -> (SimStorage, Db, ColumnFamily, Snapshot, Db) {
 fn expect_refused(result: Result<()>, context: &str) {
     let error = result.expect_err(context);
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{context}: {error}");
-    assert!(error.message().contains("not of this opening"), "{context}: {error}");
+    assert!(error.message().contains("belong to this opening"), "{context}: {error}");
 }
 
 /// Handles of another database, and those of an earlier opening of the same one, were accepted: a

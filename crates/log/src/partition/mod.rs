@@ -129,7 +129,7 @@ pub(crate) struct Snapshot {
     pub(crate) progress: Arc<Progress>,
 }
 
-/// The readable end of an incarnation.
+/// How far readers may read in an incarnation.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Offset after the last message that readers may see.

@@ -42,7 +42,7 @@ pub(crate) struct Rewritten {
     temporary: PathBuf,
 }
 
-/// A copy of a segment's batches in progress (step 1).
+/// A copy of a segment's batches in progress (step 1 of the module's list).
 #[derive(Debug)]
 pub(crate) struct Rewriting {
     rewritten: Rewritten,
@@ -164,7 +164,7 @@ impl Rewritten {
         self.old.length() == self.old_length
     }
 
-    /// Installs the new segment (step 2), and writes its index.
+    /// Installs the new segment (step 2 of the module's list), and writes its index.
     ///
     /// # Errors
     /// Errors of the system. After a crash, either segment may then be found; both contain the same
@@ -181,7 +181,8 @@ impl Rewritten {
         let _ = files.storage.remove(&self.temporary);
     }
 
-    /// Removes the replaced segment (step 4). Otherwise recovery removes it.
+    /// Removes the replaced segment (step 4 of the module's list). If this does not run, recovery
+    /// removes it.
     pub(crate) fn remove_old(&self, files: &SegmentFiles) {
         for kind in [Kind::Index, Kind::Log] {
             let _ = files.storage.remove(&self.old.path(kind));

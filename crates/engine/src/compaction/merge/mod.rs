@@ -324,14 +324,14 @@ impl Merge {
         let is_over =
             self.rules.low_priority.as_ref().is_some_and(|low_priority| low_priority.is_over());
         if is_over {
-            // It pauses only once.
+            // A merge leaves low priority at most once.
             self.rules.low_priority = None;
         }
         Ok(is_over)
     }
 
-    /// Checks for cancellation only, among records that are processed together, where it cannot
-    /// pause.
+    /// Checks only for cancellation: used between records that are processed together, where the
+    /// merge cannot pause.
     #[inline]
     fn check_cancelled(&mut self) -> Result<()> {
         self.steps = self.steps.wrapping_add(1);

@@ -57,7 +57,7 @@ pub(super) struct RingRequests {
     next_number: u64,
     /// Completed requests that the caller has not taken yet.
     done: VecDeque<(PendingRequest, Result<usize, Errno>)>,
-    /// Requests that the kernel has not accepted and will not accept.
+    /// Requests left over because the ring was given up before the kernel accepted them.
     left: VecDeque<PendingRequest>,
     /// Number of consecutive transient errors so far.
     refusals: u32,

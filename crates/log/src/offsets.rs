@@ -56,7 +56,7 @@ impl Offsets {
     /// clamped to that message.
     ///
     /// # Errors
-    /// Corruption; errors of the system.
+    /// Corruption; I/O errors.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         directory: &Path,
@@ -201,7 +201,7 @@ impl Offsets {
     /// Makes all offsets durable.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn sync(&self) -> Result<()> {
         self.write_pending();
         self.journal.lock().sync()
@@ -267,7 +267,7 @@ fn decode(entry: &[u8]) -> Option<(Key, Option<u64>)> {
 /// Reads the offsets of a log without opening it.
 ///
 /// # Errors
-/// Corruption; errors of the system.
+/// Corruption; I/O errors.
 pub(crate) fn read(
     storage: &dyn Storage,
     directory: &Path,

@@ -112,8 +112,8 @@ impl Db {
     /// the one it was written with, for tables in levels past `num_levels`, and for a directory in
     /// `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not supported, for
     /// features that are not implemented; busy, if the database is open for writing elsewhere and
-    /// its MANIFEST changed during every attempt to read it; I/O, for errors of the system such as
-    /// too many open files. Damage inside tables is found when they are read.
+    /// its MANIFEST changed during every attempt to read it; I/O, for failures of the system such
+    /// as too many open files. Damage inside tables is found when they are read.
     pub fn open_read_only(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();
         recovery::recover_read_only(directory, options)

@@ -48,7 +48,7 @@ impl LogDurability {
     /// removes.
     ///
     /// # Errors
-    /// Errors of the system calls, after which the choice is unchanged.
+    /// I/O errors, after which the choice is unchanged.
     pub(super) fn try_both(
         &self,
         storage: &dyn Storage,

@@ -45,7 +45,7 @@ impl DurableFile {
     /// Creates a file of at least `blocks` blocks, in an existing directory.
     ///
     /// # Errors
-    /// Errors of the system: of kind `Unsupported` if the filesystem refuses direct I/O.
+    /// I/O errors, of kind `Unsupported` if the filesystem refuses direct I/O.
     pub fn create(directory: &Path, blocks: u64) -> Result<Self> {
         let path = directory.join(SCRATCH_NAME);
         let storage = PosixStorage::new();
@@ -82,7 +82,7 @@ impl DurableFile {
     /// returns when that is durable.
     ///
     /// # Errors
-    /// Errors of the system, and a short write.
+    /// I/O errors, and a short write.
     pub fn overwrite(&self, number: u64, block: &AlignedBuffer, by: DurableBy) -> Result<()> {
         debug_assert!(number < self.blocks && block.len() == Self::BLOCK_BYTES);
         let offset = number * Self::BLOCK_BYTES as u64;

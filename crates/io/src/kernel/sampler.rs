@@ -37,7 +37,7 @@ impl Sampler {
     /// snapshot costs about 200 us of processor time.
     ///
     /// # Errors
-    /// Errors of the system, if it cannot start another thread.
+    /// I/O errors, if the thread cannot be started.
     pub fn start(target: Target, interval: Duration) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let first = Snapshot::take(&target);

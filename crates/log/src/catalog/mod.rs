@@ -48,7 +48,7 @@ struct Inner {
 /// Reads the catalog of a log without opening the log: its streams by their ids.
 ///
 /// # Errors
-/// Corruption; errors of the system.
+/// Corruption; I/O errors.
 pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<BTreeMap<u32, StreamInfo>> {
     match journal::read(storage, directory, NAME)? {
         Some(contents) => Ok(State::replay(contents.records(), &contents.path)?.streams),
@@ -60,7 +60,7 @@ impl Catalog {
     /// Opens the catalog in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// Corruption; errors of the system.
+    /// Corruption; I/O errors.
     pub(crate) fn open(storage: &Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let (journal, contents) =
             Journal::open(storage, directory, NAME, || State::default().to_snapshot())?;

@@ -75,7 +75,7 @@ pub(crate) struct Listing {
 /// Lists the files of an incarnation.
 ///
 /// # Errors
-/// Errors of the system.
+/// I/O errors.
 pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
     let mut listing = Listing::default();
     let mut newest: BTreeMap<(u64, u64), (SegmentName, u64)> = BTreeMap::new();

@@ -80,7 +80,7 @@ impl Rewriting {
     /// Begins copying the batches of a sealed segment.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn begin(files: &SegmentFiles, old: &Arc<Segment>) -> Result<Box<Self>> {
         let new =
             Segment::new(old.directory(), old.start(), old.generation() + 1, old.incarnation(), 0);
@@ -101,7 +101,7 @@ impl Rewriting {
     /// Copies more batches.
     ///
     /// # Errors
-    /// Corruption, if the segment is damaged: it stays as it is; errors of the system.
+    /// Corruption, if the segment is damaged: it stays as it is; I/O errors.
     pub(crate) fn advance(mut self: Box<Self>, files: &SegmentFiles) -> Result<Advanced> {
         match self.copy() {
             Ok(true) => return Ok(Advanced::Part(self)),
@@ -167,7 +167,7 @@ impl Rewritten {
     /// Installs the new segment (step 2 of the module's list), and writes its index.
     ///
     /// # Errors
-    /// Errors of the system. After a crash, either segment may then be found; both contain the same
+    /// I/O errors. After an error and a crash, either segment may be found; both contain the same
     /// batches.
     pub(crate) fn install(&self, files: &SegmentFiles) -> Result<()> {
         files.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;

@@ -156,7 +156,7 @@ impl ChunkPool {
     ///
     /// # Errors
     /// Full, if everything is unpersisted or held by readers; no space, if the system has no more
-    /// shared memory; errors of the system.
+    /// shared memory; I/O errors.
     pub(crate) fn allocate(&self, kind: MemoryKind, bytes: usize) -> Result<AppendBuffer> {
         let size = bytes.max(PIECE_MIN).next_power_of_two();
         let header = match kind {
@@ -306,7 +306,7 @@ impl ChunkPool {
     /// stay: the next process recovers batches from them.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn close(&self, is_persisted: bool) -> Result<()> {
         let mut state = self.state.lock();
         state.is_closed = true;

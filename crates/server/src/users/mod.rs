@@ -199,7 +199,7 @@ impl Users {
     ///
     /// # Errors
     /// Corruption of a record; invalid argument, for credentials of the root user that are too
-    /// short or long; errors of the system.
+    /// short or long; I/O errors.
     pub(crate) fn open(log: &Log, config: &Config) -> Result<(Self, Option<RandomPassword>)> {
         Self::open_with(log, &Settings::from(config), Arc::new(SystemClock))
     }

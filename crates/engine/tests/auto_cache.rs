@@ -96,7 +96,7 @@ fn left_by_a_crash() -> SimStorage {
     disk.process_crash_image(1)
 }
 
-/// The thread, and with it the cache, outlived a database that wrote tables.
+/// Regression test: the thread, and with it the cache, outlived a database that wrote tables.
 #[test]
 fn the_thread_is_there_while_the_database_is() {
     let _alone = alone();
@@ -124,7 +124,7 @@ fn the_thread_is_there_while_the_database_is() {
     }
 }
 
-/// Both outlived an iterator that outlived its database.
+/// Regression test: the thread and the cache outlived an iterator that outlived its database.
 #[test]
 fn whoever_still_reads_keeps_the_thread() {
     let _alone = alone();

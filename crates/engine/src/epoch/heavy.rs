@@ -77,7 +77,8 @@ mod tests {
         }
     }
 
-    /// The thread that dropped the last iterator over a memtable had to free its memory.
+    /// Regression test: the thread that dropped the last iterator over a memtable had to free its
+    /// memory.
     #[test]
     fn a_collector_drops_what_others_have_dropped() {
         let (sender, dropped) = mpsc::channel();

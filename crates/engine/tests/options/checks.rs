@@ -86,8 +86,8 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
     }
 }
 
-/// Databases were refused for writing because of options without which every entry, every result
-/// and a later opening by RocksDB are the same.
+/// Regression test: databases were refused for writing because of options without which every
+/// entry, every result and a later opening by RocksDB are the same.
 #[test]
 fn what_only_adds_checks_or_places_files_is_accepted() {
     for text in [

@@ -445,7 +445,8 @@ fn change_something(db: &Db, of_database: bool, round: usize) {
     }
 }
 
-/// Options that were loaded before the lock was taken undid changes made in between.
+/// Regression test: options that were loaded before the lock was taken undid changes made between
+/// loading them and taking it.
 #[test]
 fn what_is_set_before_the_lock_is_taken_stays_set() {
     let disk = SimStorage::new(1);

@@ -35,7 +35,7 @@ pub enum Weight {
     /// The default weight.
     Normal,
     /// Low priority: the thread runs only when others leave processor time. A thread of normal
-    /// weight preempts it at once (`SCHED_IDLE`), and so do its requests at a device whose
+    /// weight preempts it immediately (`SCHED_IDLE`), and so do its requests at a device whose
     /// scheduler supports priorities. The weight stays until the thread ends, since raising it
     /// takes a privilege. The thread must hold no lock that a thread of normal weight waits for.
     LowPriority,

@@ -1,8 +1,8 @@
 //! Offsets of consumers and groups: a small journal for all partitions of a log.
 //!
-//! A stored offset is visible in memory at once. Its ticket completes when the journal contains it,
-//! as durably as the caller requested. All pending offsets are written with one write and at most
-//! one sync. An entry carries its partition's incarnation: a purge makes it obsolete.
+//! A stored offset is visible in memory immediately. Its ticket completes when the journal contains
+//! it, as durably as the caller requested. All pending offsets are written with one write and at
+//! most one sync. An entry carries its partition's incarnation: a purge makes it obsolete.
 
 use std::collections::BTreeMap;
 use std::fmt;

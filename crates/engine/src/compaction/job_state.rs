@@ -139,7 +139,7 @@ impl JobState {
         ReadPlan::Streamed(Arc::new(Streaming {
             request_bytes,
             depth,
-            // Enough for all streams at once, so that none finds the pool empty.
+            // Enough for all streams simultaneously, so that none finds the pool empty.
             buffers: BufferPool::new(streams * (depth + 1) * buffer_bytes),
             workers: self.needs.input_readers.clone(),
             foreground: Arc::clone(self.needs.storage.statistics().foreground()),

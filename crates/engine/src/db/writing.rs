@@ -181,7 +181,7 @@ impl Db {
     }
 
     /// Flushes a column family's memtables to a table, and waits for it. A flush that is waiting to
-    /// retry after a full disk is retried at once.
+    /// retry after a full disk is retried immediately.
     ///
     /// # Errors
     /// Errors of writing; invalid argument, for a column family that was dropped or is not of this
@@ -244,7 +244,7 @@ impl Db {
         Ok(self.ingest_external_files(&[files])?.pop().unwrap_or_default())
     }
 
-    /// Like [`Db::ingest_external_file`], for several column families at once.
+    /// Like [`Db::ingest_external_file`], for several column families atomically.
     ///
     /// # Errors
     /// As [`Db::ingest_external_file`]; invalid argument, if a column family is named twice.
@@ -356,7 +356,7 @@ impl Db {
     }
 
     /// Resumes writes after the cause of an error is gone. A flush that is waiting to retry after a
-    /// full disk is retried at once.
+    /// full disk is retried immediately.
     ///
     /// # Errors
     /// The latched error, if only reopening helps; those of flushing memtables.

@@ -30,7 +30,7 @@ pub(super) const NO_INGESTION_BEHIND: &str =
 /// Maximum number of threads for flushes, for compactions or for one compaction: more would only
 /// take memory.
 const THREADS_MAX: usize = 256;
-/// Maximum size of a direct I/O request, in bytes: devices take no larger one at once.
+/// Maximum size of a direct I/O request, in bytes: devices accept no larger one.
 const DIRECT_REQUEST_MAX: u64 = 16 << 20;
 
 /// A directory for tables, and its target size.
@@ -168,7 +168,7 @@ option_table! {
             Refused(NO_INGESTION_BEHIND, &["false"]);
         /// Maximum number of retries of a follower.
         follower_catchup_retry_count: u64 = 10, Fixed, NoEffect(NO_FOLLOWERS);
-        /// Keeps data recovered from logs in memtables instead of flushing it at once.
+        /// Keeps data recovered from logs in memtables instead of flushing it immediately.
         avoid_flush_during_recovery: bool = false, Fixed, Honoured;
         /// Adds the allocator's statistics to those in the information log.
         dump_malloc_stats: bool = false, Fixed, NoEffect("the allocator's statistics are not reported");

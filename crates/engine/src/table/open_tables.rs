@@ -106,7 +106,7 @@ impl OpenTables {
     }
 
     /// Sets the LOG in which to report that the process's limit causes tables to be closed, and
-    /// reports it at once if there are more tables than may be open. `tables` is the number of
+    /// reports it immediately if there are more tables than may be open. `tables` is the number of
     /// tables.
     pub(crate) fn report_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         let _ = self.info_log.set(Arc::clone(info_log));

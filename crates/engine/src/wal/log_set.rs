@@ -366,7 +366,7 @@ impl LogSet {
             self.closed.push_back(ClosedLog::new(closed));
         }
         self.latch(given_back)?;
-        // Direct writes may reach the device at once, so everything in older logs must reach it
+        // Direct writes may reach the device immediately, so everything in older logs must reach it
         // first.
         if is_any_direct { self.sync_closed() } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! Groups of a direct log in flight: several are written at once.
+//! Groups of a direct log in flight: several are written concurrently.
 //!
 //! Each is durable when its call returns: by a flag of its write or, if that is slower, by a flush
 //! after it. One flush serves all groups whose writes had ended when it began.

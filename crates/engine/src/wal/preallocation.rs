@@ -286,7 +286,7 @@ impl Shared {
         }
     }
 
-    /// Creates a preallocated file at once.
+    /// Creates a preallocated file immediately.
     fn make(&self, length: u64) -> Result<PathBuf> {
         let mut unfinished = self.begin_file(length)?;
         while unfinished.zeroed < unfinished.length {
@@ -438,7 +438,7 @@ mod tests {
         }
         assert!(
             !preallocator.zeroed_span(0).is_used_up(0),
-            "otherwise each log would be switched at once"
+            "otherwise each log would be switched immediately"
         );
     }
 

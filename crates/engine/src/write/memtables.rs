@@ -11,7 +11,7 @@ use crate::write::queue::Leadership;
 pub(super) enum Flush {
     /// When a column family has `min_write_buffer_number_to_merge` of them.
     WhenEnough,
-    /// At once, however few there are.
+    /// Immediately, however few there are.
     InAnyCase,
 }
 

@@ -242,7 +242,7 @@ fn all_logs_together_keep_to_a_new_bound() {
     assert_eq!(level_0(&db), 1, "what the oldest log held is in a table");
 }
 
-/// A clock on which every wait ends at once.
+/// A clock on which every wait ends immediately.
 #[derive(Debug)]
 struct Hurrying(Arc<ManualClock>);
 

@@ -1,7 +1,7 @@
 //! Turns records into the bytes of a log.
 //!
 //! The writer appends to the caller's buffer and tracks only the log's length, so several records
-//! can be written to disk at once. It allocates nothing once its buffers have grown.
+//! can be written to disk in one request. It allocates nothing once its buffers have grown.
 //!
 //! # Padding
 //!

@@ -2,8 +2,8 @@
 //! can achieve on a device.
 //!
 //! The file is filled with zeros and synced before the first overwrite, so that no overwrite
-//! allocates space or changes metadata. Its name is removed at once: however the measurement ends,
-//! its space is freed.
+//! allocates space or changes metadata. Its name is removed immediately: however the measurement
+//! ends, its space is freed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub enum DurableBy {
     Sync,
 }
 
-/// A file for durable overwrites. Threads may overwrite different blocks at once.
+/// A file for durable overwrites. Threads may overwrite different blocks concurrently.
 #[derive(Debug)]
 pub struct DurableFile {
     descriptor: OwnedFd,

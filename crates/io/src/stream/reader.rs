@@ -86,7 +86,7 @@ pub struct SequentialReader {
 
 impl SequentialReader {
     /// Begins to read `span` of `file`, in bytes, up to the file's current end. Requests ahead of
-    /// the caller begin at once: by io_uring if that is allowed and the file has a descriptor,
+    /// the caller begin immediately: by io_uring if that is allowed and the file has a descriptor,
     /// otherwise by `workers`. Without either the depth is 1; it is lower than requested if the
     /// pool does not have enough buffers now.
     ///

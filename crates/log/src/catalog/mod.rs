@@ -325,8 +325,9 @@ impl Catalog {
 impl Catalog {
     /// Makes changes durable, then publishes them: all of them or none.
     ///
-    /// A record whose sync failed may be in the journal's file. So the journal is rewritten without
-    /// it at once; if that fails too, the catalog is unsettled until a later change succeeds.
+    /// A record whose sync failed may be in the journal's file. So the journal is immediately
+    /// rewritten without it; if that fails too, the catalog is unsettled until a later change
+    /// succeeds.
     fn apply(&self, inner: &mut Inner, changes: Vec<Change>) -> Result<()> {
         inner.check_open()?;
         let mut next = inner.state.clone();

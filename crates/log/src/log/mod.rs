@@ -417,7 +417,7 @@ impl Log {
     }
 
     /// Stores a consumer's offset: that of the last message it has processed. The offset is visible
-    /// at once; the ticket completes when it survives the process, or with `is_durable` a power
+    /// immediately; the ticket completes when it survives the process, or with `is_durable` a power
     /// cut.
     ///
     /// # Errors

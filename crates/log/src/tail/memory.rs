@@ -120,8 +120,8 @@ impl ChunkPool {
     }
 
     /// Returns whether unpersisted chunks and readers hold more than half of the limit, or the
-    /// system refused more memory. Then partitions persist at once, and release chunks that are not
-    /// full.
+    /// system refused more memory. Then partitions persist immediately, and release chunks that are
+    /// not full.
     pub(crate) fn is_tight(&self) -> bool {
         self.is_tight.load(Ordering::Relaxed)
     }

@@ -158,7 +158,7 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
         replay.advance_to(call);
         let least = done.iter().rposition(|end| *end <= call);
         for seed in 0..IMAGES {
-            // The power is cut at once.
+            // The power is cut immediately.
             let left = self::machine(replay.crash_image(seed), 2);
             let found = number_in(&left.open());
             let most = least.map_or(0, |least| least + 1);

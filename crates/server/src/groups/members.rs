@@ -15,8 +15,8 @@
 //!
 //! 1. A member joins or leaves, or partitions are added or deleted. [`assign`] chooses an owner for
 //!    each partition.
-//! 2. A partition that is not busy moves at once. A busy one begins a handover: the next poll of
-//!    its owner is refused, so that the client requests its partitions again and commits the
+//! 2. A partition that is not busy moves immediately. A busy one begins a handover: the next poll
+//!    of its owner is refused, so that the client requests its partitions again and commits the
 //!    messages that it has.
 //! 3. The commit, or [`Members::expire`], completes the handover.
 //!
@@ -118,7 +118,7 @@ impl Members {
         true
     }
 
-    /// Removes a member. Its partitions move at once. Returns whether it was a member.
+    /// Removes a member. Its partitions move immediately. Returns whether it was a member.
     pub(super) fn leave(&mut self, session: SessionId, now: Instant) -> bool {
         if self.members.remove(&session).is_none() {
             return false;

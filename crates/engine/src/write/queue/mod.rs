@@ -19,10 +19,11 @@
 //! An uncontended writer pays two atomic operations, one to lead and one to stop leading, and a
 //! load that shows that nobody waits. The lock is used only under contention.
 //!
-//! Waiting writers do not sleep at once, because waking a thread often takes longer than writing a
-//! group. The first ones in the queue, at most one for each processor besides the leader's, spin
-//! for some microseconds; then all yield for a while. Writers that wait for a sync sleep at once.
-//! [`processors`] shares the processors if there are more writers than processors.
+//! Waiting writers do not sleep immediately, because waking a thread often takes longer than
+//! writing a group. The first ones in the queue, at most one for each processor besides the
+//! leader's, spin for some microseconds; then all yield for a while. Writers that wait for a sync
+//! sleep immediately. [`processors`] shares the processors if there are more writers than
+//! processors.
 
 mod in_flight;
 mod inserting;
@@ -99,7 +100,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Leads at once, if there is no leader.
+    /// Leads immediately, if there is no leader.
     #[inline]
     pub(crate) fn try_lead(&self) -> Option<Leadership<'_>> {
         let led = self.state.compare_exchange(IDLE, LED, Ordering::Acquire, Ordering::Relaxed);

@@ -97,7 +97,8 @@ class Life:
     def rocksdb_verifies(self):
         """Has db_stress open the database, bring its expected state up to it, verify all keys and close it."""
         # It ends when no compaction is left to do, which never happens where all tables are due every second or two.
-        # With few files open it opens a table for nearly every key, and its listener sleeps then.
+        # With few files open it opens a table for nearly every key, during which its listener
+        # sleeps.
         others = {"verification_only": 1, "periodic_compaction_seconds": 0, "open_files": -1}
         command, self.last = self.options.command(self.rng.getrandbits(32), **others)
         self.db_stress(command, "verification", None, None)

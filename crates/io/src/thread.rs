@@ -104,7 +104,7 @@ mod starts {
         static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 
-    /// Restores the limit, also after a panic.
+    /// Restores the limit, even after a panic.
     struct Restoring(usize);
 
     impl Drop for Restoring {

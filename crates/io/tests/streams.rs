@@ -39,7 +39,7 @@ fn reader_options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// Both modes, as far as the filesystem supports them.
+/// Those of both modes that the filesystem supports.
 fn modes(storage: &dyn Storage, directory: &Path) -> Vec<IoMode> {
     let probe = directory.join("probe");
     match storage.create(&probe, Create::New, IoMode::Direct, WRITE) {

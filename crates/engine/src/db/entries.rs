@@ -106,7 +106,7 @@ pub struct Entries {
 struct Range {
     source: Arc<SuperVersion>,
     sequence: Sequence,
-    /// Includes the bounds of the range as far as the options can express them.
+    /// Includes those bounds of the range that the options can express.
     options: ReadOptions,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,

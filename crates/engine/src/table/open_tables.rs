@@ -232,7 +232,7 @@ impl ClockHand {
         self.open.push_back(Arc::downgrade(file));
     }
 
-    /// Removes the entries of deleted tables, whose memory is freed only then.
+    /// Removes the entries of deleted tables, whose memory is not freed before.
     fn prune(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
     }

@@ -53,7 +53,7 @@ pub(super) struct LogState {
     /// Batches after this sequence number are ignored: they were never published, and other batches
     /// may have reused their numbers.
     pub(super) last_sequence: Sequence,
-    /// The number of the next log, if there is one; `end` is final then.
+    /// The number of the next log, if there is one, in which case `end` is final.
     pub(super) next: Option<u64>,
 }
 

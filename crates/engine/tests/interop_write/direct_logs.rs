@@ -22,7 +22,7 @@ const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
 /// Length up to which a gap is short, in bytes: a padding record may not fit.
 const SHORT: usize = 40;
 /// Length of a value, in bytes, whose group takes one place. All longer values have the same
-/// overhead in the log: their lengths take two bytes, also in zstd's frames.
+/// overhead in the log: their lengths take two bytes, even in zstd's frames.
 const ONE_PLACE: usize = 1000;
 
 /// The end of a batch: the place in its block, and the distance from it, in bytes.

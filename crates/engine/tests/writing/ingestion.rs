@@ -474,7 +474,7 @@ fn it_is_reported_and_counted() {
 const REPEATS: usize = 60;
 const KEYS: usize = 40;
 
-/// A read at a snapshot sees all of an ingestion or nothing, in all column families, also during
+/// A read at a snapshot sees all of an ingestion or nothing, in all column families, even during
 /// writes between its keys, flushes and compactions.
 #[test]
 fn ingestions_are_seen_whole_while_others_write() {

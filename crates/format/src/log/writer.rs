@@ -71,7 +71,7 @@ impl Writer {
     /// Appends a record to `out`.
     ///
     /// # Errors
-    /// Unsupported, if zstd cannot compress it; nothing is appended then.
+    /// Unsupported, if zstd cannot compress it, in which case nothing is appended.
     pub fn add_record(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self.compressor.take() {
             None => self.put_record(payload, out),

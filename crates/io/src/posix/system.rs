@@ -418,8 +418,8 @@ fn lock_call(
     }
 }
 
-/// Takes the exclusive lock, as far as this system supports it: the process's `fcntl` lock excludes
-/// RocksDB, and `flock` excludes other users in the process.
+/// Takes the exclusive lock, with the means that this system has: the process's `fcntl` lock
+/// excludes RocksDB, and `flock` excludes other users in the process.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;

@@ -46,8 +46,8 @@ pub struct ReaderOptions {
 /// One stream can read many spans and files, one after the other ([`Self::restart`]), with the same
 /// buffers.
 ///
-/// Memory: one buffer more than the requests ahead, as far as the pool has them, and the longest
-/// read that spanned requests.
+/// Memory: one buffer more than the requests ahead, if the pool has that many, and the longest read
+/// that spanned requests.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
@@ -216,7 +216,7 @@ impl SequentialReader {
     }
 
     /// Makes the chunk `index` the current one and returns the range of the `wanted` bytes in it,
-    /// as far as they exist.
+    /// without those beyond its end.
     fn part(&mut self, index: u64, wanted: Range<u64>) -> Result<Range<usize>> {
         let chunk = match self.current.take() {
             Some(chunk) if chunk.index == index => chunk,

@@ -181,7 +181,8 @@ impl MemoryLimit {
         command
     }
 
-    /// Changes the limit, also for running processes: after a reduction the kernel reclaims memory.
+    /// Changes the limit, including that of running processes: after a reduction the kernel
+    /// reclaims memory.
     ///
     /// # Errors
     /// I/O errors, if the kernel cannot reclaim enough.

@@ -459,7 +459,7 @@ impl Log {
     /// Deletes a consumer's offset.
     ///
     /// # Errors
-    /// Not found, also if the consumer has stored no offset.
+    /// Not found, including for a consumer that has stored no offset.
     pub fn delete_offset(
         &self,
         id: PartitionId,
@@ -494,7 +494,7 @@ impl Log {
                 return Ok(());
             }
         }
-        // A topic that is created from now on fails, since the catalog is closed then.
+        // A topic that is created from now on fails, since the catalog is closed.
         let _changing = self.changing.lock();
         let partitions = std::mem::take(&mut *self.partitions.lock());
         let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();

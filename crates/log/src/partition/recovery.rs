@@ -406,8 +406,8 @@ impl Partition {
         complete_all(completions);
     }
 
-    /// Appends batches that a dead process left in shared memory, as far as they continue from the
-    /// last segment, and persists them. Only then is their memory removed.
+    /// Appends those batches left in shared memory by a dead process that continue from the last
+    /// segment, and persists them. Only then is their memory removed.
     fn take_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
         // The survivors may fill the shared memory. Their own memory keeps the batches until they
         // are persisted.

@@ -219,7 +219,7 @@ impl ChunkPool {
         }
     }
 
-    /// Evicts until the target is met, as far as chunks are persisted.
+    /// Evicts persisted chunks until the target is met or none is left.
     fn evict_beyond_target(&self) {
         loop {
             let mut state = self.state.lock();

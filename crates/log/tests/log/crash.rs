@@ -4,7 +4,7 @@
 //! segments, retention, flushes, offsets, reopening. Then every state that a crash before any call
 //! may leave is opened, and must be one that the durability of its topic allows:
 //!
-//! - Acknowledged messages exist, as far as the topic guarantees; others may exist.
+//! - Acknowledged messages exist where the topic guarantees it; others may exist.
 //! - Messages are in order, without gap or duplicate.
 //! - Nothing that was purged, truncated or deleted before the crash exists.
 

@@ -121,8 +121,8 @@ impl WriteFile for GatedFile {
     }
 }
 
-/// Opens the gate when a test ends, also by a failed assertion: closing the log waits for the
-/// held write.
+/// Opens the gate when a test ends, even by a failed assertion: closing the log waits for the held
+/// write.
 struct OpensAtEnd(Arc<Gate>);
 
 impl Drop for OpensAtEnd {

@@ -494,7 +494,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a batch may be applied: if replay has stopped, no batch may be missing since then.
+    /// Whether a batch may be applied: if replay has stopped, no batch may be missing since it
+    /// stopped.
     fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
         let follows =
             self.stopped_at.is_none() || self.next_sequence == Some(checked.records.sequence());

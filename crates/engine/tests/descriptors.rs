@@ -247,7 +247,7 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
                 }
             }
         }
-        // Flushing and compacting threads need files meanwhile.
+        // Flushing and compacting threads need files at the same time.
         std::thread::sleep(Duration::from_millis(5));
         drop(taken);
     }

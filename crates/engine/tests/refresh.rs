@@ -283,7 +283,7 @@ fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
         for name in tables(from) {
             let (from, to) = (Path::new(from).join(&name), Path::new(to).join(&name));
             match scene.storage.rename(&from, &to) {
-                // An obsolete table was removed meanwhile.
+                // An obsolete table was removed after it was listed.
                 Err(error) if error.is_not_found() => {}
                 renamed => renamed.expect("another name"),
             }

@@ -1,5 +1,5 @@
 //! Inspecting a log's directory without opening the log: nothing is written and no lock is taken,
-//! so the log may be open elsewhere. The result is its state on disk at one moment.
+//! so the log may be open elsewhere. The result is its state on disk at a point in time.
 //!
 //! Batches that only the owner's memory contains are not visible. A write to the end of a
 //! partition's last segment may be in progress: trailers distinguish it from damage ([`Severity`]).
@@ -29,7 +29,7 @@ use crate::{Error, ErrorKind, Result, identity, layout};
 /// Memory for read-ahead, in bytes.
 const READ_AHEAD_BYTES: usize = 16 << 20;
 
-/// A log's directory at one moment.
+/// A log's directory at a point in time.
 #[derive(Debug)]
 pub struct LogDirectory {
     env: Env,

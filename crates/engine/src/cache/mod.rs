@@ -277,7 +277,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
             let is_cold = |value: &V| cold.contains(&(address(value) / REGION));
             shard.evict_those(is_cold);
         }
-        // Compensates for entries inserted meanwhile, and for regions with pinned entries.
+        // Compensates for entries inserted during the eviction, and for regions with pinned
+        // entries.
         self.shrink_for(self.budget.headroom());
     }
 
@@ -381,8 +382,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// Returns the part of [`Cache::usage`] that eviction cannot free: referenced values, in the
     /// table or not: `rocksdb.block-cache-pinned-usage`.
     ///
-    /// Looks at every entry, a batch under a lock at a time; exact only if nothing changes
-    /// meanwhile.
+    /// Looks at every entry, a batch under a lock at a time; exact only if nothing changes while
+    /// this runs.
     pub(crate) fn pinned_usage(&self) -> usize {
         let unpinned: usize = self.shards.iter().map(Shard::unpinned_bytes).sum();
         self.usage().saturating_sub(self.unlinked_usage()).saturating_sub(unpinned)

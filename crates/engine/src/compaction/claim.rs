@@ -2,7 +2,7 @@
 //!
 //! Inputs are claimed under the version lock by the thread that picked them, so that no two
 //! compactions take one table or write to one place. A claim ends when its compaction is installed
-//! or abandoned; the lock need not be held in between.
+//! or abandoned; the lock need not be held until then.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

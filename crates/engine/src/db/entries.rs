@@ -74,10 +74,10 @@ impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
 
 /// An iterator over the entries of a range of keys, in the comparator's order, from either end.
 ///
-/// Each item is a copy of a key and its value, or the error that ended the iterator. All items
-/// belong to one moment: that of the snapshot in the options, or of the iterator's creation. Until
-/// the iterator is dropped it keeps the memtables and tables of that moment. [`DbIterator`] does
-/// not copy, and can seek.
+/// Each item is a copy of a key and its value, or the error that ended the iterator. All items are
+/// as of one point in time: that of the snapshot in the options, or of the iterator's creation.
+/// Until the iterator is dropped it keeps the memtables and tables of that time. [`DbIterator`]
+/// does not copy, and can seek.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {

@@ -301,8 +301,8 @@ impl Db {
         read::get(family.current(), key, snapshot, &profile(options), sink, statistics)
     }
 
-    /// Returns the values of several keys of one column family at one moment, in the order of the
-    /// keys.
+    /// Returns the values of several keys of one column family, as of one point in time, in the
+    /// order of the keys.
     pub fn multi_get_cf_opt(
         &self,
         family: &ColumnFamily,

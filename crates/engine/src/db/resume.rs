@@ -12,9 +12,10 @@
 //! 6. Writes resume.
 //!
 //! A crash before the end of step 5 is like one before resuming: the old logs exist, and the new
-//! one is empty. If the column families were updated one after the other, a crash in between would
-//! leave tables that are ahead of the other families' logs, so that a refused batch would apply to
-//! some families only. If a step fails, writes stay refused and resuming can be tried again.
+//! one is empty. If the column families were updated one after the other, a crash between two
+//! updates would leave tables that are ahead of the other families' logs, so that a refused batch
+//! would apply to some families only. If a step fails, writes stay refused and resuming can be
+//! tried again.
 
 use crate::background::{ErrorState, FailedPart};
 use crate::column_family::ColumnFamily;

@@ -1,8 +1,8 @@
 //! Claims: files that name the owner of the files in a directory outside a database's home.
 //!
 //! A database claims a directory before it writes anything else there. The claim is written to a
-//! temporary file, synced, and linked to its name, which fails if another database claimed the
-//! directory meanwhile; so the directory always has no claim or a complete one.
+//! temporary file, synced, and linked to its name, which fails if another database has claimed the
+//! directory first; so the directory always has no claim or a complete one.
 //!
 //! A crash before the link is safe: the directory is unclaimed and unchanged.
 //!

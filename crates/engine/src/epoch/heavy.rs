@@ -23,7 +23,7 @@ pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
         return drop(object);
     }
     WAITING.push(0, Box::new(object));
-    // The last collector may have ended meanwhile, after its last collection.
+    // The last collector may have ended since the check, after its last collection.
     if COLLECTORS.load(Ordering::SeqCst) == 0 {
         WAITING.collect_all();
     }

@@ -232,7 +232,7 @@ impl Verification<'_> {
                 self.report.damage_at(path, at + place as u64, message);
                 return Ok(());
             }
-            // A read is shorter only if the file was truncated meanwhile.
+            // A read is shorter only if the file was truncated during verification.
             at += wanted as u64;
         }
         Ok(())

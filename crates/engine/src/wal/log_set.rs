@@ -103,7 +103,7 @@ impl ClosedLog {
         Self { number: file.number, file: Arc::new(Mutex::new(file)) }
     }
 
-    /// Syncs the log, unless that was done meanwhile.
+    /// Syncs the log, unless it has been synced.
     fn sync(&self, storage: &dyn Storage, full: bool) -> Result<()> {
         self.file.lock().sync(storage, full)
     }
@@ -321,7 +321,7 @@ impl LogSet {
     }
 
     /// Syncs the logs that are complete now, the oldest first. Writes to the current log continue
-    /// meanwhile.
+    /// while this runs.
     pub(crate) fn sync_closed_beside_writes(logs: &Mutex<Self>) -> Result<()> {
         let last = logs.lock().closed.back().map(|log| log.number);
         loop {

@@ -113,7 +113,7 @@ impl WritePath {
             max_group.saturating_sub(own)
         };
         // A group that will not be pipelined first waits for the groups in flight; writers that
-        // arrive meanwhile join it.
+        // arrive during the wait join it.
         let may_pipeline = durability == Durability::Synced && leadership.has_few_writers();
         if !may_pipeline {
             leadership.quiesce();

@@ -51,8 +51,8 @@ impl WritePath {
         self.seal(leadership, &due, flush)
     }
 
-    /// Seals the non-empty memtables of column families, and has them flushed. Writes wait
-    /// meanwhile.
+    /// Seals the non-empty memtables of column families, and has them flushed. Writes wait while
+    /// this runs.
     pub(super) fn seal(
         &self,
         leadership: &Leadership<'_>,

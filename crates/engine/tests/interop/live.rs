@@ -61,7 +61,7 @@ fn a_database_opens_as_it_was_at_one_moment() {
             writer.join().expect("the writer").unwrap_or_else(|error| panic!("{context}: {error}"));
             (opened, grown)
         });
-        assert!(grown > 1, "{context}: opened {opened} times, and nothing was written meanwhile");
+        assert!(grown > 1, "{context}: opened {opened} times, but nothing was written during this");
     });
 }
 

@@ -285,8 +285,8 @@ fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
     scene.check_reopened(&[("default", "m", Some("ingested"))]);
 }
 
-/// The chosen level of an ingested file stays valid until the file is installed: no compaction
-/// begins meanwhile that would write to the same keys of the same level.
+/// The chosen level of an ingested file stays valid until the file is installed: until then no
+/// compaction begins that would write to the same keys of the same level.
 #[test]
 fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
     let scene = Scene::new();

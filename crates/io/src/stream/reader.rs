@@ -168,8 +168,8 @@ impl SequentialReader {
     }
 
     /// Returns the `length` bytes at `offset`; fewer only at the end of the span or the file. Reads
-    /// go forward: `offset` is not below the end of the previous read. The bytes in between are
-    /// skipped, and whole requests among them are not read at all.
+    /// go forward: `offset` is not below the end of the previous read. The bytes between the two
+    /// reads are skipped, and whole requests among them are not read at all.
     ///
     /// # Errors
     /// The error of the request for the first byte, again each time those bytes are requested.

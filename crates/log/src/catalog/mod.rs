@@ -193,7 +193,7 @@ impl Catalog {
     /// Creates a topic with partitions whose directories exist and are durable.
     ///
     /// # Errors
-    /// Not found, if the stream was deleted meanwhile; already exists; errors of the journal.
+    /// Not found, if the stream has been deleted; already exists; errors of the journal.
     pub(crate) fn create_topic(
         &self,
         id: TopicId,
@@ -271,8 +271,8 @@ impl Catalog {
     /// Records new partitions whose directories exist and are durable.
     ///
     /// # Errors
-    /// Not found, if the topic was deleted meanwhile; already exists, if another caller created
-    /// them; errors of the journal.
+    /// Not found, if the topic has been deleted; already exists, if another caller created them;
+    /// errors of the journal.
     pub(crate) fn create_partitions(
         &self,
         id: TopicId,
@@ -292,7 +292,7 @@ impl Catalog {
     /// exists and is durable.
     ///
     /// # Errors
-    /// Not found, if the partition was deleted meanwhile, even if another with its id was created;
+    /// Not found, if the partition has been deleted, even if another with its id was created;
     /// errors of the journal.
     pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
         let mut inner = self.lock();

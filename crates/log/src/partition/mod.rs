@@ -155,7 +155,7 @@ enum Step {
     Idle,
 }
 
-/// Figures of a partition at one moment.
+/// Figures of a partition at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionStats {
     /// Incarnation of the partition.

@@ -11,7 +11,7 @@
 //!
 //! A crash before step 2 leaves the temporary file, a later crash the old generation; recovery
 //! removes either. Steps 2 to 4 are a command of the owner, so that nothing else removes or
-//! replaces the segment meanwhile.
+//! replaces the segment during these steps.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ use super::index::INTERVAL;
 use super::{Scanner, Segment};
 use crate::Result;
 
-/// Number of bytes of batches that one step copies, so that other partitions are persisted in
-/// between.
+/// Number of bytes of batches that one step copies, so that other partitions are persisted between
+/// steps.
 const STEP_BYTES: u64 = 4 << 20;
 
 /// A rewritten segment that is not installed yet.

@@ -10,7 +10,7 @@ use tailwater_log::{Consumer, Durability, Log, PartialBlocks, Partition, TopicId
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic as topic_options};
 
-/// Number of power cuts at one moment, which keep different parts of the unsynced data.
+/// Number of power cuts at each point in time, which keep different parts of the unsynced data.
 const IMAGES: u64 = 6;
 
 /// Returns a machine without shared memory.

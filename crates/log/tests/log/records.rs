@@ -1,5 +1,5 @@
 //! The application's records after a power cut, with the streams and topics that they belong to,
-//! and the messages that were acknowledged meanwhile.
+//! and the messages that were acknowledged in the same run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -174,8 +174,8 @@ struct Cut {
     used: usize,
     /// Maximum of `used` since its free pages were last released.
     most_used: usize,
-    /// Whether its free pages are being released. No slot is taken from it meanwhile, and it is not
-    /// removed.
+    /// Whether its free pages are being released. While they are, no slot is taken from it, and it
+    /// is not removed.
     is_being_trimmed: bool,
 }
 

@@ -41,7 +41,7 @@ unsafe impl Send for Database {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Leader,
-    /// Pipelined: the next leader may begin meanwhile.
+    /// Pipelined: the next leader may begin before this one ends.
     LeaderInFlight,
     Themselves,
     /// Nobody: members panic before they insert.

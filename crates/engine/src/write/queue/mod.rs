@@ -1,11 +1,11 @@
 //! The order of writers: a queue of requests whose leader writes a group of them.
 //!
-//! The first writer to reach an idle queue leads. Writers that arrive meanwhile wait until they are
-//! notified: their write is done, they are to insert their own batch, or they lead. The leader
-//! takes waiting requests into its group, in order of arrival; when it is done, the first of the
-//! remaining ones leads. So there is at most one leader at any time. A thread that has to quiesce
-//! writes, to switch a memtable or a log, becomes the leader and waits for the groups in flight:
-//! groups whose leader let the next one lead before they were written ([`GroupInFlight`]).
+//! The first writer to reach an idle queue leads. Writers that arrive while it leads wait until
+//! they are notified: their write is done, they are to insert their own batch, or they lead. The
+//! leader takes waiting requests into its group, in order of arrival; when it is done, the first of
+//! the remaining ones leads. So there is at most one leader at any time. A thread that has to
+//! quiesce writes, to switch a memtable or a log, becomes the leader and waits for the groups in
+//! flight: groups whose leader let the next one lead before they were written ([`GroupInFlight`]).
 //!
 //! # Invariants
 //!
@@ -130,7 +130,7 @@ impl Queue {
     }
 
     /// Leads once all earlier requests are done and no group is in flight, so that no other thread
-    /// writes meanwhile.
+    /// writes until the leadership ends.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
         // No leader takes a request without operations into its group.
         let request = Arc::new(Request::new(WriteBatch::new(), Durability::Unlogged, false));

@@ -17,7 +17,8 @@ HARMLESS = re.compile(r"open_files_async requires skip_stats_update_on_db_open")
 # How long a run may take that is not killed, in seconds. One that still works then is killed; one that does not hangs.
 PATIENCE = 300
 
-# What tells that db_stress stumbled over an error that it injected itself, or over a file that saw one.
+# What indicates that db_stress stumbled over an error that it injected itself, or over a file that
+# saw one.
 INJECTED = re.compile(r"injected[a-z ]* error|Seen error\. Skip writing buffer")
 
 
@@ -51,7 +52,7 @@ class Life:
         # Whether runs of db_stress kept a state for each key, and whether some did not: db_crashtest.py changes
         # test_batches_snapshots with disable_wal.
         self.had_numbered_keys = self.had_other_keys = False
-        # Whether Tailwater has not opened it yet.
+        # Whether Tailwater has not yet opened it.
         self.is_untouched = True
         self.last = {}
 

@@ -28,7 +28,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Returns the names of this process's threads that belong to databases and caches.
-#[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+#[expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 fn threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("the threads of this process");
     let names = tasks.filter_map(|task| {

@@ -1,7 +1,7 @@
 //! The files that are open for direct I/O while a database works, as reported by the kernel in the
 //! flags in `/proc/self/fdinfo`.
 #![cfg(all(target_os = "linux", not(loom)))]
-#![expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+#![expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

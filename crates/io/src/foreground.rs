@@ -1,8 +1,8 @@
 //! Limits the depth of background streams while users wait for the device.
 //!
 //! A user's read queues at the device behind the requests that are already there. [`Foreground`]
-//! records the durations of users' short reads that went to the device, and tells background
-//! streams how many requests they may have in flight:
+//! records the durations of users' short reads that went to the device, and limits how many
+//! requests background streams may have in flight:
 //!
 //! - There is no limit while users do not read from the device, or while their reads take no longer
 //!   than without background work.

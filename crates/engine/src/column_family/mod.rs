@@ -67,7 +67,7 @@ struct Inner {
     /// Whether its merge operator is available.
     merges: bool,
     current: FullEpochCell<SuperVersion>,
-    /// The number of `current`, which tells iterators whether there is a newer one.
+    /// The number of `current`, from which iterators see whether there is a newer one.
     current_number: Arc<AtomicU64>,
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,

@@ -52,7 +52,7 @@ impl Picked {
 }
 
 impl CompactionScheduler {
-    /// Whether a column family needs a compaction, even if none can be claimed yet.
+    /// Whether a column family needs a compaction, even if none can yet be claimed.
     pub(crate) fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         let versions = self.versions.lock();
         self.with_context(&versions, family, picker::needs_compaction).unwrap_or(false)

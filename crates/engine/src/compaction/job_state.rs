@@ -66,7 +66,7 @@ pub(crate) struct Needs {
     pub(crate) input_readers: Option<Arc<Workers>>,
     /// Set to cancel the job.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Tells when the job needs normal priority; `None` if it may not run at low priority.
+    /// Indicates when the job needs normal priority; `None` if it may not run at low priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 

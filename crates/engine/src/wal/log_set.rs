@@ -64,7 +64,7 @@ pub(crate) struct LogOptions {
     pub(crate) sync_names: bool,
     /// Whether syncs include all metadata.
     pub(crate) full_sync: bool,
-    /// Logs with a lower number are never removed: it is not certain yet that they belong to this
+    /// Logs with a lower number are never removed: it is not yet certain that they belong to this
     /// database.
     pub(crate) first_removable: u64,
     /// How direct logs are made durable.

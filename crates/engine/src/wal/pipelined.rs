@@ -85,7 +85,7 @@ struct State {
     /// Whether a thread is flushing.
     is_flushing: bool,
     /// The error of a failed flush. How much reached the device is then unknown, and another flush
-    /// would not tell.
+    /// would not reveal it.
     failure: Option<Error>,
 }
 

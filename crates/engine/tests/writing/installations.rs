@@ -148,7 +148,7 @@ fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
         let (opens, written) = (scene.opens(), scene.manifest_writes());
         let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
-        // The memtable is sealed, but its table is not installed yet.
+        // The memtable is sealed, but its table is not yet installed.
         scene.use_both("2");
         assert_eq!(property(&scene.db, "rocksdb.num-files-at-level0"), "2");
         // By the last pause, a call that could overtake the installation has done so.

@@ -313,8 +313,8 @@ impl SequentialReader {
         }
     }
 
-    /// Returns the limiter to report requests to. Requests of the caller's thread are not at the
-    /// device yet.
+    /// Returns the limiter to report requests to. Requests of the caller's thread are not yet at
+    /// the device.
     fn foreground_of_requests(&self) -> Option<&Foreground> {
         let foreground = self.foreground.as_deref();
         foreground.filter(|_| self.requests.path() != RequestPath::Caller)

@@ -108,7 +108,7 @@ struct Files {
     padded: Vec<Arc<Segment>>,
     /// The rewrite in progress.
     rewriting: Option<Box<dense::Rewriting>>,
-    /// Unused files that are not removed yet.
+    /// Unused files not yet removed.
     unused: Vec<PathBuf>,
     /// The directory, if files were removed from it since its last sync.
     unsynced: Option<PathBuf>,

@@ -30,7 +30,7 @@ use crate::Result;
 /// steps.
 const STEP_BYTES: u64 = 4 << 20;
 
-/// A rewritten segment that is not installed yet.
+/// A rewritten segment not yet installed.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
     /// The segment that it replaces.

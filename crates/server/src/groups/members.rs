@@ -103,7 +103,7 @@ impl Members {
         Self { partitions: partitions.collect(), ..Self::default() }
     }
 
-    /// Adds a session as a member if it is not one yet. Returns whether the group still exists.
+    /// Adds a session as a member if it is not yet one. Returns whether the group still exists.
     pub(super) fn join(&mut self, session: SessionId, now: Instant) -> bool {
         if self.is_disbanded || self.members.contains_key(&session) {
             return !self.is_disbanded;

@@ -96,7 +96,7 @@ pub(crate) struct Slabs {
 struct Size {
     /// Slot size, in bytes.
     slot: usize,
-    /// Dropped slots that were not reclaimed yet.
+    /// Dropped slots not yet reclaimed.
     returned: ReturnedStack,
     regions: Mutex<Regions>,
 }
@@ -150,7 +150,7 @@ struct Regions {
     all: BTreeMap<usize, Cut>,
     /// Addresses of the regions with free slots.
     open: BTreeSet<usize>,
-    /// Dropped slots taken off the stack and not reclaimed yet.
+    /// Dropped slots taken off the stack and not yet reclaimed.
     returned: Chain,
 }
 

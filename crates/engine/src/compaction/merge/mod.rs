@@ -73,7 +73,7 @@ pub(crate) struct Rules {
     pub(crate) readers: Arc<FamilyReaders>,
     /// Flags that cancel the merge when any of them is set.
     pub(crate) cancelled: [Arc<AtomicBool>; 2],
-    /// If the merge runs at low priority: tells when to pause for a switch to normal priority.
+    /// If the merge runs at low priority: indicates when to pause for a switch to normal priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 

@@ -101,7 +101,7 @@ pub(crate) fn pick(context: &PickContext<'_>) -> Option<Compaction> {
     }
 }
 
-/// Whether a compaction is needed, even if it is not possible yet.
+/// Whether a compaction is needed, even if it is not yet possible.
 pub(crate) fn needs_compaction(context: &PickContext<'_>) -> bool {
     match context.options.compaction_style {
         CompactionStyle::Level => leveled::is_needed(&Tree::new(context)),

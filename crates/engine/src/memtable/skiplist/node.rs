@@ -191,7 +191,7 @@ impl<'list> Node<'list> {
         unsafe { Self::at(NodeAddress(address)) }
     }
 
-    /// Sets the successor of a node that is not on this level yet.
+    /// Sets the successor of a node that is not yet on this level.
     #[inline]
     pub(super) fn prepare_next(self, level: usize, next: Option<Node<'list>>) {
         // Published by the release of `link_next`.

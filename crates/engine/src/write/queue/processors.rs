@@ -232,7 +232,7 @@ mod real {
         }
     }
 
-    /// Returns the number of writers that were notified and do not run yet, for tests.
+    /// Returns the number of writers that were notified but are not yet running, for tests.
     #[cfg(test)]
     pub(in super::super) fn held_up() -> isize {
         HELD_UP.0.load(Relaxed)

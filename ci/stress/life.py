@@ -27,7 +27,7 @@ class Failed(Exception):
 
 
 class Stumbled(Exception):
-    """RocksDB failed by itself: over an error that db_stress injected, or where Tailwater has not been yet."""
+    """RocksDB failed by itself: over an error that db_stress injected, or where Tailwater has not yet been."""
 
 
 class Life:

@@ -1,7 +1,7 @@
 //! Threads that take the steps of partitions: persists and commands.
 //!
 //! A partition is queued, or one thread takes a step for it, or it has no work: no two threads ever
-//! work for the same partition simultaneously. A thread takes one step and queues the partition
+//! work for the same partition at the same time. A thread takes one step and queues the partition
 //! again at the end if it has more work, so that partitions take turns. Writes of several
 //! partitions on one device are in flight simultaneously, and the device merges the flushes of its
 //! cache.

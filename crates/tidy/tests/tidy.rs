@@ -200,7 +200,7 @@ fn words_of_prose(path: &str, text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// Returns the places where a file's prose contains rejected phrases, also across line ends.
+/// Returns the places where a file's prose contains rejected phrases, including across line ends.
 fn rejected_phrases(path: &str, text: &str) -> Vec<String> {
     let words = words_of_prose(path, text);
     let mut found = Vec::new();

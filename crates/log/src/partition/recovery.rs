@@ -9,7 +9,7 @@
 //!    are not a whole batch.
 //! 3. If a trailer beyond that end shows that later bytes were acknowledged, the end is a hole. On
 //!    a topic of durability `disk`, or in the same boot of the machine, a hole is damage: the
-//!    partition is *fenced*. It is readable up to the hole and takes no appends until the file is
+//!    partition is *fenced*. It is readable up to the hole and accepts no appends until the file is
 //!    restored. Otherwise the machine died before the bytes reached the device, which the
 //!    durability permits: the bytes beyond the hole are kept in a file next to the segment.
 //! 4. The segment is cut after its last batch, and synced.

@@ -4,8 +4,9 @@
 #
 # usage: ci/fuzz.sh [SECONDS] [TARGET...]     default: 60 seconds, every target
 #
-# At most two targets run at once, each on one core (FUZZ_JOBS=1 for one). The exit code is 1 if a target crashed, used
-# too much memory or timed out; the name of the failing input is printed, and the input stays in fuzz/artifacts.
+# At most two targets run concurrently, each on one core (FUZZ_JOBS=1 for one). The exit code is 1
+# if a target crashed, used too much memory or timed out; the name of the failing input is printed,
+# and the input stays in fuzz/artifacts.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 

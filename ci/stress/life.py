@@ -17,7 +17,8 @@ HARMLESS = re.compile(r"open_files_async requires skip_stats_update_on_db_open")
 # How long a run may take that is not killed, in seconds. One that still works then is killed; one that does not hangs.
 PATIENCE = 300
 
-# What tells that db_stress stumbled over an error that it injected itself, or over a file that saw one.
+# What indicates that db_stress stumbled over an error that it injected itself, or over a file that
+# saw one.
 INJECTED = re.compile(r"injected[a-z ]* error|Seen error\. Skip writing buffer")
 
 
@@ -26,7 +27,7 @@ class Failed(Exception):
 
 
 class Stumbled(Exception):
-    """RocksDB failed by itself: over an error that db_stress injected, or where Tailwater has not been yet."""
+    """RocksDB failed by itself: over an error that db_stress injected, or where Tailwater has not yet been."""
 
 
 class Life:
@@ -51,7 +52,7 @@ class Life:
         # Whether runs of db_stress kept a state for each key, and whether some did not: db_crashtest.py changes
         # test_batches_snapshots with disable_wal.
         self.had_numbered_keys = self.had_other_keys = False
-        # Whether Tailwater has not opened it yet.
+        # Whether Tailwater has not yet opened it.
         self.is_untouched = True
         self.last = {}
 
@@ -97,7 +98,8 @@ class Life:
     def rocksdb_verifies(self):
         """Has db_stress open the database, bring its expected state up to it, verify all keys and close it."""
         # It ends when no compaction is left to do, which never happens where all tables are due every second or two.
-        # With few files open it opens a table for nearly every key, and its listener sleeps then.
+        # With few files open it opens a table for nearly every key, during which its listener
+        # sleeps.
         others = {"verification_only": 1, "periodic_compaction_seconds": 0, "open_files": -1}
         command, self.last = self.options.command(self.rng.getrandbits(32), **others)
         self.db_stress(command, "verification", None, None)

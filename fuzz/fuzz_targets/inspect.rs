@@ -1,4 +1,5 @@
-//! The files of an edited database are looked into one by one, as far as their formats let it.
+//! The files of an edited database are inspected one by one, to the extent that their formats
+//! allow.
 #![no_main]
 
 use std::path::Path;

@@ -25,7 +25,7 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(16 * length, || check(&entries, u32::from(choices.byte())));
 });
 
-/// The entries of a properties block, as far as they can be read.
+/// The readable entries of a properties block.
 fn from_block(block: &[u8]) -> Entries {
     let mut entries = Entries::new();
     let Ok(layout) = Layout::parse(block) else { return entries };

@@ -63,7 +63,7 @@ pub fn live() -> usize {
     LIVE.load(Ordering::Relaxed)
 }
 
-/// Runs `body`, which may have up to `limit` bytes and [`SLACK`] allocated at once.
+/// Runs `body`, which may have up to `limit` bytes and [`SLACK`] allocated at any time.
 ///
 /// # Panics
 /// If it had more.
@@ -73,6 +73,6 @@ pub fn within<T>(limit: usize, body: impl FnOnce() -> T) -> T {
     let answer = body();
     let most = PEAK.load(Ordering::Relaxed).saturating_sub(before);
     let limit = limit.saturating_add(SLACK);
-    assert!(most <= limit, "{most} bytes were allocated at once, more than {limit}");
+    assert!(most <= limit, "{most} bytes were allocated simultaneously, more than {limit}");
     answer
 }

@@ -1,8 +1,8 @@
 //! Writes blocks that are well formed: what cursors are held against.
 //!
-//! It has every freedom that the format gives (restart interval, values kept apart, hash index,
-//! delta-encoded index values) and none of a real writer's cleverness. The bytes are described in
-//! `tailwater_format::block`.
+//! It has every freedom that the format gives (restart interval, values stored separately, hash
+//! index, delta-encoded index values) and none of a real writer's cleverness. The bytes are
+//! described in `tailwater_format::block`.
 
 use std::collections::BTreeMap;
 

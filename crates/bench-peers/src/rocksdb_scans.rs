@@ -49,7 +49,7 @@ struct Scanning {
     writes: *mut c::rocksdb_writeoptions_t,
 }
 
-// SAFETY: RocksDB's databases may be used by several threads at once, and the options are not
+// SAFETY: RocksDB's databases may be used by several threads concurrently, and the options are not
 // changed.
 unsafe impl Sync for Scanning {}
 

@@ -65,7 +65,7 @@ pub(crate) fn is_open_elsewhere(directory: &Path) -> bool {
 }
 
 /// Returns whether a file of a database that is open may still grow: the last log, and tables and
-/// blob files that are not part of the database yet.
+/// blob files that are not yet part of the database.
 fn is_unfinished(storage: &dyn Storage, directory: &Path, name: &str) -> bool {
     let kind = FileKind::parse(name);
     if let Some(FileKind::Wal(number)) = kind {

@@ -21,8 +21,8 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the newest OPTIONS file of a directory and applies the options of an option string,
-    /// those of column families to all of them.
+    /// Reads the newest OPTIONS file of a directory and applies an option string; its column-family
+    /// options apply to every family.
     ///
     /// # Errors
     /// Usage, for an invalid option string, unknown names and invalid values; corruption, for an

@@ -356,7 +356,7 @@ fn read_some_file(
         .and_then(|file| file.read_full_at(&mut block, 0, Purpose::Metadata));
     let answer = match read {
         Err(error) if error.is_unsupported() => Answer::Refused(error.to_string()),
-        // The file was removed meanwhile.
+        // The file was removed after it was listed.
         Err(error) if error.is_not_found() => return Ok(None),
         read => read.map(|_| Answer::Works)?,
     };

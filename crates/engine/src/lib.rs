@@ -12,7 +12,7 @@
 //! |---|---|
 //! | open, read, write and maintain a database | [`Db`], [`OpenOptions`] |
 //! | read without copying, or into a buffer | [`Db::get_pinned`], [`Db::get_into`] |
-//! | read as of one moment | [`Db::snapshot`], [`ReadOptions`] |
+//! | read as of a point in time | [`Db::snapshot`], [`ReadOptions`] |
 //! | iterate over entries, or move a cursor | [`Db::range`], [`Db::prefix`], [`DbIterator`] |
 //! | write atomically, durably | [`WriteBatch`], [`WriteOptions`] |
 //! | separate data with its own options | [`ColumnFamily`], [`Db::create_cf`] |

@@ -116,7 +116,7 @@ pub enum MergeOperator {
     Custom(Arc<dyn CustomMergeOperator>),
 }
 
-/// The merge operator of a column family, as far as it is known.
+/// What is known of a column family's merge operator.
 #[derive(Debug, Clone)]
 pub(crate) enum FamilyMergeOperator {
     /// The options name no operator.

@@ -28,7 +28,7 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Returns the names of this process's threads that belong to databases and caches.
-#[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+#[expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 fn threads() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").expect("the threads of this process");
     let names = tasks.filter_map(|task| {
@@ -96,7 +96,7 @@ fn left_by_a_crash() -> SimStorage {
     disk.process_crash_image(1)
 }
 
-/// The thread, and with it the cache, outlived a database that wrote tables.
+/// Regression test: the thread, and with it the cache, outlived a database that wrote tables.
 #[test]
 fn the_thread_is_there_while_the_database_is() {
     let _alone = alone();
@@ -124,7 +124,7 @@ fn the_thread_is_there_while_the_database_is() {
     }
 }
 
-/// Both outlived an iterator that outlived its database.
+/// Regression test: the thread and the cache outlived an iterator that outlived its database.
 #[test]
 fn whoever_still_reads_keeps_the_thread() {
     let _alone = alone();

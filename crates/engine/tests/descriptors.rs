@@ -101,8 +101,8 @@ fn assert_whole(db: &Db) {
     assert_eq!(count, TABLES);
 }
 
-/// If the limit on open files was below the number of tables, a compaction failed after its output
-/// was installed, and the database no longer opened.
+/// Regression test: if the limit on open files was below the number of tables, a compaction failed
+/// after its output was installed, and the database no longer opened.
 #[test]
 fn there_may_be_more_tables_than_the_process_may_have_open() {
     for more in ["max_open_files=-1", "max_open_files=100000"] {
@@ -133,7 +133,7 @@ fn there_may_be_more_tables_than_the_process_may_have_open() {
     }
 }
 
-/// Verifying started three threads for each table.
+/// Regression test: verifying started three threads for each table.
 #[test]
 #[cfg(debug_assertions)]
 fn verifying_starts_no_threads_for_each_table() {
@@ -146,7 +146,8 @@ fn verifying_starts_no_threads_for_each_table() {
     assert_eq!(report.tables, TABLES as u64);
 }
 
-/// Raising a bound while the database was open let it use more descriptors than exist.
+/// Regression test: raising a bound while the database was open let it use more descriptors than
+/// exist.
 #[test]
 fn a_bound_that_is_changed_keeps_to_the_limit() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -162,8 +163,8 @@ fn a_bound_that_is_changed_keeps_to_the_limit() {
     assert!(open_files_in(directory.path()) > 60);
 }
 
-/// If other code in the process had taken the remaining descriptors, reads failed although tables
-/// were open that nobody read.
+/// Regression test: if other code in the process had taken the remaining descriptors, reads failed
+/// although tables were open that nobody read.
 #[test]
 fn tables_are_closed_for_what_else_needs_a_descriptor() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -181,8 +182,8 @@ fn tables_are_closed_for_what_else_needs_a_descriptor() {
     db.close().expect("closing");
 }
 
-/// When a flush, a new log or a new MANIFEST found no descriptor, writes were refused until the
-/// database was reopened.
+/// Regression test: when a flush, a new log or a new MANIFEST found no descriptor, writes were
+/// refused until the database was reopened.
 #[test]
 fn running_out_of_descriptors_refuses_nothing_for_good() {
     for more in ["", "max_manifest_file_size=1;max_manifest_space_amp_pct=0"] {
@@ -216,7 +217,8 @@ fn running_out_of_descriptors_refuses_nothing_for_good() {
     }
 }
 
-/// When a compaction found no descriptor, writes were refused until `resume` was called.
+/// Regression test: when a compaction found no descriptor, writes were refused until `resume` was
+/// called.
 #[test]
 fn background_work_is_tried_again_until_there_are_descriptors() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -245,7 +247,7 @@ fn background_work_is_tried_again_until_there_are_descriptors() {
                 }
             }
         }
-        // Flushing and compacting threads need files meanwhile.
+        // Flushing and compacting threads need files at the same time.
         std::thread::sleep(Duration::from_millis(5));
         drop(taken);
     }
@@ -275,8 +277,8 @@ fn wait_until(mut works: impl FnMut() -> bool) {
     assert!(worked, "it never worked");
 }
 
-/// Opening a database without a descriptor left failed with an error that it changes too fast, or
-/// cannot be listed, without the cause.
+/// Regression test: opening a database without a descriptor left failed with an error that it
+/// changes too fast, or cannot be listed, without the cause.
 #[test]
 fn opening_without_a_descriptor_names_the_limit() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -312,8 +314,8 @@ fn opening_without_a_descriptor_names_the_limit() {
     assert_whole(&db);
 }
 
-/// Blob files stayed open when no descriptor was left, and each column family could keep open as
-/// many as all of them together should.
+/// Regression test: blob files stayed open when no descriptor was left, and each column family
+/// could keep open as many as all of them together should.
 #[test]
 fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
     // Before anything is opened, since another test takes all descriptors.

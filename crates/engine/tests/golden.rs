@@ -105,7 +105,7 @@ fn blobs_are_read_when_they_are_asked_for() {
     }
 }
 
-/// Iterators that defer reading blobs move to newer versions, also those made by a compaction.
+/// Iterators that defer reading blobs move to newer versions, including those made by a compaction.
 #[test]
 fn blobs_are_read_after_a_refresh() {
     let copy = golden::unpack("blobs");

@@ -2,7 +2,7 @@
 //!
 //! Both engines build external tables of random records of every kind, and both ingest them into
 //! databases of random contents, one table or several overlapping ones, with and without snapshots.
-//! A model has the expected contents, for both, also after the other engine has compacted
+//! A model has the expected contents, for both, even after the other engine has compacted
 //! everything; and both must choose the same levels and sequence numbers. A failure names the seed;
 //! `TAILWATER_SEED` repeats it, and `TAILWATER_ROUNDS` multiplies the number of runs.
 

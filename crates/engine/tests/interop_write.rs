@@ -2,7 +2,7 @@
 //!
 //! Random writes of every kind go to a Tailwater database, with options such that every two values
 //! occur together. A model has the expected contents. RocksDB must find exactly these, after a
-//! clean close and after a kill, also once it has compacted everything, and Tailwater must find
+//! clean close and after a kill, even once it has compacted everything, and Tailwater must find
 //! what RocksDB then writes. A failure names the seed and the options; `TAILWATER_SEED` repeats it,
 //! and `TAILWATER_ROUNDS` multiplies the number of runs, with different choices.
 

@@ -1,7 +1,7 @@
 //! The files that are open for direct I/O while a database works, as reported by the kernel in the
 //! flags in `/proc/self/fdinfo`.
 #![cfg(all(target_os = "linux", not(loom)))]
-#![expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+#![expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -34,14 +34,14 @@ impl OpenFiles {
     fn of(directory: &Path) -> Self {
         let mut files = Self::default();
         for entry in fs::read_dir("/proc/self/fd").expect("descriptors").flatten() {
-            // The file was closed meanwhile.
+            // The file was closed after it was listed.
             let Ok(path) = fs::read_link(entry.path()) else { continue };
             let Some(name) = path.strip_prefix(directory).ok().and_then(Path::to_str) else {
                 continue;
             };
             let info = Path::new("/proc/self/fdinfo").join(entry.file_name());
             let Ok(info) = fs::read_to_string(info) else { continue };
-            // Another test's file may have got the descriptor's number meanwhile.
+            // Another test's file may have got the descriptor's number since.
             if fs::read_link(entry.path()).ok().as_ref() != Some(&path) {
                 continue;
             }

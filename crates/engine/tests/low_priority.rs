@@ -38,7 +38,7 @@ impl CustomCompactionFilter for Watch {
 }
 
 /// Returns the number of the scheduling policy, as reported by the kernel.
-#[expect(clippy::disallowed_methods, reason = "what the kernel tells is no database's file")]
+#[expect(clippy::disallowed_methods, reason = "the kernel's reports are not a database's files")]
 fn policy_of_this_thread() -> String {
     // The fields after the name in parentheses begin with the third; this is the 41st.
     let text = std::fs::read_to_string("/proc/thread-self/stat").unwrap_or_default();

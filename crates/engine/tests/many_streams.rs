@@ -41,7 +41,7 @@ fn compact(tables: usize, more: &str) {
     db.put_cf_opt(&family, b"a", b"b", &WriteOptions::default()).expect("a write after it");
 }
 
-/// Runs with a limit of 4000 open files: with a lower one, fewer tables are merged at once.
+/// Runs with a limit of 4000 open files: with a lower one, fewer tables are merged together.
 #[test]
 fn two_hundred_tables_of_level_0_are_merged() {
     compact(200, "");

@@ -49,8 +49,8 @@ fn bound_memory() {
     });
 }
 
-/// An option was accepted that made a later flush, compaction or opening fail, or was refused by an
-/// error that names another option.
+/// Regression test: an option was accepted that made a later flush, compaction or opening fail, or
+/// was refused by an error that names another option.
 #[test]
 fn each_option_at_its_ends_is_refused_or_works() {
     let candidates = candidates::all();
@@ -102,8 +102,8 @@ fn options_that_change_to_their_ends_are_refused_or_work() {
     assert!(changed > 500, "only {changed} changes");
 }
 
-/// As many threads were started as an option requested, and if they could not all be started the
-/// database was not opened.
+/// Regression test: as many threads were started as an option requested, and if they could not all
+/// be started the database was not opened.
 #[test]
 fn there_are_threads_enough_for_any_number_of_jobs() {
     bound_memory();

@@ -120,7 +120,8 @@ fn step(iterator: &mut DbIterator, from: usize, to: usize) {
     }
 }
 
-/// A scan kept every memtable and table that became obsolete before the scan ended.
+/// Regression test: a scan kept every memtable and table that became obsolete before the scan
+/// ended.
 #[test]
 fn a_scan_that_refreshes_itself_keeps_nothing_that_is_obsolete() {
     for refreshes in [true, false] {
@@ -259,7 +260,8 @@ fn an_iterator_goes_on_when_its_column_family_is_dropped() {
     assert!(scene.keeps_nothing(), "{:?}", scene.kept());
 }
 
-/// A refresh that failed to open a table left the iterator without some of its sources.
+/// Regression test: a refresh that failed to open a table left the iterator without some of its
+/// sources.
 #[test]
 fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
     // Nearly all tables are closed, and are opened by reads.
@@ -281,7 +283,7 @@ fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
         for name in tables(from) {
             let (from, to) = (Path::new(from).join(&name), Path::new(to).join(&name));
             match scene.storage.rename(&from, &to) {
-                // An obsolete table was removed meanwhile.
+                // An obsolete table was removed after it was listed.
                 Err(error) if error.is_not_found() => {}
                 renamed => renamed.expect("another name"),
             }
@@ -360,7 +362,8 @@ fn reading_ahead_goes_on_in_the_table_that_replaced_another() {
     assert!(!iterator.valid());
 }
 
-/// A failed manual refresh was repeated by the next seek, for a moment that nothing had kept.
+/// Regression test: a failed manual refresh was repeated by the next seek, for a moment that
+/// nothing had kept.
 #[test]
 fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
     for with_snapshot in [true, false] {
@@ -397,8 +400,8 @@ fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
     }
 }
 
-/// Iterators kept the prefix extractors of the tables that they kept, so that their filters hid
-/// keys.
+/// Regression test: iterators kept the prefix extractors of the tables that they kept, so that
+/// their filters hid keys.
 #[test]
 fn prefixes_that_change_hide_nothing() {
     let text = "prefix_extractor=fixed:4;\
@@ -499,7 +502,8 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
     }
 }
 
-/// An iterator that outlived the handles of its column family kept objects that it did not show.
+/// Regression test: an iterator that outlived the handles of its column family kept objects that it
+/// did not show.
 #[test]
 fn an_iterator_keeps_only_what_it_shows() {
     let scene = Scene::new();

@@ -16,7 +16,7 @@ pub trait Clock: Debug + Send + Sync + 'static {
     /// Returns the system's time in microseconds since 1970 in UTC. It may jump either way.
     fn wall_us(&self) -> u64;
 
-    /// Waits until [`Self::monotonic_ns`] reaches `deadline_ns`; returns at once if it has.
+    /// Waits until [`Self::monotonic_ns`] reaches `deadline_ns`; returns immediately if it has.
     fn sleep_until(&self, deadline_ns: u64);
 }
 

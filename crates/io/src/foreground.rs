@@ -1,15 +1,15 @@
 //! Limits the depth of background streams while users wait for the device.
 //!
 //! A user's read queues at the device behind the requests that are already there. [`Foreground`]
-//! records the durations of users' short reads that went to the device, and tells background
-//! streams how many requests they may have in flight:
+//! records the durations of users' short reads that went to the device, and limits how many
+//! requests background streams may have in flight:
 //!
 //! - There is no limit while users do not read from the device, or while their reads take no longer
 //!   than without background work.
 //! - When reads are slowed down, the limit for all streams together is divided by 2 to 8, depending
 //!   on how much; once they are not, it grows by one request at a time.
 //! - A stream that a caller waits for may always have one request, so none stops.
-//! - The limit is lifted at once when no user has read for a second.
+//! - The limit is lifted immediately when no user has read for a second.
 //!
 //! # What is slow
 //! Reads are judged in windows of some milliseconds, by the mean of the logarithms of their
@@ -50,7 +50,7 @@ const NO_READS_NS: u64 = 1_000_000_000;
 const BETWEEN_RAISES_NS: u64 = 50_000_000;
 /// Increase over the baseline, in log2 units, above which reads count as slowed down (1.5x).
 const SLOWED: f64 = 0.585;
-/// Largest factor by which the limit is divided at once. The smallest is 2.
+/// Largest factor by which the limit is divided in one step. The smallest is 2.
 const MOST_AT_ONCE: f64 = 8.0;
 /// Increase over the baseline, in log2 units, below which reads count as unaffected (1.25x).
 const UNHARMED: f64 = 0.322;
@@ -350,7 +350,7 @@ mod tests {
         let up: Vec<_> = (0..40).map(|_| played.window(100_000)).collect();
         assert_eq!(up[..11], [1, 1, 1, 1, 2, 2, 2, 2, 2, 3, 3]);
         assert_eq!(up[39], 8);
-        // In between the depth stays the same.
+        // Between the two thresholds the depth stays the same.
         assert_eq!(played.window(200_000), 4);
         assert!((0..20).all(|_| played.window(135_000) == 4));
     }

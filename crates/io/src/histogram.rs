@@ -74,7 +74,7 @@ impl Histogram {
     }
 }
 
-/// Durations of calls: a copy of the figures at one moment.
+/// Durations of calls: a copy of the figures at a point in time.
 ///
 /// Calls that end while the copy is made may be included in the count but not yet in the total.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

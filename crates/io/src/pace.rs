@@ -106,7 +106,7 @@ impl RateLimiter {
     }
 
     /// Waits until `bytes` may be moved. More than one refill is requested in parts, so that others
-    /// are served in between.
+    /// are served between the parts.
     pub fn request(&self, bytes: u64, priority: Priority) {
         let mut left = bytes;
         while left > 0 {

@@ -42,7 +42,7 @@ pub struct Probe {
 /// Whether a mode works.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The mode does what its name says, as far as the kernel reports.
+    /// The mode does what its name says, according to the kernel.
     Works,
     /// The mode is accepted, but the bytes go through the page cache.
     Cached,

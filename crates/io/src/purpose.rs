@@ -107,7 +107,7 @@ pub enum IoMode {
     /// (`RWF_DONTCACHE`, Linux 6.14). Pages that were cached before stay.
     Uncached,
     /// Through the page cache, with the advice that the pages are no longer needed
-    /// (`POSIX_FADV_DONTNEED`): at once after reads, after writeback for writes.
+    /// (`POSIX_FADV_DONTNEED`): immediately after reads, after writeback for writes.
     DropBehind,
 }
 

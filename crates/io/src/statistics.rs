@@ -122,7 +122,7 @@ impl Statistics {
     }
 }
 
-/// A copy of the figures of one purpose at one moment.
+/// A copy of the figures of one purpose at a point in time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PurposeStatistics {
     /// Files opened or created.

@@ -210,7 +210,7 @@ pub trait Storage: Debug + Send + Sync + 'static {
 /// A lock on a file, held until the guard is dropped.
 pub trait FileLock: Debug + Send + Sync {}
 
-/// A file open for reading. Reads at different offsets may run at once.
+/// A file open for reading. Reads at different offsets may run concurrently.
 ///
 /// In [`IoMode::Direct`] offset, length and memory are multiples of [`ReadFile::alignment`];
 /// anything else is an error of kind `InvalidInput`. A direct read across an unaligned end of the

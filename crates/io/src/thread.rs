@@ -35,7 +35,7 @@ pub enum Weight {
     /// The default weight.
     Normal,
     /// Low priority: the thread runs only when others leave processor time. A thread of normal
-    /// weight preempts it at once (`SCHED_IDLE`), and so do its requests at a device whose
+    /// weight preempts it immediately (`SCHED_IDLE`), and so do its requests at a device whose
     /// scheduler supports priorities. The weight stays until the thread ends, since raising it
     /// takes a privilege. The thread must hold no lock that a thread of normal weight waits for.
     LowPriority,
@@ -104,7 +104,7 @@ mod starts {
         static LEFT: Cell<usize> = const { Cell::new(usize::MAX) };
     }
 
-    /// Restores the limit, also after a panic.
+    /// Restores the limit, even after a panic.
     struct Restoring(usize);
 
     impl Drop for Restoring {

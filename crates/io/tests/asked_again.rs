@@ -1,5 +1,5 @@
-//! Repeated and concurrent requests: streams after an error, several streams at once, and trials of
-//! one directory.
+//! Repeated and concurrent requests: streams after an error, several concurrent streams, and trials
+//! of one directory.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -237,7 +237,7 @@ fn removed_files_come_back_until_the_directory_is_synced() {
     write_and_sync(&storage, "/a", b"first");
     sync_directory(&storage, ROOT);
     storage.remove(Path::new("/a")).unwrap();
-    // Enough other removals that unreachable files are forgotten in between.
+    // Enough other removals for the storage to forget unreachable files.
     for _ in 0..200 {
         create(&storage, "/b");
         storage.remove(Path::new("/b")).unwrap();

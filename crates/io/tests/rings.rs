@@ -221,7 +221,7 @@ fn a_stream_that_ends_waits_for_what_is_under_way() {
         let dropping = scope.spawn(|| drop(reader));
         std::thread::sleep(Duration::from_millis(30));
         assert!(!dropping.is_finished(), "the kernel has the buffers");
-        // The free buffer was returned at once.
+        // The free buffer was returned immediately.
         assert_eq!(pool.in_use(), 3 * 4096);
         for _ in 0..3 {
             writing.write_all(&[7; 4096]).unwrap();

@@ -39,7 +39,7 @@ fn reader_options(request_bytes: usize, depth: usize) -> ReaderOptions {
     ReaderOptions { request_bytes, depth, first: depth, purpose: READ }
 }
 
-/// Both modes, as far as the filesystem supports them.
+/// Those of both modes that the filesystem supports.
 fn modes(storage: &dyn Storage, directory: &Path) -> Vec<IoMode> {
     let probe = directory.join("probe");
     match storage.create(&probe, Create::New, IoMode::Direct, WRITE) {
@@ -329,7 +329,7 @@ fn requests_run_at_once_and_a_dropped_reader_waits_for_them() {
         let dropping = scope.spawn(|| drop(reader));
         std::thread::sleep(Duration::from_millis(30));
         assert!(!dropping.is_finished(), "running calls own their buffers");
-        // Three are running; the buffers of the others were returned at once.
+        // Three are running; the buffers of the others were returned immediately.
         assert_eq!(pool.in_use(), 3 * 4096);
         file.let_through();
         dropping.join()

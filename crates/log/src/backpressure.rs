@@ -6,7 +6,7 @@ use std::fmt;
 use crate::sync::{Condvar, Mutex};
 
 /// Wakes all waiters whenever an append may be possible again. A waiter passes a [`Moment`] from
-/// before its refused call, so that no wake-up is lost in between.
+/// before its refused call, so that no wake-up between that call and the wait is lost.
 #[derive(Default)]
 pub(crate) struct Backpressure {
     state: Mutex<State>,
@@ -36,7 +36,7 @@ impl Backpressure {
         }
     }
 
-    /// Calls `wake` at the next change after a moment, or at once if there has been one.
+    /// Calls `wake` at the next change after a moment, or immediately if there has been one.
     pub(crate) fn on_change_after(&self, moment: Moment, wake: Box<dyn FnOnce() + Send>) {
         let mut state = self.state.lock();
         if state.changes == moment.0 {

@@ -20,7 +20,7 @@ const LENGTH_MAX: u64 = 4096;
 ///
 /// # Errors
 /// Not supported, for a log of another version; corruption, for a file that is not an identity;
-/// errors of the system.
+/// I/O errors.
 pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Option<u128>> {
     let path = directory.join(IDENTITY);
     let file = match storage.open(&path, IoMode::Buffered, Purpose::Metadata) {
@@ -67,7 +67,7 @@ impl LastOpening {
     /// Reads the record in a log's directory.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<Self> {
         let file = match storage.open(&directory.join(BOOT), IoMode::Buffered, Purpose::Metadata) {
             Ok(file) => file,
@@ -97,7 +97,7 @@ impl LastOpening {
     /// writing it leaves an empty record, which counts as one of another boot.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn record(&self, storage: &dyn Storage, directory: &Path) -> Result<()> {
         if Self::read(storage, directory)? == *self {
             return Ok(());
@@ -116,7 +116,7 @@ impl LastOpening {
 /// Makes a directory a log, unless it contains other files. Returns the log's id.
 ///
 /// # Errors
-/// Invalid argument, if there are other files; errors of the system.
+/// Invalid argument, if there are other files; I/O errors.
 pub(crate) fn create(storage: &dyn Storage, directory: &Path, id: u128) -> Result<u128> {
     let others = storage.list(directory)?;
     let other = others.iter().find(|entry| entry.name != LOCK && !entry.name.starts_with(IDENTITY));

@@ -1,5 +1,5 @@
 //! Inspecting a log's directory without opening the log: nothing is written and no lock is taken,
-//! so the log may be open elsewhere. The result is its state on disk at one moment.
+//! so the log may be open elsewhere. The result is its state on disk at a point in time.
 //!
 //! Batches that only the owner's memory contains are not visible. A write to the end of a
 //! partition's last segment may be in progress: trailers distinguish it from damage ([`Severity`]).
@@ -29,7 +29,7 @@ use crate::{Error, ErrorKind, Result, identity, layout};
 /// Memory for read-ahead, in bytes.
 const READ_AHEAD_BYTES: usize = 16 << 20;
 
-/// A log's directory at one moment.
+/// A log's directory at a point in time.
 #[derive(Debug)]
 pub struct LogDirectory {
     env: Env,
@@ -102,7 +102,7 @@ impl LogDirectory {
     /// Reads the catalog of the log in a directory.
     ///
     /// # Errors
-    /// Not found, if there is no log; corruption; errors of the system.
+    /// Not found, if there is no log; corruption; I/O errors.
     pub fn read(storage: Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let Some(log) = identity::read(&*storage, directory)? else {
             let message = format!("{} has no message log", directory.display());
@@ -170,7 +170,7 @@ impl LogDirectory {
     /// Returns the files of a partition.
     ///
     /// # Errors
-    /// Not found; errors of the system.
+    /// Not found; I/O errors.
     pub fn partition(&self, id: PartitionId) -> Result<PartitionFiles<'_>> {
         let found = self.partitions().find(|(of, _)| *of == id);
         let (_, incarnation) = found.ok_or_else(|| Error::not_found(format!("no {id}")))?;
@@ -233,7 +233,7 @@ impl PartitionFiles<'_> {
     /// the end of the last segment is read.
     ///
     /// # Errors
-    /// Corruption; errors of the system.
+    /// Corruption; I/O errors.
     pub fn offsets(&self) -> Result<(u64, u64)> {
         let (Some(first), Some(last)) = (self.segments.first(), self.segments.last()) else {
             return Ok((0, 0));
@@ -246,8 +246,7 @@ impl PartitionFiles<'_> {
     /// false.
     ///
     /// # Errors
-    /// Corruption, with file and offset, except at the end of the last segment; errors of the
-    /// system.
+    /// Corruption, with file and offset, except at the end of the last segment; I/O errors.
     pub fn visit(
         &self,
         from: u64,
@@ -385,7 +384,7 @@ pub struct CompactReport {
 ///
 /// # Errors
 /// Busy, if the log is open: its owner does the same on its own; corruption, if a segment is
-/// damaged: it stays as it is; errors of the system.
+/// damaged: it stays as it is; I/O errors.
 pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactReport> {
     let _lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
         Error::from(error).while_doing(format_args!(

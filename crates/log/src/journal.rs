@@ -69,7 +69,7 @@ impl Contents {
 /// Reads a journal without opening it for writing; `None` if there is none.
 ///
 /// # Errors
-/// Corruption, for damage other than a torn end; errors of the system.
+/// Corruption, for damage other than a torn end; I/O errors.
 pub(crate) fn read(
     storage: &dyn Storage,
     directory: &Path,
@@ -210,8 +210,8 @@ impl Journal {
     /// `snapshot` returns the first record of a new file, if one is begun; it includes `record`.
     ///
     /// # Errors
-    /// Errors of the system; then the file may or may not contain the record. The next call begins
-    /// a new file, which settles that. Errors of `snapshot`; then nothing was written.
+    /// I/O errors, after which the file may or may not contain the record: the next call begins a
+    /// new file, which settles that. Errors of `snapshot`, after which nothing was written.
     pub(crate) fn append(
         &mut self,
         record: &[u8],
@@ -257,7 +257,7 @@ impl Journal {
     /// matter.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn rewrite(&mut self, snapshot: &[u8]) -> Result<()> {
         let next = Self::begin(
             &self.storage,

@@ -27,8 +27,8 @@ use crate::catalog::PartitionId;
 pub(crate) const LOCK: &str = "LOCK";
 /// Name of the file that identifies a directory as a log.
 pub(crate) const IDENTITY: &str = "TAILWATER-LOG";
-/// Name of the file that records the machine's boot and the directory of shared memory of the last
-/// opening.
+/// Name of the file that records the boot ID and the shared-memory directory used when the log was
+/// last opened.
 pub(crate) const BOOT: &str = "BOOT";
 /// Name of the directory of all streams.
 pub(crate) const STREAMS: &str = "streams";

@@ -38,8 +38,8 @@
 //!
 //! # Threads
 //!
-//! The API is synchronous and needs no runtime: an append returns at once with a [`Ticket`], which
-//! can be waited for or call a function on completion.
+//! The API is synchronous and needs no runtime: an append returns immediately with a [`Ticket`],
+//! which can be waited for or call a function on completion.
 
 mod backpressure;
 mod catalog;

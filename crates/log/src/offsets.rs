@@ -1,8 +1,8 @@
 //! Offsets of consumers and groups: a small journal for all partitions of a log.
 //!
-//! A stored offset is visible in memory at once. Its ticket completes when the journal contains it,
-//! as durably as the caller requested. All pending offsets are written with one write and at most
-//! one sync. An entry carries its partition's incarnation: a purge makes it obsolete.
+//! A stored offset is visible in memory immediately. Its ticket completes when the journal contains
+//! it, as durably as the caller requested. All pending offsets are written with one write and at
+//! most one sync. An entry carries its partition's incarnation: a purge makes it obsolete.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -56,7 +56,7 @@ impl Offsets {
     /// clamped to that message.
     ///
     /// # Errors
-    /// Corruption; errors of the system.
+    /// Corruption; I/O errors.
     pub(crate) fn open(
         storage: &Arc<dyn Storage>,
         directory: &Path,
@@ -201,7 +201,7 @@ impl Offsets {
     /// Makes all offsets durable.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn sync(&self) -> Result<()> {
         self.write_pending();
         self.journal.lock().sync()
@@ -267,7 +267,7 @@ fn decode(entry: &[u8]) -> Option<(Key, Option<u64>)> {
 /// Reads the offsets of a log without opening it.
 ///
 /// # Errors
-/// Corruption; errors of the system.
+/// Corruption; I/O errors.
 pub(crate) fn read(
     storage: &dyn Storage,
     directory: &Path,

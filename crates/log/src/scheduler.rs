@@ -1,9 +1,10 @@
 //! Threads that take the steps of partitions: persists and commands.
 //!
 //! A partition is queued, or one thread takes a step for it, or it has no work: no two threads ever
-//! work for the same partition at once. A thread takes one step and queues the partition again at
-//! the end if it has more work, so that partitions take turns. Writes of several partitions on one
-//! device are in flight at once, and the device merges the flushes of its cache.
+//! work for the same partition at the same time. A thread takes one step and queues the partition
+//! again at the end if it has more work, so that partitions take turns. Writes of several
+//! partitions on one device are in flight simultaneously, and the device merges the flushes of its
+//! cache.
 //!
 //! Deadlines wake partitions at the time of their next save interval, retention or release.
 
@@ -91,7 +92,7 @@ impl Scheduler {
         }
     }
 
-    /// Wakes all partitions with a deadline at once.
+    /// Immediately wakes all partitions with a deadline.
     pub(crate) fn wake_all(&self) {
         let mut state = self.state.lock();
         let waiting = std::mem::take(&mut state.deadlines);

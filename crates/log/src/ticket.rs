@@ -52,8 +52,8 @@ impl Ticket {
         }
     }
 
-    /// Calls `then` with the outcome: at once if the ticket is complete, otherwise in the thread
-    /// that completes it, which `then` must not block.
+    /// Calls `then` with the outcome: immediately if the ticket is complete, otherwise in the
+    /// thread that completes it, which `then` must not block.
     pub fn on_complete(self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match self.0 {
             State::Complete(outcome) => then(outcome),

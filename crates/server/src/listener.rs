@@ -55,7 +55,7 @@ pub(crate) async fn accept(
         match accepted {
             Ok((stream, address)) => {
                 if let Err(error) = configure(&stream) {
-                    debug!(%address, %error, "options of a connection not set");
+                    debug!(%address, %error, "cannot set socket options");
                 }
                 admit(&mut connections, stream, address);
             }

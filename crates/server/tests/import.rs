@@ -162,7 +162,7 @@ async fn an_import_refuses_what_is_no_log_and_writes_nothing() {
     server.shutdown().await.expect("a shutdown");
 }
 
-/// A topic keeps its expiry and size, also in a server that is started on the imported log.
+/// A topic keeps its expiry and size, even in a server that is started on the imported log.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_imported_topic_keeps_its_bounds() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-/// A file as it was at one moment.
+/// A file as it was at a point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// Time of the last write.

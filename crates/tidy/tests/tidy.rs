@@ -21,13 +21,16 @@ const UNSAFE_ALLOWED: [&str; 8] = [
 
 /// Phrases that comments and documents must not contain, in lower case, each with replacements.
 const REJECTED_PHRASES: &[(&str, &str)] = &[
+    ("also after", "even after, including after"),
     ("are told", "are notified, are reported"),
+    ("at one moment", "at a point in time"),
     ("by the same hand", "by the same thread, under one lock"),
     ("carried along", "preserved"),
     ("come by", "obtain"),
     ("comes by", "obtains"),
     ("comes to an end", "ends, terminates"),
     ("drives out", "evicts"),
+    ("errors of the system", "I/O errors"),
     ("gives it away", "reveals it"),
     ("go along", "join"),
     ("goes along", "joins"),
@@ -42,6 +45,7 @@ const REJECTED_PHRASES: &[(&str, &str)] = &[
     ("no user gets", "not shared with users"),
     ("nobody's business", "ignored"),
     ("nothing comes of it", "has no effect"),
+    ("of one moment", "as of a point in time"),
     ("push out", "evict"),
     ("pushed out", "evicted"),
     ("pushes out", "evicts"),
@@ -196,7 +200,7 @@ fn words_of_prose(path: &str, text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// Returns the places where a file's prose contains rejected phrases, also across line ends.
+/// Returns the places where a file's prose contains rejected phrases, including across line ends.
 fn rejected_phrases(path: &str, text: &str) -> Vec<String> {
     let words = words_of_prose(path, text);
     let mut found = Vec::new();

@@ -25,7 +25,7 @@ impl Neighbours {
     /// Starts one process per processor.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(super) fn start() -> Result<Self, Failure> {
         let program = std::env::current_exe()?;
         let mut neighbours = Self(Vec::new());
@@ -52,7 +52,7 @@ impl Drop for Neighbours {
 /// ends.
 ///
 /// # Errors
-/// Errors of the system, if it does not support killing the process with its parent.
+/// I/O errors, if the system does not support killing the process with its parent.
 pub(crate) fn compute() -> Result<String, Failure> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     setsid()?;

@@ -106,7 +106,7 @@ pub(crate) struct LogCompactArguments {
 #[derive(Debug, Args)]
 #[command(group = clap::ArgGroup::new("streams").required(true))]
 pub(crate) struct LogImportArguments {
-    /// The log's directory; for a server, the directory log below its system.path
+    /// The log's directory; for a server, the `log` directory in its system.path
     pub(crate) directory: PathBuf,
     /// Address of the server
     #[arg(long, value_name = "HOST:PORT")]
@@ -114,7 +114,7 @@ pub(crate) struct LogImportArguments {
     /// Name of a user who may read the streams to import
     #[arg(long, default_value = "iggy")]
     pub(crate) username: String,
-    /// Password of that user [default: the variable IGGY_PASSWORD]
+    /// Password of that user [env: IGGY_PASSWORD]
     #[arg(long)]
     pub(crate) password: Option<String>,
     /// Name or id of a stream

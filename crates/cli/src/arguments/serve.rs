@@ -16,7 +16,7 @@ Examples:
       a server with a configuration file in Iggy's format, and a root user with these credentials
   tailwater serve --set topic_defaults.durability=disk --set system.segment.append_io_mode=buffered
 
-SIGTERM and SIGINT persist everything and end the server; a second signal ends it at once.
+SIGTERM and SIGINT persist everything and end the server; a second signal ends it immediately.
 
 Exit codes:
   0  the server was shut down, and everything is persisted
@@ -26,7 +26,7 @@ Exit codes:
 /// The arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArguments {
-    /// Configuration file in the format of Iggy's server [default: the variable IGGY_CONFIG_PATH]
+    /// Configuration file in the format of Iggy's server [env: IGGY_CONFIG_PATH]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Set a key of the configuration, for example tcp.address=0.0.0.0:8090

@@ -22,8 +22,9 @@ fn wait_until_it_opens_a_pipe(child: &mut Child) {
     }
 }
 
-/// Regression test: options were read before the lock was taken, which undid changes by another
-/// process in between; a column family that it created with a merge operator became unreadable.
+/// Regression test: options were read before the lock was taken, which undid changes that another
+/// process made between the two; a column family that it created with a merge operator became
+/// unreadable.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a pipe, not a database's file")]
 fn options_that_another_process_sets_meanwhile_stay() {

@@ -82,7 +82,7 @@ fn a_log_is_shown_batch_by_batch() {
 
     let text = db("wal", directory.path(), ["8"]).well().output;
     assert!(text.contains("8 batches, 8 operations, sequence numbers 1213 to 1220\n"), "{text}");
-    assert!(text.ends_with("kPointInTimeRecovery takes all of it\n"), "{text}");
+    assert!(text.ends_with("kPointInTimeRecovery accepts the whole log\n"), "{text}");
     for name in ["000008.log", "8"] {
         assert_eq!(db("wal", directory.path(), [name]).well().output, text);
     }
@@ -165,7 +165,7 @@ fn space_that_was_never_written_is_no_damage() {
     let answer = db("wal", directory.path(), []).well();
     assert_eq!(answer.output.matches("unwritten").count(), 1, "{}", answer.output);
     assert!(answer.output.contains("56319      200000  unwritten"), "{}", answer.output);
-    assert!(answer.output.ends_with("kPointInTimeRecovery takes all of it\n"));
+    assert!(answer.output.ends_with("kPointInTimeRecovery accepts the whole log\n"));
 }
 
 #[test]

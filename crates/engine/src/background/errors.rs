@@ -92,7 +92,7 @@ impl ErrorState {
         if self.refuses.load(Ordering::Acquire) { self.refuse() } else { Ok(()) }
     }
 
-    /// Like [`Self::check`], for a waiting writer: returns an error also while the database is
+    /// Like [`Self::check`], for a waiting writer: returns an error even while the database is
     /// being closed.
     pub(crate) fn check_waiting(&self) -> Result<()> {
         if self.is_closing.load(Ordering::Acquire) {

@@ -72,7 +72,7 @@ struct State {
     failure: Option<Error>,
 }
 
-/// Counts of requests to retry work that found no space. Each makes it retry at once.
+/// Counts of requests to retry work that found no space. Each makes it retry immediately.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct RetryRequests {
     /// Requests made because space may be available. They restart the backoff.
@@ -139,7 +139,7 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Requests a flush of memtables at once, even if the flushing thread backs off for lack of
+    /// Requests an immediate flush of memtables, even if the flushing thread backs off for lack of
     /// space.
     pub(crate) fn flush_now(&self) {
         let mut state = self.lock();
@@ -149,7 +149,7 @@ impl Background {
         self.wanted.notify_all();
     }
 
-    /// Retries all work that found no space at once, because space may be available.
+    /// Immediately retries all work that found no space, because space may be available.
     pub(crate) fn try_again(&self) {
         let mut state = self.lock();
         state.flush_wanted = true;

@@ -84,7 +84,7 @@ impl Block {
     }
 
     /// Adds prefixes that speed up searches in an index block in bytewise order. `delta_values`
-    /// tells whether its values are delta-encoded, `user_keys` whether its keys have no trailer.
+    /// says whether its values are delta-encoded, `user_keys` whether its keys have no trailer.
     ///
     /// # Errors
     /// Corruption, for a block whose entries are malformed.

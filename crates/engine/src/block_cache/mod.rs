@@ -164,8 +164,8 @@ impl BlockCache {
         self.blocks.capacity()
     }
 
-    /// Changes its capacity, in bytes, and evicts the excess at once. A self-sizing cache continues
-    /// from there.
+    /// Changes its capacity, in bytes, and evicts the excess immediately. A self-sizing cache
+    /// continues from there.
     pub fn set_capacity(&self, capacity: usize) {
         let is_less = capacity < self.capacity();
         self.blocks.set_capacity(capacity);

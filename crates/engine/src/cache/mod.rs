@@ -6,8 +6,8 @@
 //!   if it is not set already. Hits and misses are not counted here: the caller knows the type of
 //!   block and counts them in its own per-thread counters.
 //! - The bytes in use never exceed the capacity. They are entries, evicted values that are pinned
-//!   or that a reader may still see, each with its overhead. A value that does not fit at once is
-//!   returned to its caller uncached. Only after the capacity was lowered can usage exceed it,
+//!   or that a reader may still see, each with its overhead. A value that does not fit immediately
+//!   is returned to its caller uncached. Only after the capacity was lowered can usage exceed it,
 //!   until evicted values are dropped.
 //! - The first value inserted for a key stays until it is evicted or erased; blocks are immutable.
 //! - An evicted value is dropped when no reader's guard can see it and nothing references it.
@@ -202,7 +202,7 @@ impl<V: Send + Sync + 'static> Cache<V> {
         Some(self.find(key, &pin())?.was_hit())
     }
 
-    /// Inserts a value, if there is room or room can be made at once.
+    /// Inserts a value, if there is room or room can be made immediately.
     ///
     /// `charge` is the memory that the value owns, in bytes, without `V` itself; the overhead
     /// ([`Cache::ENTRY_OVERHEAD`]) is added. Room is made by evicting unpinned entries and dropping
@@ -256,8 +256,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
     }
 
     /// Changes the capacity, in bytes. Evicts the excess of unpinned entries before it returns, in
-    /// equal shares from every shard. [`Cache::usage`] shows when their memory is free: at once if
-    /// no reader's guard can see them, otherwise after a later [`Cache::collect`].
+    /// equal shares from every shard. [`Cache::usage`] shows when their memory is free: immediately
+    /// if no reader's guard can see them, otherwise after a later [`Cache::collect`].
     pub(crate) fn set_capacity(&self, capacity: usize) {
         self.budget.set_capacity(capacity);
         self.shrink_for(self.budget.headroom());
@@ -277,7 +277,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
             let is_cold = |value: &V| cold.contains(&(address(value) / REGION));
             shard.evict_those(is_cold);
         }
-        // Compensates for entries inserted meanwhile, and for regions with pinned entries.
+        // Compensates for entries inserted during the eviction, and for regions with pinned
+        // entries.
         self.shrink_for(self.budget.headroom());
     }
 
@@ -381,8 +382,8 @@ impl<V: Send + Sync + 'static> Cache<V> {
     /// Returns the part of [`Cache::usage`] that eviction cannot free: referenced values, in the
     /// table or not: `rocksdb.block-cache-pinned-usage`.
     ///
-    /// Looks at every entry, a batch under a lock at a time; exact only if nothing changes
-    /// meanwhile.
+    /// Looks at every entry, a batch under a lock at a time; exact only if nothing changes while
+    /// this runs.
     pub(crate) fn pinned_usage(&self) -> usize {
         let unpinned: usize = self.shards.iter().map(Shard::unpinned_bytes).sum();
         self.usage().saturating_sub(self.unlinked_usage()).saturating_sub(unpinned)

@@ -67,7 +67,7 @@ struct Inner {
     /// Whether its merge operator is available.
     merges: bool,
     current: FullEpochCell<SuperVersion>,
-    /// The number of `current`, which tells iterators whether there is a newer one.
+    /// The number of `current`, from which iterators see whether there is a newer one.
     current_number: Arc<AtomicU64>,
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,
@@ -234,7 +234,7 @@ impl ColumnFamily {
         Arc::clone(&self.settings().readers)
     }
 
-    /// Returns the path of a new table of level 0, even if the column family was dropped meanwhile.
+    /// Returns the path of a new table of level 0, even if the column family has been dropped.
     pub(crate) fn new_table_path(&self, number: u64) -> PathBuf {
         self.readers().tables.directory(0).join(FileKind::Table(number).to_string())
     }

@@ -11,8 +11,8 @@ use crate::merge_operator::FamilyMergeOperator;
 use crate::table::TableCache;
 use crate::version::Version;
 
-/// The memtables and the version of a column family at one moment. Immutable; holding it keeps its
-/// files.
+/// The memtables and the version of a column family at a point in time. Immutable; holding it keeps
+/// its files.
 #[derive(Debug)]
 pub(crate) struct SuperVersion {
     /// Its number among the super versions of the column family, from 1.

@@ -2,7 +2,7 @@
 //!
 //! Inputs are claimed under the version lock by the thread that picked them, so that no two
 //! compactions take one table or write to one place. A claim ends when its compaction is installed
-//! or abandoned; the lock need not be held in between.
+//! or abandoned; the lock need not be held until then.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -52,7 +52,7 @@ impl Picked {
 }
 
 impl CompactionScheduler {
-    /// Whether a column family needs a compaction, even if none can be claimed yet.
+    /// Whether a column family needs a compaction, even if none can yet be claimed.
     pub(crate) fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         let versions = self.versions.lock();
         self.with_context(&versions, family, picker::needs_compaction).unwrap_or(false)
@@ -128,8 +128,8 @@ impl CompactionScheduler {
         }))
     }
 
-    /// Returns the maximum number of level-0 tables in a compaction, which has all of them open at
-    /// once.
+    /// Returns the maximum number of level-0 tables in a compaction, which has all of them open
+    /// simultaneously.
     fn level_0_fan_in(&self, family: &ColumnFamily) -> usize {
         let reads_ahead = family.readers().tables.compactions_read_otherwise();
         let options = self.context.options.now();

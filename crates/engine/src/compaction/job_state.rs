@@ -66,7 +66,7 @@ pub(crate) struct Needs {
     pub(crate) input_readers: Option<Arc<Workers>>,
     /// Set to cancel the job.
     pub(crate) cancelled: Arc<AtomicBool>,
-    /// Tells when the job needs normal priority; `None` if it may not run at low priority.
+    /// Indicates when the job needs normal priority; `None` if it may not run at low priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
@@ -139,7 +139,7 @@ impl JobState {
         ReadPlan::Streamed(Arc::new(Streaming {
             request_bytes,
             depth,
-            // Enough for all streams at once, so that none finds the pool empty.
+            // Enough for all streams simultaneously, so that none finds the pool empty.
             buffers: BufferPool::new(streams * (depth + 1) * buffer_bytes),
             workers: self.needs.input_readers.clone(),
             foreground: Arc::clone(self.needs.storage.statistics().foreground()),

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::stall::CompactionPressure;
 
-/// Tells when a job needs normal priority. Once needed, normal priority is kept, so that parts that
-/// have paused do not wait for others that continue at low priority.
+/// Indicates when a job needs normal priority. Once needed, normal priority is kept, so that parts
+/// that have paused do not wait for others that continue at low priority.
 #[derive(Debug)]
 pub(crate) struct LowPriority {
     pressure: Arc<CompactionPressure>,

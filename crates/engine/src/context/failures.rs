@@ -61,8 +61,8 @@ impl Context {
     }
 
     /// Installs a change in the MANIFEST and then in memory; `what` names it, such as "a flush".
-    /// After a panic in between the two disagree until the database is reopened, so the panic is
-    /// latched as a failed installation.
+    /// After a panic between these steps the two disagree until the database is reopened, so the
+    /// panic is latched as a failed installation.
     pub(crate) fn halfway<R>(&self, what: &'static str, change: impl FnOnce() -> R) -> R {
         let latch = HalfwayLatch { context: self, what };
         let changed = change();

@@ -69,7 +69,7 @@ impl Context {
     }
 
     /// Makes edits durable atomically, to be installed afterwards; refuses writes if that fails.
-    /// `new_tables` are the tables that the edits add, as far as they are open.
+    /// `new_tables` are the tables that the edits add, if they are open.
     pub(crate) fn write_edits<'v>(
         &self,
         installation: Installation<'v>,

@@ -6,11 +6,11 @@
 //!    for files whose owner is unknown. If there are any, nothing is removed.
 //! 2. CURRENT is removed first, so that the remains after a crash are not a database.
 //! 3. The files in the outside directories claimed by the database are removed, then the claims.
-//! 4. The files in the home are removed, last those that identify the database and its claimed
-//!    directories, then the LOCK, while it is held: a process that waits for the removed LOCK file
-//!    does not get the directory.
+//! 4. The files in the home are removed; those that identify the database and its claimed
+//!    directories go last, followed by LOCK, which is removed while still held so that a process
+//!    waiting for it cannot take the directory.
 //!
-//! A crash in between is safe: destroying the database again completes the removal.
+//! A crash between these steps is safe: destroying the database again completes the removal.
 
 use std::path::Path;
 

@@ -74,10 +74,10 @@ impl<K: AsRef<[u8]>> KeyBounds for (Bound<K>, Bound<K>) {
 
 /// An iterator over the entries of a range of keys, in the comparator's order, from either end.
 ///
-/// Each item is a copy of a key and its value, or the error that ended the iterator. All items
-/// belong to one moment: that of the snapshot in the options, or of the iterator's creation. Until
-/// the iterator is dropped it keeps the memtables and tables of that moment. [`DbIterator`] does
-/// not copy, and can seek.
+/// Each item is a copy of a key and its value, or the error that ended the iterator. All items are
+/// as of one point in time: that of the snapshot in the options, or of the iterator's creation.
+/// Until the iterator is dropped it keeps the memtables and tables of that time. [`DbIterator`]
+/// does not copy, and can seek.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -106,7 +106,7 @@ pub struct Entries {
 struct Range {
     source: Arc<SuperVersion>,
     sequence: Sequence,
-    /// Includes the bounds of the range as far as the options can express them.
+    /// Includes those bounds of the range that the options can express.
     options: ReadOptions,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,
@@ -126,8 +126,8 @@ impl Db {
     /// every entry is yielded, with its value.
     ///
     /// # Errors
-    /// The first item is an error for a column family or a snapshot that is not of this opening of
-    /// the database: invalid argument.
+    /// The first item is an error for a column family or a snapshot that does not belong to this
+    /// opening of the database: invalid argument.
     pub fn range_cf_opt(
         &self,
         family: &ColumnFamily,

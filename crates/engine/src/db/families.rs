@@ -29,8 +29,8 @@ impl Database {
         let mut options = options.clone();
         sanitize_column_family(&mut options, &database, false);
         check_column_family(&options, &database)?;
-        // No writes happen meanwhile, so the log number below is that of the first log that can
-        // hold writes to the new family.
+        // No writes happen while this runs, so the log number below is that of the first log that
+        // can hold writes to the new family.
         let _leadership = self.writes.lead()?;
         self.context.errors.check()?;
         if self.context.shared.family_set().by_name(name).is_some() {

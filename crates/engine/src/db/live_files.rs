@@ -8,7 +8,7 @@ use crate::column_family::ColumnFamily;
 use crate::db::Db;
 use crate::error::Result;
 
-/// A table of a database at one moment. Times are in seconds since 1970, 0 where unknown.
+/// A table of a database at a point in time. Times are in seconds since 1970, 0 where unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LiveFile {

@@ -112,8 +112,8 @@ impl Db {
     /// the one it was written with, for tables in levels past `num_levels`, and for a directory in
     /// `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not supported, for
     /// features that are not implemented; busy, if the database is open for writing elsewhere and
-    /// its MANIFEST changed during every attempt to read it; I/O, for errors of the system such as
-    /// too many open files. Damage inside tables is found when they are read.
+    /// its MANIFEST changed during every attempt to read it; I/O, for failures of the system such
+    /// as too many open files. Damage inside tables is found when they are read.
     pub fn open_read_only(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();
         recovery::recover_read_only(directory, options)
@@ -228,8 +228,8 @@ impl Db {
     ///
     /// # Errors
     /// Errors of reading tables and blob files, and of the merge operator; invalid argument, for a
-    /// column family or a snapshot that is not of this opening of the database. The same holds for
-    /// the other reads here.
+    /// column family or a snapshot that does not belong to this opening of the database. The same
+    /// holds for the other reads here.
     #[inline]
     pub fn get_cf_opt(
         &self,
@@ -301,8 +301,8 @@ impl Db {
         read::get(family.current(), key, snapshot, &profile(options), sink, statistics)
     }
 
-    /// Returns the values of several keys of one column family at one moment, in the order of the
-    /// keys.
+    /// Returns the values of several keys of one column family, as of one point in time, in the
+    /// order of the keys.
     pub fn multi_get_cf_opt(
         &self,
         family: &ColumnFamily,
@@ -372,7 +372,7 @@ fn default_of(families: &FamilySet) -> Result<ColumnFamily> {
 fn foreign(family: &ColumnFamily) -> Error {
     let name = family.name();
     Error::invalid_argument(format!(
-        "there is no column family '{name}' here: the handle is not of this opening of the database"
+        "this handle of column family '{name}' does not belong to this opening of the database"
     ))
 }
 
@@ -381,7 +381,7 @@ fn foreign_read(family: &ColumnFamily, is_own_family: bool) -> Error {
     if !is_own_family {
         return foreign(family);
     }
-    Error::invalid_argument("the snapshot is not of this opening of the database")
+    Error::invalid_argument("the snapshot does not belong to this opening of the database")
 }
 
 fn profile(options: &ReadOptions) -> ReadProfile {

@@ -12,9 +12,10 @@
 //! 6. Writes resume.
 //!
 //! A crash before the end of step 5 is like one before resuming: the old logs exist, and the new
-//! one is empty. If the column families were updated one after the other, a crash in between would
-//! leave tables that are ahead of the other families' logs, so that a refused batch would apply to
-//! some families only. If a step fails, writes stay refused and resuming can be tried again.
+//! one is empty. If the column families were updated one after the other, a crash between two
+//! updates would leave tables that are ahead of the other families' logs, so that a refused batch
+//! would apply to some families only. If a step fails, writes stay refused and resuming can be
+//! tried again.
 
 use crate::background::{ErrorState, FailedPart};
 use crate::column_family::ColumnFamily;
@@ -31,8 +32,9 @@ impl Database {
         self.context.round(FailedPart::Upkeep, "resuming", || self.go_on())?
     }
 
-    /// Resumes writes if they are refused for a shortage of descriptors that has ended. Otherwise
-    /// nothing changes; up to `max_bgerror_resume_count` attempts are made.
+    /// Resumes writes if they are refused for a shortage of descriptors that has ended. If it has
+    /// not ended, this does nothing. At most `max_bgerror_resume_count` attempts are made per
+    /// failure.
     pub(super) fn resume_after_shortage(&self) {
         if self.context.errors.takes_try(self.context.options.fixed().max_bgerror_resume_count) {
             // Refused callers get the latched failure.

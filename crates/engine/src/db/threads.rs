@@ -11,8 +11,8 @@ use crate::db::Database;
 use crate::epoch::{self, heavy};
 use crate::error::{Error, Result};
 
-/// The threads of a database. Dropping this joins them, so they must have been told to end before.
-/// A thread that itself drops this is not joined.
+/// The threads of a database. Dropping this joins them, so they must have been signalled to end
+/// before. A thread that itself drops this is not joined.
 #[derive(Debug, Default)]
 pub(super) struct Threads {
     /// Joined on drop.

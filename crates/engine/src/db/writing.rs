@@ -75,8 +75,8 @@ impl Db {
     ///
     /// # Errors
     /// Busy, if it is open for writing; invalid argument, if `wal_dir`, `db_paths` or `cf_paths`
-    /// name a directory with unclaimed files and [`OpenOptions::set_adopt_directories`] is not set:
-    /// nothing is removed then; those of removing files.
+    /// name a directory with unclaimed files and [`OpenOptions::set_adopt_directories`] is not set,
+    /// in which case nothing is removed; those of removing files.
     pub fn destroy(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<()> {
         let directory = directory.as_ref();
         destroy::destroy(directory, options.sanitized(directory, false))
@@ -181,7 +181,7 @@ impl Db {
     }
 
     /// Flushes a column family's memtables to a table, and waits for it. A flush that is waiting to
-    /// retry after a full disk is retried at once.
+    /// retry after a full disk is retried immediately.
     ///
     /// # Errors
     /// Errors of writing; invalid argument, for a column family that was dropped or is not of this
@@ -229,8 +229,8 @@ impl Db {
     /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for one
     /// that was not made for ingestion, or that needs what the options forbid; each names the file.
     /// Not supported, for options that are refused; busy, if `fail_if_not_bottommost_level` is set
-    /// and another level is needed; those of writing files. Nothing has changed then, unless the
-    /// MANIFEST could not be written: the files may be found ingested after reopening.
+    /// and another level is needed; those of writing files. On an error nothing has changed, unless
+    /// the MANIFEST could not be written: the files may be found ingested after reopening.
     ///
     /// [`SstFileWriter`]: crate::SstFileWriter
     pub fn ingest_external_file_cf_opts(
@@ -244,7 +244,7 @@ impl Db {
         Ok(self.ingest_external_files(&[files])?.pop().unwrap_or_default())
     }
 
-    /// Like [`Db::ingest_external_file`], for several column families at once.
+    /// Like [`Db::ingest_external_file`], for several column families atomically.
     ///
     /// # Errors
     /// As [`Db::ingest_external_file`]; invalid argument, if a column family is named twice.
@@ -285,7 +285,7 @@ impl Db {
     }
 
     /// Whether a column family should be compacted, even if that is not possible at the moment;
-    /// false for one that is not of this opening of the database.
+    /// false for one that does not belong to this opening of the database.
     pub fn needs_compaction(&self, family: &ColumnFamily) -> bool {
         self.check_family(family).is_ok()
             && self.database().is_ok_and(|database| database.compactions.needs_compaction(family))
@@ -322,7 +322,7 @@ impl Db {
     /// # Errors
     /// Invalid argument, which names the option, for one that does not exist, that is the
     /// database's or cannot be changed while it is open, and for a value that is refused; those of
-    /// writing the OPTIONS file. Nothing is changed then.
+    /// writing the OPTIONS file. On an error nothing is changed.
     pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         self.check_writable(family)?;
         self.database()?.set_family_options(family, changes)
@@ -356,7 +356,7 @@ impl Db {
     }
 
     /// Resumes writes after the cause of an error is gone. A flush that is waiting to retry after a
-    /// full disk is retried at once.
+    /// full disk is retried immediately.
     ///
     /// # Errors
     /// The latched error, if only reopening helps; those of flushing memtables.

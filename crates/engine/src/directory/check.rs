@@ -137,7 +137,7 @@ impl Directories {
     }
 
     /// Refuses logs that may be needed in directories of the database other than the log directory.
-    /// In a log directory that is not claimed yet, a log with the same number may belong to another
+    /// In a log directory that is not yet claimed, a log with the same number may belong to another
     /// database: it counts as the same log only if its bytes are equal.
     fn check_strays(
         &self,

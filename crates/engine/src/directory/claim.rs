@@ -1,8 +1,8 @@
 //! Claims: files that name the owner of the files in a directory outside a database's home.
 //!
 //! A database claims a directory before it writes anything else there. The claim is written to a
-//! temporary file, synced, and linked to its name, which fails if another database claimed the
-//! directory meanwhile; so the directory always has no claim or a complete one.
+//! temporary file, synced, and linked to its name, which fails if another database has claimed the
+//! directory first; so the directory always has no claim or a complete one.
 //!
 //! A crash before the link is safe: the directory is unclaimed and unchanged.
 //!
@@ -178,8 +178,8 @@ mod tests {
         FileIdentity { device: 1, inode }
     }
 
-    /// A directory mounted both in a home and in its copy was taken for a copy, too: the copied
-    /// database replayed and removed the original's logs.
+    /// Regression test: a directory mounted both in a home and in a copy of that home was itself
+    /// treated as a copy, so opening the copied database replayed and removed the original's logs.
     #[test]
     fn a_directory_in_the_home_goes_along_where_it_is_a_copy() {
         let original = Home { path: "/a".into(), identity: id(1) };

@@ -9,8 +9,8 @@ use crate::error::Result;
 
 /// Creates a directory and its missing parents, each with its name on the device before the next.
 ///
-/// A crash here is safe: of the directories that exist then, only the name of the last one may not
-/// be on the device, and the next call begins with that one.
+/// A crash here is safe: of the directories that exist after it, only the name of the last one may
+/// not be on the device, and the next call begins with that one.
 pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let mut missing: Vec<&Path> = Vec::new();
     for ancestor in directory.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {

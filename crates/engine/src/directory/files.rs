@@ -50,7 +50,7 @@ impl Files {
                 with_lengths && holds_data(kind) && !matches!(kind, FileKind::Wal(_));
             let length = match needs_length.then(|| entry.length()) {
                 None => UNKNOWN,
-                // The file was removed meanwhile, or is a dangling link.
+                // The file was removed after it was listed, or is a dangling link.
                 Some(Err(error)) if error.is_not_found() => UNKNOWN,
                 Some(length) => length?,
             };

@@ -151,7 +151,7 @@ impl OutsideDirectory {
         foreign.map(|kind| kind.to_string()).collect()
     }
 
-    /// Returns the error for a directory that must not have files yet.
+    /// Returns the error for a directory that must not yet have files.
     fn has_files(&self, doing: &str) -> Error {
         let Some(kind) = self.files.first_with_data() else {
             return Error::invalid_argument(doing).in_file(&self.path);
@@ -412,7 +412,7 @@ impl Directories {
         }
     }
 
-    /// Locks the outside directories that are not in `locks` yet, against other processes with any
+    /// Locks the outside directories that are not yet in `locks`, against other processes with any
     /// home.
     ///
     /// # Errors
@@ -421,8 +421,8 @@ impl Directories {
         self.outside.iter().try_for_each(|directory| locks.add(storage, directory))
     }
 
-    /// Creates missing directories, and syncs the names of those that the database has not claimed
-    /// yet, since an earlier attempt may have ended before that.
+    /// Creates missing directories, and syncs the names of those that the database has not yet
+    /// claimed, since an earlier attempt may have ended before that.
     pub(crate) fn create(&mut self, storage: &dyn Storage) -> Result<()> {
         for directory in &mut self.outside {
             if matches!(directory.ownership, Ownership::Own(_)) {
@@ -438,7 +438,7 @@ impl Directories {
         Ok(())
     }
 
-    /// Claims the directories that the database has not claimed yet. The claim lists existing files
+    /// Claims the directories that the database has not yet claimed. The claim lists existing files
     /// that the database does not need as foreign. Claiming does not make the files found earlier
     /// [removable](OutsideDirectory::removable).
     pub(crate) fn claim(

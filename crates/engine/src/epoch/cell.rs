@@ -27,8 +27,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         Self { pointer: AtomicPtr::new(into_pointer(value)), owner: PhantomData }
     }
 
-    /// Returns what the cell holds, valid while the guard lives, even if the cell is changed
-    /// meanwhile.
+    /// Returns what the cell holds, valid while the guard lives, even if the cell is changed.
     #[inline]
     pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Option<Held<'g, T>> {
         // The pointer's reference is dropped only by an object retired after the pointer was

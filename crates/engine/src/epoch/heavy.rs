@@ -2,7 +2,7 @@
 //!
 //! The last reference may be dropped by a user's thread, with the last iterator that needed it. So
 //! the object is passed to a thread that is registered as a [`Collector`]; if there is none, it is
-//! dropped at once. The object must be invisible to readers.
+//! dropped immediately. The object must be invisible to readers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,7 +15,7 @@ static WAITING: Retired = Retired::new();
 /// Number of collectors.
 static COLLECTORS: AtomicUsize = AtomicUsize::new(0);
 
-/// Passes an object to a collector to be dropped; drops it at once if there is none. Lock-free;
+/// Passes an object to a collector to be dropped; drops it immediately if there is none. Lock-free;
 /// allocates.
 #[cfg(not(all(loom, test)))]
 pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
@@ -23,13 +23,13 @@ pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
         return drop(object);
     }
     WAITING.push(0, Box::new(object));
-    // The last collector may have ended meanwhile, after its last collection.
+    // The last collector may have ended since the check, after its last collection.
     if COLLECTORS.load(Ordering::SeqCst) == 0 {
         WAITING.collect_all();
     }
 }
 
-/// Drops the object at once: in loom's models, no object may outlive a run.
+/// Drops the object immediately: in loom's models, no object may outlive a run.
 #[cfg(all(loom, test))]
 pub(crate) fn drop_elsewhere<T: Send + 'static>(object: T) {
     drop(object);
@@ -77,7 +77,8 @@ mod tests {
         }
     }
 
-    /// The thread that dropped the last iterator over a memtable had to free its memory.
+    /// Regression test: the thread that dropped the last iterator over a memtable had to free its
+    /// memory.
     #[test]
     fn a_collector_drops_what_others_have_dropped() {
         let (sender, dropped) = mpsc::channel();

@@ -167,7 +167,7 @@ pub(crate) fn collect() -> usize {
     PROCESS.retired.collect(&PROCESS.domain)
 }
 
-/// Returns the number of retired objects that have not been dropped yet.
+/// Returns the number of retired objects not yet dropped.
 pub(crate) fn waiting() -> usize {
     PROCESS.retired.count()
 }

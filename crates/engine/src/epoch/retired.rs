@@ -30,11 +30,11 @@ struct Link {
     next: *mut Link,
 }
 
-/// The objects that were retired and not dropped yet.
+/// The objects that were retired and not yet dropped.
 pub(super) struct Retired {
-    /// Objects that no collector has seen yet, the newest first.
+    /// Objects not yet seen by a collector, the newest first.
     stack: AtomicPtr<Link>,
-    /// Objects that a collector found not to be due yet.
+    /// Objects that a collector found not yet due.
     queue: Mutex<Vec<Waiting>>,
     /// Number of objects in both.
     count: AtomicUsize,

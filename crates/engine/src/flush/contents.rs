@@ -41,7 +41,7 @@ enum Last {
     Transparent,
     /// It is a single deletion, which hides no record in a flush.
     SingleDeletion,
-    /// It hides records if no snapshot lies in between.
+    /// It hides records if no snapshot lies between it and them.
     Hides(Sequence),
     /// Like `Hides`, but deletions are kept: the record will be dropped with a single deletion
     /// above it.

@@ -93,8 +93,8 @@ impl FlushScheduler {
         self.flush_leaving_logs(number)
     }
 
-    /// Returns the memtables to flush, as of one moment: memtables that were sealed together are
-    /// all included.
+    /// Returns the memtables to flush, as of a point in time: memtables that were sealed together
+    /// are all included.
     fn due<'a>(&self, families: &'a FamilySet) -> Vec<Due<'a>> {
         let _sealing = self.sealing();
         families.iter().filter(|family| family.wants_flush()).map(Due::of).collect()
@@ -164,7 +164,7 @@ impl FlushScheduler {
         for Flushed { family, table, file, .. } in flushed {
             let Some(table) = table else { continue };
             let epoch_number = self.versions.lock().take_epochs(family.id(), 1);
-            // A column family that was dropped meanwhile no longer needs its table.
+            // A column family that has been dropped no longer needs its table.
             let Some(epoch_number) = epoch_number else { continue };
             let added = NewFile { epoch_number, ..table.file.clone() };
             let added = Arc::clone(file.insert(Arc::new(FileMetadata::new(added))));
@@ -182,7 +182,7 @@ impl FlushScheduler {
         min_log_number: u64,
     ) -> Result<()> {
         let installation = self.versions.begin_installation();
-        // A column family that was dropped meanwhile no longer needs its table.
+        // A column family that has been dropped no longer needs its table.
         let dropped: Vec<Flushed<'_>> =
             flushed.extract_if(.., |flushed| flushed.family.is_dropped()).collect();
         let mut edits: Vec<VersionEdit> =

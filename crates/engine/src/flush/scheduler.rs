@@ -77,8 +77,8 @@ impl FlushScheduler {
         }
     }
 
-    /// Like [`Self::flush_soon`], for a waiting caller: a flush that ran out of space is retried at
-    /// once.
+    /// Like [`Self::flush_soon`], for a waiting caller: a flush that ran out of space is retried
+    /// immediately.
     pub(crate) fn flush_now(&self) {
         if self.context.options.is_inline() {
             self.flush_here();

@@ -272,7 +272,7 @@ impl Ingester {
         })
     }
 
-    /// Decides the placement of the files of all jobs, and opens their tables. `is_watched` tells
+    /// Decides the placement of the files of all jobs, and opens their tables. `is_watched` says
     /// whether there are snapshots that must not see them.
     fn place_and_open(
         &self,

@@ -12,8 +12,8 @@
 //! 2. They are linked or copied into the database's directory ([`arrival`]) and synced, and then
 //!    the directory is synced.
 //! 3. Memtables with records in their key ranges are flushed.
-//! 4. The ingestion leads the write queue, which blocks writes. Records written meanwhile in the
-//!    key ranges are flushed.
+//! 4. The ingestion leads the write queue, which blocks writes. Records written in the key ranges
+//!    since step 3 are flushed.
 //! 5. With several column families, closed logs are synced, as before the edit of a flush: a file
 //!    must not survive a crash that loses records logged before it, since its column family would
 //!    then be ahead of the logs.
@@ -23,8 +23,8 @@
 //!    immutable. Then the files are opened.
 //! 7. One atomic group of edits adds the files of all column families. The sequence numbers are
 //!    published, then readers get the new versions: a read takes its version first, and so sees all
-//!    the files of a column family or none. No snapshot is taken in between, since it would see
-//!    them appear.
+//!    the files of a column family or none. No snapshot is taken between the two, since it would
+//!    see them appear.
 //! 8. Writes continue. With `move_files` the original names are removed.
 //!
 //! # A crash

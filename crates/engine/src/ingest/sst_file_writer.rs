@@ -155,7 +155,7 @@ impl SstFileWriter {
 
     fn create(&mut self, path: &Path) -> Result<()> {
         if let Some(open) = &self.open {
-            let message = "the previous table is not finished yet";
+            let message = "the previous table is not yet finished";
             return Err(Error::invalid_argument(message).in_file(&open.info.file_path));
         }
         let directory = path.parent().unwrap_or(path);

@@ -1,9 +1,9 @@
 //! Inspection of single database files, record by record.
 //!
 //! A database refuses a damaged file or skips a part of it. Here damage is an ordinary value: a
-//! reader returns its location and cause, and continues after it as far as the format allows.
-//! Nothing here opens a database, takes a lock or changes a file. Files of a database that is open
-//! for writing are read in their current state.
+//! reader returns its location and cause, and continues after it if the format allows. Nothing here
+//! opens a database, takes a lock or changes a file. Files of a database that is open for writing
+//! are read in their current state.
 //!
 //! ```text
 //! manifest   MANIFEST files: version edits, and what they lead to

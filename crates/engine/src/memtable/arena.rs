@@ -1,4 +1,4 @@
-//! An arena: memory that is allocated piece by piece and freed all at once.
+//! An arena: memory that is allocated piece by piece and freed as a whole.
 //!
 //! The arena is divided into shards, and a thread keeps to one of them, so that inserts of
 //! different threads rarely share a cache line. A shard allocates from its current chunk by adding
@@ -67,7 +67,7 @@ struct Chunk {
     /// Whether the chunk is mapped from the system.
     is_paged: bool,
     /// Number of bytes allocated, this head included; greater than `size` if several threads found
-    /// the chunk full at once.
+    /// the chunk full simultaneously.
     used: AtomicUsize,
 }
 

@@ -21,7 +21,7 @@ pub(crate) struct Counters {
     pub(crate) sequences: Option<(Sequence, Sequence)>,
 }
 
-/// Counters that one writer, or many at once, update while others read them.
+/// Counters that one writer, or many concurrently, update while others read them.
 #[derive(Debug)]
 pub(super) struct LiveCounters {
     entries: AtomicU64,

@@ -129,7 +129,7 @@ impl MemTable {
         }
     }
 
-    /// Whether a user found this key in it, as far as reads were tracked; may be true by a hash
+    /// Whether a user found this key in it while reads were tracked; may be true by a hash
     /// collision.
     pub(crate) fn was_read(&self, user_key: &[u8]) -> bool {
         self.read_keys.get().is_some_and(|keys| keys.has(user_key))
@@ -148,7 +148,7 @@ impl MemTable {
     /// ones.
     ///
     /// # Errors
-    /// If the same internal key exists, or the entry is too large. Nothing is added then.
+    /// If the same internal key exists, or the entry is too large. On an error nothing is added.
     #[inline]
     pub(crate) fn add(
         &self,

@@ -22,8 +22,8 @@ use crate::range_tombstone::{RangeTombstone, TombstoneLayers};
 pub(super) struct Tombstones {
     /// Number of tombstones.
     added: AtomicUsize,
-    /// Not an `EpochCell`: every tombstone replaces the layers, and the replaced ones are freed at
-    /// once rather than by a collection.
+    /// Not an `EpochCell`: every tombstone replaces the layers, and the replaced ones are freed
+    /// immediately rather than by a collection.
     layers: ArcSwap<TombstoneLayers>,
     /// Held while one is added.
     adding: Mutex<()>,

@@ -78,8 +78,8 @@ impl CurrentOptions {
         }
     }
 
-    /// Changes the rate of the rate limiter at once, if there was one and still is. Running work
-    /// keeps its rate limiter.
+    /// Immediately changes the rate of the rate limiter, if there was one and still is. Running
+    /// work keeps its rate limiter.
     fn change_rate(&self, bytes_per_second: u64) {
         match self.rate_limiter.load_arc() {
             Some(limiter) if bytes_per_second > 0 => {

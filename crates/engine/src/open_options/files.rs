@@ -48,8 +48,8 @@ impl OptionsFiles {
     /// Writes options of the database and its column families.
     ///
     /// # Errors
-    /// Errors of writing the file; the previous one stays valid then. Failing to remove an older
-    /// file is only logged.
+    /// Errors of writing the file. On an error the previous one stays valid. Failing to remove an
+    /// older file is only logged.
     pub(crate) fn write(&self, options: &Options) -> Result<()> {
         let number = self.numbers.take();
         let aside = self.directory.join(FileKind::TemporaryOptions(number).to_string());

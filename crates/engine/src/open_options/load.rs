@@ -71,7 +71,7 @@ impl OpenOptions {
     /// Makes [`Db::open`](crate::Db::open) load the options from the database's own files, as
     /// [`OpenOptions::load`] does, and then apply the option string `over`, as
     /// [`OpenOptions::set_options`] does. The options set on this object apply only if the database
-    /// does not exist yet and is created.
+    /// does not yet exist and is created.
     ///
     /// The files are read while the database's lock is held, so options that another process
     /// changed after an [`OpenOptions::load`] are not overwritten with older ones. Options of

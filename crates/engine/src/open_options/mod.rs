@@ -129,7 +129,7 @@ impl OpenOptions {
     ///
     /// # Errors
     /// Invalid argument, naming the option, for a malformed string, an unknown name or a value out
-    /// of range. No option is changed then.
+    /// of range. On an error no option is changed.
     pub fn set_options(&mut self, text: &str) -> Result<()> {
         let mut changed = self.clone();
         let mut database = self.database.clone();

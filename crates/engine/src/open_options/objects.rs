@@ -57,7 +57,7 @@ impl OpenOptions {
             return Err(Error::not_supported(feature));
         }
         let named = self.column_family(family).comparator.id().unwrap_or(DEFAULT_COMPARATOR);
-        // The MANIFEST of a new database does not name one yet.
+        // The MANIFEST of a new database does not yet name one.
         let recorded = if recorded.is_empty() { named } else { recorded };
         let is_named =
             self.families.iter().any(|(name, _)| name == family) || named != DEFAULT_COMPARATOR;

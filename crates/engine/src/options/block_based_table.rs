@@ -73,8 +73,8 @@ option_table! {
             NoEffect("used bytes are not tracked");
         /// Adds whole keys to filters.
         whole_key_filtering: bool = true, Mutable, Honoured;
-        /// Which blocks that flushes and compactions write are added to the block cache, as far as
-        /// they fit. Warm handover works without this option: see `warm_handover`.
+        /// Which blocks that flushes and compactions write are added to the block cache, if they
+        /// fit. Warm handover works without this option: see `warm_handover`.
         prepopulate_block_cache: PrepopulateBlockCache = PrepopulateBlockCache::Disable, Mutable,
             Honoured;
         /// Filters of tables. Instead of a Ribbon filter, a Bloom filter with

@@ -81,7 +81,7 @@ pub fn check_database(options: &DbOptions) -> Result<()> {
         !options.write_dbid_to_manifest && !options.write_identity_file,
         "write_dbid_to_manifest",
         &options.write_dbid_to_manifest,
-        "the database's id must be somewhere, and write_identity_file is false too",
+        "the database's id must be stored somewhere, and write_identity_file is also false",
     )?;
     refuse(
         !is_time_range(&options.daily_offpeak_time_utc),

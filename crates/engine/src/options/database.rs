@@ -25,12 +25,12 @@ const NO_MMAP: &str =
 const OTHER_SYSTEM: &str = "files are reached through the system's own calls";
 /// Why options that keep the last level free for ingestion behind all other data are refused.
 pub(super) const NO_INGESTION_BEHIND: &str =
-    "compactions fill the last level, which files that are ingested behind all others need";
+    "compactions fill the last level, which must stay free for files ingested behind all others";
 
 /// Maximum number of threads for flushes, for compactions or for one compaction: more would only
 /// take memory.
 const THREADS_MAX: usize = 256;
-/// Maximum size of a direct I/O request, in bytes: devices take no larger one at once.
+/// Maximum size of a direct I/O request, in bytes: devices accept no larger one.
 const DIRECT_REQUEST_MAX: u64 = 16 << 20;
 
 /// A directory for tables, and its target size.
@@ -95,8 +95,8 @@ option_table! {
         /// Number of bytes of a table written before writeback to the device is started; 0 means 1
         /// MiB.
         bytes_per_sync: u64 = 0, Mutable, Honoured;
-        /// Number of threads for flushes and compactions, 256 at most. Several compact only if one
-        /// does not keep up.
+        /// Number of threads for flushes and compactions, 256 at most. More than one thread
+        /// compacts only if one cannot keep up.
         max_background_jobs: i32 = 2, Mutable, Honoured;
         /// Skips the flush when the database is closed, so that writes without a log are lost.
         avoid_flush_during_shutdown: bool = false, Mutable, Honoured;
@@ -168,7 +168,7 @@ option_table! {
             Refused(NO_INGESTION_BEHIND, &["false"]);
         /// Maximum number of retries of a follower.
         follower_catchup_retry_count: u64 = 10, Fixed, NoEffect(NO_FOLLOWERS);
-        /// Keeps data recovered from logs in memtables instead of flushing it at once.
+        /// Keeps data recovered from logs in memtables instead of flushing it immediately.
         avoid_flush_during_recovery: bool = false, Fixed, Honoured;
         /// Adds the allocator's statistics to those in the information log.
         dump_malloc_stats: bool = false, Fixed, NoEffect("the allocator's statistics are not reported");

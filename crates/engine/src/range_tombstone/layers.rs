@@ -14,7 +14,7 @@ use super::{RangeTombstone, TombstoneIndex};
 /// Minimum ratio of the size of an index to that of the next.
 const GROWTH: usize = 4;
 
-/// The tombstones of a memtable at one moment. Immutable.
+/// The tombstones of a memtable at a point in time. Immutable.
 #[derive(Default)]
 pub(crate) struct TombstoneLayers {
     /// The indexes, largest first.

@@ -14,7 +14,8 @@ use tailwater_format::key::Sequence;
 
 use super::RangeTombstone;
 
-/// A range of keys covered by the same tombstones, as far as snapshots can distinguish them.
+/// A range of keys covered by the same tombstones, where those that snapshots cannot distinguish
+/// count as the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StripedFragment<'a> {
     /// Its first user key.

@@ -1,4 +1,4 @@
-//! Gets of several keys at one moment.
+//! Gets of several keys as of one point in time.
 
 use std::sync::Arc;
 

@@ -39,7 +39,7 @@ impl HeldStill<'_> {
     }
 }
 
-/// The state of a database at one moment, kept as long as any clone of the snapshot lives.
+/// The state of a database at a point in time, kept as long as any clone of the snapshot lives.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {

@@ -84,7 +84,8 @@ impl FilesFound {
     }
 }
 
-/// Checks that the logs that the MANIFEST records as synced exist and are at least as long as then.
+/// Checks that the logs that the MANIFEST records as synced exist and are at least as long as
+/// recorded.
 fn check_tracked<'a>(
     storage: &dyn Storage,
     directory: &Path,

@@ -143,8 +143,8 @@ impl LogsReplayed {
     }
 }
 
-/// Recovers a database for reading, as of one moment. Starts again if the MANIFEST changed
-/// meanwhile: a concurrent writer may have removed a log before it was read.
+/// Recovers a database for reading, as of a point in time. Starts again if the MANIFEST changed
+/// during recovery: a concurrent writer may have removed a log before it was read.
 ///
 /// # Errors
 /// As [`crate::Db::open_read_only`].

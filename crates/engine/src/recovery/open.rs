@@ -3,7 +3,7 @@
 //! # Order
 //!
 //! 1. The LOCK is taken before anything is read, including the OPTIONS file if its options are
-//!    requested, so that no other process writes meanwhile.
+//!    requested, so that no other process writes while the database is opened.
 //! 2. If requested, a database is created in a directory without one, unless the directory contains
 //!    a database that lost its CURRENT.
 //! 3. The MANIFEST is read, every file that it names is located, and the logs are replayed into

@@ -180,8 +180,8 @@ impl StallController {
     }
 
     /// Waits while writes are stopped, or for the time that `bytes` take while they are delayed.
-    /// Meanwhile calls `go_on` with the cause for which writes are stopped; an error from it ends
-    /// the wait. `refuse` is called once, if it waits, and refuses queued writers with
+    /// While waiting, calls `go_on` with the cause for which writes are stopped; an error from it
+    /// ends the wait. `refuse` is called once, if it waits, and refuses queued writers with
     /// `no_slowdown` until its result is dropped.
     ///
     /// # Errors

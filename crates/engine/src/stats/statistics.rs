@@ -21,7 +21,7 @@ use super::tickers::Ticker;
 /// Without a statistics object
 /// ([`OpenOptions::set_statistics`](crate::open_options::OpenOptions::set_statistics)), each count
 /// costs only a branch. With one, gets, seeks and writes also read the clock. The figures are those
-/// of RocksDB's default level, `kExceptDetailedTimers`, as far as they apply to this engine; other
+/// of RocksDB's default level, `kExceptDetailedTimers`, where they apply to this engine; other
 /// names are unknown.
 ///
 /// Any thread may use it. Each thread that counts takes about 16 KiB.

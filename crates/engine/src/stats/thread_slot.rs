@@ -7,7 +7,7 @@ use tailwater_io::sync::Mutex;
 
 /// Maximum number of threads with a number; further threads have none.
 pub(super) const NUMBERS: usize = 128;
-/// Marks a thread that has not requested a number yet.
+/// Marks a thread that has not yet requested a number.
 const UNKNOWN: usize = usize::MAX;
 /// Marks a thread without a number.
 const NONE: usize = usize::MAX - 1;

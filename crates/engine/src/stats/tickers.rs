@@ -60,7 +60,7 @@ figures! {
         BlockCacheBytesRead = "rocksdb.block.cache.bytes.read",
         /// Charge of all inserted blocks, in bytes.
         BlockCacheBytesWrite = "rocksdb.block.cache.bytes.write",
-        /// Inserts of blocks that another thread had inserted meanwhile.
+        /// Inserts of blocks that another thread had inserted first.
         BlockCacheAddRedundant = "rocksdb.block.cache.add.redundant",
         BlockCacheIndexAddRedundant = "rocksdb.block.cache.index.add.redundant",
         BlockCacheFilterAddRedundant = "rocksdb.block.cache.filter.add.redundant",

@@ -82,7 +82,7 @@ impl FileStatistics {
 }
 
 impl FileMetadata {
-    /// Creates the metadata of a table that is not open yet.
+    /// Creates the metadata of a table that is not yet open.
     pub(crate) fn new(added: NewFile) -> Self {
         Self {
             added,

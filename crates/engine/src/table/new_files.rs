@@ -13,7 +13,7 @@ use crate::io_modes::IoModes;
 use crate::options::DbOptions;
 
 /// Number of bytes of a table written before writeback is started, if no option sets it. The table
-/// is synced anyway, but writing it back all at once would delay users' reads.
+/// is synced anyway, but writing all of it back at the end would delay users' reads.
 const EARLY_WRITEBACK: u64 = 1 << 20;
 
 /// Maximum buffer size of a writer, in bytes: larger buffers would only take memory.

@@ -9,7 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Minimum number of level-0 tables that a compaction may take at once.
+/// Minimum number of level-0 tables that a compaction may always take.
 const FAN_IN_MIN: usize = 4;
 
 /// Number of descriptors per input file of a compaction: one for the file, and one for its
@@ -56,7 +56,7 @@ impl OpenBudget {
         self.taken.load(Ordering::Relaxed) < self.capacity.load(Ordering::Relaxed) / 2
     }
 
-    /// Returns the maximum number of level-0 tables, all open at once, for each of `jobs`
+    /// Returns the maximum number of level-0 tables, all open simultaneously, for each of `jobs`
     /// concurrent compactions or subcompactions. `reads_ahead` says whether each table has a ring.
     pub(crate) fn fan_in(&self, jobs: usize, reads_ahead: bool) -> usize {
         let share = self.capacity.load(Ordering::Relaxed) / 2 / jobs.max(1);

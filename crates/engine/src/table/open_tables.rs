@@ -106,7 +106,7 @@ impl OpenTables {
     }
 
     /// Sets the LOG in which to report that the process's limit causes tables to be closed, and
-    /// reports it at once if there are more tables than may be open. `tables` is the number of
+    /// reports it immediately if there are more tables than may be open. `tables` is the number of
     /// tables.
     pub(crate) fn report_to(&self, info_log: &Arc<InfoLog>, tables: usize) {
         let _ = self.info_log.set(Arc::clone(info_log));
@@ -121,7 +121,7 @@ impl OpenTables {
             let mut hand = self.hand.lock();
             let opened = files.iter().filter(|file| file.table.load_arc().is_some());
             let listed: HashSet<_> = files.iter().map(Arc::as_ptr).collect();
-            // New tables that are not in a version yet are known only here.
+            // New tables that are not yet in a version are known only here.
             hand.open.retain(|file| file.strong_count() > 0 && !listed.contains(&file.as_ptr()));
             hand.open.extend(opened.map(Arc::downgrade));
             self.set_bound(shares);
@@ -232,7 +232,7 @@ impl ClockHand {
         self.open.push_back(Arc::downgrade(file));
     }
 
-    /// Removes the entries of deleted tables, whose memory is freed only then.
+    /// Removes the entries of deleted tables, whose memory is not freed before.
     fn prune(&mut self) {
         self.open.retain(|file| file.strong_count() > 0);
     }
@@ -281,7 +281,7 @@ impl ClockHand {
 
 /// Closes some files of every database in this process. Returns whether it closed any.
 fn close_some_of_all(exhausted: Exhausted) -> bool {
-    // Another thread may have closed files that are not released yet.
+    // Another thread may have closed files that are not yet released.
     if epoch::collect() > 0 {
         return true;
     }

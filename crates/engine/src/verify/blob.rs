@@ -94,7 +94,7 @@ impl Verification<'_> {
         ];
         for (who, claimed, found, what) in claims {
             if claimed != found {
-                let message = format!("{who} {claimed} {what}, there are {found}");
+                let message = format!("{who} {claimed} {what}, but there are {found}");
                 self.report.damage_at(path, footer_at, message);
             }
         }

@@ -147,7 +147,7 @@ struct Family {
 
 /// Verifies the database in `directory`. `progress` is called before each file.
 ///
-/// The directory must not be written to meanwhile.
+/// The directory must not be written to while this runs.
 pub fn verify(
     directory: &Path,
     options: &OpenOptions,

@@ -112,7 +112,9 @@ impl Verification<'_> {
                 let comparator = &table.properties().comparator_name;
                 if comparator != Comparator::default().name().as_bytes() {
                     let name = comparator.escape_ascii();
-                    let message = format!("not read: comparator '{name}', and no MANIFEST");
+                    let message = format!(
+                        "not verified: the table uses comparator '{name}', and there is no MANIFEST"
+                    );
                     self.report.add(Severity::Note, path, None, message);
                     return Ok(());
                 }
@@ -230,7 +232,7 @@ impl Verification<'_> {
                 self.report.damage_at(path, at + place as u64, message);
                 return Ok(());
             }
-            // A read is shorter only if the file was truncated meanwhile.
+            // A read is shorter only if the file was truncated during verification.
             at += wanted as u64;
         }
         Ok(())

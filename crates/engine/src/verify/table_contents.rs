@@ -216,7 +216,7 @@ impl<'a> Contents<'a> {
         cursor.seek_to_first(bytes, layout).map_err(damaged)?;
         let first = cursor.key();
         if !first_key.is_empty() && first_key != first {
-            let message = "the index records another first key for this block";
+            let message = "the index records a different first key for this block";
             self.report.damage_at(self.path, handle.offset, message);
         }
         if !separator_before.is_empty()
@@ -358,7 +358,7 @@ impl<'a> Contents<'a> {
         let (claimed, found) = (properties.data_size, counts.data_size);
         if claimed != found && !is_aligned_end(found, claimed) {
             let message = format!(
-                "the properties put the end of the data blocks at {claimed}, it is at {found}"
+                "the properties put the end of the data blocks at {claimed}, but it is at {found}"
             );
             self.report.damage(self.path, message);
         }

@@ -293,7 +293,7 @@ impl Verification<'_> {
         let message = match state.previous {
             Some((number, length)) if number == log_number && length >= size => return,
             Some((number, length)) if number == log_number => {
-                format!("it says that log {log_number} had {size} bytes, but that has {length}")
+                format!("it says that log {log_number} had {size} bytes, but that log has {length}")
             }
             _ => format!("it names log {log_number} as its predecessor, which is missing"),
         };

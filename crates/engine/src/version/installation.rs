@@ -27,8 +27,8 @@
 //! # A crash
 //!
 //! Before the end of step 4 the records may be missing or incomplete, which replay takes for the
-//! end of the MANIFEST; an incomplete group has no effect. The new tables are unreferenced then.
-//! After step 4 the edits are in effect.
+//! end of the MANIFEST; an incomplete group has no effect. Until then the new tables are
+//! unreferenced. After step 4 the edits are in effect.
 //!
 //! # An error
 //!
@@ -165,8 +165,8 @@ impl<'v> Installation<'v> {
     /// tables that the edits add. `failed` is called with a failure before the turn passes on.
     ///
     /// # Errors
-    /// Corruption, for edits that contradict the versions; nothing is written then. Errors of
-    /// writing the MANIFEST, after which nothing is written until [`Versions::start_over`].
+    /// Corruption, for edits that contradict the versions, in which case nothing is written. Errors
+    /// of writing the MANIFEST, after which nothing is written until [`Versions::start_over`].
     pub(crate) fn write(
         mut self,
         mut edits: Vec<VersionEdit>,

@@ -1,4 +1,4 @@
-//! Versions: the tables and blob files of a column family at one moment.
+//! Versions: the tables and blob files of a column family at a point in time.
 //!
 //! A [`Version`] never changes. The MANIFEST is a log of edits; a [`VersionBuilder`] applies them
 //! to a version to build the next, and refuses contradictory edits. A reader keeps the version with
@@ -27,7 +27,7 @@ use crate::table::FileMetadata;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The tables and blob files of a column family at one moment.
+/// The tables and blob files of a column family at a point in time.
 #[derive(Debug, Default)]
 pub(crate) struct Version {
     /// The levels, level 0 first. In level 0, tables may overlap and are ordered newest first; in

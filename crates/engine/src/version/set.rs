@@ -48,7 +48,7 @@ pub(crate) struct VersionSet {
     families: BTreeMap<u32, FamilyVersion>,
     /// The logs with durable names, which the MANIFEST must list; `None` until they are known.
     existing_logs: Option<Vec<u64>>,
-    /// Whether the MANIFEST does not list `existing_logs` yet.
+    /// Whether the MANIFEST does not yet list `existing_logs`.
     is_log_list_new: bool,
     failure: Option<Error>,
     limits: ManifestLimits,

@@ -23,7 +23,7 @@ struct Tickets {
     current: u64,
 }
 
-/// The turn of one user. Dropping it passes the turn on, also during a panic.
+/// The turn of one user. Dropping it passes the turn on, even during a panic.
 #[derive(Debug)]
 pub(super) struct Turn<'t, T> {
     turns: &'t Turns<T>,

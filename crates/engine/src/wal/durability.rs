@@ -3,7 +3,7 @@
 //!
 //! The flag is faster on devices that can write a single request through their cache, or that have
 //! no volatile cache. For other devices the kernel turns a flagged write into two requests. Some of
-//! them are faster with a flush, which also serves several writes at once. Both methods are
+//! them are faster with a flush, which also serves several writes together. Both methods are
 //! measured while the first writes proceed; until then the flag is used.
 
 use std::fmt;
@@ -48,7 +48,7 @@ impl LogDurability {
     /// removes.
     ///
     /// # Errors
-    /// Errors of the system calls, after which the choice is unchanged.
+    /// I/O errors, after which the choice is unchanged.
     pub(super) fn try_both(
         &self,
         storage: &dyn Storage,

@@ -45,7 +45,7 @@ struct CompleteLog {
     last_sequence: Sequence,
 }
 
-/// The known state of a log at one moment.
+/// The known state of a log at a point in time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LogState {
     /// End of the part that is complete in its file, in bytes.
@@ -53,7 +53,7 @@ pub(super) struct LogState {
     /// Batches after this sequence number are ignored: they were never published, and other batches
     /// may have reused their numbers.
     pub(super) last_sequence: Sequence,
-    /// The number of the next log, if there is one; `end` is final then.
+    /// The number of the next log, if there is one, in which case `end` is final.
     pub(super) next: Option<u64>,
 }
 

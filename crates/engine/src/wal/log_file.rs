@@ -106,7 +106,7 @@ pub(super) struct Beginning<'a> {
     pub(super) compressed: bool,
     /// The description of the previous log, to be recorded in this one.
     pub(super) predecessor: Option<PredecessorWal>,
-    /// Whether the directory entry is synced at once.
+    /// Whether the directory entry is synced immediately.
     pub(super) sync_name: bool,
 }
 

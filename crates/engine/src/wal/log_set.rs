@@ -64,7 +64,7 @@ pub(crate) struct LogOptions {
     pub(crate) sync_names: bool,
     /// Whether syncs include all metadata.
     pub(crate) full_sync: bool,
-    /// Logs with a lower number are never removed: it is not certain yet that they belong to this
+    /// Logs with a lower number are never removed: it is not yet certain that they belong to this
     /// database.
     pub(crate) first_removable: u64,
     /// How direct logs are made durable.
@@ -103,7 +103,7 @@ impl ClosedLog {
         Self { number: file.number, file: Arc::new(Mutex::new(file)) }
     }
 
-    /// Syncs the log, unless that was done meanwhile.
+    /// Syncs the log, unless it has been synced.
     fn sync(&self, storage: &dyn Storage, full: bool) -> Result<()> {
         self.file.lock().sync(storage, full)
     }
@@ -321,7 +321,7 @@ impl LogSet {
     }
 
     /// Syncs the logs that are complete now, the oldest first. Writes to the current log continue
-    /// meanwhile.
+    /// while this runs.
     pub(crate) fn sync_closed_beside_writes(logs: &Mutex<Self>) -> Result<()> {
         let last = logs.lock().closed.back().map(|log| log.number);
         loop {
@@ -366,7 +366,7 @@ impl LogSet {
             self.closed.push_back(ClosedLog::new(closed));
         }
         self.latch(given_back)?;
-        // Direct writes may reach the device at once, so everything in older logs must reach it
+        // Direct writes may reach the device immediately, so everything in older logs must reach it
         // first.
         if is_any_direct { self.sync_closed() } else { Ok(()) }
     }
@@ -394,7 +394,8 @@ impl LogSet {
         Ok(number)
     }
 
-    /// Fails the log that [`LogSet::start_over`] has just begun; the next `start_over` reuses it.
+    /// Marks the log that [`LogSet::start_over`] has just begun as failed before anything is
+    /// written to it; the next `start_over` reuses it.
     pub(crate) fn fail_unwritten(&mut self, error: Error) {
         self.is_unwritten = self.failure.is_none();
         self.fail(error);

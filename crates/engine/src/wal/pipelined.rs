@@ -1,4 +1,4 @@
-//! Groups of a direct log in flight: several are written at once.
+//! Groups of a direct log in flight: several are written concurrently.
 //!
 //! Each is durable when its call returns: by a flag of its write or, if that is slower, by a flush
 //! after it. One flush serves all groups whose writes had ended when it began.
@@ -85,7 +85,7 @@ struct State {
     /// Whether a thread is flushing.
     is_flushing: bool,
     /// The error of a failed flush. How much reached the device is then unknown, and another flush
-    /// would not tell.
+    /// would not reveal it.
     failure: Option<Error>,
 }
 

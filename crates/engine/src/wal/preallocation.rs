@@ -3,8 +3,8 @@
 //! A synced write over bytes that were written before is one write of the device. In space that is
 //! only allocated, or past the end of the file, it also waits for the filesystem's metadata. So a
 //! direct log begins in a preallocated file of zeros, and when that is used up, the next log begins
-//! in another. A thread prepares the next one meanwhile; without the thread, a new log creates its
-//! own.
+//! in another. A thread prepares the next file while a log is written; without the thread, a new
+//! log creates its own.
 //!
 //! Zeros are never added to a file that is already a log: its writers would wait for the metadata
 //! of the zeros. Measured (docs/benchmarks.md).
@@ -286,7 +286,7 @@ impl Shared {
         }
     }
 
-    /// Creates a preallocated file at once.
+    /// Creates a preallocated file immediately.
     fn make(&self, length: u64) -> Result<PathBuf> {
         let mut unfinished = self.begin_file(length)?;
         while unfinished.zeroed < unfinished.length {
@@ -438,7 +438,7 @@ mod tests {
         }
         assert!(
             !preallocator.zeroed_span(0).is_used_up(0),
-            "otherwise each log would be switched at once"
+            "otherwise each log would be switched immediately"
         );
     }
 

@@ -99,7 +99,7 @@ impl LogTail {
                 }
                 Event::End => match reader.offset() {
                     offset if offset == self.end => return Ok(None),
-                    offset => (offset, format!("the log ends short of {} bytes", self.end)),
+                    offset => (offset, format!("the log ends before byte {}", self.end)),
                 },
             };
             return Err(Error::corruption_at(&self.path, offset, reason));

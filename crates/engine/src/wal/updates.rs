@@ -3,7 +3,7 @@
 //!
 //! # Order
 //!
-//! 1. The due sequence number is compared with the last published one. If it is not published yet,
+//! 1. The due sequence number is compared with the last published one. If it is not yet published,
 //!    nothing is read.
 //! 2. The next batch is read, up to the known end of its log. At that end, the end is looked up
 //!    again, and if the log is complete, the next log follows.

@@ -43,7 +43,8 @@ impl WritePath {
     fn write_in_turn(&self, batch: &mut WriteBatch, options: &WriteOptions) -> Result<()> {
         let durability = match (options.disable_wal, options.sync) {
             (true, true) => {
-                let message = "a write that is not logged cannot be synced: sync with disable_wal";
+                let message = "sync and disable_wal exclude each other: a write that is not logged \
+                               cannot be synced";
                 return Err(Error::invalid_argument(message));
             }
             (true, false) if self.context.options.fixed().recycle_log_file_num > 0 => {
@@ -112,7 +113,7 @@ impl WritePath {
             max_group.saturating_sub(own)
         };
         // A group that will not be pipelined first waits for the groups in flight; writers that
-        // arrive meanwhile join it.
+        // arrive during the wait join it.
         let may_pipeline = durability == Durability::Synced && leadership.has_few_writers();
         if !may_pipeline {
             leadership.quiesce();

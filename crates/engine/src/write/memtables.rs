@@ -11,7 +11,7 @@ use crate::write::queue::Leadership;
 pub(super) enum Flush {
     /// When a column family has `min_write_buffer_number_to_merge` of them.
     WhenEnough,
-    /// At once, however few there are.
+    /// Immediately, however few there are.
     InAnyCase,
 }
 
@@ -51,8 +51,8 @@ impl WritePath {
         self.seal(leadership, &due, flush)
     }
 
-    /// Seals the non-empty memtables of column families, and has them flushed. Writes wait
-    /// meanwhile.
+    /// Seals the non-empty memtables of column families, and has them flushed. Writes wait while
+    /// this runs.
     pub(super) fn seal(
         &self,
         leadership: &Leadership<'_>,

@@ -12,7 +12,8 @@
 //! 4. The batches go into the memtables: the leader inserts small ones, large ones are inserted by
 //!    their own writers.
 //! 5. The group's last sequence number is published; readers see the group.
-//! 6. The members get the result, and the next writer leads with those that arrived meanwhile.
+//! 6. The members get the result, and the next writer leads with those that arrived during these
+//!    steps.
 //!
 //! # Invariants
 //!

@@ -72,7 +72,7 @@ impl WritePath {
         path
     }
 
-    /// Leads the write queue, so that no other thread writes meanwhile.
+    /// Leads the write queue, so that no other thread writes until the leadership ends.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
         self.queue.lead()
     }

@@ -33,8 +33,9 @@ fn two_families() -> Database {
 
 #[test]
 fn a_torn_log_before_what_tables_hold_is_damage() {
-    // Verification took the end of a log for a torn tail although a column family's tables held
-    // later writes. The database failed to open, but verification had found no damage.
+    // Regression test: verification took the end of a log for a torn tail although a column
+    // family's tables held later writes. The database failed to open, but verification had found no
+    // damage.
     let whole = log(5, &[(1, "k1"), (2, "k2")]);
     let database = two_families().with("000005.log", &whole[..whole.len() - 3]);
     let error = database.open().expect_err("later writes would show without earlier ones");
@@ -51,7 +52,7 @@ fn a_torn_log_before_what_tables_hold_is_damage() {
 
 #[test]
 fn a_database_without_sequence_numbers_refuses_writes_alone() {
-    // When all sequence numbers had been used, the error was reported as one of the system.
+    // Regression test: when all sequence numbers had been used, an I/O error was reported.
     let mut edit = first_edit();
     edit.last_sequence = Some(MAX_SEQUENCE - 2);
     let db = Database::new().with_manifest(&[edit]).open_for_writing().expect("a database");
@@ -81,8 +82,9 @@ fn a_torn_last_log_is_a_torn_tail() {
 
 #[test]
 fn logs_that_no_column_family_needs_are_not_read() {
-    // A log that the MANIFEST no longer keeps was replayed for column families whose own log number
-    // had not advanced, and damage in it prevented opening the database. RocksDB skips such logs.
+    // Regression test: a log that the MANIFEST no longer keeps was replayed for column families
+    // whose own log number had not advanced, and damage in it prevented opening the database.
+    // RocksDB skips such logs.
     let mut edit = first_edit();
     edit.min_log_number_to_keep = Some(6);
     let mut obsolete = log(5, &[(1, "old")]);
@@ -101,7 +103,7 @@ fn logs_that_no_column_family_needs_are_not_read() {
 
 #[test]
 fn an_empty_batch_at_sequence_zero_opens() {
-    // The last sequence number was computed as one below 0.
+    // Regression test: the last sequence number was computed as one below 0.
     let mut bytes = Vec::new();
     let mut batch = WriteBatch::new();
     batch.set_sequence(0);
@@ -112,8 +114,8 @@ fn an_empty_batch_at_sequence_zero_opens() {
     assert_eq!(db.latest_sequence_number(), 0);
 }
 
-/// A blob file to which a log referred, but no MANIFEST yet, was removed as obsolete when the
-/// database was opened for writing.
+/// Regression test: a blob file to which a log referred, but no MANIFEST yet, was removed as
+/// obsolete when the database was opened for writing.
 #[test]
 fn logs_that_refer_to_blob_files_of_no_manifest_keep_the_database_from_being_written() {
     let place = BlobIndex::Blob(BlobLocation {
@@ -144,8 +146,8 @@ fn logs_that_refer_to_blob_files_of_no_manifest_keep_the_database_from_being_wri
 
 #[test]
 fn a_tracked_log_that_is_missing_or_short_is_damage() {
-    // The synced lengths of logs in the MANIFEST were ignored, and a database with a gap was
-    // opened. RocksDB checks them only if the option is set.
+    // Regression test: the synced lengths of logs in the MANIFEST were ignored, and a database with
+    // a gap was opened. RocksDB checks them only if the option is set.
     let tracked = VersionEdit {
         wal_additions: vec![WalAddition { log_number: 5, synced_size: Some(40) }],
         ..VersionEdit::default()
@@ -165,7 +167,7 @@ fn a_tracked_log_that_is_missing_or_short_is_damage() {
 
 #[test]
 fn a_log_that_another_says_came_before_must_have() {
-    // A log's description of its predecessor was ignored.
+    // Regression test: a log's description of its predecessor was ignored.
     let before = log(5, &[(101, "old")]);
     let size = before.len() as u64;
     let recorded = PredecessorWal { log_number: 5, size, last_sequence: 101 };
@@ -205,8 +207,8 @@ fn a_log_that_another_says_came_before_must_have() {
 
 #[test]
 fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
-    // Log 5 lost its unsynced end, so that the file's earlier contents as log 3 show. The database
-    // opened although a column family's tables held later writes.
+    // Log 5 lost its unsynced end, so that the file's earlier contents as log 3 show. Regression
+    // test: the database opened although a column family's tables held later writes.
     let recycled = |number, puts: &[(u64, &str)]| log_by(Writer::new(number, true), puts);
     let mut bytes = recycled(5, &[(1, "k1"), (2, "k2")]);
     let end = bytes.len();
@@ -220,8 +222,8 @@ fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
     assert!(database.verify().findings.iter().any(damaged));
 }
 
-/// A log's timed put that is too short for its time went into the memtable and from there into a
-/// table, which no compaction could read any more.
+/// Regression test: a log's timed put that is too short for its time went into the memtable and
+/// from there into a table, which no compaction could read any more.
 #[test]
 fn a_timed_put_without_room_for_its_time_is_damage() {
     for (tag, value) in [(0x18, &b"7bytes."[..]), (0x16, b"no entity"), (0x11, b"no index")] {
@@ -249,8 +251,8 @@ fn a_timed_put_without_room_for_its_time_is_damage() {
     }
 }
 
-/// A log that was recycled by an earlier opening, and that a crash left empty, was treated as
-/// damage by an opening with other options.
+/// Regression test: a log that was recycled by an earlier opening, and that a crash left empty, was
+/// treated as damage by an opening with other options.
 #[test]
 fn a_log_that_an_earlier_opening_recycled_may_be_empty() {
     let database = |number| {

@@ -54,7 +54,7 @@ fn a_block_that_goes_back_to_an_earlier_key_ends_iteration() {
 
 #[test]
 fn a_key_below_the_one_before_ends_iteration() {
-    // Keys that went backward were shown as if they were in order.
+    // Regression test: keys that went backward were shown as if they were in order.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let mut block: Vec<Put<'_>> = vec![("y", 50, "1")];
@@ -65,8 +65,8 @@ fn a_key_below_the_one_before_ends_iteration() {
 
 #[test]
 fn going_backward_ends_at_keys_out_of_order_too() {
-    // Moving backward, an iterator sought before the many versions of a key, landed after them, and
-    // reported nothing.
+    // Regression test: moving backward, an iterator sought before the many versions of a key,
+    // landed after them, and reported nothing.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("x", 50, "1")], "a"), (&versions, "z")]);

@@ -9,8 +9,8 @@ use crate::table::{internal_key, table, table_with_tombstones};
 #[test]
 fn tombstones_of_a_table_in_level_0_end_with_the_table() {
     // A table was cut out of a level and moved to level 0. Its tombstone extends beyond it, and the
-    // records of neighbouring tables have moved down and lost their sequence numbers. Iterators
-    // took those records for deleted.
+    // records of neighbouring tables have moved down and lost their sequence numbers. Regression
+    // test: iterators took those records for deleted.
     let upper =
         table_with_tombstones(&[(&[("a", 20, "v"), ("m", 21, "v")], "n")], &[("b", 10, "z")], &[]);
     let lower = table(&[(&[("q", 0, "alive")], "r")], &[]);
@@ -38,8 +38,8 @@ fn tombstones_of_a_table_in_level_0_end_with_the_table() {
 
 #[test]
 fn a_filter_of_an_unknown_policy_is_not_asked() {
-    // The filter was read as a built-in one, and reported keys as absent. Two zeros inside the only
-    // data block denote a filter of a custom policy.
+    // Regression test: the filter was read as a built-in one, and reported keys as absent. Two
+    // zeros inside the only data block denote a filter of a custom policy.
     let filter = BlockHandle { offset: 18, size: 2 };
     let file = table(&[(&[("a", 4, "v")], "b")], &[("fullfilter.mine", filter)]);
     let mut edit = first_edit();

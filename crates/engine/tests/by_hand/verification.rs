@@ -8,8 +8,8 @@ use crate::table::table;
 
 #[test]
 fn a_meta_block_far_behind_the_end_of_its_file_is_reported() {
-    // Verification tried to allocate memory for everything between the end of a table and the
-    // recorded offset of a block, and aborted.
+    // Regression test: verification tried to allocate memory for everything between the end of a
+    // table and the recorded offset of a block, and aborted.
     let far = BlockHandle { offset: 1 << 60, size: 10 };
     let file = table(&[(&[("a", 1, "v")], "b")], &[("far.away", far)]);
     let report = Database::new().with("000007.sst", &file).verify();

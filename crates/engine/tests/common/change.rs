@@ -58,8 +58,8 @@ impl fmt::Debug for Change {
 }
 
 impl Change {
-    /// Applies the change to a table whose keys are in this order. Merging appends, with a comma in
-    /// between.
+    /// Applies the change to a table whose keys are in this order. Merging appends, separated by a
+    /// comma.
     pub(crate) fn apply(&self, table: &mut Table, order: &Comparator) {
         match self {
             Self::Put { key, value } | Self::TimedPut { key, value, .. } => {

@@ -103,8 +103,8 @@ impl Ledger {
             .map(move |slot| (family_of(writer, slot), slot_key(writer, slot)))
     }
 
-    /// Checks that a state of some column families is that of one moment. Returns the last batch of
-    /// every writer that wrote to them.
+    /// Checks that a state of some column families is consistent: that of one point in time.
+    /// Returns the last batch of every writer that wrote to them.
     pub(crate) fn check(
         &self,
         state: &State,

@@ -1,4 +1,4 @@
-//! Concurrent readers of a table that is not open yet.
+//! Concurrent readers of a table that is not yet open.
 
 use std::sync::{Arc, Barrier};
 use std::thread;

@@ -176,7 +176,7 @@ impl<'a> Scene<'a> {
             };
             let state = read_all(self.db, &ALL, &options, rng.bool());
             self.check(&state, &ALL, &least, &most);
-            // Checks that the snapshot is unchanged later, also after flushes.
+            // Checks that the snapshot is unchanged later, even after flushes.
             thread::sleep(Duration::from_millis(rng.u64(0..5)));
             self.must(self.compare_gets(&state, &options, &mut rng));
             let again = read_all(self.db, &ALL, &options, rng.bool());

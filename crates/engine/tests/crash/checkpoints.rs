@@ -53,8 +53,8 @@ fn a_checkpoint_that_failed_can_be_made_again() {
     });
 }
 
-/// A checkpoint whose directory could not be synced was removed piece by piece under its own name,
-/// without its mark, so a power cut left a part of it there.
+/// Regression test: a checkpoint whose directory could not be synced was removed piece by piece
+/// under its own name, without its mark, so a power cut left a part of it there.
 #[test]
 fn nothing_is_left_of_a_checkpoint_that_failed_but_all_of_it() {
     for operation in [Operation::SyncDirectory, Operation::Rename, Operation::Remove] {

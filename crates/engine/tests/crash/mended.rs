@@ -42,8 +42,8 @@ pub(crate) fn create(db: &Db, family: &str) {
     db.create_cf(family, &default.options()).expect("a column family");
 }
 
-/// An existing directory was taken to be durable, although the opening that created it had ended
-/// before its name was; a power cut took the database with it.
+/// Regression test: an existing directory was taken to be durable, although the opening that
+/// created it had ended before its name was; a power cut lost the database.
 #[test]
 fn directories_that_an_earlier_opening_made_are_put_on_the_device() {
     for index in 0..4 {
@@ -60,8 +60,8 @@ fn directories_that_an_earlier_opening_made_are_put_on_the_device() {
     }
 }
 
-/// A database opened without an OPTIONS file where that could not be written, and with it went what
-/// the next opening would have loaded. RocksDB refuses.
+/// Regression test: a database opened although its OPTIONS file could not be written, so the next
+/// opening did not have the options that it would have loaded. RocksDB refuses.
 #[test]
 fn opening_fails_where_the_options_cannot_be_written() {
     let disk = SimStorage::new(1);
@@ -73,8 +73,8 @@ fn opening_fails_where_the_options_cannot_be_written() {
     open(&disk, "");
 }
 
-/// With `track_and_verify_wals`, a power cut after opening took the name of the only log, and a
-/// database without a log is refused.
+/// Regression test: with `track_and_verify_wals`, a power cut after opening lost the name of the
+/// only log, and a database without a log is refused.
 #[test]
 fn the_name_of_a_tracked_log_is_on_the_device() {
     let text = "track_and_verify_wals=true;wal_dir=/logs";
@@ -90,8 +90,8 @@ fn the_name_of_a_tracked_log_is_on_the_device() {
     }
 }
 
-/// Dropping a column family removed logs that were needed according to the MANIFEST. With
-/// `track_and_verify_wals`, the next log, with its synced writes, was then refused.
+/// Regression test: dropping a column family removed logs that were needed according to the
+/// MANIFEST. With `track_and_verify_wals`, the next log, with its synced writes, was then refused.
 #[test]
 fn logs_that_go_with_a_column_family_are_not_missed() {
     let text = "track_and_verify_wals=true;avoid_flush_during_recovery=true";
@@ -110,7 +110,7 @@ fn logs_that_go_with_a_column_family_are_not_missed() {
     }
 }
 
-/// `track_and_verify_wals` refused a checkpoint, which has no log.
+/// Regression test: `track_and_verify_wals` refused a checkpoint, which has no log.
 #[test]
 fn a_checkpoint_is_opened_where_logs_are_tracked() {
     let text = "track_and_verify_wals=true";
@@ -122,9 +122,9 @@ fn a_checkpoint_is_opened_where_logs_are_tracked() {
     assert!(has(&checkpoint.expect("the checkpoint"), "key"));
 }
 
-/// With `avoid_flush_during_recovery`, recovery modes that accept a log that ends inside its first
-/// record kept it. Then nothing recorded the number with which the next log must begin, and the
-/// default mode left out its synced writes.
+/// Regression test: with `avoid_flush_during_recovery`, recovery modes that accept a log that ends
+/// inside its first record kept it. Then nothing recorded the number with which the next log must
+/// begin, and the default mode left out its synced writes.
 #[test]
 fn a_log_without_a_whole_record_is_not_kept() {
     let keeping = "avoid_flush_during_recovery=true;\
@@ -140,8 +140,8 @@ fn a_log_without_a_whole_record_is_not_kept() {
     }
 }
 
-/// A MANIFEST's last edit that had lost a sector in the middle in a power cut, and not its end, was
-/// treated as damage, and the database did not open.
+/// Regression test: if a power cut lost a sector in the middle of a MANIFEST's last edit rather
+/// than its end, the edit was treated as damage, and the database did not open.
 #[test]
 fn an_edit_that_lacks_a_sector_is_the_end_of_the_manifest() {
     let disk = SimStorage::new(1);
@@ -186,8 +186,9 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
     (db, late, file)
 }
 
-/// A column family was created while a complete log was unsynced, and a file was ingested into it.
-/// After a power cut it had data later than the surviving logs, and the database did not open.
+/// Regression test: a column family was created while a complete log was unsynced, and a file was
+/// ingested into it. After a power cut it had data later than the surviving logs, and the database
+/// did not open.
 #[test]
 fn a_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {
@@ -213,9 +214,9 @@ fn a_file_does_not_outlive_the_logs_before_it() {
     assert_eq!(db.get_cf_opt(&late, b"key", &ReadOptions::default()).expect("a get"), None);
 }
 
-/// After a failed sync of a log, the page cache had data that the device lacked. The next opening
-/// kept the log for `avoid_flush_during_recovery` and synced it without an error, and writes synced
-/// to the next log were lost in a power cut.
+/// Regression test: after a failed sync of a log, the page cache had data that the device lacked.
+/// The next opening kept the log for `avoid_flush_during_recovery` and synced it without an error,
+/// and writes synced to the next log were lost in a power cut.
 #[test]
 fn a_log_is_kept_only_if_the_device_has_it() {
     let text = "avoid_flush_during_recovery=true";
@@ -238,8 +239,8 @@ fn a_log_is_kept_only_if_the_device_has_it() {
     }
 }
 
-/// A file whose first sync failed was synced without an error the next time, although it was not on
-/// the device: a power cut took a table from the database.
+/// Regression test: a file whose first sync failed was synced without an error the next time,
+/// although it was not on the device: a power cut lost a table of the database.
 #[test]
 fn a_file_that_could_not_be_synced_is_copied() {
     for seed in 0..40 {
@@ -276,8 +277,8 @@ fn copy(disk: &SimStorage, from: &str, to: &str) {
     copy.write_all_at(&bytes, 0, purpose).expect("a write");
 }
 
-/// A column family was created although its options could not be written, and no error was
-/// returned: the next opening did not know its merge operator.
+/// Regression test: a column family was created although its options could not be written, and no
+/// error was returned: the next opening did not know its merge operator.
 #[test]
 fn a_column_family_without_its_options_is_reported() {
     let mut reported = 0;

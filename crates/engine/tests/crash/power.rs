@@ -86,8 +86,8 @@ fn worked(
     Ok(run)
 }
 
-/// Returns the crash points: before and after every sync, at calls of kinds that were not crash
-/// points yet, and at some of the others.
+/// Returns the crash points: before and after every sync, at calls of kinds that were not yet crash
+/// points, and at some of the others.
 fn places(calls: &[Call], rng: &mut Rng, tally: &Tally, others: usize) -> BTreeSet<u64> {
     let mut places = BTreeSet::new();
     let mut kinds = BTreeSet::new();

@@ -95,9 +95,10 @@ fn check_images(
     calls.len()
 }
 
-/// Resuming after a log failure recorded one column family after the other in the MANIFEST. A crash
-/// in between left tables that were ahead of the logs of the other column families, so that the
-/// database did not open, or applied the rejected batch to those families only.
+/// Regression test: resuming after a log failure recorded one column family after the other in the
+/// MANIFEST. A crash between these edits left tables that were ahead of the logs of the other
+/// column families, so that the database did not open, or applied the rejected batch to those
+/// families only.
 #[test]
 fn a_crash_inside_resuming_keeps_every_batch_whole() {
     let mut calls = 0;

@@ -110,8 +110,8 @@ fn a_claim_that_is_empty_cut_short_or_of_a_later_version_is_refused() {
     opens("/a", &options).expect("its own directory");
 }
 
-/// A new column family took a directory that held tables of unknown owners, or that another
-/// database had claimed.
+/// Regression test: a new column family took a directory that held tables of unknown owners, or
+/// that another database had claimed.
 #[test]
 fn a_new_column_family_takes_no_directory_that_holds_files() {
     let (world, options) = database();
@@ -137,8 +137,8 @@ fn a_new_column_family_takes_no_directory_that_holds_files() {
     assert!(world.read(&Path::new("/nobodys").join(CLAIM)).is_none());
 }
 
-/// The claim on a directory that a database had given up returned with a power cut, and the next
-/// database that was created there no longer opened.
+/// Regression test: the claim on a directory that a database had given up returned with a power
+/// cut, and the next database that was created there no longer opened.
 #[test]
 fn a_claim_that_was_given_up_stays_away_after_a_power_cut() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
@@ -157,7 +157,7 @@ fn a_claim_that_was_given_up_stays_away_after_a_power_cut() {
     }
 }
 
-/// A directory of a new column family was not claimed before the next opening.
+/// Regression test: a directory of a new column family was not claimed before the next opening.
 #[test]
 fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     let (mut world, options) = database();
@@ -172,8 +172,8 @@ fn a_directory_of_a_new_column_family_is_claimed_at_once() {
     assert!(error.to_string().contains("claimed"), "{error}");
 }
 
-/// An interrupted destruction could not continue if a directory that it had given up holds a file
-/// of somebody else.
+/// Regression test: an interrupted destruction could not continue if a directory that it had given
+/// up held a file of another owner.
 #[test]
 fn a_destruction_goes_on_where_files_of_others_stay() {
     let mut world = World::new(fastrand::Rng::with_seed(1));

@@ -35,7 +35,7 @@ impl World {
     }
 
     /// Opens a database, which must have exactly its data, works on it and closes it. Returns the
-    /// resulting database, or why it was refused. Sometimes it crashes in between; it is then
+    /// resulting database, or why it was refused. Sometimes it crashes during this; it is then
     /// opened in the same manner, and must open.
     pub(crate) fn open_and_work(
         &mut self,
@@ -221,7 +221,7 @@ impl World {
         }
     }
 
-    /// Destroys a database. Sometimes it crashes in between; the database is then whole, or no
+    /// Destroys a database. Sometimes it crashes during this; the database is then whole, or no
     /// database and is destroyed again.
     pub(crate) fn destroy(&mut self, database: &Database, layout: &Layout) -> Checked<bool> {
         let others = self.needed_by_others(&[database.number])?;

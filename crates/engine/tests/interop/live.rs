@@ -18,8 +18,8 @@ fn key(number: usize) -> Vec<u8> {
 
 #[test]
 fn a_database_opens_as_it_was_at_one_moment() {
-    // A log that the writer released between the reading of the MANIFEST and of the logs was
-    // skipped, with all its keys.
+    // Regression test: a log that the writer released between the reading of the MANIFEST and of
+    // the logs was skipped, with all its keys.
     in_laboratory("opening during writes", |laboratory| {
         let path = laboratory.next_directory();
         // Tables that compaction removed could not be read.
@@ -61,7 +61,7 @@ fn a_database_opens_as_it_was_at_one_moment() {
             writer.join().expect("the writer").unwrap_or_else(|error| panic!("{context}: {error}"));
             (opened, grown)
         });
-        assert!(grown > 1, "{context}: opened {opened} times, and nothing was written meanwhile");
+        assert!(grown > 1, "{context}: opened {opened} times, but nothing was written during this");
     });
 }
 

@@ -47,8 +47,8 @@ fn merges_over_everything() {
 
 #[test]
 fn records_of_one_key_across_tables() {
-    // A get searched only the first table of a level, although a key's records continued in the
-    // next one.
+    // Regression test: a get searched only the first table of a level, although a key's records
+    // continued in the next one.
     in_laboratory("records of one key across tables", |laboratory| {
         // Two flushes and no compaction before the requested one: a single table would be moved
         // unchanged, without cutting its records.

@@ -47,7 +47,7 @@ fn ours_takes_in_what_ours_made() {
     });
 }
 
-/// Ingests tables with Tailwater, and checks that both engines find the expected contents, also
+/// Ingests tables with Tailwater, and checks that both engines find the expected contents, even
 /// after RocksDB compacts.
 fn ours_takes_in(laboratory: &mut Laboratory, maker: Maker, (database, family): (&str, &str)) {
     let io_modes = IoModes::of_real_files(&mut laboratory.rng);

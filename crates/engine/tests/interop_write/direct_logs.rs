@@ -22,17 +22,17 @@ const PLACES: usize = BLOCK_LENGTH / ALIGNMENT;
 /// Length up to which a gap is short, in bytes: a padding record may not fit.
 const SHORT: usize = 40;
 /// Length of a value, in bytes, whose group takes one place. All longer values have the same
-/// overhead in the log: their lengths take two bytes, also in zstd's frames.
+/// overhead in the log: their lengths take two bytes, even in zstd's frames.
 const ONE_PLACE: usize = 1000;
 
 /// The end of a batch: the place in its block, and the distance from it, in bytes.
 type End = (usize, usize);
 
-/// The ends that have not occurred yet.
+/// The ends that have not yet occurred.
 struct Missing {
-    /// Short gaps, at every place.
+    /// Short gaps, each required at every place.
     short: BTreeSet<End>,
-    /// Longer gaps, at any place.
+    /// Longer gaps, each required at one place.
     long: BTreeSet<usize>,
 }
 

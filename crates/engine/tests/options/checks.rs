@@ -44,12 +44,12 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
         (
             "allow_ingest_behind=true",
             "option allow_ingest_behind: 'true' is not supported: compactions fill the last level, \
-             which files that are ingested behind all others need",
+             which must stay free for files ingested behind all others",
         ),
         (
             "cf_allow_ingest_behind=true",
             "option cf_allow_ingest_behind: 'true' is not supported: compactions fill the last \
-             level, which files that are ingested behind all others need",
+             level, which must stay free for files ingested behind all others",
         ),
         (
             "persist_user_defined_timestamps=false",
@@ -86,8 +86,8 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
     }
 }
 
-/// Databases were refused for writing because of options without which every entry, every result
-/// and a later opening by RocksDB are the same.
+/// Regression test: databases were refused for writing because of options without which every
+/// entry, every result and a later opening by RocksDB are the same.
 #[test]
 fn what_only_adds_checks_or_places_files_is_accepted() {
     for text in [
@@ -296,7 +296,7 @@ fn the_reasons_say_what_is_missing() {
             "use_direct_io_for_flush_and_compaction needs a buffer",
         ),
         ("keep_log_file_num=0", "it must be above 0"),
-        ("write_dbid_to_manifest=0;write_identity_file=0", "the database's id must be somewhere"),
+        ("write_dbid_to_manifest=0;write_identity_file=0", "the database's id must be stored"),
         ("daily_offpeak_time_utc=1", "two different times, as 04:30-07:30"),
         (
             "unordered_write=true;allow_concurrent_memtable_write=false",

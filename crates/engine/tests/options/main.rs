@@ -1,6 +1,6 @@
 //! Options, compared with what RocksDB reads, writes and derives from them.
 //!
-//! `cfg(test)` on the modules tells Clippy that their helpers are tests, too.
+//! `cfg(test)` on the modules makes Clippy treat their helpers as tests, too.
 
 #[cfg(test)]
 mod catalogue;

@@ -56,8 +56,8 @@ fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
     warning
 }
 
-/// Objects that the OPTIONS file names and nobody supplied prevented opening a database for
-/// writing, or were silently ignored.
+/// Regression test: objects that the OPTIONS file names and nobody supplied prevented opening a
+/// database for writing, or were silently ignored.
 #[test]
 fn objects_that_nobody_supplies_are_reported_and_done_without() {
     let objects = [
@@ -189,7 +189,8 @@ fn what_column_families_have_in_common_is_reported_once() {
     assert!(warning(&db, "bloom_locality").contains("of 'three' has no effect"));
 }
 
-/// A compression level that zlib does not support made each flush fail, and then each opening.
+/// Regression test: a compression level that zlib does not support made each flush fail, and then
+/// each opening.
 #[test]
 fn blocks_are_stored_where_zlib_does_not_have_the_level() {
     for level in ["10", "-2", "2147483647", "-2147483648"] {

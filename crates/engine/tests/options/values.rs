@@ -109,8 +109,8 @@ fn filter_policies_say_how_many_bits() {
     }
 }
 
-/// Objects with options of their own lost their braces in lists, and listeners the braces around
-/// the whole list.
+/// Regression test: objects with options of their own lost their braces in lists, and listeners the
+/// braces around the whole list.
 #[test]
 fn lists_of_objects_are_written_as_rocksdb_writes_them() {
     let mut database = DbOptions::default();

@@ -67,7 +67,7 @@ pub(crate) fn known(directory: &Path) -> BTreeMap<u64, NewFile> {
 }
 
 /// Rebuilds the table and compares. `known` is its entry in the MANIFEST, `options` are those of
-/// its column family; `other_codecs` tells whether other versions of the codecs compressed it.
+/// its column family; `other_codecs` says whether other versions of the codecs compressed it.
 pub(crate) fn check(
     bytes: Vec<u8>,
     known: &NewFile,

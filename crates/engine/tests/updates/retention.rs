@@ -1,4 +1,4 @@
-//! Logs that are kept for followers, and writes that are not visible yet.
+//! Logs that are kept for followers, and writes that are not yet visible.
 
 use tailwater::{WriteBatch, WriteOptions};
 use tailwater_io::sim::SimStorage;

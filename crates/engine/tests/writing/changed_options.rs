@@ -242,7 +242,7 @@ fn all_logs_together_keep_to_a_new_bound() {
     assert_eq!(level_0(&db), 1, "what the oldest log held is in a table");
 }
 
-/// A clock on which every wait ends at once.
+/// A clock on which every wait ends immediately.
 #[derive(Debug)]
 struct Hurrying(Arc<ManualClock>);
 
@@ -445,7 +445,8 @@ fn change_something(db: &Db, of_database: bool, round: usize) {
     }
 }
 
-/// Options that were loaded before the lock was taken undid changes made in between.
+/// Regression test: options that were loaded before the lock was taken undid changes made between
+/// loading them and taking it.
 #[test]
 fn what_is_set_before_the_lock_is_taken_stays_set() {
     let disk = SimStorage::new(1);

@@ -69,8 +69,8 @@ fn a_checkpoint_that_fails_leaves_nothing_and_can_be_made_again() {
     db.put_cf_opt(&default_family(&db), b"b", b"2", &WriteOptions::default()).expect("a put");
 }
 
-/// A checkpoint named the original's directories: when it was opened, it showed later writes or
-/// removed the logs of a live database.
+/// Regression test: a checkpoint named the original's directories: when it was opened, it showed
+/// later writes or removed the logs of a live database.
 #[test]
 fn a_checkpoint_names_no_directory_of_the_original() {
     let disk = SimStorage::new(1);
@@ -91,8 +91,8 @@ fn a_checkpoint_names_no_directory_of_the_original() {
     assert_eq!(get(&db, "a").as_deref(), Some("later"));
 }
 
-/// With an empty path, files in `./.tmp` were removed; with a trailing slash, a directory remained
-/// that prevented every later checkpoint.
+/// Regression test: with an empty path, files in `./.tmp` were removed; with a trailing slash, a
+/// directory remained that prevented every later checkpoint.
 #[test]
 fn only_what_a_checkpoint_left_itself_is_removed() {
     let disk = SimStorage::new(1);
@@ -121,7 +121,8 @@ fn only_what_a_checkpoint_left_itself_is_removed() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// A second checkpoint at the same path removed the files of the first, which was reported as made.
+/// Regression test: a second checkpoint at the same path removed the files of the first, which was
+/// reported as made.
 #[test]
 fn two_checkpoints_cannot_be_assembled_in_one_place() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -142,8 +143,8 @@ fn two_checkpoints_cannot_be_assembled_in_one_place() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// A file created meanwhile at a checkpoint's path was taken for the checkpoint, and files in it
-/// were renamed.
+/// Regression test: a file created at a checkpoint's path while the checkpoint was made was taken
+/// for it, and files in it were renamed.
 #[test]
 fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
     let disk = SimStorage::new(1);
@@ -165,8 +166,9 @@ fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
     assert_eq!(names(&disk, "/"), ["db", "made"]);
 }
 
-/// After a power cut the mark of a checkpoint that had been reported as made had returned, and if
-/// its name ended in `.tmp` the next checkpoint of the name without that suffix removed it.
+/// Regression test: a power cut brought back the mark of a checkpoint that had been reported as
+/// made, and if its name ended in `.tmp` the next checkpoint of the name without that suffix
+/// removed it.
 #[test]
 fn a_checkpoint_that_was_made_is_not_taken_for_one_that_was_not() {
     for seed in 0..20 {

@@ -158,8 +158,8 @@ fn check(
     }
 }
 
-/// A key was not found in another spelling than the one in which it was written, because a filter
-/// or a data block's hash index contains only that one.
+/// Regression test: a key was not found in another spelling than the one in which it was written,
+/// because a filter or a data block's hash index contains only that one.
 #[test]
 fn keys_are_found_in_every_spelling() {
     let mut seed = seed::rng();

@@ -28,9 +28,9 @@ fn pair(key: &str, value: &str) -> (String, String) {
     (key.to_owned(), value.to_owned())
 }
 
-/// An ingestion in progress when its database was closed continued after the lock was released. It
-/// removed tables of the next process that opened the database: those with the file numbers that
-/// the ingestion had reserved.
+/// Regression test: an ingestion in progress when its database was closed continued after the lock
+/// was released. It removed tables of the next process that opened the database: those with the
+/// file numbers that the ingestion had reserved.
 #[test]
 fn closing_waits_for_an_ingestion() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -74,8 +74,8 @@ fn closing_waits_for_an_ingestion() {
     assert!(all(&next, &default_family(&next)).iter().all(|(key, _)| key == "key"));
 }
 
-/// A read without a snapshot saw the files of an ingestion that have no sequence number but not
-/// those that have one.
+/// Regression test: a read without a snapshot saw the files of an ingestion that have no sequence
+/// number but not those that have one.
 #[test]
 fn a_read_sees_all_files_of_a_column_family_or_none() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -201,8 +201,8 @@ fn a_group_that_did_not_come_to_the_device_whole_is_a_torn_tail_and_no_damage() 
     assert!(torn > 20, "only {torn} of 200 images have anything torn");
 }
 
-/// The mode that skips missing records left logs with a gap in place if recovery was not to flush,
-/// and verification reported them as damaged.
+/// Regression test: the mode that skips missing records left logs with a gap in place if recovery
+/// was not to flush, and verification reported them as damaged.
 #[test]
 fn a_log_with_a_hole_does_not_stay() {
     let disk = SimStorage::new(1);
@@ -347,7 +347,7 @@ fn info_log(disk: &SimStorage) -> String {
     String::from_utf8_lossy(&bytes[..count]).into_owned()
 }
 
-/// The effect of a kernel that loses direct writes was not shown anywhere.
+/// Regression test: nothing reported that a kernel loses direct writes.
 #[test]
 fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
     let fault = "direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65";
@@ -380,7 +380,8 @@ fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
     assert!(!is_direct(&disk.clone()));
 }
 
-/// Whether logs are made durable by flushes was not visible, and no test could cause it.
+/// Regression test: whether logs are made durable by flushes was not visible, and no test could
+/// cause it.
 #[test]
 fn the_quicker_way_to_make_logs_durable_is_taken_and_reported() {
     let us = |write: u64, durable: u64, sync: u64| DeviceTimes {

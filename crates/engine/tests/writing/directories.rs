@@ -61,7 +61,7 @@ fn copy_file(disk: &SimStorage, from: &Path, to: &Path) {
     copy.write_all_at(&bytes, 0, purpose).expect("a write");
 }
 
-/// If the database's directory had two names, opening it deleted all tables.
+/// Regression test: if the database's directory had two names, opening it deleted all tables.
 #[test]
 fn a_directory_may_have_several_names() {
     for text in ["db_paths=/home/db", "wal_dir=/home/db", "db_paths=/home/link;wal_dir=/home/db"] {
@@ -79,7 +79,7 @@ fn a_directory_may_have_several_names() {
     }
 }
 
-/// With different `db_paths` than before, opening deleted all tables.
+/// Regression test: with different `db_paths` than before, opening deleted all tables.
 #[test]
 fn tables_are_not_removed_where_the_options_expect_them_elsewhere() {
     for (before, after) in [
@@ -104,7 +104,7 @@ fn tables_are_not_removed_where_the_options_expect_them_elsewhere() {
     }
 }
 
-/// Live tables with LevelDB's names were removed.
+/// Regression test: live tables with LevelDB's names were removed.
 #[test]
 fn tables_may_have_leveldb_names() {
     let (disk, db) = database("");
@@ -126,7 +126,7 @@ fn tables_may_have_leveldb_names() {
     holds_all(&open(&disk, "/copy", "").expect("the checkpoint"));
 }
 
-/// Missing and truncated files were not detected before they were read.
+/// Regression test: missing and truncated files were not detected before they were read.
 #[test]
 fn every_file_must_be_there_and_whole() {
     let (disk, db) = database("");
@@ -148,7 +148,8 @@ fn every_file_must_be_there_and_whole() {
     }
 }
 
-/// A copy whose options name the original's log directory removed the original's files.
+/// Regression test: a copy whose options name the original's log directory removed the original's
+/// files.
 #[test]
 fn a_copy_does_not_touch_the_originals_directories() {
     let text = "wal_dir=/logs;db_paths=/tables;avoid_flush_during_recovery=true";
@@ -185,7 +186,7 @@ fn a_moved_database_adopts_its_directories() {
     assert!(message.contains("in /restored"), "{message}");
 }
 
-/// Files in an unclaimed directory were removed at the first opening.
+/// Regression test: files in an unclaimed directory were removed at the first opening.
 #[test]
 fn what_was_there_before_a_claim_is_never_removed() {
     let (disk, db) = database("");
@@ -210,8 +211,8 @@ fn what_was_there_before_a_claim_is_never_removed() {
     }
 }
 
-/// A new database replayed and removed the logs of another one, and was created over the tables of
-/// one that had lost its CURRENT.
+/// Regression test: a new database replayed and removed the logs of another one, and was created
+/// over the tables of one that had lost its CURRENT.
 #[test]
 fn a_new_database_takes_nothing_that_is_there() {
     let (disk, db) = database("wal_dir=/logs");
@@ -233,7 +234,8 @@ fn a_new_database_takes_nothing_that_is_there() {
     assert_eq!(names(&disk, DB, ".sst"), tables);
 }
 
-/// If the log directory was lost, a database was opened without the contents of the logs.
+/// Regression test: if the log directory was lost, a database was opened without the contents of
+/// the logs.
 #[test]
 fn logs_that_are_known_are_missed() {
     let (disk, db) = database("wal_dir=/logs");
@@ -281,7 +283,7 @@ fn a_recorded_directory_of_logs_that_is_gone_is_the_home() {
     assert_eq!(load().expect("options").database().wal_dir, "");
 }
 
-/// The largest possible number in a file name was used for the counter.
+/// Regression test: the largest possible number in a file name was used for the counter.
 #[test]
 fn a_name_with_the_largest_number_is_nobodys() {
     let (disk, db) = database("");
@@ -294,7 +296,8 @@ fn a_name_with_the_largest_number_is_nobodys() {
     }
 }
 
-/// A family's directories were forgotten with the family, even if files remained in them.
+/// Regression test: a column family's directories were forgotten with the column family, even if
+/// files remained in them.
 #[test]
 fn nothing_stays_of_a_dropped_column_family() {
     let (disk, db) = database("");
@@ -315,7 +318,7 @@ fn nothing_stays_of_a_dropped_column_family() {
     assert!(open(&crashed, DB, "").is_err(), "the family's table is in a directory of its own");
 }
 
-/// `destroy` removed files that might not be the database's.
+/// Regression test: `destroy` removed files that might not be the database's.
 #[test]
 fn destroying_removes_what_is_certainly_the_databases() {
     let text = "wal_dir=/logs;db_paths=/tables";
@@ -344,7 +347,8 @@ fn destroying_removes_what_is_certainly_the_databases() {
     holds_all(&open(&disk, DB, text).expect("the database"));
 }
 
-/// Databases in directories with these names, inside the home, were removed with the database.
+/// Regression test: databases in directories with these names, inside the home, were removed with
+/// the database.
 #[test]
 fn destroying_leaves_other_databases_inside_the_home() {
     let (disk, db) = database("wal_dir=/logs");
@@ -364,8 +368,8 @@ fn destroying_leaves_other_databases_inside_the_home() {
     assert_eq!(names(&disk, DB, ""), ["archive", "lost"]);
 }
 
-/// A database whose directory was renamed kept using its path: it removed logs of the database that
-/// had taken the name, and wrote its own files there.
+/// Regression test: a database whose directory was renamed kept using its path: it removed logs of
+/// the database that had taken the name, and wrote its own files there.
 #[test]
 fn a_database_keeps_to_the_directories_that_it_was_opened_with() {
     for text in ["", "wal_dir=/logs"] {
@@ -394,8 +398,8 @@ fn a_database_keeps_to_the_directories_that_it_was_opened_with() {
     }
 }
 
-/// A table that RocksDB wrote to a directory that another database had claimed was taken for an
-/// obsolete file.
+/// Regression test: a table that RocksDB wrote to a directory that another database had claimed was
+/// taken for an obsolete file.
 #[test]
 fn a_table_that_another_database_made_stays_in_an_outside_directory() {
     let (disk, db) = database("db_paths=/tables");
@@ -417,7 +421,7 @@ fn a_table_that_another_database_made_stays_in_an_outside_directory() {
     assert!(!left.contains(&"000901.sst".to_owned()), "{left:?}");
 }
 
-/// A damaged log was kept under the name of a log of another database.
+/// Regression test: a damaged log was kept under the name of a log of another database.
 #[test]
 fn damaged_logs_are_kept_beside_what_is_there() {
     let (disk, db) = database("wal_recovery_mode=kPointInTimeRecovery");

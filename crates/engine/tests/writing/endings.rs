@@ -60,8 +60,8 @@ fn use_it(db: &Db, round: &str) {
     assert!(get(db, "table").is_some());
 }
 
-/// A put or a get in the destructor of a thread-local value ended the process: the database's own
-/// thread-local values were gone already.
+/// Regression test: a put or a get in the destructor of a thread-local value ended the process: the
+/// database's own thread-local values were gone already.
 #[test]
 fn a_thread_that_ends_can_use_the_database() {
     for inline in [true, false] {
@@ -133,8 +133,8 @@ fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
     panic!("the database was never closed");
 }
 
-/// User code that the database called in one of its own threads dropped the last handle. Closing
-/// then waited for its own thread to end, and the lock was never released.
+/// Regression test: user code that the database called in one of its own threads dropped the last
+/// handle. Closing then waited for its own thread to end, and the lock was never released.
 #[test]
 fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
     for (object, threads, text) in [

@@ -42,7 +42,7 @@ fn a_log_that_fails_is_not_written_again_until_reopening() {
         let (kind, text) = failure(db.resume());
         assert_eq!(kind, ErrorKind::Io);
         assert!(text.contains("after reopening"), "{text}");
-        assert_eq!(failure(db.close()).0, ErrorKind::Io, "closing tells of it");
+        assert_eq!(failure(db.close()).0, ErrorKind::Io, "closing reports it");
         drop(db);
         let db = open(&disk);
         assert_eq!(get(&db, "before").as_deref(), Some("1"));

@@ -74,9 +74,9 @@ fn all_memtables_together_are_bounded() {
     assert!(size <= 300_000, "{size}");
 }
 
-/// A flush dropped a deletion that a newer write hid, although a single deletion was to remove that
-/// write. Once a compaction did so, the value that the deletion had deleted in a deeper level
-/// showed again.
+/// Regression test: a flush dropped a deletion that a newer write hid, although a single deletion
+/// was to remove that write. Once a compaction did so, the value that the deletion had deleted in a
+/// deeper level showed again.
 #[test]
 fn a_deletion_stays_below_a_write_that_a_single_deletion_deletes() {
     let disk = SimStorage::new(1);
@@ -102,8 +102,8 @@ fn a_deletion_stays_below_a_write_that_a_single_deletion_deletes() {
     assert_eq!(stored, expected.map(|(key, kind)| (key.to_owned(), kind)));
 }
 
-/// A flush wrote every range deletion at every sequence number for every key that it covers, and
-/// the deleted records, too: 2,000 overlapping ones took 66 MB.
+/// Regression test: a flush wrote every range deletion at every sequence number for every key that
+/// it covers, and the deleted records, too: 2,000 overlapping ones took 66 MB.
 #[test]
 fn what_no_snapshot_tells_apart_of_range_deletions_is_not_written() {
     let disk = SimStorage::new(1);

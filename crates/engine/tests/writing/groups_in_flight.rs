@@ -85,8 +85,8 @@ fn recover_without_them(image: &SimStorage) {
     assert!(["before", "after"].iter().all(|key| get(&db, key).is_some()));
 }
 
-/// Like [`open`], on a device whose flushes are faster than its durable writes, once that has been
-/// measured.
+/// Like [`open`], on a device whose flushes are faster than its durable writes; returns once the
+/// database has measured this and syncs by flushes.
 fn open_with_flushes(disk: &SimStorage) -> (Arc<Gate>, Db) {
     let times = DeviceTimes { write_ns: 50_000, durable_write_ns: 8_000_000, sync_ns: 4_000_000 };
     disk.set_times(times);
@@ -116,7 +116,8 @@ fn wait_for_key_in_log(disk: &SimStorage, key: &str) {
     }
 }
 
-/// If flushes were faster, each group waited for the one ahead, which went unnoticed.
+/// Regression test: on devices with faster flushes each group waited for the one ahead, and no test
+/// noticed.
 #[test]
 fn groups_that_are_flushed_are_written_beside_each_other_too() {
     let disk = SimStorage::new(1);

@@ -162,7 +162,7 @@ fn files_are_linked_moved_or_copied() {
     );
 }
 
-/// A table of the database that was moved in again lost its original name.
+/// Regression test: a table of the database that was moved in again lost its original name.
 #[test]
 fn a_table_of_the_database_is_not_moved() {
     let disk = disk();
@@ -210,7 +210,7 @@ fn a_table_of_the_database_is_not_moved() {
     assert_eq!(get_from(&db, &family, "a").as_deref(), Some("ingested"));
 }
 
-/// A table that only an iterator still reads lost its original name.
+/// Regression test: a table that only an iterator still reads lost its original name.
 #[test]
 fn a_table_that_is_still_read_is_not_moved() {
     let disk = disk();
@@ -257,8 +257,8 @@ fn a_file_that_is_named_twice_is_moved_in_twice() {
     assert_eq!(get_from(&db, &other, "a").as_deref(), Some("ingested"));
 }
 
-/// Moving in a file by a symbolic link ingested the link itself: removing its target removed the
-/// table.
+/// Regression test: moving in a file by a symbolic link ingested the link itself: removing its
+/// target removed the table.
 #[test]
 fn a_file_that_is_moved_in_by_a_symbolic_link_is_in_the_database() {
     for moves in [false, true] {
@@ -437,7 +437,7 @@ fn a_file_that_could_not_be_brought_leaves_nothing() {
     }
 }
 
-/// An existing file with the name of an ingested file was removed.
+/// Regression test: an existing file with the name of an ingested file was removed.
 #[test]
 fn what_is_in_the_way_of_a_file_stays() {
     let disk = disk();
@@ -474,7 +474,7 @@ fn it_is_reported_and_counted() {
 const REPEATS: usize = 60;
 const KEYS: usize = 40;
 
-/// A read at a snapshot sees all of an ingestion or nothing, in all column families, also during
+/// A read at a snapshot sees all of an ingestion or nothing, in all column families, even during
 /// writes between its keys, flushes and compactions.
 #[test]
 fn ingestions_are_seen_whole_while_others_write() {

@@ -107,8 +107,8 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     panic!("{what}: not while the call is blocked");
 }
 
-/// A compaction opened its outputs under the version lock, so a flush of another column family
-/// waited for that, and writers waited for the flush.
+/// Regression test: a compaction opened its outputs under the version lock, so a flush of another
+/// column family waited for that, and writers waited for the flush.
 #[test]
 fn a_flush_completes_while_a_compaction_opens_its_outputs() {
     let scene = Scene::new();
@@ -134,8 +134,8 @@ fn a_flush_completes_while_a_compaction_opens_its_outputs() {
     ]);
 }
 
-/// An installation synced the MANIFEST under the version lock, so a flush waited for that before
-/// it opened its table.
+/// Regression test: an installation synced the MANIFEST under the version lock, so a flush waited
+/// for that before it opened its table.
 #[test]
 fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
     let scene = Scene::new();
@@ -148,7 +148,7 @@ fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
         let (opens, written) = (scene.opens(), scene.manifest_writes());
         let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
         wait_for("a flush's table, created and opened", || scene.opens() == opens + 2);
-        // The memtable is sealed, but its table is not installed yet.
+        // The memtable is sealed, but its table is not yet installed.
         scene.use_both("2");
         assert_eq!(property(&scene.db, "rocksdb.num-files-at-level0"), "2");
         // By the last pause, a call that could overtake the installation has done so.
@@ -205,7 +205,7 @@ fn those_who_wait_for_a_manifest_that_fails_are_refused() {
     scene.check_reopened(&[("default", "a", Some("new")), ("second", "m", Some("2"))]);
 }
 
-/// A column family is dropped while its compaction opens outputs, which no version ever has then.
+/// A column family is dropped while its compaction opens outputs, so no version ever has them.
 #[test]
 fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     let scene = Scene::new();
@@ -233,8 +233,8 @@ fn a_column_family_is_dropped_while_its_compaction_opens_its_outputs() {
     assert_eq!(tables.count(), live.len(), "only those of the first column family");
 }
 
-/// With several column families a flush syncs the complete logs first. It did so under the lock of
-/// the logs, for which every write waited.
+/// Regression test: with several column families a flush syncs the complete logs first, and did so
+/// under the lock of the logs, for which every write waited.
 #[test]
 fn writes_continue_while_a_flush_syncs_the_complete_logs() {
     let scene = Scene::new();
@@ -256,8 +256,8 @@ fn writes_continue_while_a_flush_syncs_the_complete_logs() {
     scene.check_reopened(&[("default", "n", Some("1")), ("second", "m", Some("1"))]);
 }
 
-/// An ingestion opened its tables under the lock of the snapshots. A snapshot that is taken then
-/// does not show them.
+/// Regression test: an ingestion opened its tables under the lock of the snapshots. A snapshot
+/// taken during the ingestion does not show them.
 #[test]
 fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
     let scene = Scene::new();
@@ -285,8 +285,8 @@ fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
     scene.check_reopened(&[("default", "m", Some("ingested"))]);
 }
 
-/// The chosen level of an ingested file stays valid until the file is installed: no compaction
-/// begins meanwhile that would write to the same keys of the same level.
+/// The chosen level of an ingested file stays valid until the file is installed: until then no
+/// compaction begins that would write to the same keys of the same level.
 #[test]
 fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
     let scene = Scene::new();

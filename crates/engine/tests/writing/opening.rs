@@ -29,8 +29,8 @@ fn a_database_that_is_not_there_is_not_made_unasked() {
     assert!(text.contains("error_if_exists"), "{text}");
 }
 
-/// A database was opened with fewer levels than its tables are in, and data that was ingested or
-/// written above the last level of the options was hidden by older values below it.
+/// Regression test: a database was opened with fewer levels than its tables are in, and data that
+/// was ingested or written above the last level of the options was hidden by older values below it.
 #[test]
 fn tables_in_levels_that_the_options_do_not_count_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -214,8 +214,8 @@ fn options_that_are_not_built_are_refused_by_name() {
     assert!(error.contains("sync"), "{error}");
 }
 
-/// Opening listed the home separately for the LOG, the OPTIONS file, the tables and the logs, which
-/// took most of the time if there were very many tables.
+/// Regression test: opening listed the home separately for the LOG, the OPTIONS file, the tables
+/// and the logs, which took most of the time if there were very many tables.
 #[test]
 fn a_directory_is_listed_once() {
     let disk = SimStorage::new(7);

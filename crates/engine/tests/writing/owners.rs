@@ -141,12 +141,12 @@ fn scene(origin: Origin) -> (SimStorage, Db, ColumnFamily, Snapshot, Db) {
 fn expect_refused(result: Result<()>, context: &str) {
     let error = result.expect_err(context);
     assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{context}: {error}");
-    assert!(error.message().contains("not of this opening"), "{context}: {error}");
+    assert!(error.message().contains("belong to this opening"), "{context}: {error}");
 }
 
-/// Handles of another database, and those of an earlier opening of the same one, were accepted: a
-/// flush with one waited forever and let the other database skip synced writes, a put went to the
-/// other database, and a snapshot showed later writes.
+/// Regression test: handles of another database, and those of an earlier opening of the same one,
+/// were accepted: a flush with one waited forever and let the other database skip synced writes, a
+/// put went to the other database, and a snapshot showed later writes.
 #[test]
 fn handles_of_others_are_refused() {
     for origin in ORIGINS {
@@ -200,7 +200,7 @@ fn handles_of_ones_own_are_taken() {
     db.put_cf_opt(&default, b"a", b"", &write_options()).expect("a clone's handle is the same");
 }
 
-/// A flush with the handle of a dropped column family reported success.
+/// Regression test: a flush with the handle of a dropped column family reported success.
 #[test]
 fn a_dropped_family_is_not_the_one_that_has_its_name() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);

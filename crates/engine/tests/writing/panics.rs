@@ -86,8 +86,8 @@ fn wait_for_failure(db: &Db) {
     }
 }
 
-/// A panic in the flushing thread ended it: flushes, writers and `resume` waited forever, there was
-/// no background error, and closing succeeded.
+/// Regression test: a panic in the flushing thread ended it: flushes, writers and `resume` waited
+/// forever, there was no background error, and closing succeeded.
 #[test]
 fn a_flush_that_panics_is_reported_and_taken_up_by_resuming() {
     for object in [Object::Comparator, Object::PrefixExtractor, Object::Storage] {
@@ -169,7 +169,8 @@ fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) 
     db
 }
 
-/// A panic in a compaction thread, or in the thread of a subcompaction, was not reported.
+/// Regression test: a panic in a compaction thread, or in the thread of a subcompaction, was not
+/// reported.
 #[test]
 fn a_compaction_that_panics_is_reported_and_taken_up_by_resuming() {
     let objects = [
@@ -234,7 +235,7 @@ fn a_compaction_that_was_asked_for_answers_with_the_panic() {
     }
 }
 
-/// A panic in the cleaning thread ended it, and obsolete files remained.
+/// Regression test: a panic in the cleaning thread ended it, and obsolete files remained.
 #[test]
 fn a_cleaning_that_panics_is_reported() {
     let scene = Scene::new("disable_auto_compactions=true");
@@ -264,7 +265,7 @@ fn resume_after_the_last_panic(db: &Db) {
     }
 }
 
-/// A panic while statistics were written to the LOG ended the flushing thread.
+/// Regression test: a panic while statistics were written to the LOG ended the flushing thread.
 #[test]
 fn upkeep_that_panics_is_reported() {
     let scene = Scene::new("stats_dump_period_sec=1");
@@ -278,7 +279,8 @@ fn upkeep_that_panics_is_reported() {
     put(&db, "b", "1").expect("a put");
 }
 
-/// A panic in the thread that preallocates logs ended it, and every later log waited for space.
+/// Regression test: a panic in the thread that preallocates logs ended it, and every later log
+/// waited for space.
 #[test]
 fn preallocation_that_panics_is_reported() {
     let scene = Scene::new("wal_io_mode=direct");
@@ -299,7 +301,7 @@ fn preallocation_that_panics_is_reported() {
     scene.check_after(&["a"]);
 }
 
-/// When the caller does the work, a panic left locks held.
+/// Regression test: when the caller does the work, a panic left locks held.
 #[test]
 fn work_that_panics_in_the_thread_that_asked_is_reported() {
     for object in [Object::Comparator, Object::PrefixExtractor] {

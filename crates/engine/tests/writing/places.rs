@@ -8,7 +8,7 @@ use tailwater_io::sim::SimStorage;
 
 use crate::support::{default_family, findings, get, names, put, simulated};
 
-/// Outputs were recorded in the first directory, whichever they were written to.
+/// Regression test: outputs were recorded in the first directory, whichever they were written to.
 #[test]
 fn compacted_tables_are_found_in_the_directory_of_their_level() {
     let disk = SimStorage::new(1);

@@ -15,7 +15,7 @@ fn open(disk: &SimStorage, text: &str) -> Db {
     Db::open(PATH, &simulated(disk, text)).expect("a database")
 }
 
-/// A database that had just been created was refused for having no log.
+/// Regression test: a database that had just been created was refused for having no log.
 #[test]
 fn a_new_database_may_track_its_logs() {
     let disk = SimStorage::new(1);
@@ -27,8 +27,8 @@ fn a_new_database_may_track_its_logs() {
     }
 }
 
-/// A missing directory for tables was created only for a new database; an existing database did not
-/// open.
+/// Regression test: a missing directory for tables was created only for a new database; an existing
+/// database did not open.
 #[test]
 fn a_database_may_be_given_further_directories() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -42,9 +42,9 @@ fn a_database_may_be_given_further_directories() {
     assert!(elsewhere.is_dir());
 }
 
-/// The remains of an older log after the end of the one that overwrote it stayed when the next log
-/// was begun. Replay took them for the end of all logs, and a database did not open if tables of
-/// one column family held later writes.
+/// Regression test: the remains of an older log after the end of the one that overwrote it stayed
+/// when the next log was begun. Replay took them for the end of all logs, and a database did not
+/// open if tables of one column family held later writes.
 #[test]
 fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {
     let disk = SimStorage::new(1);
@@ -67,8 +67,8 @@ fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {
     assert_eq!(get(&db, "b").as_deref(), Some("2"));
 }
 
-/// A log that ended inside a record was kept with avoid_flush_during_recovery. Once tables held
-/// later writes, the next opening took the log's end for a loss of these.
+/// Regression test: a log that ended inside a record was kept with avoid_flush_during_recovery.
+/// Once tables held later writes, the next opening took the log's end for a loss of these.
 #[test]
 fn a_log_that_is_kept_ends_with_a_whole_record() {
     let disk = SimStorage::new(1);
@@ -95,8 +95,8 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
     assert_eq!((get(&db, "b").as_deref(), get(&db, "c")), (Some("2"), None));
 }
 
-/// After a crash of the machine, an unsynced log or its end could be missing while a later log
-/// existed: the later log was replayed although writes before it were lost.
+/// Regression test: after a crash of the machine, an unsynced log or its end could be missing while
+/// a later log existed: the later log was replayed although writes before it were lost.
 #[test]
 fn replay_does_not_go_on_behind_a_gap_between_logs() {
     let disk = SimStorage::new(1);

@@ -57,7 +57,8 @@ fn open(disk: &SimStorage) -> Db {
     Db::open(PATH, &options).expect("a database")
 }
 
-/// A closed database and a read-only handle reported refused calls as invalid arguments.
+/// Regression test: a closed database and a read-only handle reported refused calls as invalid
+/// arguments.
 #[test]
 fn closed_and_read_only_handles_say_what_they_are() {
     let disk = SimStorage::new(1);
@@ -101,8 +102,8 @@ const PLACES: [Place; 6] = [
     ("a sync of the MANIFEST", |db| db.flush_all(), Operation::Sync, Purpose::Manifest),
 ];
 
-/// Refusals after an error have that error's kind, file and source. The source was not available,
-/// and closing removed the background error.
+/// Refusals after an error have that error's kind, file and source. Regression test: the source was
+/// not available, and closing removed the background error.
 #[test]
 fn what_is_refused_after_an_error_has_its_kind_and_source() {
     for (place, work, operation, purpose) in PLACES {

@@ -18,8 +18,8 @@ fn compact(db: &Db, family: &ColumnFamily) {
         .expect("a compaction");
 }
 
-/// A table that had been moved to another level before it was compacted was removed although
-/// readers of an older version needed it.
+/// Regression test: a table that had been moved to another level before it was compacted was
+/// removed although readers of an older version needed it.
 #[test]
 fn a_moved_table_stays_while_an_older_version_is_read() {
     let disk = SimStorage::new(1);

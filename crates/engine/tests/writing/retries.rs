@@ -6,8 +6,8 @@ use tailwater_io::{Operation, Purpose};
 
 use crate::support::{failure, get, put, simulated};
 
-/// After `resume`, a flush that found no space was retried without any pause, some ten thousand
-/// times a second.
+/// Regression test: after `resume`, a flush that found no space was retried without any pause, some
+/// ten thousand times a second.
 #[test]
 fn a_flush_without_space_is_tried_once_for_each_resuming() {
     let disk = SimStorage::new(1);

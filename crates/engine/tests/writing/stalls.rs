@@ -56,8 +56,8 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
 }
 
-/// Level 0 of a database with universal compaction grew without bound: it was not compacted, and
-/// write stalls were disabled.
+/// Regression test: level 0 of a database with universal compaction grew without bound: it was not
+/// compacted, and write stalls were disabled.
 #[test]
 fn universal_databases_stall_until_somebody_compacts_them() {
     let disk = SimStorage::new(1);
@@ -103,8 +103,8 @@ fn universal_databases_stall_until_somebody_compacts_them() {
     assert_eq!(db.stall_state(), StallState::Normal, "nothing compacts, so nothing is waited for");
 }
 
-/// Tables of a database with FIFO compaction grew without bound: none was dropped, and write stalls
-/// were disabled.
+/// Regression test: tables of a database with FIFO compaction grew without bound: none was dropped,
+/// and write stalls were disabled.
 #[test]
 fn fifo_databases_stall_on_what_would_have_to_be_dropped() {
     let disk = SimStorage::new(1);

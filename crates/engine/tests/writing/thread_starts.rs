@@ -9,8 +9,8 @@ use tailwater_io::thread::{NotStarted, with_starts_left};
 
 use crate::support::{get, put, simulated};
 
-/// If a thread could not be started, opening waited forever for the threads that had been started
-/// and not been told to end. The lock was held meanwhile.
+/// Regression test: if a thread could not be started, opening waited forever, holding the lock, for
+/// the threads that had been started but not notified to end.
 #[test]
 fn opening_fails_where_a_thread_cannot_be_started_and_leaves_no_lock() {
     let disk = SimStorage::new(1);

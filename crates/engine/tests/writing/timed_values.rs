@@ -35,9 +35,9 @@ fn preferring(key: &str, sequence: u64, value: &str, preferred: u64) -> Stored {
     (key.to_owned(), sequence, ValueType::ValuePreferredSequence, packed)
 }
 
-/// A flush left the time of the write where a table has the sequence number that the value prefers.
-/// RocksDB's next compaction gave the value that number: it was invisible from then on, and the
-/// values that it had overwritten, even deleted ones, showed again.
+/// Regression test: a flush left the time of the write where a table has the sequence number that
+/// the value prefers. RocksDB's next compaction gave the value that number: it was invisible from
+/// then on, and the values that it had overwritten, even deleted ones, showed again.
 #[test]
 fn without_known_times_a_table_has_plain_values() {
     let disk = SimStorage::new(1);
@@ -56,7 +56,7 @@ fn without_known_times_a_table_has_plain_values() {
     assert_eq!(get(&db, "key").as_deref(), Some("newer"));
 }
 
-/// The options were refused, and no table recorded when its records were written.
+/// Regression test: the options were refused, and no table recorded when its records were written.
 #[test]
 fn tables_tell_when_they_were_written_where_that_is_preserved() {
     let disk = SimStorage::new(1);

@@ -39,7 +39,7 @@ impl FastLocalBloom {
     }
 
     /// Makes every probe, without branching on each outcome: a mispredicted branch costs more time
-    /// than the probes, and without one the processor can start on the next key meanwhile.
+    /// than the probes, and without one the processor can start on the next key during the probes.
     #[inline]
     pub(super) fn may_contain(&self, block: &[u8], hash: u64) -> bool {
         let Some(line) = self.line(block, hash) else { return true };

@@ -134,7 +134,7 @@ impl<'a> FilterReader<'a> {
         }
     }
 
-    /// Queries several keys at once and calls `answer` with each key's index in `keys` and whether
+    /// Queries several keys together and calls `answer` with each key's index in `keys` and whether
     /// it may be present.
     ///
     /// In a Bloom filter the probes of different keys are independent, so that their cache misses

@@ -111,7 +111,7 @@ pub enum DamageReason {
     Zeros,
     /// A fragment inside a record that does not decompress.
     Decompression,
-    /// A record of this type inside a record.
+    /// A new record of this type begins before the previous one is complete.
     Interrupted(u8),
     /// A recyclable fragment in a log that began without one.
     UnexpectedRecyclable,

@@ -1,7 +1,7 @@
 //! Turns records into the bytes of a log.
 //!
 //! The writer appends to the caller's buffer and tracks only the log's length, so several records
-//! can be written to disk at once. It allocates nothing once its buffers have grown.
+//! can be written to disk in one request. It allocates nothing once its buffers have grown.
 //!
 //! # Padding
 //!
@@ -71,7 +71,7 @@ impl Writer {
     /// Appends a record to `out`.
     ///
     /// # Errors
-    /// Unsupported, if zstd cannot compress it; nothing is appended then.
+    /// Unsupported, if zstd cannot compress it, in which case nothing is appended.
     pub fn add_record(&mut self, payload: &[u8], out: &mut Vec<u8>) -> Result<()> {
         match self.compressor.take() {
             None => self.put_record(payload, out),

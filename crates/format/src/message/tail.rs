@@ -1,5 +1,5 @@
 //! A chunk of a partition's tail in shared memory: batches that outlive the process that accepted
-//! them and may not be in the segment yet.
+//! them and may not yet be in the segment.
 //!
 //! ```text
 //! chunk  := header: one block, batches and gaps as in the segment

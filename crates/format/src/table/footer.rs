@@ -208,9 +208,9 @@ impl Footer {
     /// index.
     ///
     /// # Errors
-    /// Unsupported, for an unsupported format version or a metaindex of 4 GiB; corruption, for a
-    /// footer without the index handle or base context checksum that its version requires, with one
-    /// that its version does not allow, or with a metaindex elsewhere.
+    /// Unsupported, for an unsupported format version or a metaindex of 4 GiB; corruption, if an
+    /// index handle or base context checksum that the version requires is missing, if one that it
+    /// disallows is present, or if the metaindex does not end at `offset`.
     pub fn encode(&self, offset: u64) -> Result<[u8; FOOTER_LENGTH]> {
         let version = self.format_version;
         if !(MIN_FORMAT_VERSION..=MAX_FORMAT_VERSION).contains(&version) {

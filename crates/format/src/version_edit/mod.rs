@@ -140,7 +140,7 @@ pub struct VersionEdit {
     pub blob_file_garbage: Vec<BlobFileGarbage>,
     /// Logs begun or synced (`track_and_verify_wals_in_manifest`).
     pub wal_additions: Vec<WalAddition>,
-    /// Logs with a lower number have been deleted. 0 has no meaning.
+    /// Logs with a lower number have been deleted. 0 is ignored.
     pub wal_deletion: Option<u64>,
     /// Id of the column family that the edit applies to; 0 is the default one.
     pub column_family: u32,
@@ -150,7 +150,7 @@ pub struct VersionEdit {
     pub column_family_drop: bool,
     /// Number of following edits that take effect atomically with this one.
     pub atomic_group_remaining: Option<u32>,
-    /// Timestamp below which history may be dropped. An empty one has no meaning.
+    /// Timestamp below which history may be dropped. An empty one is ignored.
     pub full_history_timestamp_low: Option<Vec<u8>>,
     /// Whether tables store user-defined timestamps. Part of the edit that names the comparator.
     pub persist_user_defined_timestamps: Option<bool>,

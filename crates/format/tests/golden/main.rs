@@ -1,6 +1,6 @@
 //! Decoders and encoders, compared with bytes written by RocksDB.
 //!
-//! `cfg(test)` on the modules tells Clippy that their helpers are tests too.
+//! `cfg(test)` on the modules makes Clippy treat their helpers as tests, too.
 
 #[cfg(test)]
 mod log;

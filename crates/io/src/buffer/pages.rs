@@ -56,7 +56,7 @@ impl Pages {
     /// others may map the file, and writes go to it. `length` is not 0.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn map_file(file: BorrowedFd<'_>, length: usize) -> rustix::io::Result<Self> {
         let length = length.next_multiple_of(page_size());
         let flags = ProtFlags::READ | ProtFlags::WRITE;

@@ -1,4 +1,4 @@
-//! Tells AddressSanitizer which parts of a larger allocation are not in use.
+//! Marks the parts of a larger allocation that are not in use, for AddressSanitizer.
 //!
 //! The sanitizer knows only whole allocations, and does not detect accesses to a part that was
 //! returned, or beyond a part's end. These calls mark those parts. In builds without `--cfg asan`

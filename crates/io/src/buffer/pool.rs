@@ -73,7 +73,7 @@ impl BufferPool {
     ///
     /// A thread that waits here while holding buffers of the same pool may wait forever; use
     /// [`Self::try_acquire`] for every buffer but the first. A large request needs enough bytes
-    /// free at once, and may wait behind small ones.
+    /// free simultaneously, and may wait behind small ones.
     ///
     /// # Errors
     /// [`PoolError::TooLarge`].
@@ -109,7 +109,7 @@ impl BufferPool {
         self.shared.state.lock().in_use
     }
 
-    /// Returns the largest number of bytes that were ever in use at once.
+    /// Returns the largest number of bytes that were ever in use simultaneously.
     pub fn peak(&self) -> usize {
         self.shared.state.lock().peak
     }

@@ -13,7 +13,7 @@ use super::mounts::{self, Mount};
 /// Maximum number of stacked filesystems to resolve.
 const MAX_LAYERS: usize = 4;
 
-/// A whole block device, and the settings of its queue as far as they are known.
+/// A whole block device, and the known settings of its queue.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Device {
     /// Its name: `nvme0n1`.

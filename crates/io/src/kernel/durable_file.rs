@@ -2,8 +2,8 @@
 //! can achieve on a device.
 //!
 //! The file is filled with zeros and synced before the first overwrite, so that no overwrite
-//! allocates space or changes metadata. Its name is removed at once: however the measurement ends,
-//! its space is freed.
+//! allocates space or changes metadata. Its name is removed immediately: however the measurement
+//! ends, its space is freed.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ pub enum DurableBy {
     Sync,
 }
 
-/// A file for durable overwrites. Threads may overwrite different blocks at once.
+/// A file for durable overwrites. Threads may overwrite different blocks concurrently.
 #[derive(Debug)]
 pub struct DurableFile {
     descriptor: OwnedFd,
@@ -45,7 +45,7 @@ impl DurableFile {
     /// Creates a file of at least `blocks` blocks, in an existing directory.
     ///
     /// # Errors
-    /// Errors of the system: of kind `Unsupported` if the filesystem refuses direct I/O.
+    /// I/O errors, of kind `Unsupported` if the filesystem refuses direct I/O.
     pub fn create(directory: &Path, blocks: u64) -> Result<Self> {
         let path = directory.join(SCRATCH_NAME);
         let storage = PosixStorage::new();
@@ -82,7 +82,7 @@ impl DurableFile {
     /// returns when that is durable.
     ///
     /// # Errors
-    /// Errors of the system, and a short write.
+    /// I/O errors, and a short write.
     pub fn overwrite(&self, number: u64, block: &AlignedBuffer, by: DurableBy) -> Result<()> {
         debug_assert!(number < self.blocks && block.len() == Self::BLOCK_BYTES);
         let offset = number * Self::BLOCK_BYTES as u64;

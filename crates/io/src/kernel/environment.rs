@@ -51,8 +51,7 @@ pub struct Filesystem {
     pub journal: Option<String>,
 }
 
-/// Whether the system lets processes use io_uring, as far as it reports. Only trying it is
-/// conclusive.
+/// Whether the system reports that processes may use io_uring. Only trying it is conclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IoUring {
     /// Allowed for all processes.

@@ -16,7 +16,7 @@ pub struct Memory {
     top: Option<PathBuf>,
 }
 
-/// The memory left to a process at one moment.
+/// The memory left to a process at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MemoryLeft {
     /// Memory limit, page cache included, in bytes.

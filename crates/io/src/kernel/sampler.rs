@@ -10,7 +10,7 @@ use crate::sync::{Condvar, Mutex};
 use crate::thread::{Thread, spawn};
 
 /// Takes snapshots of a target until it is stopped: rates are over the whole time, levels the mean
-/// of all snapshots. A process that ends meanwhile counts with its last values.
+/// of all snapshots. A process that ends earlier counts with its last values.
 #[derive(Debug)]
 pub struct Sampler {
     stop: Arc<Stop>,
@@ -37,7 +37,7 @@ impl Sampler {
     /// snapshot costs about 200 us of processor time.
     ///
     /// # Errors
-    /// Errors of the system, if it cannot start another thread.
+    /// I/O errors, if the thread cannot be started.
     pub fn start(target: Target, interval: Duration) -> io::Result<Self> {
         let stop = Arc::new(Stop::default());
         let first = Snapshot::take(&target);

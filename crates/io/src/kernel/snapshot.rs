@@ -1,4 +1,4 @@
-//! The kernel's counters at one moment.
+//! The kernel's counters at a point in time.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -85,7 +85,7 @@ impl Scope {
     }
 }
 
-/// The counters of a target at one moment.
+/// The counters of a target at a point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Snapshot {
     /// Time of the snapshot, in nanoseconds of this process's clock.

@@ -50,7 +50,7 @@ impl PosixStorage {
     /// or created; a file that does not exist is not locked.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub fn is_locked(&self, path: &Path) -> Result<bool> {
         is_held(path).map_err(|error| Error::new(Operation::Lock, path, error))
     }

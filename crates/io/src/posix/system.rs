@@ -121,7 +121,7 @@ fn usable_alignment(said: DirectIo) -> io::Result<usize> {
     let DirectIo::Aligned(asked) = said else { return Ok(ALIGNMENT) };
     let asked = asked as usize;
     if asked > MAX_ALIGNMENT || !asked.is_power_of_two() {
-        let text = format!("direct I/O must be aligned to {asked} bytes there; use buffered I/O");
+        let text = format!("this filesystem requires {asked}-byte alignment for direct I/O");
         return Err(io::Error::new(io::ErrorKind::Unsupported, text));
     }
     Ok(asked.max(ALIGNMENT))
@@ -418,8 +418,8 @@ fn lock_call(
     }
 }
 
-/// Takes the exclusive lock, as far as this system supports it: the process's `fcntl` lock excludes
-/// RocksDB, and `flock` excludes other users in the process.
+/// Takes the exclusive lock, with the means that this system has: the process's `fcntl` lock
+/// excludes RocksDB, and `flock` excludes other users in the process.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn lock(descriptor: BorrowedFd<'_>) -> rustix::io::Result<()> {
     let operation = rustix::fs::FlockOperation::NonBlockingLockExclusive;

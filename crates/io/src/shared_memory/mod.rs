@@ -23,25 +23,25 @@ pub trait SharedMemory: Debug + Send + Sync + 'static {
     /// Creates a region of `bytes`, which are zero. The name must not exist.
     ///
     /// # Errors
-    /// Errors of the system: of kind `StorageFull` if there is no space.
+    /// I/O errors, of kind `StorageFull` if there is no space.
     fn create(&self, name: &str, bytes: usize) -> Result<Pages>;
 
     /// Returns the names of all regions, sorted.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     fn list(&self) -> Result<Vec<String>>;
 
     /// Returns the contents of a region.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     fn read(&self, name: &str) -> Result<Vec<u8>>;
 
     /// Removes a region. Existing mappings stay valid until they are unmapped.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     fn remove(&self, name: &str) -> Result<()>;
 
     /// Removes the store itself if it has no regions. Nothing may be created in it afterwards.

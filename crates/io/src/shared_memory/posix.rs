@@ -125,7 +125,7 @@ impl PosixSharedMemory {
     /// recognised ([`siblings`]).
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub fn set_owner(&self, owner: &Path) -> Result<()> {
         let link = self.directory.join(OWNER);
         let failed = |error: Errno| Error::new(Operation::Create, &link, error);

@@ -42,7 +42,7 @@ impl SimSharedMemory {
     /// Returns a copy of all regions, as a process that starts now finds them.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub fn snapshot(&self) -> Result<Self> {
         let copy = Self::new(self.shared.lock().limit);
         for name in self.list()? {

@@ -178,7 +178,7 @@ impl<'a> Survivor<'a> {
     }
 
     /// Chooses any length from the last truncation that arrived to the next: one that the file had,
-    /// or one in between.
+    /// or one between two of those.
     fn choose_length(&self, random: &mut fastrand::Rng) -> u64 {
         let mut length = self.bytes.len() as u64;
         let mut seen = vec![length];

@@ -298,7 +298,7 @@ impl Namespace {
         self.current.reach(vec![outer]).directories.contains(&inner)
     }
 
-    /// Changes names for the process; the change is not durable yet.
+    /// Changes names for the process; the change is not yet durable.
     pub(super) fn change(&mut self, change: &Change) {
         self.current.apply(change);
         self.pending.push(change.clone());

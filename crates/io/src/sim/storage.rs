@@ -272,7 +272,7 @@ fn refuses_direct(state: &State, path: &Path) -> bool {
     let canonical = |path: &Path| {
         state.disk.names.canonical_path(path).unwrap_or_else(|_| Path::new("/").join(path))
     };
-    // The file may not exist yet, so only its directory is resolved.
+    // The file may not yet exist, so only its directory is resolved.
     let path = match (path.parent(), path.file_name()) {
         (Some(parent), Some(name)) => canonical(parent).join(name),
         _ => canonical(path),

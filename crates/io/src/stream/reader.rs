@@ -46,8 +46,8 @@ pub struct ReaderOptions {
 /// One stream can read many spans and files, one after the other ([`Self::restart`]), with the same
 /// buffers.
 ///
-/// Memory: one buffer more than the requests ahead, as far as the pool has them, and the longest
-/// read that spanned requests.
+/// Memory: one buffer more than the requests ahead, if the pool has that many, and the longest read
+/// that spanned requests.
 #[derive(Debug)]
 pub struct SequentialReader {
     source: Arc<Source>,
@@ -86,7 +86,7 @@ pub struct SequentialReader {
 
 impl SequentialReader {
     /// Begins to read `span` of `file`, in bytes, up to the file's current end. Requests ahead of
-    /// the caller begin at once: by io_uring if that is allowed and the file has a descriptor,
+    /// the caller begin immediately: by io_uring if that is allowed and the file has a descriptor,
     /// otherwise by `workers`. Without either the depth is 1; it is lower than requested if the
     /// pool does not have enough buffers now.
     ///
@@ -168,8 +168,8 @@ impl SequentialReader {
     }
 
     /// Returns the `length` bytes at `offset`; fewer only at the end of the span or the file. Reads
-    /// go forward: `offset` is not below the end of the previous read. The bytes in between are
-    /// skipped, and whole requests among them are not read at all.
+    /// go forward: `offset` is not below the end of the previous read. The bytes between the two
+    /// reads are skipped, and whole requests among them are not read at all.
     ///
     /// # Errors
     /// The error of the request for the first byte, again each time those bytes are requested.
@@ -216,7 +216,7 @@ impl SequentialReader {
     }
 
     /// Makes the chunk `index` the current one and returns the range of the `wanted` bytes in it,
-    /// as far as they exist.
+    /// without those beyond its end.
     fn part(&mut self, index: u64, wanted: Range<u64>) -> Result<Range<usize>> {
         let chunk = match self.current.take() {
             Some(chunk) if chunk.index == index => chunk,
@@ -313,8 +313,8 @@ impl SequentialReader {
         }
     }
 
-    /// Returns the limiter to report requests to. Requests of the caller's thread are not at the
-    /// device yet.
+    /// Returns the limiter to report requests to. Requests of the caller's thread are not yet at
+    /// the device.
     fn foreground_of_requests(&self) -> Option<&Foreground> {
         let foreground = self.foreground.as_deref();
         foreground.filter(|_| self.requests.path() != RequestPath::Caller)

@@ -96,9 +96,9 @@ pub(super) struct Chunk {
 pub enum RequestPath {
     /// By the caller's thread, each when it is needed.
     Caller,
-    /// By [`Workers`], several at once.
+    /// By [`Workers`], several concurrently.
     Threads,
-    /// By the kernel through io_uring, several at once: submitted and awaited by the caller's
+    /// By the kernel through io_uring, several concurrently: submitted and awaited by the caller's
     /// thread.
     Ring,
 }

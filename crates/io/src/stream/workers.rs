@@ -14,8 +14,8 @@ type Job = Box<dyn FnOnce() + Send>;
 /// A thread pool that serves requests in the order of submission; several streams share it.
 ///
 /// A read occupies a thread for one call, a writer for as long as it has something to write:
-/// provide one thread for each writer, and for readers as many as requests should be in flight at
-/// once.
+/// provide one thread for each writer, and for readers as many as requests should be in flight
+/// simultaneously.
 ///
 /// Dropping the pool completes the submitted requests and joins the threads. Safe to use from any
 /// thread.
@@ -38,8 +38,8 @@ struct Jobs {
 }
 
 impl Workers {
-    /// Starts `count` threads, but at least one: the maximum number of requests in flight at once.
-    /// Their names are `name` and a number.
+    /// Starts `count` threads, but at least one: the maximum number of requests in flight
+    /// simultaneously. Their names are `name` and a number.
     ///
     /// # Errors
     /// The errors of [`thread::spawn`]; threads that were already started have then been joined.

@@ -189,8 +189,8 @@ impl Output {
                 written = run.end;
                 let (start, length) = (run.start, run.end - run.start);
                 warm_file.write_all_at(piece.part(run), start, purpose)?;
-                // Writeback begins at once, because these pages are not written again. If it fails,
-                // the sync writes them.
+                // Writeback begins immediately, because these pages are not written again. If it
+                // fails, the sync writes them.
                 let _ = warm_file.start_writeback(start, length);
             }
         }

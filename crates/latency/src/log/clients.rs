@@ -174,7 +174,7 @@ fn note(
         let due_ns = first.payload.first_chunk().copied().map_or(0, u64::from_le_bytes);
         let due = schedule.start + Duration::from_nanos(due_ns);
         if due >= schedule.measured_from {
-            // All messages of a batch were due at once.
+            // All messages of a batch were due at the same time.
             let count = u64::from(header.count);
             let latency = at.saturating_duration_since(due);
             measured.latencies.record_n(latency.as_nanos() as u64, count)?;

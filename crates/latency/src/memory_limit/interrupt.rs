@@ -40,7 +40,7 @@ impl fmt::Debug for Guard {
 /// Registers an action. It must neither create nor drop a [`Guard`], and not take long.
 ///
 /// # Errors
-/// Errors of the system, or another interrupt handler in this process.
+/// I/O errors, or another interrupt handler in this process.
 pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Failure> {
     static INSTALLED: OnceLock<Result<(), String>> = OnceLock::new();
     let installed = INSTALLED

@@ -122,8 +122,8 @@ impl MemoryLimit {
     /// Creates a limit of `bytes` on this machine.
     ///
     /// # Errors
-    /// Errors of the system, if a group was created and cannot be used. If no method works, that is
-    /// not an error.
+    /// I/O errors, if a group was created and cannot be used. If no method works, that is not an
+    /// error.
     pub fn new(bytes: u64) -> Result<Self, Failure> {
         Self::on(Host::default(), bytes)
     }
@@ -181,10 +181,11 @@ impl MemoryLimit {
         command
     }
 
-    /// Changes the limit, also for running processes: after a reduction the kernel reclaims memory.
+    /// Changes the limit, including that of running processes: after a reduction the kernel
+    /// reclaims memory.
     ///
     /// # Errors
-    /// Errors of the system, if it cannot reclaim enough.
+    /// I/O errors, if the kernel cannot reclaim enough.
     pub fn set(&mut self, bytes: u64) -> Result<(), Failure> {
         match &mut self.how {
             How::V1 { memory, .. } => memory.set(bytes)?,

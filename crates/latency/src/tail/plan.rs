@@ -352,7 +352,7 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         return Err(format!("--hot: {hot} are more than the database, {database} (--size)"));
     }
     // Leaves room for block overhead, and for overwritten values and compacted blocks that are not
-    // evicted yet.
+    // yet evicted.
     let block_cache = hot_keys * VALUE_BYTES as u64 / 2 * 3;
     Ok(Parameters {
         kind: defaults.kind,

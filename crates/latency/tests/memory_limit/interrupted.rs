@@ -67,7 +67,7 @@ impl Waiting {
 
     fn child_is_gone(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child));
-        // A zombie counts as ended: it may not be reaped yet.
+        // A zombie counts as ended: it may not yet be reaped.
         stat.map_or(true, |stat| stat.contains(") Z "))
     }
 }

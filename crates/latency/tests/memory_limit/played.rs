@@ -165,7 +165,7 @@ fn a_scope_of_systemd() {
     let set = format!("set-property --runtime {unit}.scope MemoryMax=536870912");
     assert!(log.contains(&set), "{log}");
 
-    // The group of the scope's process.
+    // The cgroup of the process that runs in the scope.
     put(root, "/proc/77/cgroup", &format!("0::/system.slice/{unit}.scope\n"));
     let scope = format!("/sys/fs/cgroup/system.slice/{unit}.scope");
     put(root, &format!("{scope}/memory.current"), "0\n");

@@ -48,7 +48,7 @@ struct Inner {
 /// Reads the catalog of a log without opening the log: its streams by their ids.
 ///
 /// # Errors
-/// Corruption; errors of the system.
+/// Corruption; I/O errors.
 pub(crate) fn read(storage: &dyn Storage, directory: &Path) -> Result<BTreeMap<u32, StreamInfo>> {
     match journal::read(storage, directory, NAME)? {
         Some(contents) => Ok(State::replay(contents.records(), &contents.path)?.streams),
@@ -60,7 +60,7 @@ impl Catalog {
     /// Opens the catalog in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// Corruption; errors of the system.
+    /// Corruption; I/O errors.
     pub(crate) fn open(storage: &Arc<dyn Storage>, directory: &Path) -> Result<Self> {
         let (journal, contents) =
             Journal::open(storage, directory, NAME, || State::default().to_snapshot())?;
@@ -193,7 +193,7 @@ impl Catalog {
     /// Creates a topic with partitions whose directories exist and are durable.
     ///
     /// # Errors
-    /// Not found, if the stream was deleted meanwhile; already exists; errors of the journal.
+    /// Not found, if the stream has been deleted; already exists; errors of the journal.
     pub(crate) fn create_topic(
         &self,
         id: TopicId,
@@ -271,8 +271,8 @@ impl Catalog {
     /// Records new partitions whose directories exist and are durable.
     ///
     /// # Errors
-    /// Not found, if the topic was deleted meanwhile; already exists, if another caller created
-    /// them; errors of the journal.
+    /// Not found, if the topic has been deleted; already exists, if another caller created them;
+    /// errors of the journal.
     pub(crate) fn create_partitions(
         &self,
         id: TopicId,
@@ -292,7 +292,7 @@ impl Catalog {
     /// exists and is durable.
     ///
     /// # Errors
-    /// Not found, if the partition was deleted meanwhile, even if another with its id was created;
+    /// Not found, if the partition has been deleted, even if another with its id was created;
     /// errors of the journal.
     pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
         let mut inner = self.lock();
@@ -325,8 +325,9 @@ impl Catalog {
 impl Catalog {
     /// Makes changes durable, then publishes them: all of them or none.
     ///
-    /// A record whose sync failed may be in the journal's file. So the journal is rewritten without
-    /// it at once; if that fails too, the catalog is unsettled until a later change succeeds.
+    /// A record whose sync failed may be in the journal's file. So the journal is immediately
+    /// rewritten without it; if that fails too, the catalog is unsettled until a later change
+    /// succeeds.
     fn apply(&self, inner: &mut Inner, changes: Vec<Change>) -> Result<()> {
         inner.check_open()?;
         let mut next = inner.state.clone();

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::state::State;
 use super::{StreamInfo, TopicId};
 
-/// The catalog at one moment, with indexes by name. It never changes.
+/// The catalog at a point in time, with indexes by name. It never changes.
 #[derive(Debug, Default)]
 pub struct CatalogSnapshot {
     streams: BTreeMap<u32, StreamInfo>,

@@ -54,8 +54,8 @@ impl Log {
     /// # Errors
     /// Busy, if it is open elsewhere; invalid argument, if the directory has other files;
     /// corruption, for its catalog or offsets; not supported, for an I/O mode that the filesystem
-    /// refuses; errors of the system. Damage in a partition is not an error: [`Self::open_report`]
-    /// reports it, and the partition refuses appends.
+    /// refuses; I/O errors. Damage in a partition is not an error: [`Self::open_report`] reports
+    /// it, and the partition refuses appends.
     pub fn open(directory: impl AsRef<Path>, options: &LogOptions) -> Result<Self> {
         let directory = directory.as_ref();
         let storage = &options.storage;
@@ -186,7 +186,7 @@ impl Log {
     /// this returns.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub fn set_records(&self, changes: &[(String, Option<String>)]) -> Result<()> {
         self.catalog.set_records(changes)
     }
@@ -195,7 +195,7 @@ impl Log {
     /// as all changes of the catalog are.
     ///
     /// # Errors
-    /// Already exists, for name or id; invalid argument, for the name; errors of the system.
+    /// Already exists, for name or id; invalid argument, for the name; I/O errors.
     pub fn create_stream(&self, id: Option<u32>, name: &str) -> Result<u32> {
         self.catalog.create_stream(id, name, self.env.clock.wall_us())
     }
@@ -203,7 +203,7 @@ impl Log {
     /// Renames a stream.
     ///
     /// # Errors
-    /// Not found; already exists; errors of the system.
+    /// Not found; already exists; I/O errors.
     pub fn rename_stream(&self, stream: u32, name: &str) -> Result<()> {
         self.catalog.rename_stream(stream, name)
     }
@@ -211,7 +211,7 @@ impl Log {
     /// Deletes a stream with all its topics.
     ///
     /// # Errors
-    /// Not found; errors of the system.
+    /// Not found; I/O errors.
     pub fn delete_stream(&self, stream: u32) -> Result<()> {
         let _changing = self.changing.lock();
         let first = TopicId { stream, topic: 0 }.partition(0);
@@ -224,8 +224,8 @@ impl Log {
     /// Creates a topic with `partitions` partitions, whose ids count from 0.
     ///
     /// # Errors
-    /// Not found, for the stream; already exists; invalid argument, naming the option; errors of
-    /// the system. On an error neither the topic nor any of its partitions exists.
+    /// Not found, for the stream; already exists; invalid argument, naming the option; I/O errors.
+    /// On an error neither the topic nor any of its partitions exists.
     pub fn create_topic(
         &self,
         stream: u32,
@@ -249,7 +249,7 @@ impl Log {
     /// writes are durable from now on.
     ///
     /// # Errors
-    /// Not found; already exists; invalid argument; errors of the system.
+    /// Not found; already exists; invalid argument; I/O errors.
     pub fn update_topic(&self, id: TopicId, name: &str, options: &TopicOptions) -> Result<()> {
         let _changing = self.changing.lock();
         let partitions = self.partitions_of(id);
@@ -268,7 +268,7 @@ impl Log {
     /// Deletes a topic with all its partitions.
     ///
     /// # Errors
-    /// Not found; errors of the system.
+    /// Not found; I/O errors.
     pub fn delete_topic(&self, id: TopicId) -> Result<()> {
         let _changing = self.changing.lock();
         let deleted = self.catalog.delete_topic(id);
@@ -278,7 +278,7 @@ impl Log {
     /// Adds partitions to a topic. Returns their ids.
     ///
     /// # Errors
-    /// Not found; errors of the system. Then none of them exists.
+    /// Not found; I/O errors. On an error none of them exists.
     pub fn create_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         if count == 0 {
             return Ok(Vec::new());
@@ -332,7 +332,7 @@ impl Log {
     /// Deletes the `count` partitions with the highest ids.
     ///
     /// # Errors
-    /// Not found, if the topic has fewer; errors of the system.
+    /// Not found, if the topic has fewer; I/O errors.
     pub fn delete_partitions(&self, id: TopicId, count: u32) -> Result<()> {
         let _changing = self.changing.lock();
         let mut partitions = self.partitions_of(id);
@@ -344,7 +344,7 @@ impl Log {
     /// Removes all messages of a topic. Offsets begin at 0.
     ///
     /// # Errors
-    /// Not found; errors of the system. Some of its partitions may be purged then.
+    /// Not found; I/O errors. On an error some of its partitions may be purged.
     pub fn purge_topic(&self, id: TopicId) -> Result<()> {
         self.topic(id)?;
         let tickets: Vec<_> = self
@@ -417,7 +417,7 @@ impl Log {
     }
 
     /// Stores a consumer's offset: that of the last message it has processed. The offset is visible
-    /// at once; the ticket completes when it survives the process, or with `is_durable` a power
+    /// immediately; the ticket completes when it survives the process, or with `is_durable` a power
     /// cut.
     ///
     /// # Errors
@@ -459,7 +459,7 @@ impl Log {
     /// Deletes a consumer's offset.
     ///
     /// # Errors
-    /// Not found, also if the consumer has stored no offset.
+    /// Not found, including for a consumer that has stored no offset.
     pub fn delete_offset(
         &self,
         id: PartitionId,
@@ -494,7 +494,7 @@ impl Log {
                 return Ok(());
             }
         }
-        // A topic that is created from now on fails, since the catalog is closed then.
+        // A topic that is created from now on fails, since the catalog is closed.
         let _changing = self.changing.lock();
         let partitions = std::mem::take(&mut *self.partitions.lock());
         let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();

@@ -27,8 +27,8 @@ const REFUSED_RETRY_NS: u64 = 100_000_000;
 impl Partition {
     /// Appends a producer's batch ([`Batch`]) without waiting.
     ///
-    /// Its messages get the next offsets. They are readable at once, or, on topics that acknowledge
-    /// only persisted appends, once they are persisted.
+    /// Its messages get the next offsets. They are readable immediately, or, on topics that
+    /// acknowledge only persisted appends, once they are persisted.
     ///
     /// # Errors
     /// Full, if there is no room now: nothing was appended. [`Self::try_append_or`] notifies the

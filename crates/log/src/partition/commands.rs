@@ -138,8 +138,8 @@ impl Partition {
         self.submit(Effect::Flush { offset, is_synced })
     }
 
-    /// Removes all messages. The next message has offset 0. Earlier appends that are not
-    /// acknowledged yet are acknowledged and removed.
+    /// Removes all messages. The next message has offset 0. Earlier appends not yet acknowledged
+    /// are acknowledged and removed.
     pub fn purge(&self) -> Ticket {
         self.submit(Effect::Purge)
     }

@@ -108,7 +108,7 @@ struct Files {
     padded: Vec<Arc<Segment>>,
     /// The rewrite in progress.
     rewriting: Option<Box<dense::Rewriting>>,
-    /// Unused files that are not removed yet.
+    /// Unused files not yet removed.
     unused: Vec<PathBuf>,
     /// The directory, if files were removed from it since its last sync.
     unsynced: Option<PathBuf>,
@@ -129,7 +129,7 @@ pub(crate) struct Snapshot {
     pub(crate) progress: Arc<Progress>,
 }
 
-/// The readable end of an incarnation.
+/// How far readers may read in an incarnation.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Offset after the last message that readers may see.
@@ -155,7 +155,7 @@ enum Step {
     Idle,
 }
 
-/// Figures of a partition at one moment.
+/// Figures of a partition at a point in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PartitionStats {
     /// Incarnation of the partition.

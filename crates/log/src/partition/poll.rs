@@ -120,7 +120,7 @@ impl Partition {
     /// caller that must not block uses [`Self::poll_memory`].
     ///
     /// # Errors
-    /// Corruption, with file and offset; closed; errors of the system.
+    /// Corruption, with file and offset; closed; I/O errors.
     pub fn poll(&self, strategy: Strategy, count: u32) -> Result<Polled> {
         match self.poll_from(strategy, count, true)? {
             Some(polled) => Ok(polled),

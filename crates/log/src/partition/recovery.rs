@@ -9,7 +9,7 @@
 //!    are not a whole batch.
 //! 3. If a trailer beyond that end shows that later bytes were acknowledged, the end is a hole. On
 //!    a topic of durability `disk`, or in the same boot of the machine, a hole is damage: the
-//!    partition is *fenced*. It is readable up to the hole and takes no appends until the file is
+//!    partition is *fenced*. It is readable up to the hole and accepts no appends until the file is
 //!    restored. Otherwise the machine died before the bytes reached the device, which the
 //!    durability permits: the bytes beyond the hole are kept in a file next to the segment.
 //! 4. The segment is cut after its last batch, and synced.
@@ -75,7 +75,7 @@ pub(crate) struct Listing {
 /// Lists the files of an incarnation.
 ///
 /// # Errors
-/// Errors of the system.
+/// I/O errors.
 pub(crate) fn list(storage: &dyn Storage, directory: &Path) -> Result<Listing> {
     let mut listing = Listing::default();
     let mut newest: BTreeMap<(u64, u64), (SegmentName, u64)> = BTreeMap::new();
@@ -406,8 +406,8 @@ impl Partition {
         complete_all(completions);
     }
 
-    /// Appends batches that a dead process left in shared memory, as far as they continue from the
-    /// last segment, and persists them. Only then is their memory removed.
+    /// Appends those batches left in shared memory by a dead process that continue from the last
+    /// segment, and persists them. Only then is their memory removed.
     fn take_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
         // The survivors may fill the shared memory. Their own memory keeps the batches until they
         // are persisted.

@@ -11,7 +11,7 @@
 //!
 //! A crash before step 2 leaves the temporary file, a later crash the old generation; recovery
 //! removes either. Steps 2 to 4 are a command of the owner, so that nothing else removes or
-//! replaces the segment meanwhile.
+//! replaces the segment during these steps.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,11 +26,11 @@ use super::index::INTERVAL;
 use super::{Scanner, Segment};
 use crate::Result;
 
-/// Number of bytes of batches that one step copies, so that other partitions are persisted in
-/// between.
+/// Number of bytes of batches that one step copies, so that other partitions are persisted between
+/// steps.
 const STEP_BYTES: u64 = 4 << 20;
 
-/// A rewritten segment that is not installed yet.
+/// A rewritten segment not yet installed.
 #[derive(Debug)]
 pub(crate) struct Rewritten {
     /// The segment that it replaces.
@@ -42,7 +42,7 @@ pub(crate) struct Rewritten {
     temporary: PathBuf,
 }
 
-/// A copy of a segment's batches in progress (step 1).
+/// A copy of a segment's batches in progress (step 1 of the module's list).
 #[derive(Debug)]
 pub(crate) struct Rewriting {
     rewritten: Rewritten,
@@ -80,7 +80,7 @@ impl Rewriting {
     /// Begins copying the batches of a sealed segment.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn begin(files: &SegmentFiles, old: &Arc<Segment>) -> Result<Box<Self>> {
         let new =
             Segment::new(old.directory(), old.start(), old.generation() + 1, old.incarnation(), 0);
@@ -101,7 +101,7 @@ impl Rewriting {
     /// Copies more batches.
     ///
     /// # Errors
-    /// Corruption, if the segment is damaged: it stays as it is; errors of the system.
+    /// Corruption, if the segment is damaged: it stays as it is; I/O errors.
     pub(crate) fn advance(mut self: Box<Self>, files: &SegmentFiles) -> Result<Advanced> {
         match self.copy() {
             Ok(true) => return Ok(Advanced::Part(self)),
@@ -164,10 +164,10 @@ impl Rewritten {
         self.old.length() == self.old_length
     }
 
-    /// Installs the new segment (step 2), and writes its index.
+    /// Installs the new segment (step 2 of the module's list), and writes its index.
     ///
     /// # Errors
-    /// Errors of the system. After a crash, either segment may then be found; both contain the same
+    /// I/O errors. After an error and a crash, either segment may be found; both contain the same
     /// batches.
     pub(crate) fn install(&self, files: &SegmentFiles) -> Result<()> {
         files.storage.rename(&self.temporary, &self.new.path(Kind::Log))?;
@@ -181,7 +181,8 @@ impl Rewritten {
         let _ = files.storage.remove(&self.temporary);
     }
 
-    /// Removes the replaced segment (step 4). Otherwise recovery removes it.
+    /// Removes the replaced segment (step 4 of the module's list). If this does not run, recovery
+    /// removes it.
     pub(crate) fn remove_old(&self, files: &SegmentFiles) {
         for kind in [Kind::Index, Kind::Log] {
             let _ = files.storage.remove(&self.old.path(kind));

@@ -95,7 +95,7 @@ impl Segment {
     /// Writes the index's file, without making it durable.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn write_index(&self, files: &SegmentFiles) -> Result<()> {
         let entries = self.index.lock().clone().unwrap_or_default();
         let seed = self.seed();

@@ -114,7 +114,7 @@ impl Segment {
     /// Returns its file, open for reading.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn file(&self, files: &SegmentFiles) -> Result<Arc<dyn ReadFile>> {
         if let Some(file) = self.file.get() {
             return Ok(Arc::clone(file));
@@ -126,7 +126,7 @@ impl Segment {
     /// Returns a scanner that starts at a position.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn scan(&self, files: &SegmentFiles, position: u64) -> Result<Scanner> {
         Scanner::new(files, self.file(files)?, position..self.length())
     }
@@ -134,7 +134,7 @@ impl Segment {
     /// Returns a scanner that starts at the indexed batch at or before an offset.
     ///
     /// # Errors
-    /// Errors of the system; corruption, if the segment must be scanned to rebuild the index.
+    /// I/O errors; corruption, if the segment must be scanned to rebuild the index.
     pub(crate) fn scan_for_offset(&self, files: &SegmentFiles, offset: u64) -> Result<Scanner> {
         self.scan_from(files, |entry| entry.offset <= offset)
     }

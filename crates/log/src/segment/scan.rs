@@ -44,7 +44,7 @@ impl Scanner {
     /// Reads `span` of a file.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn new(
         files: &SegmentFiles,
         file: Arc<dyn ReadFile>,
@@ -76,7 +76,7 @@ impl Scanner {
     ///
     /// # Errors
     /// Corruption, with file and position, if the bytes are not a batch header or the batch extends
-    /// beyond the segment; errors of the system.
+    /// beyond the segment; I/O errors.
     pub(crate) fn peek(&mut self) -> Result<Option<(u64, Header)>> {
         if let Some(header) = self.next {
             return Ok(Some((self.position, header)));

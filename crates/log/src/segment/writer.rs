@@ -68,7 +68,7 @@ impl SegmentWriter {
     /// Creates a segment, and makes its name durable.
     ///
     /// # Errors
-    /// Errors of the system. The file may exist then; the next attempt truncates it.
+    /// I/O errors. On an error the file may exist; the next attempt truncates it.
     pub(crate) fn create(
         files: &SegmentFiles,
         directory: &Path,
@@ -102,7 +102,7 @@ impl SegmentWriter {
     /// Continues a segment with `length` bytes of batches, whose file is cut to that length.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn resume(
         files: &SegmentFiles,
         segment: &Arc<Segment>,
@@ -150,7 +150,7 @@ impl SegmentWriter {
     /// Writes a group with `batch_bytes` of batches at a position, durably if required.
     ///
     /// # Errors
-    /// Errors of the system. The bytes from `position` on are then unknown.
+    /// I/O errors. On an error the bytes from `position` on are unknown.
     pub(crate) fn write(
         &mut self,
         parts: &[IoSlice<'_>],
@@ -226,7 +226,7 @@ impl SegmentWriter {
     /// Makes all writes durable.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn sync(&mut self) -> Result<()> {
         self.attempt(|file| file.sync_data(Purpose::LogAppend))
     }
@@ -234,7 +234,7 @@ impl SegmentWriter {
     /// Makes all earlier and later writes durable.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn harden(&mut self) -> Result<()> {
         self.is_durable = true;
         self.sync()
@@ -257,7 +257,7 @@ impl SegmentWriter {
     /// durability, since recovery never reads it.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn seal(&mut self, files: &SegmentFiles, data_end: u64) -> Result<()> {
         self.cut(data_end)?;
         // A crash here is safe: a missing index is rebuilt.

@@ -120,8 +120,8 @@ impl ChunkPool {
     }
 
     /// Returns whether unpersisted chunks and readers hold more than half of the limit, or the
-    /// system refused more memory. Then partitions persist at once, and release chunks that are not
-    /// full.
+    /// system refused more memory. Then partitions persist immediately, and release chunks that are
+    /// not full.
     pub(crate) fn is_tight(&self) -> bool {
         self.is_tight.load(Ordering::Relaxed)
     }
@@ -156,7 +156,7 @@ impl ChunkPool {
     ///
     /// # Errors
     /// Full, if everything is unpersisted or held by readers; no space, if the system has no more
-    /// shared memory; errors of the system.
+    /// shared memory; I/O errors.
     pub(crate) fn allocate(&self, kind: MemoryKind, bytes: usize) -> Result<AppendBuffer> {
         let size = bytes.max(PIECE_MIN).next_power_of_two();
         let header = match kind {
@@ -219,7 +219,7 @@ impl ChunkPool {
         }
     }
 
-    /// Evicts until the target is met, as far as chunks are persisted.
+    /// Evicts persisted chunks until the target is met or none is left.
     fn evict_beyond_target(&self) {
         loop {
             let mut state = self.state.lock();
@@ -306,7 +306,7 @@ impl ChunkPool {
     /// stay: the next process recovers batches from them.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn close(&self, is_persisted: bool) -> Result<()> {
         let mut state = self.state.lock();
         state.is_closed = true;

@@ -1,4 +1,4 @@
-//! Recent data in memory: batches that are not in a segment yet, and persisted batches that
+//! Recent data in memory: batches that are not yet in a segment, and persisted batches that
 //! consumers may still poll.
 //!
 //! A partition's tail is a sequence of [`Chunk`]s. A chunk holds batches in the layout of the

@@ -38,7 +38,7 @@ impl Survivors {
     /// Reads the regions of the log with this id, without changing them.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(crate) fn read(shared: &dyn SharedMemory, log: u128) -> Result<Self> {
         let mut survivors = Self::default();
         for name in shared.list()? {

@@ -1,10 +1,10 @@
 //! The state of a log after power cuts, the death of the process and failing calls.
 //!
-//! Random work runs on several partitions at once: appends, purges, truncations, deleted segments,
-//! retention, flushes, offsets, reopening. Then every state that a crash before any call may leave
-//! is opened, and must be one that the durability of its topic allows:
+//! Random work runs on several partitions concurrently: appends, purges, truncations, deleted
+//! segments, retention, flushes, offsets, reopening. Then every state that a crash before any call
+//! may leave is opened, and must be one that the durability of its topic allows:
 //!
-//! - Acknowledged messages exist, as far as the topic guarantees; others may exist.
+//! - Acknowledged messages exist where the topic guarantees it; others may exist.
 //! - Messages are in order, without gap or duplicate.
 //! - Nothing that was purged, truncated or deleted before the crash exists.
 

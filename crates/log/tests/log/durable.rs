@@ -10,7 +10,7 @@ use tailwater_log::{Consumer, Durability, Log, PartialBlocks, Partition, TopicId
 
 use crate::common::{DIRECTORY, Machine, batch, read_all, topic as topic_options};
 
-/// Number of power cuts at one moment, which keep different parts of the unsynced data.
+/// Number of power cuts at each point in time, which keep different parts of the unsynced data.
 const IMAGES: u64 = 6;
 
 /// Returns a machine without shared memory.
@@ -158,7 +158,7 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
         replay.advance_to(call);
         let least = done.iter().rposition(|end| *end <= call);
         for seed in 0..IMAGES {
-            // The power is cut at once.
+            // The power is cut immediately.
             let left = self::machine(replay.crash_image(seed), 2);
             let found = number_in(&left.open());
             let most = least.map_or(0, |least| least + 1);

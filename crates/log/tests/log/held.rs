@@ -1,8 +1,8 @@
-//! A device that delays a write: what continues meanwhile, and what must not be touched.
+//! A device that delays a write: what continues during the write, and what must not be touched.
 //!
 //! Known defects of other logs, each with a test: appends and polls continue; a buffer in flight is
 //! never written to; appends queued during a write join the next one; a flush covers pending
-//! batches, even if chunks were exchanged meanwhile; nothing overtakes.
+//! batches, even if chunks are exchanged during it; nothing overtakes.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -121,8 +121,8 @@ impl WriteFile for GatedFile {
     }
 }
 
-/// Opens the gate when a test ends, also by a failed assertion: closing the log waits for the
-/// held write.
+/// Opens the gate when a test ends, even by a failed assertion: closing the log waits for the held
+/// write.
 struct OpensAtEnd(Arc<Gate>);
 
 impl Drop for OpensAtEnd {

@@ -30,7 +30,7 @@ struct Scenario {
 }
 
 impl Scenario {
-    /// A partition that persists every batch at once.
+    /// A partition that persists every batch immediately.
     fn new(partial: PartialBlocks, durability: Durability) -> Self {
         let machine = Machine::new(1, false);
         let log = machine.open();

@@ -1,5 +1,5 @@
 //! The application's records after a power cut, with the streams and topics that they belong to,
-//! and the messages that were acknowledged meanwhile.
+//! and the messages that were acknowledged in the same run.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -58,7 +58,7 @@ fn step(log: &Log, rng: &mut fastrand::Rng, number: u64) {
             appended.ticket.wait().expect("an acknowledgement");
         }
         (kind, id) => {
-            // Several at once: records of a topic, of its stream, and of neither.
+            // Several in one call: records of a topic, of its stream, and of neither.
             let mut changes =
                 vec![(format!("user/{}", rng.u32(..4)), Some(format!("value {number}")))];
             if let Some(TopicId { stream, topic }) = id {

@@ -24,7 +24,7 @@ const OFF: &str = "127.0.0.1:0";
 /// Writes the file, with the addresses that the server listens on.
 ///
 /// # Errors
-/// Errors of the system.
+/// I/O errors.
 pub(crate) fn write_current(
     storage: &dyn Storage,
     config: &Config,
@@ -43,7 +43,7 @@ pub(crate) fn write_current(
 /// Removes the file, if it exists.
 ///
 /// # Errors
-/// Errors of the system.
+/// I/O errors.
 pub(crate) fn remove_current(storage: &dyn Storage, config: &Config) -> tailwater_io::Result<()> {
     let directory = config.path.join(&config.runtime_path);
     match storage.remove(&directory.join(NAME)) {

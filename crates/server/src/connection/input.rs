@@ -13,7 +13,7 @@ const KEPT_BYTES: usize = 256 << 10;
 /// Maximum size of a body whose memory is kept for the next body, in bytes.
 const REUSED_BYTES: usize = 2 << 20;
 
-/// Bytes that were read but not consumed yet.
+/// Bytes that were read but not yet consumed.
 ///
 /// A body shares its memory with the buffer, which reuses it for the next body. An idle connection
 /// must not keep the memory of a large one: see [`Self::is_large`].
@@ -64,7 +64,7 @@ impl Input {
         Ok(())
     }
 
-    /// Returns the first bytes; bytes not read yet are zeros.
+    /// Returns the first bytes; bytes not yet read are zeros.
     pub(super) fn start<const LENGTH: usize>(&self) -> [u8; LENGTH] {
         let mut start = [0; LENGTH];
         for (to, from) in start.iter_mut().zip(&self.buffer) {

@@ -47,7 +47,8 @@ use pace::Pace;
 
 /// Maximum size of a frame before a login, in bytes.
 const UNAUTHENTICATED_FRAME_BYTES: usize = 16 << 10;
-/// Number of consecutive evictions, without a login in between, after which a connection is closed.
+/// Number of consecutive evictions, without a login between them, after which a connection is
+/// closed.
 const EVICTIONS: u32 = 5;
 /// Time without a frame after which a connection releases its memory.
 const IDLE: Duration = Duration::from_secs(1);

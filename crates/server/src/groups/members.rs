@@ -15,8 +15,8 @@
 //!
 //! 1. A member joins or leaves, or partitions are added or deleted. [`assign`] chooses an owner for
 //!    each partition.
-//! 2. A partition that is not busy moves at once. A busy one begins a handover: the next poll of
-//!    its owner is refused, so that the client requests its partitions again and commits the
+//! 2. A partition that is not busy moves immediately. A busy one begins a handover: the next poll
+//!    of its owner is refused, so that the client requests its partitions again and commits the
 //!    messages that it has.
 //! 3. The commit, or [`Members::expire`], completes the handover.
 //!
@@ -103,7 +103,7 @@ impl Members {
         Self { partitions: partitions.collect(), ..Self::default() }
     }
 
-    /// Adds a session as a member if it is not one yet. Returns whether the group still exists.
+    /// Adds a session as a member if it is not yet one. Returns whether the group still exists.
     pub(super) fn join(&mut self, session: SessionId, now: Instant) -> bool {
         if self.is_disbanded || self.members.contains_key(&session) {
             return !self.is_disbanded;
@@ -118,7 +118,7 @@ impl Members {
         true
     }
 
-    /// Removes a member. Its partitions move at once. Returns whether it was a member.
+    /// Removes a member. Its partitions move immediately. Returns whether it was a member.
     pub(super) fn leave(&mut self, session: SessionId, now: Instant) -> bool {
         if self.members.remove(&session).is_none() {
             return false;

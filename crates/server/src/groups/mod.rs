@@ -241,7 +241,7 @@ impl Groups {
         }
     }
 
-    /// Adds a session as a member, if it is not one yet.
+    /// Adds a session as a member, if it is not yet one.
     ///
     /// # Errors
     /// Not found, for the group.

@@ -40,7 +40,7 @@ impl Hashers {
     /// Starts `count` threads, at least one.
     ///
     /// # Errors
-    /// Errors of the system.
+    /// I/O errors.
     pub(super) fn start(count: usize) -> io::Result<Self> {
         let mut hashers = Self { shared: Arc::default(), threads: Vec::new() };
         for number in 0..count.max(1) {

@@ -6,7 +6,7 @@
 //! # Invariants
 //!
 //! - The records are changed first, then the memory, under one lock, so that no visible state can
-//!   be undone by a restart. A crash in between is safe: the change was not acknowledged.
+//!   be undone by a restart. A crash between these steps is safe: the change was not acknowledged.
 //! - The user with id 0 is the root user. It is created with the directory, is never deleted or
 //!   deactivated, and keeps all permissions.
 //! - An id is not reused while the process runs, so a session of a deleted user never becomes a
@@ -92,7 +92,7 @@ impl Token {
     }
 }
 
-/// All users and tokens at one moment.
+/// All users and tokens at a point in time.
 #[derive(Clone, Default)]
 struct Directory {
     users: BTreeMap<u32, Arc<User>>,
@@ -199,7 +199,7 @@ impl Users {
     ///
     /// # Errors
     /// Corruption of a record; invalid argument, for credentials of the root user that are too
-    /// short or long; errors of the system.
+    /// short or long; I/O errors.
     pub(crate) fn open(log: &Log, config: &Config) -> Result<(Self, Option<RandomPassword>)> {
         Self::open_with(log, &Settings::from(config), Arc::new(SystemClock))
     }

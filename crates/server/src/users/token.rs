@@ -17,7 +17,7 @@ const NAME_BYTES: RangeInclusive<usize> = 3..=30;
 const SECRET_BYTES: usize = 32;
 
 impl Users {
-    /// Returns a user's tokens, by their names, including expired ones that are not removed yet.
+    /// Returns a user's tokens, by their names, including expired ones not yet removed.
     pub(crate) fn tokens(&self, user: u32) -> Vec<Arc<Token>> {
         self.directory.load().tokens_of(user).cloned().collect()
     }

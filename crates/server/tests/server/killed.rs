@@ -75,7 +75,7 @@ impl Drop for Process {
 /// The known state of one partition.
 #[derive(Debug, Default)]
 struct Promised {
-    /// Number after the last message that was sent.
+    /// One more than the number of the last message sent.
     sent: AtomicU64,
     /// Number of acknowledged batches.
     acknowledged: AtomicU64,

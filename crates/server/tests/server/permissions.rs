@@ -182,7 +182,7 @@ async fn users_passwords_and_tokens() {
     assert!(root.get_user(&id("ann")).await.expect("a reply").is_none());
 }
 
-/// A reused id must not have the permissions on its earlier owner.
+/// A stream or topic with a reused id must not inherit permissions on the id's earlier owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn permissions_end_with_the_stream_or_topic() {
     let scene = Scene::new().await;

@@ -113,7 +113,7 @@ impl VolatileDisk {
     /// filesystem recovers from its journal. It must no longer be in use.
     ///
     /// # Errors
-    /// Errors of the system: it is in use, or cannot be mounted.
+    /// I/O errors, if it is in use or cannot be mounted.
     pub fn mount_again(&mut self) -> Result<PathBuf, String> {
         self.unmount()?;
         self.disk.restore();
@@ -124,7 +124,7 @@ impl VolatileDisk {
     /// Unmounts the filesystem, if one is mounted. Without power nothing more is written.
     ///
     /// # Errors
-    /// Errors of the system: it is in use.
+    /// I/O errors, if it is in use.
     pub fn unmount(&mut self) -> Result<(), String> {
         self.attached.take().map_or(Ok(()), Attached::end)
     }

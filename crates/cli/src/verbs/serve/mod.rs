@@ -1,8 +1,8 @@
 //! `tailwater serve`: starts the server, and stops it on a signal.
 //!
 //! The first SIGTERM, SIGINT or SIGHUP shuts down: connections end, and everything is persisted.
-//! The second ends the process at once, without waiting for requests in progress; the next start
-//! recovers acknowledged messages, as after any kill.
+//! The second ends the process immediately, without waiting for requests in progress; the next
+//! start recovers acknowledged messages, as after any kill.
 
 mod logging;
 
@@ -108,7 +108,7 @@ fn listen_to_signals() -> Result<Arc<Notify>> {
     let signals = AtomicUsize::new(0);
     ctrlc::set_handler(move || {
         if signals.fetch_add(1, Ordering::Relaxed) == 0 {
-            info!("shutting down; another signal ends the server at once");
+            info!("shutting down; another signal ends the server immediately");
             notify.notify_one();
         } else {
             // Not logged, because standard error may be blocked.
@@ -135,7 +135,7 @@ fn started(server: &Server, config: &Config) {
     }
     for (partition, recovered) in &report.partitions {
         if let Some(error) = &recovered.fenced {
-            error!(%partition, %error, "partition takes no appends");
+            error!(%partition, %error, "partition does not accept appends");
         }
         for note in &recovered.notes {
             warn!(%partition, "{note}");

@@ -1,9 +1,9 @@
 //! Verifies a database that another process may be writing to.
 //!
 //! A finding may then be a write in progress: a log that ends inside a record, a table that was
-//! removed together with its MANIFEST. A finding counts at once only if nothing changed during the
-//! verification and no process has the database open; otherwise it must be found again, in a file
-//! that has not changed in between.
+//! removed together with its MANIFEST. A finding counts immediately only if nothing changed during
+//! the verification and no process has the database open; otherwise it must be found again, in a
+//! file that has not changed since.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

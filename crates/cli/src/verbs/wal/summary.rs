@@ -139,7 +139,7 @@ impl Summary {
             ))?;
         }
         let Some(End { offset, reason, batches_behind, .. }) = &self.end else {
-            return output.line(format_args!("{mode} takes all of it"));
+            return output.line(format_args!("{mode} accepts the whole log"));
         };
         let behind = counted(*batches_behind, "batch", "batches");
         let what = match verdict {
@@ -147,7 +147,7 @@ impl Summary {
             Verdict::StopReplay => "ends replay here, unless the next log continues without a gap",
             Verdict::End | Verdict::Continue => "ends the log here",
         };
-        output.line(format_args!("{mode} {what}: at offset {offset}, {reason}; {behind} behind it"))
+        output.line(format_args!("{mode} {what}: at offset {offset}, {reason}; {behind} after it"))
     }
 
     fn verdict(&self) -> Verdict {

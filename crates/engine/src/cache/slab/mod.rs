@@ -96,7 +96,7 @@ pub(crate) struct Slabs {
 struct Size {
     /// Slot size, in bytes.
     slot: usize,
-    /// Dropped slots that were not reclaimed yet.
+    /// Dropped slots not yet reclaimed.
     returned: ReturnedStack,
     regions: Mutex<Regions>,
 }
@@ -150,7 +150,7 @@ struct Regions {
     all: BTreeMap<usize, Cut>,
     /// Addresses of the regions with free slots.
     open: BTreeSet<usize>,
-    /// Dropped slots taken off the stack and not reclaimed yet.
+    /// Dropped slots taken off the stack and not yet reclaimed.
     returned: Chain,
 }
 
@@ -174,8 +174,8 @@ struct Cut {
     used: usize,
     /// Maximum of `used` since its free pages were last released.
     most_used: usize,
-    /// Whether its free pages are being released. No slot is taken from it meanwhile, and it is not
-    /// removed.
+    /// Whether its free pages are being released. While they are, no slot is taken from it, and it
+    /// is not removed.
     is_being_trimmed: bool,
 }
 

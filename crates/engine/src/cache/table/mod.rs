@@ -2,9 +2,9 @@
 //!
 //! A bucket is one cache line: a control word and seven pointers. Bytes 0 to 6 of the control word
 //! are the tags of the pointers (eight bits of the hash, 0 for an empty slot); byte 7 counts the
-//! entries that probed past this bucket because it was full. A lookup compares all tags at once and
-//! goes on to the next bucket only if that count is not zero, so it almost always reads one line of
-//! the table, and removal leaves no tombstones.
+//! entries that probed past this bucket because it was full. A lookup compares all tags
+//! simultaneously and goes on to the next bucket only if that count is not zero, so it almost
+//! always reads one line of the table, and removal leaves no tombstones.
 //!
 //! # Invariants
 //!

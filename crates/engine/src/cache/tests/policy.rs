@@ -126,7 +126,7 @@ fn an_erased_value_stays_charged_while_it_is_held() {
     held.verify(key(1, 0));
     assert_eq!((cache.entries(), cache.usage(), cache.pinned_usage()), (0, UNIT, UNIT));
 
-    // Another value can be inserted for the key meanwhile.
+    // While the value is pinned, another one can be inserted for the key.
     put(&cache, key(1, 0), Priority::Low);
     assert_eq!(cache.usage(), 2 * UNIT);
     drop(held);

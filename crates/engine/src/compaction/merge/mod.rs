@@ -73,7 +73,7 @@ pub(crate) struct Rules {
     pub(crate) readers: Arc<FamilyReaders>,
     /// Flags that cancel the merge when any of them is set.
     pub(crate) cancelled: [Arc<AtomicBool>; 2],
-    /// If the merge runs at low priority: tells when to pause for a switch to normal priority.
+    /// If the merge runs at low priority: indicates when to pause for a switch to normal priority.
     pub(crate) low_priority: Option<Arc<LowPriority>>,
 }
 
@@ -324,14 +324,14 @@ impl Merge {
         let is_over =
             self.rules.low_priority.as_ref().is_some_and(|low_priority| low_priority.is_over());
         if is_over {
-            // It pauses only once.
+            // A merge leaves low priority at most once.
             self.rules.low_priority = None;
         }
         Ok(is_over)
     }
 
-    /// Checks for cancellation only, among records that are processed together, where it cannot
-    /// pause.
+    /// Checks only for cancellation: used between records that are processed together, where the
+    /// merge cannot pause.
     #[inline]
     fn check_cancelled(&mut self) -> Result<()> {
         self.steps = self.steps.wrapping_add(1);

@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// If there are too many level-0 tables to have open at once, leaves the newest ones for
+    /// If there are too many level-0 tables to have open simultaneously, leaves the newest ones for
     /// another compaction: no table may move down before an older one.
     fn bound_fan_in(&self, parts: &mut Parts<'a>) {
         let Some(first) = parts.inputs.first_mut().filter(|inputs| inputs.level == 0) else {

@@ -132,8 +132,8 @@ fn start_marked<'a>(
     })
 }
 
-/// Adds tables that must be compacted with the first ones. Returns `None` if this is not possible
-/// yet.
+/// Adds tables that must be compacted with the first ones. Returns `None` if this is not yet
+/// possible.
 fn complete(tree: &Tree<'_>, start: Start<'_>) -> Option<Compaction> {
     let Start { mut inputs, output_level, reason, is_level_0_move } = start;
     let is_from_level_0 = inputs.level == 0;

@@ -4,7 +4,7 @@
 //! compactions of up to `max_compaction_bytes` ([`first_step`], [`next_step`]). At the end the
 //! tables of the last level can be rewritten, except those that the request itself wrote.
 //!
-//! Under universal and FIFO compaction everything is merged at once.
+//! Under universal and FIFO compaction everything is merged in one compaction.
 //!
 //! Source: `CompactRangeInternal` in `db/db_impl/db_impl_compaction_flush.cc`,
 //! `PickCompactionForCompactRange` in `db/compaction/compaction_picker.cc`.

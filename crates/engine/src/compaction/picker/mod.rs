@@ -88,8 +88,8 @@ pub(crate) struct PickContext<'a> {
     pub(crate) cursors: &'a CompactCursors,
     /// The running compactions of this column family, whose inputs are marked.
     pub(crate) running: &'a [Arc<Compaction>],
-    /// Maximum number of level-0 tables of a compaction, which has all of them open at once. It is
-    /// always large enough for a compaction to make progress.
+    /// Maximum number of level-0 tables of a compaction, which has all of them open simultaneously.
+    /// It is always large enough for a compaction to make progress.
     pub(crate) level_0_fan_in: usize,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn pick(context: &PickContext<'_>) -> Option<Compaction> {
     }
 }
 
-/// Whether a compaction is needed, even if it is not possible yet.
+/// Whether a compaction is needed, even if it is not yet possible.
 pub(crate) fn needs_compaction(context: &PickContext<'_>) -> bool {
     match context.options.compaction_style {
         CompactionStyle::Level => leveled::is_needed(&Tree::new(context)),

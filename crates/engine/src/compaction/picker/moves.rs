@@ -1,4 +1,4 @@
-//! Moves of several tables of a level at once.
+//! Moves of several tables of a level in one compaction.
 //!
 //! Source: `TryExtendNonL0TrivialMove` in `db/compaction/compaction_picker_level.cc`.
 
@@ -9,7 +9,7 @@ use crate::compaction::picker::key_range::KeyRange;
 use crate::compaction::picker::tree::Tree;
 use crate::table::FileMetadata;
 
-/// Maximum number of tables moved at once.
+/// Maximum number of tables moved in one compaction.
 const FILES_MAX: usize = 4;
 
 /// Adjacent tables that are moved together.

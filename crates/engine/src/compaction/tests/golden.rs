@@ -51,7 +51,8 @@ impl Subject {
         Self { path, script, snapshots, table_bytes, written: 0 }
     }
 
-    /// Writes and flushes records. If the database is to have snapshots, takes them in between.
+    /// Writes and flushes records. If the database is to have snapshots, takes them between the
+    /// writes.
     fn write(&mut self, rng: &mut Rng, records: &[Record]) {
         for record in records {
             let Record { key, value, kind, .. } = record;

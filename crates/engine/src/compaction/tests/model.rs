@@ -145,7 +145,7 @@ fn compact(scene: &mut Scene, rng: &mut Rng, history: &History, context: &str) {
     }
     let mut inputs = vec![InputLevel { level, files }];
     if output_level > level {
-        // Levels in between might overlap the inputs, so only adjacent ones are compacted.
+        // Levels between the two might overlap the inputs, so only adjacent ones are compacted.
         let between = (level + 1..output_level).any(|level| !scene.files(level).is_empty());
         assert!(!between, "{context}: from level {level} to {output_level}");
         let files = overlapping(scene, &inputs[0].files, output_level);

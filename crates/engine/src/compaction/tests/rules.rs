@@ -91,8 +91,8 @@ fn a_deletion_below_a_single_deletion_breaks_the_contract() {
     assert_eq!(compacted(lenient, &[], &records, &[]).unwrap(), "");
 }
 
-/// A deletion was dropped because a newer write hid it, then that write was dropped together with
-/// its single deletion: records in a deeper level became visible again.
+/// Regression test: a deletion was dropped because a newer write hid it, then that write was
+/// dropped together with its single deletion: records in a deeper level became visible again.
 #[test]
 fn a_deletion_below_a_dropped_single_deletion_pair_is_kept() {
     let records = [single("a", 9), put("a", 7), Record::delete("a", 5)];
@@ -163,8 +163,8 @@ fn operands_fold_over_the_default_column_of_an_entity() {
     }
 }
 
-/// Compactions returned an entity's other columns for an operator whose `FullMergeV3` in RocksDB
-/// turns an entity into a plain value.
+/// Regression test: compactions returned an entity's other columns for an operator whose
+/// `FullMergeV3` in RocksDB turns an entity into a plain value.
 #[test]
 fn operands_replace_an_entity_if_the_operator_drops_its_columns() {
     struct Newest;
@@ -243,8 +243,8 @@ fn a_timed_value_gets_its_preferred_sequence_number() {
     assert!(compacted("", &[], &records, &[]).unwrap().starts_with("a@0timedv"));
 }
 
-/// If a flush had stored a value's write time in place of its preferred sequence number,
-/// compactions kept it forever, and RocksDB took it for a sequence number.
+/// Regression test: if a flush had stored a value's write time in place of its preferred sequence
+/// number, compactions kept it forever, and RocksDB took it for a sequence number.
 #[test]
 fn a_timed_value_without_a_lower_preferred_number_is_a_plain_value() {
     let timed = |sequence, preferred: u64| {

@@ -104,7 +104,7 @@ impl Db {
     ///
     /// # Errors
     /// Errors of opening tables, for properties derived from tables' properties; invalid argument,
-    /// for a column family that is not of this opening of the database.
+    /// for a column family that does not belong to this opening of the database.
     pub fn property_value_cf(&self, family: &ColumnFamily, name: &str) -> Result<Option<String>> {
         self.check_family(family)?;
         let Some(name) = name.strip_prefix(PREFIX) else {

@@ -7,7 +7,7 @@ use tailwater_format::table::{BlockHandle, IndexType};
 use super::TableFile;
 use crate::error::{Error, Result};
 
-/// The index of a table, as far as it can be read.
+/// The readable part of a table's index.
 #[derive(Debug, Default)]
 pub struct Index {
     /// The location of its root.

@@ -54,8 +54,8 @@ impl MetaEntry {
 }
 
 impl TableFile {
-    /// Opens a table: reads its footer and, as far as they are readable, its metaindex, properties
-    /// and dictionary.
+    /// Opens a table: reads its footer and, if they are readable, its metaindex, properties and
+    /// dictionary.
     ///
     /// # Errors
     /// Corruption, for a file without a valid footer; not supported, for other table formats; I/O

@@ -1,7 +1,7 @@
 //! Statistics of an iterator.
 //!
 //! Steps are counted here and added to the statistics when the iterator is dropped, so that a step
-//! costs only a few additions; seeks are recorded at once.
+//! costs only a few additions; seeks are recorded immediately.
 
 use std::sync::Arc;
 

@@ -11,8 +11,8 @@
 //! record of the current key, and the step skips all its records. Moving backward, they are
 //! positioned before these. A seek or a change of direction positions all sources anyway.
 //!
-//! After an error in between, the iterator has no sources and no position; the next seek creates
-//! them.
+//! After an error during the move, the iterator has no sources and no position; the next seek
+//! creates them.
 
 use std::sync::{Arc, Weak};
 

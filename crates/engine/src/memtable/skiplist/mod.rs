@@ -61,7 +61,7 @@ pub(super) struct SkipList {
 /// An internal key to look for or insert.
 #[derive(Clone, Copy)]
 pub(super) struct Target<'a> {
-    /// Sorts like the user key as far as it distinguishes keys: the key's first eight bytes,
+    /// Sorts like the user key where it distinguishes keys: the key's first eight bytes,
     /// big-endian, padded with zeros, and inverted for the reverse order. 0 for all keys if the
     /// comparator is not built in.
     prefix: u64,

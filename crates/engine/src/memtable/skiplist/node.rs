@@ -191,7 +191,7 @@ impl<'list> Node<'list> {
         unsafe { Self::at(NodeAddress(address)) }
     }
 
-    /// Sets the successor of a node that is not on this level yet.
+    /// Sets the successor of a node that is not yet on this level.
     #[inline]
     pub(super) fn prepare_next(self, level: usize, next: Option<Node<'list>>) {
         // Published by the release of `link_next`.
@@ -229,8 +229,8 @@ impl<'list> Node<'list> {
 mod tests {
     use super::*;
 
-    /// In builds without debug assertions the length was truncated to 32 bits, and the bytes after
-    /// the value were read as its rest, possibly beyond the end.
+    /// Regression test: in builds without debug assertions the length was truncated to 32 bits, and
+    /// the bytes after the value were read as its rest, possibly beyond the end.
     #[test]
     #[should_panic(expected = "too long for a node")]
     fn a_value_whose_length_does_not_fit_is_refused() {

@@ -99,8 +99,8 @@ fn work_for_each(count: u32) -> (u64, u64) {
     (each(counting.0.load(Relaxed)), each(memtable.memory_usage() as u64))
 }
 
-/// Every range deletion caused all of them to be fragmented again, into fragments whose memory grew
-/// with the square of their number.
+/// Regression test: every range deletion caused all of them to be fragmented again, into fragments
+/// whose memory grew with the square of their number.
 #[test]
 fn many_that_overlap_are_added_and_read_with_little_work_and_memory() {
     let [few, many] = [500, 8000].map(work_for_each);

@@ -1,4 +1,4 @@
-//! Several inserters and readers at once.
+//! Several concurrent inserters and readers.
 
 use std::cmp;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -13,7 +13,7 @@ const COLUMNS: &str = "Read(GB)  Rn(GB) Rnp1(GB) Write(GB) WPreComp(GB) Wnew(GB)
                        Rd(MB/s) Wr(MB/s) Comp(sec) CompMergeCPU(sec) Comp(cnt) Avg(sec) KeyIn \
                        KeyDrop Rblob(GB) Wblob(GB)";
 
-/// The current state of a column family, as far as it is reported.
+/// The reported part of a column family's current state.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FamilyState {
     pub(crate) name: String,

@@ -40,7 +40,7 @@ impl TableCompression {
     }
 
     /// Returns the compression of tables that compactions write into `level`. `base_level` is the
-    /// first level below 0 that has tables, or 1; `bottommost` tells whether no deeper level has
+    /// first level below 0 that has tables, or 1; `bottommost` says whether no deeper level has
     /// any.
     pub fn for_level(
         options: &ColumnFamilyOptions,

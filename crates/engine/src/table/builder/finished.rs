@@ -6,7 +6,7 @@ use tailwater_format::version_edit::NewFile;
 
 use crate::handover::TableHandover;
 
-/// A complete table, which is not durable yet.
+/// A complete table, not yet durable.
 #[derive(Debug)]
 pub struct FinishedTable {
     /// The file's length in bytes.

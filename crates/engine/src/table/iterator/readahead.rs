@@ -1,9 +1,9 @@
 //! Readahead of an iterator that moves through a table block by block.
 //!
 //! The first blocks are read one at a time, since a seek often needs no more. After a few
-//! sequential reads, a larger part of the file is read at once, and twice as much the next time, up
-//! to a maximum. Cached blocks are taken from the cache and do not break the sequence. A compaction
-//! that reads with direct I/O streams its tables instead.
+//! sequential reads, a larger part of the file is read in one request, and twice as much the next
+//! time, up to a maximum. Cached blocks are taken from the cache and do not break the sequence. A
+//! compaction that reads with direct I/O streams its tables instead.
 
 use std::sync::Arc;
 

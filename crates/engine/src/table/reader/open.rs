@@ -57,7 +57,8 @@ impl TableIdentity {
     }
 }
 
-/// The end of a file, read at once because it contains all parts of a table that opening needs.
+/// The end of a file, read in one request because it contains all parts of a table that opening
+/// needs.
 struct Tail {
     bytes: Vec<u8>,
     start: u64,

@@ -444,7 +444,8 @@ impl Replay<'_> {
     }
 
     /// Handles a possible end of the log that the batch at `offset` disproves: unless no batch is
-    /// missing in between, the mode decides whether replay stops, continues or fails.
+    /// missing between it and that batch, the mode decides whether replay stops, continues or
+    /// fails.
     fn dispel(&mut self, log: &Log, checked: &CheckedBatch<'_>, offset: u64) -> Result<Flow> {
         let Some(possible_end) = self.possible_end.take() else { return Ok(Flow::Continue) };
         let follows = self.next_sequence == Some(checked.records.sequence());
@@ -494,7 +495,8 @@ impl Replay<'_> {
         }
     }
 
-    /// Whether a batch may be applied: if replay has stopped, no batch may be missing since then.
+    /// Whether a batch may be applied: if replay has stopped, no batch may be missing since it
+    /// stopped.
     fn follows(&mut self, checked: &CheckedBatch<'_>) -> bool {
         let follows =
             self.stopped_at.is_none() || self.next_sequence == Some(checked.records.sequence());

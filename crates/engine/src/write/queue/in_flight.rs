@@ -1,4 +1,4 @@
-//! Groups in flight: several groups written to the device at once, each by its own leader.
+//! Groups in flight: several groups written to the device concurrently, each by its own leader.
 //!
 //! A leader that has numbered its group and reserved its place in the log may let the next one lead
 //! before it writes ([`Leadership::begin_pipelined`]). Otherwise each of two writers would wait for

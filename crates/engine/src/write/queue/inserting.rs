@@ -27,7 +27,7 @@ pub(crate) struct Insertion {
 
 #[derive(Debug)]
 struct Insertions {
-    /// Number of members that have not inserted their batch yet.
+    /// Number of members that have not yet inserted their batch.
     left: AtomicUsize,
     /// The first failure.
     failure: Mutex<Option<Error>>,

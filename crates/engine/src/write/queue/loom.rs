@@ -1,9 +1,9 @@
 //! Runs writers in every order that the memory model allows, and checks who leads, which results
 //! writers get, and what readers see.
 //!
-//! Data that only a leader may access is in loom's cells, so that loom reports two leaders at once,
-//! and a leader that does not see its predecessor's actions. A writer that is never woken is a
-//! deadlock, which loom reports too.
+//! Data that only a leader may access is in loom's cells, so that loom reports two simultaneous
+//! leaders, and a leader that does not see its predecessor's actions. A writer that is never woken
+//! is a deadlock, which loom reports too.
 
 #![expect(unsafe_code, reason = "loom checks the accesses that the queue's contract allows")]
 
@@ -41,7 +41,7 @@ unsafe impl Send for Database {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Leader,
-    /// Pipelined: the next leader may begin meanwhile.
+    /// Pipelined: the next leader may begin before this one ends.
     LeaderInFlight,
     Themselves,
     /// Nobody: members panic before they insert.
@@ -116,7 +116,8 @@ impl Database {
         written
     }
 
-    /// Takes `count` sequence numbers and returns the first. Loom would report two leaders at once.
+    /// Takes `count` sequence numbers and returns the first. Loom would report two simultaneous
+    /// leaders.
     fn number(&self, _leadership: &Leadership<'_>, count: usize) -> usize {
         self.sequence.with_mut(|sequence| {
             // SAFETY: loom fails the model if another access is not ordered before or after this.

@@ -1,11 +1,11 @@
 //! The order of writers: a queue of requests whose leader writes a group of them.
 //!
-//! The first writer to reach an idle queue leads. Writers that arrive meanwhile wait until they are
-//! notified: their write is done, they are to insert their own batch, or they lead. The leader
-//! takes waiting requests into its group, in order of arrival; when it is done, the first of the
-//! remaining ones leads. So there is at most one leader at any time. A thread that has to quiesce
-//! writes, to switch a memtable or a log, becomes the leader and waits for the groups in flight:
-//! groups whose leader let the next one lead before they were written ([`GroupInFlight`]).
+//! The first writer to reach an idle queue leads. Writers that arrive while it leads wait until
+//! they are notified: their write is done, they are to insert their own batch, or they lead. The
+//! leader takes waiting requests into its group, in order of arrival; when it is done, the first of
+//! the remaining ones leads. So there is at most one leader at any time. A thread that has to
+//! quiesce writes, to switch a memtable or a log, becomes the leader and waits for the groups in
+//! flight: groups whose leader let the next one lead before they were written ([`GroupInFlight`]).
 //!
 //! # Invariants
 //!
@@ -19,10 +19,11 @@
 //! An uncontended writer pays two atomic operations, one to lead and one to stop leading, and a
 //! load that shows that nobody waits. The lock is used only under contention.
 //!
-//! Waiting writers do not sleep at once, because waking a thread often takes longer than writing a
-//! group. The first ones in the queue, at most one for each processor besides the leader's, spin
-//! for some microseconds; then all yield for a while. Writers that wait for a sync sleep at once.
-//! [`processors`] shares the processors if there are more writers than processors.
+//! Waiting writers do not sleep immediately, because waking a thread often takes longer than
+//! writing a group. The first ones in the queue, at most one for each processor besides the
+//! leader's, spin for some microseconds; then all yield for a while. Writers that wait for a sync
+//! sleep immediately. [`processors`] shares the processors if there are more writers than
+//! processors.
 
 mod in_flight;
 mod inserting;
@@ -99,7 +100,7 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Leads at once, if there is no leader.
+    /// Leads immediately, if there is no leader.
     #[inline]
     pub(crate) fn try_lead(&self) -> Option<Leadership<'_>> {
         let led = self.state.compare_exchange(IDLE, LED, Ordering::Acquire, Ordering::Relaxed);
@@ -129,7 +130,7 @@ impl Queue {
     }
 
     /// Leads once all earlier requests are done and no group is in flight, so that no other thread
-    /// writes meanwhile.
+    /// writes until the leadership ends.
     pub(crate) fn lead(&self) -> Result<Leadership<'_>> {
         // No leader takes a request without operations into its group.
         let request = Arc::new(Request::new(WriteBatch::new(), Durability::Unlogged, false));

@@ -57,7 +57,7 @@ mod real {
 
     /// Time a writer runs before it yields to writers that are held up.
     const SLICE: Duration = Duration::from_micros(25);
-    /// A thread that took longer than this to wake another was preempted meanwhile.
+    /// A thread that took longer than this to wake another was preempted while it did so.
     const WAKING_MAX: Duration = Duration::from_micros(20);
 
     /// Longest absence after a yield that is attributed to other writers, in nanoseconds.
@@ -232,7 +232,7 @@ mod real {
         }
     }
 
-    /// Returns the number of writers that were notified and do not run yet, for tests.
+    /// Returns the number of writers that were notified but are not yet running, for tests.
     #[cfg(test)]
     pub(in super::super) fn held_up() -> isize {
         HELD_UP.0.load(Relaxed)

@@ -102,7 +102,7 @@ pub(crate) fn open_ours(
 }
 
 /// Makes Tailwater do `count` random steps, and those that make them durable except for the log's
-/// last bytes. A snapshot taken in between makes tables keep older versions.
+/// last bytes. A snapshot taken between the steps makes tables keep older versions.
 pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize, context: &str) {
     let perform = |steps: Vec<Step>| {
         for step in steps {
@@ -135,8 +135,8 @@ fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
     assert!(!iterator.valid(), "{context}: more than was written");
 }
 
-/// Returns a script by which RocksDB does `count` random steps, with a snapshot in between, and
-/// hands everything to the system.
+/// Returns a script by which RocksDB does `count` random steps, with a snapshot between two of
+/// them, and hands everything to the system.
 pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> Script {
     let mut script = Script::default();
     let before = rng.usize(..=count);

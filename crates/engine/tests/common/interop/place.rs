@@ -39,8 +39,8 @@ impl Place {
         text.replace(ROOT, &self.root.display().to_string())
     }
 
-    /// Copies all files to a new place, as a process killed at one moment would leave them: the
-    /// copy is repeated if anything changed meanwhile.
+    /// Copies all files to a new place, as a killed process would leave them: the copy is repeated
+    /// if anything changed during it.
     ///
     /// # Panics
     /// Panics if the files keep changing.
@@ -57,7 +57,7 @@ impl Place {
         panic!("the files of {} keep changing", self.root.display());
     }
 
-    /// Copies the files. Returns whether none of them was removed meanwhile.
+    /// Copies the files. Returns whether none of them was removed during the copy.
     #[expect(clippy::disallowed_methods, reason = "around a database, not in it")]
     fn try_copy(&self, copy: &Self) -> bool {
         self.files().keys().all(|path| {

@@ -19,8 +19,8 @@ writes them in RocksDB's order.
 The last column has one of three forms:
 
 - **honoured**: the test named there fails if the option is ignored;
-- **no effect**: any value is accepted and changes nothing, for the reason given: every entry, every
-  result and a later opening by RocksDB are the same without it. The OPTIONS file keeps the value.
+- **no effect**: any value is accepted and changes nothing, for the reason given: stored data,
+  results, and later use by RocksDB do not depend on it. The OPTIONS file keeps the value.
   If it is not the default, opening the database for writing reports that: in the LOG, through
   `Db::warnings`, and `tailwater db` on standard error;
 - **refused**: a database is not opened for writing with it, for the reason given, except with the
@@ -33,8 +33,8 @@ are reads of keys that have merge operands, which stay unchanged. The database w
 objects, as in RocksDB.
 
 Options marked *while open* can be changed through `Db::set_options`, `Db::set_database_options` and
-`tailwater db set-options`. They take effect at once, but a running flush or compaction keeps the
-options that it began with, and an open table keeps those with which it was opened. The other
+`tailwater db set-options`. They take effect immediately, but a running flush or compaction keeps
+the options that it began with, and an open table keeps those with which it was opened. The other
 options take effect when the database is opened. In either case, values that contradict each other
 are refused with the reason.
 

@@ -158,8 +158,8 @@ impl Order {
     }
 }
 
-/// Calls `check` with every data and index block of every table, as a walk, and the entries it
-/// holds.
+/// Runs `check` on a walk over every data and index block of every table, passing the entries that
+/// the block holds.
 fn on_every_block(mut check: impl Check) {
     let (mut cursor, mut index_cursor) = (Cursor::default(), IndexCursor::default());
     for table in tables() {

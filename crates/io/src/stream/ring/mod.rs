@@ -55,9 +55,9 @@ pub(super) struct RingRequests {
     /// By their numbers, which are assigned in the order of submission.
     pending: BTreeMap<u64, PendingRequest>,
     next_number: u64,
-    /// Completed requests that the caller has not taken yet.
+    /// Completed requests not yet taken by the caller.
     done: VecDeque<(PendingRequest, Result<usize, Errno>)>,
-    /// Requests that the kernel has not accepted and will not accept.
+    /// Requests left over because the ring was given up before the kernel accepted them.
     left: VecDeque<PendingRequest>,
     /// Number of consecutive transient errors so far.
     refusals: u32,

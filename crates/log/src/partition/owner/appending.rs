@@ -54,7 +54,8 @@ impl Owner {
     /// Appends a verified batch.
     ///
     /// # Errors
-    /// The errors of [`Self::check`]; full, if there is no memory. Nothing was appended then.
+    /// The errors of [`Self::check`]; full, if there is no memory. On an error nothing was
+    /// appended.
     pub(in crate::partition) fn append(
         &mut self,
         env: &Env,
@@ -68,7 +69,7 @@ impl Owner {
     /// Like [`Self::append`], whether appends are accepted or not.
     ///
     /// # Errors
-    /// Full, if there is no memory. Nothing was appended then.
+    /// Full, if there is no memory. On an error nothing was appended.
     pub(in crate::partition) fn append_unchecked(
         &mut self,
         env: &Env,

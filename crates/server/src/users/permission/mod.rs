@@ -65,7 +65,8 @@ pub(crate) enum Action {
     ChangePassword,
 }
 
-/// Declares the permissions of one level, as in a protocol type that also has other fields.
+/// Declares a struct with the permission flags of one level, and its conversions from and to the
+/// protocol type, which has further fields.
 macro_rules! flags {
     (
         $(#[$attribute:meta])*

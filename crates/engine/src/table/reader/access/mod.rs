@@ -101,7 +101,7 @@ impl Probe {
 /// Access to blocks in memory only: takes no lock, touches no reference count, allocates nothing.
 ///
 /// Counts are buffered: if a table's block is not in memory, the table is searched again with
-/// [`Loading`], and counted then.
+/// [`Loading`], and counted when it is read.
 pub(crate) struct Resident<'g> {
     /// Keeps the blocks in memory.
     pub(crate) guard: &'g Guard,

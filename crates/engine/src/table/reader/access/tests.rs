@@ -9,7 +9,7 @@ use crate::db::Db;
 use crate::open_options::OpenOptions;
 use crate::write::WriteOptions;
 
-/// Covers a block that another thread inserted meanwhile, and one that a compaction reads.
+/// Covers a block that another thread inserted first, and one that a compaction reads.
 #[test]
 fn blocks_that_are_there_already_and_blocks_for_compactions_count_as_such() {
     let statistics = Arc::new(Statistics::new());

@@ -51,10 +51,10 @@ use run::{Run, Tally};
 use tailwater_testkit::seed;
 
 /// Number of histories, and number of runs of each.
-const HISTORIES: u64 = 260;
+const HISTORIES: u64 = 130;
 const RUNS: u64 = 8;
 /// Minimum number of runs.
-const RUNS_MIN: u64 = 2000;
+const RUNS_MIN: u64 = 1000;
 /// Number of concurrent histories.
 const THREADS: usize = 2;
 

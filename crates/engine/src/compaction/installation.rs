@@ -10,7 +10,7 @@ use super::stalls::update_stalls;
 use crate::column_family::ColumnFamily;
 use crate::error::{Error, ErrorKind, Result};
 use crate::handover::TableHandover;
-use crate::table::{FileMetadata, Installed, WarmInstallation};
+use crate::table::{FileMetadata, HandedOver, WarmInstallation};
 use crate::version::Compaction;
 
 impl CompactionScheduler {
@@ -49,7 +49,7 @@ impl CompactionScheduler {
         edit: VersionEdit,
         outputs: &[Arc<FileMetadata>],
         warm: WarmInstallation,
-    ) -> Result<Installed> {
+    ) -> Result<HandedOver> {
         let Claim { family, compaction, .. } = claim;
         let installation = self.versions.begin_installation();
         if family.is_dropped() || self.context.background.is_closing() {

@@ -31,4 +31,4 @@ pub(crate) use reader::{
 pub use sink::PinnedValue;
 pub(crate) use sink::{Owner, Sink};
 pub(crate) use table_cache::TableCache;
-pub(crate) use warm_installation::{Installed, WarmInstallation};
+pub(crate) use warm_installation::{HandedOver, WarmInstallation};

@@ -7,7 +7,7 @@
 //! 2. New tables are opened in [`WarmInstallation::opening_order`].
 //! 3. [`WarmInstallation::install`] inserts the blocks, once the MANIFEST has the tables and before
 //!    readers see them.
-//! 4. [`Installed::forget`] erases the blocks of the replaced tables, when readers see the new
+//! 4. [`HandedOver::forget`] erases the blocks of the replaced tables, when readers see the new
 //!    ones.
 
 use std::collections::HashSet;
@@ -29,7 +29,7 @@ pub(crate) struct WarmInstallation {
 /// The end of an installation.
 #[must_use]
 #[derive(Debug)]
-pub(crate) struct Installed {
+pub(crate) struct HandedOver {
     had_staged_blocks: bool,
 }
 
@@ -57,7 +57,7 @@ impl WarmInstallation {
         self,
         added: &[Arc<FileMetadata>],
         replaced: impl Iterator<Item = &'f Arc<FileMetadata>>,
-    ) -> Installed {
+    ) -> HandedOver {
         let staged_bytes = self.handovers.iter().map(|(_, handover)| handover.staged_bytes()).sum();
         self.make_room(staged_bytes, replaced);
         for (number, handover) in self.handovers {
@@ -66,7 +66,7 @@ impl WarmInstallation {
                 handover.install(file.identity().cache_id, hot_regions);
             }
         }
-        Installed { had_staged_blocks: staged_bytes > 0 }
+        HandedOver { had_staged_blocks: staged_bytes > 0 }
     }
 
     /// If the block cache is full, marks the blocks of tables that are about to be replaced as the
@@ -84,7 +84,7 @@ impl WarmInstallation {
     }
 }
 
-impl Installed {
+impl HandedOver {
     /// Erases the blocks of replaced tables from the block cache, if the new tables fill it.
     pub(crate) fn forget<'f>(self, replaced: impl Iterator<Item = &'f Arc<FileMetadata>>) {
         if self.had_staged_blocks {

@@ -245,16 +245,16 @@ impl LogSet {
         self.check()?;
         let appended = self.current.append(batch);
         self.latch(appended)?;
-        if self.current.buffered() > self.options.max_buffered { self.hand_over() } else { Ok(()) }
+        if self.current.buffered() > self.options.max_buffered { self.write_buffered() } else { Ok(()) }
     }
 
     /// Writes an appended group to the file.
     pub(crate) fn write_out(&mut self) -> Result<()> {
         self.suited.count(false);
-        self.hand_over()
+        self.write_buffered()
     }
 
-    fn hand_over(&mut self) -> Result<()> {
+    fn write_buffered(&mut self) -> Result<()> {
         self.check()?;
         if self.current.is_in_flight() {
             // The bytes in memory belong to a group that will be pipelined.
@@ -344,13 +344,13 @@ impl LogSet {
 
     /// Closes the current log and begins another.
     pub(crate) fn switch(&mut self, number: u64) -> Result<()> {
-        self.hand_over()?;
+        self.write_buffered()?;
         // A recycled file may be short, too, so a preallocated file is preferred.
         let recycled = if self.is_another_quicker() { None } else { self.recyclable.pop_front() };
         let predecessor = Some(self.current.as_predecessor());
         let (is_direct, ended) = (self.suited.is_direct(), self.current.as_ended());
         // If this fails, the current log is unchanged.
-        let next = self.place().begin(number, recycled, predecessor, is_direct, ended)?;
+        let next = self.site().begin(number, recycled, predecessor, is_direct, ended)?;
         let mut closed = std::mem::replace(&mut self.current, next);
         if let Some(last) = self.live.back_mut() {
             last.bytes = closed.length();
@@ -385,7 +385,7 @@ impl LogSet {
         }
         let number = numbers.take();
         let is_direct = self.suited.is_direct();
-        self.current = self.place().begin(number, None, None, is_direct, Ended::default())?;
+        self.current = self.site().begin(number, None, None, is_direct, Ended::default())?;
         self.followed.begin(number, last_sequence);
         self.closed.clear();
         self.live.push_back(LiveLog::current(&self.current));
@@ -468,7 +468,7 @@ impl LogSet {
 
     /// Ends the current log for a clean close: writes it out, and truncates the file to its end.
     pub(crate) fn close(&mut self) -> Result<()> {
-        self.hand_over()?;
+        self.write_buffered()?;
         let cut = self.current.cut_off();
         self.latch(cut)
     }
@@ -484,7 +484,7 @@ impl LogSet {
         self.removable(recyclable.into_iter().chain(held))
     }
 
-    fn place(&self) -> LogSite<'_> {
+    fn site(&self) -> LogSite<'_> {
         LogSite {
             storage: &*self.storage,
             options: &self.options,

@@ -2,10 +2,10 @@
 //! silently.
 //!
 //! In small logs of every kind every bit is flipped, and in longer ones those of all headers and
-//! some others, one at a time, and the database is opened in a recovery mode drawn at random (in
-//! several with `TAILWATER_ROUNDS`, 4 being all). Either every acknowledged write exists, or the
-//! mode refuses to open the database, or it reports what was left out. If the database is opened for writing, a log that no crash explains is kept in the folder
-//! `lost`.
+//! some others, one at a time. The database is opened in a recovery mode drawn at random, or in
+//! several with `TAILWATER_ROUNDS`, 4 being all. Either every acknowledged write exists, or the
+//! mode refuses to open the database, or it reports what was left out. If the database is opened
+//! for writing, a log that no crash explains is kept in the folder `lost`.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

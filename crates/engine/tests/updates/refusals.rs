@@ -101,7 +101,7 @@ fn what_was_flushed_before_anybody_followed_is_gone() {
 fn damage_is_reported_with_file_and_offset() {
     // The last record, of a batch of 17 bytes, is damaged by a flipped bit, truncated, or removed.
     for (cut, is_reported) in
-        [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends short")]
+        [(0, "checksum"), (5, "inside a fragment"), (24, "the log ends before byte")]
     {
         let disk = SimStorage::new(1);
         let db = open(&disk, "");

@@ -1,8 +1,9 @@
 //! With any byte damaged, or any file truncated, no read returns wrong data and nothing panics.
 //!
-//! In each small golden database every byte of every table, blob file, log, MANIFEST and CURRENT is
-//! changed, one at a time, and every file is truncated to every length. Each time the database is
-//! opened, read in full by iterators and gets, and verified:
+//! In each small golden database bytes of every table, blob file, log, MANIFEST and CURRENT are
+//! changed, one at a time, and every file is truncated: at every third offset from one drawn at
+//! random, and at every offset with three `TAILWATER_ROUNDS`. Each time the database is opened,
+//! read in full by iterators and gets, and verified:
 //!
 //! - Every result is correct, or an error that names the damaged file; of a log, the prefix up to
 //!   some batch is recovered, and the database reports that something was left out.
@@ -34,6 +35,21 @@ use tally::{Outcome, Tally};
 /// 5, in bytes from the end of the file. No checksum covers them.
 const LEGACY_FOOTER_PADDING: RangeInclusive<usize> = 13..=46;
 
+/// Distance between the offsets that one round damages, in bytes.
+const STRIDE: usize = 3;
+
+/// Returns the offsets below `length` that a round damages.
+fn offsets(first: usize, round: usize, length: usize) -> impl Iterator<Item = usize> {
+    ((first + round) % STRIDE..length).step_by(STRIDE)
+}
+
+/// Draws the offset at which the first round begins.
+fn first_offset() -> usize {
+    let mut seed = seed::rng();
+    eprintln!("TAILWATER_SEED={}", seed.value());
+    seed.rng.usize(..STRIDE)
+}
+
 /// Returns the change of a damaged byte, which depends on its offset and on the round.
 fn mask(offset: usize, round: usize) -> u8 {
     match round {
@@ -53,13 +69,14 @@ fn try_damage(small: &Small, tally: &mut Tally, file: &str, offset: usize, conte
     tally.note(small, file, offset, outcome);
 }
 
-fn flip_every_byte(small: &Small) {
+fn change_bytes(small: &Small) {
     let mut tally = Tally::new("a byte changed");
+    let first = first_offset();
     for round in 0..seed::rounds() {
         for (file, contents) in small.damageable() {
-            for offset in 0..contents.len() {
+            for offset in offsets(first, round, contents.len()) {
                 let mut changed = contents.clone();
-                changed[offset] ^= mask(offset, round);
+                changed[offset] ^= mask(offset, round / STRIDE);
                 try_damage(small, &mut tally, file, offset, changed);
             }
         }
@@ -74,11 +91,14 @@ fn flip_every_byte(small: &Small) {
     }
 }
 
-fn cut_at_every_length(small: &Small) {
+fn truncate_files(small: &Small) {
     let mut tally = Tally::new("cut");
-    for (file, contents) in small.damageable() {
-        for length in 0..contents.len() {
-            try_damage(small, &mut tally, file, length, contents[..length].to_vec());
+    let first = first_offset();
+    for round in 0..seed::rounds().min(STRIDE) {
+        for (file, contents) in small.damageable() {
+            for length in offsets(first, round, contents.len()) {
+                try_damage(small, &mut tally, file, length, contents[..length].to_vec());
+            }
         }
     }
     tally.print(small);
@@ -94,12 +114,12 @@ macro_rules! small_databases {
         $(
             #[test]
             fn $flip() {
-                flip_every_byte(&Small::load($name));
+                change_bytes(&Small::load($name));
             }
 
             #[test]
             fn $cut() {
-                cut_at_every_length(&Small::load($name));
+                truncate_files(&Small::load($name));
             }
         )*
 

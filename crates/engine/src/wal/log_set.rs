@@ -245,7 +245,11 @@ impl LogSet {
         self.check()?;
         let appended = self.current.append(batch);
         self.latch(appended)?;
-        if self.current.buffered() > self.options.max_buffered { self.write_buffered() } else { Ok(()) }
+        if self.current.buffered() > self.options.max_buffered {
+            self.write_buffered()
+        } else {
+            Ok(())
+        }
     }
 
     /// Writes an appended group to the file.

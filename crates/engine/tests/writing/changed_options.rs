@@ -88,7 +88,7 @@ fn nothing_is_changed_by_changes_that_are_refused() {
     let other = SimStorage::new(2);
     let foreign = open(&other, "");
     let (_, text) = failure(foreign.set_options_cf(&family, &[("ttl", "1")]));
-    assert!(text.contains("there is no column family 'default' here"), "{text}");
+    assert!(text.contains("does not belong to this opening of the database"), "{text}");
     assert_eq!((options, files), (family.options(), options_files(&disk)));
     assert_eq!(database, db.database_options().expect("options"));
     db.close().expect("closed");

@@ -95,17 +95,30 @@ impl LiveLog {
 struct ClosedLog {
     number: u64,
     /// Locked for the duration of a sync: whoever needs the log on the device waits for that sync.
-    file: Arc<Mutex<LogFile>>,
+    state: Arc<Mutex<ClosedState>>,
+}
+
+struct ClosedState {
+    file: LogFile,
+    /// The failure of a sync. The system reports it once, and a second sync would succeed.
+    failure: Option<Error>,
 }
 
 impl ClosedLog {
     fn new(file: LogFile) -> Self {
-        Self { number: file.number, file: Arc::new(Mutex::new(file)) }
+        let number = file.number;
+        Self { number, state: Arc::new(Mutex::new(ClosedState { file, failure: None })) }
     }
 
-    /// Syncs the log, unless it has been synced.
+    /// Syncs the log, unless that was already done. Once it has failed, it always fails.
     fn sync(&self, storage: &dyn Storage, full: bool) -> Result<()> {
-        self.file.lock().sync(storage, full)
+        let mut state = self.state.lock();
+        if let Some(failure) = &state.failure {
+            return Err(failure.clone());
+        }
+        let synced = state.file.sync(storage, full);
+        state.failure = synced.as_ref().err().cloned();
+        synced
     }
 }
 

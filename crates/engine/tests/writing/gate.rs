@@ -184,10 +184,12 @@ impl WriteFile for GatedFile {
     }
 
     fn sync_data(&mut self, purpose: Purpose) -> Result<()> {
-        if purpose == Purpose::Wal {
-            self.barrier.pass(Call::SyncLog);
-        }
-        if purpose == Purpose::Manifest && self.barrier.pass(Call::SyncManifest) {
+        let fails = match purpose {
+            Purpose::Wal => self.barrier.pass(Call::SyncLog),
+            Purpose::Manifest => self.barrier.pass(Call::SyncManifest),
+            _ => false,
+        };
+        if fails {
             let cause = std::io::Error::other("a sync that the gate failed");
             return Err(Error::new(Operation::Sync, self.path(), cause));
         }

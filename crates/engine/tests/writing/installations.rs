@@ -256,6 +256,29 @@ fn writes_continue_while_a_flush_syncs_the_complete_logs() {
     scene.check_reopened(&[("default", "n", Some("1")), ("second", "m", Some("1"))]);
 }
 
+/// The system reports the failure of a sync once: a write that needs the same log on the device must
+/// not sync it again, and succeed.
+#[test]
+fn a_write_fails_that_waits_for_a_failing_sync_of_a_complete_log() {
+    let scene = Scene::new();
+    scene.db.put_cf(&scene.second, "m", "1").expect("a put");
+    scene.gate.stop(Call::SyncLog, 0);
+    thread::scope(|scope| {
+        let _opening = Opening(&scene.gate);
+        let flush = scope.spawn(|| scene.db.flush_cf(&scene.second));
+        scene.gate.wait();
+        let put = scope.spawn(|| scene.db.put_cf_opt(&scene.first, b"n", b"1", &synced()));
+        // By the last pause, the write waits for the sync.
+        (0..20).for_each(|_| thread::sleep(PAUSE));
+        assert!(!put.is_finished());
+        scene.gate.open_to_fail();
+        for refused in [put.join().expect("a thread"), flush.join().expect("a thread")] {
+            let (kind, text) = failure(refused);
+            assert!(kind == ErrorKind::Io && text.contains("the gate failed"), "{text}");
+        }
+    });
+}
+
 /// Regression test: an ingestion opened its tables under the lock of the snapshots. A snapshot
 /// taken during the ingestion does not show them.
 #[test]

@@ -256,8 +256,8 @@ fn writes_continue_while_a_flush_syncs_the_complete_logs() {
     scene.check_reopened(&[("default", "n", Some("1")), ("second", "m", Some("1"))]);
 }
 
-/// The system reports the failure of a sync once: a write that needs the same log on the device must
-/// not sync it again, and succeed.
+/// The system reports the failure of a sync once: a write that needs the same log on the device
+/// must not sync it again, and succeed.
 #[test]
 fn a_write_fails_that_waits_for_a_failing_sync_of_a_complete_log() {
     let scene = Scene::new();

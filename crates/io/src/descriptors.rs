@@ -1,4 +1,4 @@
-//! Recovery from running out of file descriptors.
+//! The limit on file descriptors, and recovery from reaching it.
 //!
 //! Descriptors are a limit of the whole process, so the owner of files that are kept open only for
 //! speed can register a callback that closes some of them ([`set_relief`]). A call that gets no
@@ -43,4 +43,11 @@ pub(crate) fn with_relief<T>(mut call: impl FnMut() -> Result<T>) -> Result<T> {
         }
     }
     retry_on_intr(&mut call)
+}
+
+/// Returns the number of files that this process may have open at a time (the soft
+/// `RLIMIT_NOFILE`); `usize::MAX` if there is no limit.
+pub fn open_files_max() -> usize {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
 }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
 use crate::clock::{Clock, SystemClock};
-use crate::statistics::{SHARDS, shard_of_this_thread};
+use crate::shards::{SHARDS, shard_of_this_thread};
 use crate::sync::Mutex;
 
 /// Duration below which a read is taken to have come from the page cache, in nanoseconds.

@@ -10,13 +10,6 @@ pub fn boot_id() -> Option<String> {
     crate::kernel::System::default().word("/proc/sys/kernel/random/boot_id")
 }
 
-/// Returns the number of files that this process may have open at a time (the soft
-/// `RLIMIT_NOFILE`); `usize::MAX` if there is no limit.
-pub fn open_files_max() -> usize {
-    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
-    limit.map_or(usize::MAX, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
-}
-
 /// Gives freed memory that the allocator retains back to the system.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(unsafe_code, reason = "the allocator is C's")]

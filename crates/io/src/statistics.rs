@@ -11,8 +11,7 @@ use crate::clock::Clock;
 use crate::foreground::Foreground;
 use crate::histogram::{Histogram, Latencies};
 use crate::purpose::Purpose;
-
-pub(crate) const SHARDS: usize = 4;
+use crate::shards::{SHARDS, shard_of_this_thread};
 
 /// The statistics of one [`crate::Storage`]. Only successful calls are counted. Safe to use from
 /// any thread.
@@ -51,11 +50,6 @@ impl Counters {
             syncs: Histogram::new(),
         }
     }
-}
-
-/// Returns the shard that this thread records into: threads are assigned round-robin.
-pub(crate) fn shard_of_this_thread() -> usize {
-    crate::thread::ordinal() % SHARDS
 }
 
 impl Statistics {
@@ -165,13 +159,5 @@ mod tests {
         assert_eq!((log.opens, log.writes.count, log.written_bytes), (8000, 8000, 56_000));
         assert_eq!(log.syncs.count, 8000);
         assert_eq!(statistics.snapshot(Purpose::Manifest), PurposeStatistics::default());
-    }
-
-    #[test]
-    fn more_threads_than_one_use_more_shards_than_one() {
-        let shards: std::collections::BTreeSet<usize> = (0..SHARDS)
-            .map(|_| std::thread::scope(|scope| scope.spawn(shard_of_this_thread).join().unwrap()))
-            .collect();
-        assert!(shards.len() > 1, "{shards:?}");
     }
 }

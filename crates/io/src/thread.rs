@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::posix::system;
-
 /// Returns the calling thread's number, from 1: threads that first request one in succession have
 /// neighbouring numbers. Numbers are never reused. They spread threads over shards, but must not
 /// index data that only one thread may write.
@@ -146,13 +144,32 @@ pub fn spawn_with<T: Send + 'static>(
     match weight {
         Weight::Normal => spawn(name, body),
         Weight::LowPriority => spawn(name, move || {
-            system::become_low_priority();
+            become_low_priority();
             #[cfg(debug_assertions)]
             crate::sync::become_low_priority();
             body()
         }),
     }
 }
+
+/// Lowers the scheduling weight of this thread permanently, for processors and devices. Errors are
+/// ignored.
+#[cfg(target_os = "linux")]
+#[expect(unsafe_code, reason = "rustix has no wrapper for sched_setscheduler and ioprio_set")]
+fn become_low_priority() {
+    /// `IOPRIO_WHO_PROCESS`, for which 0 is this thread.
+    const THREAD: libc::c_int = 1;
+    /// `IOPRIO_CLASS_BE`, with its lowest level: the idle class below it may starve.
+    const LAST: libc::c_int = 2 << 13 | 7;
+    let parameters = libc::sched_param { sched_priority: 0 };
+    // SAFETY: the struct lives as long as the call, which changes nothing but this thread's weight.
+    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
+    // SAFETY: it accesses no memory of ours.
+    let _ = unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, LAST) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn become_low_priority() {}
 
 impl<T> Thread<T> {
     /// Waits for the thread to end and returns its result, or what it panicked with.

@@ -130,6 +130,32 @@ const LAYERS: &[(&str, &[&str])] = &[
             "error",
         ],
     ),
+    (
+        "io",
+        &[
+            "stream",
+            "probe",
+            "posix",
+            "sim",
+            "storage",
+            "statistics",
+            "foreground",
+            "shards",
+            "pace",
+            "shared_memory",
+            "error",
+            "descriptors",
+            "sizing",
+            "host",
+            "kernel",
+            "thread",
+            "buffer",
+            "clock",
+            "sync",
+            "purpose",
+            "histogram",
+        ],
+    ),
 ];
 
 /// Returns the source files below a directory.

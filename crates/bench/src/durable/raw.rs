@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tailwater_io::kernel::{DurableBy, DurableFile};
+use tailwater_io::probe::{DurableBy, DurableFile};
 
 use crate::store::Failure;
 use crate::workloads::puts::{Figures, Length, measure};

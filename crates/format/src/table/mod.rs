@@ -12,7 +12,6 @@
 pub mod footer;
 pub mod meta;
 pub mod properties;
-mod property_names;
 pub mod sequence_times;
 pub mod trailer;
 pub mod unique_id;

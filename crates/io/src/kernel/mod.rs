@@ -6,16 +6,13 @@
 //! does not report is `None`, never zero.
 //!
 //! [`Environment`] describes the system that such figures were measured on, and should be reported
-//! with them. [`DeviceProbe`] measures the device without an engine, and [`DurableFile`] as a log
-//! would use it.
+//! with them.
 //!
 //! Each kernel file has a parser that takes its text and accesses nothing else: [`page_cache`],
 //! [`pressure`], [`disk`], [`sched`], [`mounts`].
 
 pub mod device;
-mod device_probe;
 pub mod disk;
-mod durable_file;
 mod environment;
 mod figures;
 pub mod group;
@@ -30,8 +27,6 @@ mod system;
 mod text;
 
 pub use device::Device;
-pub use device_probe::{DeviceFigures, DeviceProbe, ReadLatency, SyncLatency};
-pub use durable_file::{DurableBy, DurableFile};
 pub use environment::{Environment, Filesystem, IoUring};
 pub use figures::{Figures, Named};
 pub use group::MemoryGroup;

@@ -284,24 +284,6 @@ pub(super) fn drop_pages(descriptor: BorrowedFd<'_>, offset: u64, length: u64) {
     let _ = rustix::fs::fadvise(descriptor, offset, NonZeroU64::new(length), advice);
 }
 
-/// Lowers the scheduling weight of this thread permanently, for processors and devices. Errors are
-/// ignored.
-#[cfg(target_os = "linux")]
-pub(crate) fn become_low_priority() {
-    /// `IOPRIO_WHO_PROCESS`, for which 0 is this thread.
-    const THREAD: libc::c_int = 1;
-    /// `IOPRIO_CLASS_BE`, with its lowest level: the idle class below it may starve.
-    const LAST: libc::c_int = 2 << 13 | 7;
-    let parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the struct lives as long as the call, which changes nothing but this thread's weight.
-    let _ = unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &raw const parameters) };
-    // SAFETY: it accesses no memory of ours.
-    let _ = unsafe { libc::syscall(libc::SYS_ioprio_set, THREAD, 0, LAST) };
-}
-
-#[cfg(not(target_os = "linux"))]
-pub(crate) fn become_low_priority() {}
-
 /// Advises the kernel not to read a file ahead.
 #[cfg(target_os = "linux")]
 pub(super) fn advise_random(descriptor: BorrowedFd<'_>) {

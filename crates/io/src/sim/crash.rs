@@ -3,28 +3,51 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::calls::{Call, Opening};
-use super::disk::{Disk, Effect};
+use super::disk::Disk;
+use super::recording::{JournalEntry, Recording};
 use super::state::{DeviceTimes, State};
 use super::storage::SimStorage;
 use crate::clock::ManualClock;
 
-/// One effect of a call on the disk.
-#[derive(Debug, Clone)]
-pub(super) struct JournalEntry {
-    pub(super) call: u64,
-    pub(super) now_us: u64,
-    pub(super) effect: Effect,
-}
+/// Controls for tests: images of the disk after a crash.
+impl SimStorage {
+    /// Returns a replay of the recording, positioned before the first recorded call.
+    ///
+    /// # Panics
+    /// If recording was not started.
+    pub fn replay(&self) -> Replay {
+        let state = self.state();
+        match &state.recording {
+            Some(recording) => Replay::new(recording, ImageContext::of(&state)),
+            None => panic!("call start_recording before the calls to replay"),
+        }
+    }
 
-/// The calls since recording began and their effects.
-#[derive(Debug)]
-pub(super) struct Recording {
-    /// The disk before the first recorded call.
-    pub(super) base: Disk,
-    pub(super) calls: Vec<Call>,
-    pub(super) openings: Vec<Opening>,
-    pub(super) journal: Vec<JournalEntry>,
+    /// Returns what the disk may hold after a power cut now, depending on `seed`, which the new
+    /// storage also uses. The image is a separate disk, without faults, handles and locks, but with
+    /// the same refusals of direct I/O.
+    pub fn crash_image(&self, seed: u64) -> Self {
+        let state = self.state();
+        ImageContext::of(&state).crash_image(&state.disk, seed)
+    }
+
+    /// Returns what the disk may hold after a power cut right before the call with this number. For
+    /// many images [`Self::replay`] is cheaper.
+    ///
+    /// # Panics
+    /// If recording was not started.
+    pub fn crash_image_at(&self, call: u64, seed: u64) -> Self {
+        let mut replay = self.replay();
+        replay.advance_to(call);
+        replay.crash_image(seed)
+    }
+
+    /// Returns what is left after a crash of the process now: everything written. What was not
+    /// synced is still not durable. `seed` is for the new storage.
+    pub fn process_crash_image(&self, seed: u64) -> Self {
+        let state = self.state();
+        ImageContext::of(&state).process_crash_image(&state.disk, seed)
+    }
 }
 
 /// Steps forward through the recording and returns what a crash would leave before each call.
@@ -41,7 +64,7 @@ pub struct Replay {
 
 /// The state other than the disk that an image inherits from its storage.
 #[derive(Debug, Clone)]
-pub(super) struct ImageContext {
+struct ImageContext {
     next_id: u64,
     clock: Arc<ManualClock>,
     direct_refused: Vec<PathBuf>,
@@ -52,7 +75,7 @@ pub(super) struct ImageContext {
 }
 
 impl ImageContext {
-    pub(super) fn of(state: &State) -> Self {
+    fn of(state: &State) -> Self {
         Self {
             next_id: state.next_id,
             clock: Arc::clone(&state.clock),
@@ -65,12 +88,12 @@ impl ImageContext {
     }
 
     /// Returns what the disk may hold after a power cut now.
-    pub(super) fn crash_image(&self, disk: &Disk, seed: u64) -> SimStorage {
+    fn crash_image(&self, disk: &Disk, seed: u64) -> SimStorage {
         self.storage(disk.after_crash(&mut fastrand::Rng::with_seed(seed)), seed)
     }
 
     /// Returns what is left after a crash of the process now.
-    pub(super) fn process_crash_image(&self, disk: &Disk, seed: u64) -> SimStorage {
+    fn process_crash_image(&self, disk: &Disk, seed: u64) -> SimStorage {
         self.storage(disk.after_process_crash(), seed)
     }
 
@@ -86,7 +109,7 @@ impl ImageContext {
 }
 
 impl Replay {
-    pub(super) fn new(recording: &Recording, surroundings: ImageContext) -> Self {
+    fn new(recording: &Recording, surroundings: ImageContext) -> Self {
         let (disk, journal) = (recording.base.clone(), recording.journal.clone());
         Self { disk, journal, applied: 0, surroundings }
     }

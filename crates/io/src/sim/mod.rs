@@ -46,6 +46,7 @@ mod disk;
 mod faults;
 mod file;
 mod namespace;
+mod recording;
 mod state;
 mod storage;
 

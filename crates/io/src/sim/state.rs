@@ -1,4 +1,5 @@
-//! Everything behind the storage's lock, and the common entry point of every call.
+//! The machine that handles share: everything behind its lock, and the common entry point of every
+//! call.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -9,14 +10,16 @@ use rustix::io::Errno;
 
 use super::acknowledged::Acknowledged;
 use super::calls::Call;
-use super::crash::{JournalEntry, Recording};
 use super::disk::{Disk, Effect};
 use super::faults::{Fault, FaultPlan};
 use super::namespace::{Change, FileId, Node};
+use super::recording::{JournalEntry, Recording};
 use crate::buffer::ALIGNMENT;
 use crate::clock::{Clock, ManualClock};
 use crate::error::Operation;
 use crate::purpose::Purpose;
+use crate::statistics::Statistics;
+use crate::sync::Mutex;
 
 /// Number of removed names after which unreachable files are collected.
 const REMOVALS_BETWEEN_SWEEPS: u32 = 64;
@@ -48,6 +51,13 @@ pub struct DeviceTimes {
     pub durable_write_ns: u64,
     /// For a sync of a file.
     pub sync_ns: u64,
+}
+
+/// What all handles on a disk share: the storage, its open files and their locks.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) state: Mutex<State>,
+    pub(super) statistics: Statistics,
 }
 
 #[derive(Debug)]

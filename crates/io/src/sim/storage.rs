@@ -9,12 +9,12 @@ use rustix::io::Errno;
 
 use super::acknowledged::Overwrite;
 use super::calls::{Call, Coverage, Opening, coverage};
-use super::crash::{ImageContext, Recording, Replay};
 use super::disk::{Disk, Effect};
 use super::faults::FaultPlan;
 use super::file::{SimFile, SimLock};
 use super::namespace::{Change, DirectoryId, EntryName, FileId, LinkId, Node, ROOT};
-use super::state::{DeviceTimes, State};
+use super::recording::Recording;
+use super::state::{DeviceTimes, Machine, State};
 use crate::clock::ManualClock;
 use crate::purpose::{IoMode, Purpose};
 use crate::statistics::Statistics;
@@ -42,13 +42,8 @@ pub struct SimStorage {
     shared: Arc<Machine>,
 }
 
-#[derive(Debug)]
-pub(super) struct Machine {
-    pub(super) state: Mutex<State>,
-    pub(super) statistics: Statistics,
-}
-
-/// Controls for tests. None of them is a numbered call or can fail by a fault.
+/// Controls for tests, with those of `super::crash`. None of them is a numbered call or can fail by
+/// a fault.
 impl SimStorage {
     /// Creates an empty disk. The seed determines how much short transfers move and what failing
     /// calls destroy.
@@ -139,9 +134,7 @@ impl SimStorage {
     /// bytes are shared.
     pub fn start_recording(&self) {
         let mut state = self.state();
-        let base = state.disk.clone();
-        state.recording =
-            Some(Recording { base, calls: Vec::new(), openings: Vec::new(), journal: Vec::new() });
+        state.recording = Some(Recording::of(state.disk.clone()));
     }
 
     /// Returns the calls since recording began, in order; none if it did not.
@@ -168,44 +161,6 @@ impl SimStorage {
             .as_ref()
             .map(|recording| coverage(&recording.calls))
             .unwrap_or_default()
-    }
-
-    /// Returns a replay of the recording, positioned before the first recorded call.
-    ///
-    /// # Panics
-    /// If recording was not started.
-    pub fn replay(&self) -> Replay {
-        let state = self.state();
-        match &state.recording {
-            Some(recording) => Replay::new(recording, ImageContext::of(&state)),
-            None => panic!("call start_recording before the calls to replay"),
-        }
-    }
-
-    /// Returns what the disk may hold after a power cut now, depending on `seed`, which the new
-    /// storage also uses. The image is a separate disk, without faults, handles and locks, but with
-    /// the same refusals of direct I/O.
-    pub fn crash_image(&self, seed: u64) -> Self {
-        let state = self.state();
-        ImageContext::of(&state).crash_image(&state.disk, seed)
-    }
-
-    /// Returns what the disk may hold after a power cut right before the call with this number. For
-    /// many images [`Self::replay`] is cheaper.
-    ///
-    /// # Panics
-    /// If recording was not started.
-    pub fn crash_image_at(&self, call: u64, seed: u64) -> Self {
-        let mut replay = self.replay();
-        replay.advance_to(call);
-        replay.crash_image(seed)
-    }
-
-    /// Returns what is left after a crash of the process now: everything written. What was not
-    /// synced is still not durable. `seed` is for the new storage.
-    pub fn process_crash_image(&self, seed: u64) -> Self {
-        let state = self.state();
-        ImageContext::of(&state).process_crash_image(&state.disk, seed)
     }
 
     /// Declares bytes of a file as acknowledged: from now on a write into a block of 4096 bytes
@@ -237,7 +192,7 @@ impl SimStorage {
         self.state().acknowledged.overwrites().to_vec()
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
         self.shared.state.lock()
     }
 

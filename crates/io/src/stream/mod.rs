@@ -20,6 +20,7 @@ mod reader;
 mod requests;
 #[cfg_attr(not(target_os = "linux"), path = "no_ring.rs")]
 mod ring;
+mod span;
 mod threads;
 mod workers;
 mod writer;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::requests::{Chunk, Source};
+use super::span::{Chunk, Source};
 use crate::buffer::PooledBuffer;
 
 /// Never constructed.

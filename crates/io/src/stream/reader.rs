@@ -5,7 +5,8 @@ use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::requests::{Chunk, Plan, RequestPath, Requests, Source};
+use super::requests::{RequestPath, Requests};
+use super::span::{Chunk, Plan, Source};
 use super::take_buffers;
 use super::workers::Workers;
 use crate::buffer::{ALIGNMENT, BufferPool, PooledBuffer};

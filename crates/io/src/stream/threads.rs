@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::requests::{Chunk, Source};
+use super::span::{Chunk, Source};
 use super::workers::Workers;
 use crate::buffer::PooledBuffer;
 use crate::sync::{Condvar, Mutex};

@@ -4,10 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use tailwater_io::kernel::{
-    Device, DeviceProbe, DurableBy, DurableFile, Environment, RunQueue, Sampler, Scope, System,
-    Target,
-};
+use tailwater_io::kernel::{Device, Environment, RunQueue, Sampler, Scope, System, Target};
 use tailwater_io::posix::PosixStorage;
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
@@ -144,51 +141,5 @@ fn a_process_is_seen_to_read_and_to_run() {
         let came = RunQueue::of_this_thread().expect("it was reported before").since(before);
         assert!(came.running_ns > 0);
         assert!(figures.running_us_per_second.is_some_and(|time| time > 0.0));
-    }
-}
-
-#[test]
-fn the_device_probe_measures_and_leaves_nothing() {
-    let probe = DeviceProbe { bytes: 3 << 20, duration: Duration::from_millis(20) };
-    let directory = tempfile::tempdir().expect("a directory");
-    match probe.run(&PosixStorage::new(), directory.path()) {
-        Ok(figures) => {
-            say(&format!("device probe: {figures:?}"));
-            assert!(figures.random_read.p50_us > 0.0);
-            assert!(figures.random_read.p99_us >= figures.random_read.p50_us);
-            assert!(figures.sequential_read_bytes_per_second > 0.0);
-            assert!(figures.sequential_read_4_bytes_per_second > 0.0);
-            assert!((0.0..=1.0).contains(&figures.durable_write.over_3_ms));
-        }
-        Err(error) => assert!(error.is_unsupported(), "{error}"),
-    }
-    assert!(PosixStorage::new().list(directory.path()).expect("a list").is_empty());
-
-    let simulated = SimStorage::new(7);
-    let directory = Path::new("/scratch");
-    simulated.create_directory(directory).expect("a directory");
-    probe.run(&simulated, directory).expect("figures");
-    assert!(simulated.list(directory).expect("a list").is_empty());
-}
-
-#[test]
-fn a_durable_file_has_written_blocks_and_leaves_nothing() {
-    let directory = tempfile::tempdir().expect("a directory");
-    let file = match DurableFile::create(directory.path(), 257) {
-        Ok(file) => file,
-        Err(error) => {
-            assert!(error.is_unsupported(), "{error}");
-            say("LEFT OUT: durable overwrites: no direct I/O in the directory for scratch files");
-            return;
-        }
-    };
-    assert!(PosixStorage::new().list(directory.path()).expect("a list").is_empty());
-    // Whole MiB are filled.
-    assert_eq!(file.blocks(), 512);
-    let block = DurableFile::block();
-    for by in [DurableBy::Flag, DurableBy::Sync] {
-        for number in [0, 511] {
-            file.overwrite(number, &block, by).expect("a durable write");
-        }
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use tailwater_io::kernel::{self, DeviceProbe, System};
+use tailwater_io::kernel::{self, System};
 use tailwater_io::posix::PosixStorage;
+use tailwater_io::probe::DeviceProbe;
 use tailwater_io::stream::uses_io_uring;
 
 use crate::failure::Failure;

@@ -7,7 +7,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use tailwater_io::kernel::{DeviceProbe, Sampler, System, Target};
+use tailwater_io::kernel::{Sampler, System, Target};
+use tailwater_io::probe::DeviceProbe;
 use tailwater_io::sync::Mutex;
 
 use super::child::{Assignment, Message, Task};

@@ -5,7 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::Value;
-use tailwater_io::kernel::{DeviceProbe, Sampler, System, Target};
+use tailwater_io::kernel::{Sampler, System, Target};
+use tailwater_io::probe::DeviceProbe;
 
 use super::arguments::{Limit, Preset, TailArguments};
 use super::child::{Assignment, measure};

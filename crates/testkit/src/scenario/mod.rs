@@ -14,11 +14,13 @@ mod parse;
 mod rocksdb;
 mod runner;
 mod step;
+mod target;
 
 pub use files::{Files, Node, RealFiles};
 pub use rocksdb::{RocksDb, RocksDbTarget, SharedRocksDb};
-pub use runner::{Answer, Job, Runner, Target, run_all};
+pub use runner::{Runner, run_all};
 pub use step::{Action, Contents, Engine, Expected, Step, Work};
+pub use target::{Answer, Job, Target};
 
 /// The document with the tables.
 const DOCUMENT: &str = include_str!("../../../../docs/directories.md");

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::files::{Files, RealFiles};
-use super::runner::{Answer, Job, Target};
 use super::step::Work;
+use super::target::{Answer, Job, Target};
 use crate::dump::Entry;
 use crate::oracle::{Oracle, Script};
 

@@ -7,50 +7,13 @@ use std::path::{Component, Path, PathBuf};
 
 use super::files::{Files, Node};
 use super::rocksdb::SharedRocksDb;
-use super::step::{Action, Contents, Engine, Step, Work};
+use super::step::{Action, Engine, Step, Work};
+use super::target::{Job, Target};
 use super::{Column, Scenario};
 use crate::golden;
 
 /// Contents of a file that belongs to no database.
 const STRAY: &[u8] = b"not a database's\n";
-
-/// Work on a database.
-#[derive(Debug)]
-pub struct Job<'a> {
-    /// The database's path, as a user would give it: relative to the working directory or not.
-    pub path: &'a str,
-    /// Options that override those of its OPTIONS file: `name=value;name=value`.
-    pub options: &'a str,
-    /// The operation, with paths in the same form as the database's.
-    pub work: &'a Work,
-}
-
-/// The result of a job.
-#[derive(Debug, Default)]
-pub struct Answer {
-    /// The contents of the database, if the work was to open or read it.
-    pub contents: Contents,
-    /// The engine's warnings.
-    pub warnings: String,
-}
-
-/// An engine, and the files that it works on.
-pub trait Target {
-    /// Returns the files.
-    fn files(&mut self) -> &mut dyn Files;
-
-    /// Executes a job on a database and closes it.
-    ///
-    /// # Errors
-    /// The engine's error.
-    fn work(&mut self, job: &Job<'_>) -> Result<Answer, String>;
-
-    /// Returns whether it is Tailwater, which claims directories, and whose failed steps leave all
-    /// files unchanged.
-    fn is_tailwater(&self) -> bool {
-        true
-    }
-}
 
 /// A scenario that is being executed.
 pub struct Runner<'a> {

@@ -26,7 +26,7 @@ use std::time::Duration;
 use io_uring::{IoUring, opcode, types};
 use rustix::io::Errno;
 
-use super::requests::{Chunk, Source};
+use super::span::{Chunk, Source};
 use crate::buffer::PooledBuffer;
 use crate::clock::monotonic_ns;
 use crate::posix::system::RWF_DONTCACHE;

@@ -10,7 +10,7 @@ use super::*;
 use crate::buffer::BufferPool;
 use crate::purpose::Purpose;
 use crate::storage::ReadFile;
-use crate::stream::requests::Plan;
+use crate::stream::span::Plan;
 
 const REQUEST: usize = 4096;
 

@@ -11,8 +11,8 @@ use std::path::Path;
 use tailwater::{ColumnFamily, Db, ReadOptions};
 use tailwater_testkit::dump::{self, Entry};
 
+use crate::extra::{EXTRA_FAMILY, EXTRA_KEYS};
 use crate::text;
-use crate::work::{EXTRA_FAMILY, EXTRA_KEYS};
 
 /// Maximum number of differences that are reported.
 const SHOWN_MAX: usize = 10;

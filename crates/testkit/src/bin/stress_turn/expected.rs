@@ -25,7 +25,7 @@ use tailwater_format::wide_column::{self, WideColumn};
 
 use crate::arguments::Arguments;
 use crate::contents::Contents;
-use crate::work::EXTRA_FAMILY;
+use crate::extra::EXTRA_FAMILY;
 
 /// Number of keys in a window, which share the leading part: `key_window_scale_factor` times 100.
 const WINDOW: u64 = 1000;

@@ -21,6 +21,7 @@
 mod arguments;
 mod contents;
 mod expected;
+mod extra;
 mod settings;
 mod unblocking;
 mod work;

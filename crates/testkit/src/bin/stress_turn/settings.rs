@@ -8,8 +8,8 @@ use fastrand::Rng;
 use tailwater::options::DbOptions;
 use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
 
+use crate::extra::EXTRA_FAMILY;
 use crate::text;
-use crate::work::EXTRA_FAMILY;
 
 /// Options of the database. A round draws one from each line; an empty one leaves the option
 /// unchanged.

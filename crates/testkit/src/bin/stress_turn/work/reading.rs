@@ -3,8 +3,9 @@
 use fastrand::Rng;
 use tailwater::{ColumnFamily, ReadOptions};
 
-use super::{EXTRA_FAMILY, EXTRA_KEYS, Work, count};
+use super::{Work, count};
 use crate::contents::Pair;
+use crate::extra::{EXTRA_FAMILY, EXTRA_KEYS};
 use crate::text;
 
 /// Maximum number of keys of a read.

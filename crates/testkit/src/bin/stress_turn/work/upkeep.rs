@@ -10,8 +10,9 @@ use tailwater::{
     WriteOptions,
 };
 
-use super::{EXTRA_FAMILY, Work, count};
+use super::{Work, count};
 use crate::contents::Contents;
+use crate::extra::EXTRA_FAMILY;
 use crate::unblocking::while_unblocked;
 use crate::{settings, sibling_path, text};
 

@@ -3,8 +3,9 @@
 use fastrand::Rng;
 use tailwater::{ColumnFamily, WriteBatch};
 
-use super::{EXTRA_KEYS, Work, count};
+use super::{Work, count};
 use crate::contents::Pair;
+use crate::extra::EXTRA_KEYS;
 use crate::text;
 
 /// Maximum number of keys of a batch.

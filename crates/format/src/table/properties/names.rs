@@ -1,6 +1,6 @@
 //! The names of table properties, and their fields in [`Properties`].
 
-use super::properties::Properties;
+use super::Properties;
 
 /// The index type, a fixed 32-bit number.
 pub(super) const INDEX_TYPE: &str = "rocksdb.block.based.table.index.type";

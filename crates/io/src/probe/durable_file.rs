@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 use rustix::io::retry_on_intr;
 
-use super::device_probe::SCRATCH_NAME;
+use super::device::SCRATCH_NAME;
 use crate::buffer::AlignedBuffer;
 use crate::posix::{PosixStorage, system};
 use crate::storage::{Create, Storage, WriteFile};

@@ -26,8 +26,8 @@
 //!
 //! Entries are spread over shards by hash, each with a lock for changes. All shards share the
 //! bound, so a block may be larger than a shard's share. An insert into a full cache evicts from
-//! its own shard, which keeps the shards even. Eviction runs ahead by 1/64 of the capacity, because
-//! an evicted value's bytes become free only when its readers have left.
+//! its own shard, which keeps the shards balanced. Eviction runs ahead by 1/64 of the capacity,
+//! because an evicted value's bytes become free only when its readers have left.
 //!
 //! A cache that releases memory to the system evicts by the address of values instead, since the
 //! system takes whole pages ([`Cache::give_back`]): it evicts whole regions of slabs.

@@ -37,8 +37,8 @@ pub(crate) struct PartOutcome {
 ///
 /// If the job may run at low priority, each part runs on a low-priority thread; when normal
 /// priority is needed, the part pauses between two records and continues on a thread of normal
-/// priority. Otherwise the first part runs on the caller's thread, and each other one on its own
-/// thread.
+/// priority. Otherwise the first part runs on the caller's thread, and each of the others on its
+/// own thread.
 ///
 /// # Errors
 /// The error of a part.
@@ -58,7 +58,7 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
             Step::Stopped(_) => Err(failed("a part stopped")),
         })
         .collect();
-    // The failure is the cause of other parts' cancellation, so it is the one reported.
+    // The other parts were cancelled because of this failure, so it is the one reported.
     let failure = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     match failure.min_by_key(|error| error.kind() == ErrorKind::Cancelled) {
         Some(failure) => Err(failure.clone()),
@@ -75,7 +75,7 @@ enum Step {
 
 type Outcomes = Vec<Result<Step>>;
 
-/// Runs the first work item on the calling thread, and each other one on its own thread.
+/// Runs the first work item on the calling thread, and each of the others on its own thread.
 fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
     mut works: impl Iterator<Item = W>,
 ) -> Outcomes {

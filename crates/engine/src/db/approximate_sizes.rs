@@ -25,7 +25,7 @@ const PROFILE: ReadProfile =
 /// Overhead of a memtable entry over its key and value, in bytes: its trailer and two lengths.
 const ENTRY_BYTES: u64 = 10;
 
-/// What [`Db::approximate_sizes`] counts.
+/// The kinds of files and memory that [`Db::approximate_sizes`] counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizeOptions {
     /// Count tables. Default: true.
@@ -36,7 +36,7 @@ pub struct SizeOptions {
     pub include_blob_files: bool,
     /// Error margin: if the tables that a range covers in part have less than this share of the
     /// size of the tables that it covers whole, half of their size is counted and their indexes are
-    /// not read. Default: 0, which always reads them.
+    /// not read. Default: 0, which always reads the indexes.
     pub files_size_error_margin: f64,
 }
 

@@ -6,8 +6,8 @@
 //! 3. The options take effect in column families and the database, and what is derived from them is
 //!    recomputed. This cannot fail.
 //!
-//! Changes are serialized. Writes and reads continue during a change, and find the options next to
-//! their other data, see [`crate::column_family::FamilySettings`] and
+//! Changes are serialized. Writes and reads continue during a change. They read the options from
+//! the same structures as their other data, see [`crate::column_family::FamilySettings`] and
 //! [`crate::open_options::CurrentOptions`]. A running flush or compaction keeps the options that it
 //! began with.
 

@@ -4,8 +4,8 @@
 //!    and later writes are refused.
 //! 2. Unlogged writes are flushed, unless `avoid_flush_during_shutdown` is set.
 //! 3. The background threads end; compactions are aborted, and so are ingestions that are still
-//!    copying files. Closing waits for ingestions and checkpoints begun by user threads: the next
-//!    opener assigns the same file numbers.
+//!    copying files. Closing waits for ingestions and checkpoints of user threads, because the next
+//!    opening will assign the same file numbers.
 //! 4. The log is written out and truncated to its length. Followers of the logs end.
 //! 5. The locks are released.
 //!
@@ -171,7 +171,7 @@ impl Database {
         let began = Instant::now();
         loop {
             while epoch::collect() > 0 {}
-            // Another database's thread may be about to drop the tables retired here.
+            // A thread of another database may be about to drop the tables retired here.
             let some_may_go = epoch::waiting() > 0;
             self.versions.obsolete().remove_unread_at_once();
             let may_go = some_may_go && !self.versions.obsolete().list().is_empty();

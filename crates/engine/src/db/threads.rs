@@ -24,7 +24,8 @@ impl Threads {
     /// Starts a thread that flushes, one that cleans up and some that compact.
     ///
     /// # Errors
-    /// Errors of starting a thread, with its name. The threads started before it have then ended.
+    /// Errors of starting a thread, with its name. By then the threads started before it have
+    /// ended.
     pub(super) fn start(database: &Arc<Database>) -> Result<Self> {
         let mut threads = Self::default();
         if let Err(error) = threads.start_all(database) {

@@ -18,7 +18,7 @@ use crate::version::manifest::{self, Manifest};
 use crate::write::WriteOptions;
 
 thread_local! {
-    /// The batch for single operations, kept so that they need not allocate.
+    /// The batch for single operations, reused so that they need not allocate.
     static SINGLE: Cell<WriteBatch> = Cell::new(WriteBatch::new());
 }
 
@@ -111,8 +111,8 @@ impl Db {
         self.delete_slices(family, key.as_ref(), options)
     }
 
-    /// Removes `key`, which must have been put exactly once since it was last removed by this
-    /// method, or at all. The tombstone is dropped as soon as it meets that put, while that of
+    /// Removes `key`, which must have been put exactly once since this method last removed it, or
+    /// exactly once in total. The tombstone is dropped as soon as it meets that put, while that of
     /// [`Db::delete`] stays until no deeper level can have the key.
     ///
     /// The contract is RocksDB's. After a key was put twice, or merged, an older value may show
@@ -227,10 +227,11 @@ impl Db {
     ///
     /// # Errors
     /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for one
-    /// that was not made for ingestion, or that needs what the options forbid; each names the file.
-    /// Not supported, for options that are refused; busy, if `fail_if_not_bottommost_level` is set
-    /// and another level is needed; those of writing files. On an error nothing has changed, unless
-    /// the MANIFEST could not be written: the files may be found ingested after reopening.
+    /// that was not made for ingestion, or whose ingestion needs a step that the options forbid;
+    /// each error names the file. Not supported, for options that are refused; busy, if
+    /// `fail_if_not_bottommost_level` is set and another level is needed; those of writing files.
+    /// On an error nothing has changed, unless the MANIFEST could not be written: the files may be
+    /// found ingested after reopening.
     ///
     /// [`SstFileWriter`]: crate::SstFileWriter
     pub fn ingest_external_file_cf_opts(
@@ -328,7 +329,8 @@ impl Db {
         self.database()?.set_family_options(family, changes)
     }
 
-    /// Changes options of the database as [`Db::set_options`] does those of a column family.
+    /// Changes options of the database, in the way that [`Db::set_options`] changes options of a
+    /// column family.
     ///
     /// # Errors
     /// As [`Db::set_options`].
@@ -374,7 +376,7 @@ impl Db {
         self.database()?.checkpoint(directory.as_ref())
     }
 
-    /// Returns whether writes are delayed or stopped, and why.
+    /// Returns whether writes are delayed or stopped, and the reason.
     pub fn stall_state(&self) -> StallState {
         self.database().map_or(StallState::Normal, |database| database.context.stall.state())
     }
@@ -457,8 +459,8 @@ impl Db {
         add: impl FnOnce(&mut WriteBatch, u32) -> tailwater_format::Result<()>,
     ) -> Result<()> {
         self.check_writable(family)?;
-        // Taken out during use, because a user's callback may write, too. It may be gone in a
-        // thread that is ending.
+        // The batch is taken out during use, because a user's callback may write, too. In a thread
+        // that is ending it may already be destroyed.
         let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
         batch.clear();
         add(&mut batch, family.id())?;

@@ -248,7 +248,7 @@ impl Ingester {
         // taken until the numbers are published.
         let mut snapshots = (must_hide && !is_watched).then(|| list.hold_still());
         if snapshots.as_ref().is_some_and(|held| !held.is_empty()) {
-            // One was taken while the tables were opened.
+            // A snapshot was taken while the tables were opened.
             snapshots = None;
             placed = self.place_and_open(&installation, jobs, true)?;
         }

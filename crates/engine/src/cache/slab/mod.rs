@@ -18,15 +18,15 @@
 //! # Threads
 //!
 //! Taking a slot takes the lock of its size, which foreground inserts take: a low-priority thread
-//! must not do so. Dropping a slot pushes it on a stack of its size, without a lock; dropping a
-//! mapping of its own takes the kernel's. A thread that finds no free slot reclaims dropped ones of
-//! that size. A thread that needs a new region first reclaims some of every size.
+//! must not do so. Dropping a slot pushes it on a stack of its size, without a lock; unmapping a
+//! large allocation takes a lock in the kernel. A thread that finds no free slot reclaims dropped
+//! ones of that size. A thread that needs a new region first reclaims some of every size.
 //! [`Slabs::release`] reclaims all.
 //!
 //! The scheme (slots of equal size in aligned slabs) is that of J. Bonwick, "The Slab Allocator",
 //! USENIX Summer 1994.
 
-#![expect(unsafe_code, reason = "memory is handed out in parts and comes back from any thread")]
+#![expect(unsafe_code, reason = "slots are cut from mapped memory and returned by any thread")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -59,7 +59,7 @@ fn readers_miss_nothing_while_the_table_grows() {
     });
 }
 
-/// What the threads of a storm share.
+/// State shared by the threads of a storm.
 struct Weather {
     cache: Cache<Block>,
     alive: Arc<AtomicUsize>,

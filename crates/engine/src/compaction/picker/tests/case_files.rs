@@ -42,7 +42,7 @@ fn the_picker_matches_the_case_files() {
     assert!(count > 100, "only {count} cases");
 }
 
-#[expect(clippy::disallowed_methods, reason = "case files are no database's")]
+#[expect(clippy::disallowed_methods, reason = "case files do not belong to a database")]
 fn case_files(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -50,12 +50,12 @@ fn case_files(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-#[expect(clippy::disallowed_methods, reason = "case files are no database's")]
+#[expect(clippy::disallowed_methods, reason = "case files do not belong to a database")]
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-#[expect(clippy::disallowed_methods, reason = "case files are no database's")]
+#[expect(clippy::disallowed_methods, reason = "case files do not belong to a database")]
 fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }

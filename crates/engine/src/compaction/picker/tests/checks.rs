@@ -183,11 +183,11 @@ fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String
             && world.comparator.compare(file.largest_user_key(), &from).is_ge()
     });
     if compaction.is_bottommost && overlaps {
-        return Err("there is something below the bottommost".to_owned());
+        return Err("tables exist below a bottommost compaction".to_owned());
     }
     let is_down = compaction.output_level > 0;
     if is_down && !compaction.is_bottommost && !overlaps {
-        return Err("there is nothing below what is not bottommost".to_owned());
+        return Err("no tables exist below a compaction that is not bottommost".to_owned());
     }
     Ok(())
 }

@@ -74,10 +74,7 @@ struct Inner {
     dropped: AtomicBool,
     /// Whether sealed memtables are to be flushed even if they are few.
     flush_requested: AtomicBool,
-    #[expect(
-        dead_code,
-        reason = "the last field, so that it is dropped after the others"
-    )]
+    #[expect(dead_code, reason = "the last field, so that it is dropped after the others")]
     closing: Closing,
 }
 

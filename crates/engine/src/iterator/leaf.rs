@@ -15,7 +15,7 @@ use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{FileMetadata, TableIterator};
 
 /// One source of records, in internal key order.
-#[expect(clippy::large_enum_variant, reason = "leaves stand in one allocation, side by side")]
+#[expect(clippy::large_enum_variant, reason = "leaves are stored side by side in one allocation")]
 pub(crate) enum Leaf {
     /// A memtable.
     MemTable(MemTableIterator),
@@ -198,7 +198,7 @@ impl Leaf {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
-    /// Returns how users read the current block, if a compaction reads it.
+    /// Returns the warmth of the current block, if a compaction reads it.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())

@@ -40,7 +40,7 @@ use crate::version::{
 use crate::wal::{LiveLog, LogSet};
 use crate::write::{WritePath, log_options};
 
-/// What recovery has begun by the time it creates the components.
+/// The state of recovery when it creates the components.
 struct Begun {
     identity: DatabaseIdentity,
     numbers: FileNumbers,

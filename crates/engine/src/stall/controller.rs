@@ -241,7 +241,7 @@ impl StallController {
         }
     }
 
-    /// Records that a leader wrote `bytes` more for its followers: the next leader waits for them.
+    /// Records that a leader wrote `bytes` more for its followers, for which the next leader waits.
     #[inline]
     pub(crate) fn owe(&self, bytes: impl FnOnce() -> u64) {
         if self.is_stalled() {

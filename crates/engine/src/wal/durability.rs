@@ -17,7 +17,7 @@ use tailwater_io::{Clock, Create, IoMode, Purpose, Result, Storage, WriteFile};
 /// Number of measurements of each method.
 const ROUNDS: u64 = 5;
 
-/// How direct logs of a database are made durable. Thread-safe.
+/// The method by which the direct logs of a database are made durable. Thread-safe.
 #[derive(Debug, Default)]
 pub(crate) struct LogDurability {
     is_by_flush: AtomicBool,

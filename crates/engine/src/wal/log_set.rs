@@ -94,7 +94,7 @@ impl LiveLog {
 #[derive(Clone)]
 struct ClosedLog {
     number: u64,
-    /// Locked for the duration of a sync: whoever needs the log on the device waits for that sync.
+    /// Locked during a sync: a thread that needs the log to be on the device waits for that sync.
     state: Arc<Mutex<ClosedState>>,
 }
 

@@ -341,7 +341,7 @@ impl WritePath {
     }
 }
 
-/// How far a group has been logged, and its sequence numbers.
+/// The logging progress of a group, and its sequence numbers.
 enum Logged {
     /// Logged with the requested durability.
     Done(Range<Sequence>),

@@ -144,9 +144,9 @@ fn expect_refused(result: Result<()>, context: &str) {
     assert!(error.message().contains("belong to this opening"), "{context}: {error}");
 }
 
-/// Regression test: handles of another database, and those of an earlier opening of the same one,
-/// were accepted: a flush with one waited forever and let the other database skip synced writes, a
-/// put went to the other database, and a snapshot showed later writes.
+/// Regression test: handles of another database, and of an earlier opening of the same one, were
+/// accepted: a flush with one waited forever and let the other database skip synced writes, a put
+/// went to the other database, and a snapshot showed later writes.
 #[test]
 fn handles_of_others_are_refused() {
     for origin in ORIGINS {

@@ -164,7 +164,7 @@ fn a_bound_that_is_changed_keeps_to_the_limit() {
 }
 
 /// Regression test: if other code in the process had taken the remaining descriptors, reads failed
-/// although tables were open that nobody read.
+/// although open tables could have been closed.
 #[test]
 fn tables_are_closed_for_what_else_needs_a_descriptor() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -390,7 +390,7 @@ impl Background {
         self.lock().failure.clone()
     }
 
-    /// Number of completed rounds of flushing.
+    /// Returns the number of completed rounds of flushing.
     pub(crate) fn rounds(&self) -> u64 {
         self.lock().rounds
     }

@@ -67,7 +67,7 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, if nothing is to be counted, for a range that ends before it begins and
-    /// for a column family that does not belong to this opening of the database; those of opening
+    /// for a column family that does not belong to this opening of the database; errors of opening
     /// tables and reading their indexes.
     pub fn approximate_sizes(
         &self,

@@ -15,9 +15,9 @@
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
 //! checkpoint of that name replaces. A directory without the mark was not made by a checkpoint and
-//! stays. A crash in step 4 leaves a checkpoint with the mark, which its first opening for writing
-//! removes. The removal of the mark is durable before the checkpoint is reported: the checkpoint's
-//! own name may end in `.tmp`.
+//! is kept. A crash in step 4 leaves a checkpoint with the mark, which its first opening for
+//! writing removes. The removal of the mark is durable before the checkpoint is reported: the
+//! checkpoint's own name may end in `.tmp`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -90,7 +90,7 @@ impl Database {
         Ok(())
     }
 
-    /// The rest of step 4, after `directory` was renamed to its final name.
+    /// Performs the rest of step 4, after `directory` was renamed to its final name.
     fn end_staging(&self, directory: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         sync_parent(storage, directory)?;
@@ -98,7 +98,7 @@ impl Database {
         // Renamed, not removed: undoing may find no space to recreate it.
         storage.rename(&mark, &aside)?;
         storage.sync_directory(directory)?;
-        // A file that stays is removed by the first opening for writing.
+        // A file that remains is removed by the first opening for writing.
         let _ = storage.remove(&aside);
         Ok(())
     }
@@ -269,7 +269,7 @@ impl Database {
     }
 }
 
-/// The mark of a staging directory, and the name it gets before it is removed.
+/// Returns the mark of a staging directory, and the name it gets before it is removed.
 fn marks(directory: &Path) -> [PathBuf; 2] {
     [FileKind::Staging, FileKind::Temporary(0)].map(|kind| directory.join(kind.to_string()))
 }

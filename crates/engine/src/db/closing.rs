@@ -87,7 +87,7 @@ impl Writing {
     /// Closes the database. A second call does nothing.
     ///
     /// # Errors
-    /// Invalid argument, in a thread that is working for the database; those of closing.
+    /// Invalid argument, in a thread that is working for the database; errors of closing.
     pub(super) fn close(&self) -> Result<()> {
         if is_working_for(self.database.context.shared.opening) {
             let message = "a callback cannot close the database: closing waits for callbacks";
@@ -166,7 +166,7 @@ impl Database {
         }
     }
 
-    /// Removes the tables that nobody reads. Tables that stay are removed by the next open.
+    /// Removes the tables that nobody reads. Tables that remain are removed by the next open.
     fn remove_last_obsolete_tables(&self) {
         let began = Instant::now();
         loop {
@@ -191,7 +191,7 @@ impl Database {
             return Ok(());
         }
         for path in unneeded {
-            // Files that stay are removed by the next open.
+            // Files that remain are removed by the next open.
             let _ = self.context.storage.remove(&path);
         }
         logs.close()

@@ -78,7 +78,7 @@ fn goes_last(kind: FileKind) -> bool {
     )
 }
 
-/// Removes a directory if it is empty; otherwise it stays.
+/// Removes a directory if it is empty.
 fn remove_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     if storage.remove_directory(directory).is_ok() {
         sync_parent(storage, directory)?;
@@ -178,7 +178,7 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &OutsideDirect
 }
 
 /// Removes the logs in a directory of unneeded logs, and the directory if it becomes empty. A
-/// directory with a CURRENT file or a claim stays.
+/// directory with a CURRENT file or a claim is kept.
 fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let [current, claim] = [FileKind::Current, FileKind::Claim].map(|kind| kind.to_string());
     match storage.list(directory) {
@@ -190,7 +190,7 @@ fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
         Err(error) => return Err(error.into()),
     }
     remove_files(storage, directory, |kind| matches!(kind, FileKind::Wal(_)))?;
-    // A directory with other contents stays.
+    // A directory with other contents is kept.
     let _ = storage.remove_directory(directory);
     Ok(())
 }

@@ -74,7 +74,7 @@ fn spawn(
 }
 
 impl Database {
-    /// The flushing thread's loop, until the database is closed.
+    /// Runs the flushing thread's loop until the database is closed.
     fn run_flushes(&self) {
         // Writers wait for flushes when memtables are full.
         sync::serve_users();
@@ -99,7 +99,7 @@ impl Database {
         }
     }
 
-    /// The cleaning thread's loop, until the database is closed.
+    /// Runs the cleaning thread's loop until the database is closed.
     fn run_cleaning(&self) {
         let _collector = heavy::Collector::begin();
         loop {

@@ -36,9 +36,9 @@ impl Db {
     /// `lost`, and [`Db::left_out`] reports them.
     ///
     /// # Errors
-    /// Busy, if the database is open for writing elsewhere; not found, if there is none; those of
-    /// [`Db::open_read_only`]; corruption, if `create_if_missing` is set and there are files of a
-    /// database that lost its CURRENT; invalid argument and not supported, with its name, for an
+    /// Busy, if the database is open for writing elsewhere; not found, if there is none; the errors
+    /// of [`Db::open_read_only`]; corruption, if `create_if_missing` is set and there are files of
+    /// a database that lost its CURRENT; invalid argument and not supported, with its name, for an
     /// option that contradicts another or needs a feature that is not implemented; no space and
     /// I/O, the latter also for a thread that the system cannot start, with its name.
     pub fn open(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
@@ -71,12 +71,12 @@ impl Db {
 
     /// Removes the database in `directory`: all files that are certainly its own, and directories
     /// that become empty. A missing database is not an error. Files in directories that another
-    /// database has claimed stay.
+    /// database has claimed are kept.
     ///
     /// # Errors
     /// Busy, if it is open for writing; invalid argument, if `wal_dir`, `db_paths` or `cf_paths`
     /// name a directory with unclaimed files and [`OpenOptions::set_adopt_directories`] is not set,
-    /// in which case nothing is removed; those of removing files.
+    /// in which case nothing is removed; errors of removing files.
     pub fn destroy(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<()> {
         let directory = directory.as_ref();
         destroy::destroy(directory, options.sanitized(directory, false))
@@ -229,7 +229,7 @@ impl Db {
     /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for one
     /// that was not made for ingestion, or whose ingestion needs a step that the options forbid;
     /// each error names the file. Not supported, for options that are refused; busy, if
-    /// `fail_if_not_bottommost_level` is set and another level is needed; those of writing files.
+    /// `fail_if_not_bottommost_level` is set and another level is needed; errors of writing files.
     /// On an error nothing has changed, unless the MANIFEST could not be written: the files may be
     /// found ingested after reopening.
     ///
@@ -304,7 +304,7 @@ impl Db {
     /// Creates a column family.
     ///
     /// # Errors
-    /// Invalid argument, for a name that exists and for options that contradict each other; those
+    /// Invalid argument, for a name that exists and for options that contradict each other; errors
     /// of writing the MANIFEST.
     pub fn create_cf(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         self.database()?.create_family(name, options)
@@ -322,7 +322,7 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, which names the option, for one that does not exist, that is the
-    /// database's or cannot be changed while it is open, and for a value that is refused; those of
+    /// database's or cannot be changed while it is open, and for a value that is refused; errors of
     /// writing the OPTIONS file. On an error nothing is changed.
     pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         self.check_writable(family)?;
@@ -350,7 +350,7 @@ impl Db {
     /// when there are none.
     ///
     /// # Errors
-    /// Invalid argument, for `default` and for one that is not of this database; those of writing
+    /// Invalid argument, for `default` and for one that is not of this database; errors of writing
     /// the MANIFEST.
     pub fn drop_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
@@ -361,7 +361,7 @@ impl Db {
     /// full disk is retried immediately.
     ///
     /// # Errors
-    /// The latched error, if only reopening helps; those of flushing memtables.
+    /// The latched error, if only reopening helps; errors of flushing memtables.
     pub fn resume(&self) -> Result<()> {
         self.database()?.resume()
     }
@@ -371,7 +371,7 @@ impl Db {
     /// while memtables are flushed.
     ///
     /// # Errors
-    /// Invalid argument, if the path exists; those of writing files.
+    /// Invalid argument, if the path exists; errors of writing files.
     pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
         self.database()?.checkpoint(directory.as_ref())
     }
@@ -395,7 +395,7 @@ impl Db {
     /// busy until then.
     ///
     /// # Errors
-    /// The error after which writes were refused; those of the last flush and write; invalid
+    /// The error after which writes were refused; errors of the last flush and write; invalid
     /// argument, in a callback of the database, for which closing would wait.
     pub fn close(&self) -> Result<()> {
         match &self.inner.writing {

@@ -50,7 +50,7 @@ impl FlushScheduler {
     }
 
     /// Step 7: releases the logs that are not needed according to the MANIFEST. A log that it lists
-    /// as needed must stay: replay would report it as lost.
+    /// as needed must be kept: replay would report it as lost.
     pub(crate) fn release_logs(&self) {
         let oldest = self.versions.lock().min_log_number();
         let unneeded = self.logs.lock().release(oldest);

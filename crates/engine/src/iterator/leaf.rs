@@ -59,7 +59,8 @@ impl Leaf {
     }
 
     /// Creates a leaf over a table of level 0, with its tombstones at or below `snapshot`,
-    /// truncated to the table: those of a table that was cut out of a deeper level extend past it.
+    /// truncated to the table: tombstones of a table that was cut out of a deeper level extend past
+    /// it.
     pub(crate) fn of_table(
         iterator: TableIterator,
         file: &Arc<FileMetadata>,

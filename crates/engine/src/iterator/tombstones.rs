@@ -249,7 +249,7 @@ pub(crate) struct MemTableTombstones {
 }
 
 impl MemTableTombstones {
-    /// Creates cursors over those at or below `snapshot`.
+    /// Creates cursors over the tombstones at or below `snapshot`.
     pub(crate) fn new(memtable: &MemTable, snapshot: Sequence) -> Self {
         let layers = memtable.tombstones();
         let indexes = layers.iter().flat_map(|layers| layers.indexes());
@@ -289,7 +289,7 @@ impl MemTableTombstones {
         newest
     }
 
-    /// Whether one of them hides a record of the memtable.
+    /// Whether one of the tombstones hides a record of the memtable.
     pub(crate) fn hides(
         &mut self,
         comparator: &Comparator,

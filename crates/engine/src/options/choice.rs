@@ -159,7 +159,7 @@ choice! {
     pub enum PrepopulateBlobCache {
         /// None.
         Disable = "kDisable",
-        /// Those written by flushes.
+        /// Values written by flushes.
         FlushOnly = "kFlushOnly",
     }
 }
@@ -169,7 +169,7 @@ choice! {
     pub enum PrepopulateBlockCache {
         /// None.
         Disable = "kDisable",
-        /// Those written by flushes.
+        /// Blocks written by flushes.
         FlushOnly = "kFlushOnly",
         /// All.
         FlushAndCompaction = "kFlushAndCompaction",

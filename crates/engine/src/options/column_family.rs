@@ -195,7 +195,7 @@ option_table! {
         /// Looks up several keys of a memtable in one pass.
         memtable_batch_lookup_optimization: bool = false, Fixed,
             NoEffect("memtables have their own lookup");
-        /// Keeps the last level free for files that are ingested behind all other data.
+        /// Keeps the last level free for files that are ingested as the oldest data.
         cf_allow_ingest_behind: bool = false, Fixed,
             Refused(NO_INGESTION_BEHIND, &["false"]);
         /// Whether tables store user-defined timestamps.

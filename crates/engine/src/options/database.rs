@@ -23,10 +23,9 @@ const OWN_WAITING: &str = "writers have their own way of waiting";
 const NO_MMAP: &str =
     "files are never mapped; results are the same, and direct modes cannot be combined with it";
 const OTHER_SYSTEM: &str = "files are accessed through the system's own calls";
-/// Reason why options that keep the last level free for ingestion behind all other data are
-/// refused.
+/// Reason why options that keep the last level free for ingestion as the oldest data are refused.
 pub(super) const NO_INGESTION_BEHIND: &str =
-    "compactions fill the last level, which must stay free for files ingested behind all others";
+    "compactions fill the last level, which must stay free for files ingested as the oldest data";
 
 /// Maximum number of threads for flushes, for compactions or for one compaction: more would only
 /// take memory.
@@ -164,7 +163,7 @@ option_table! {
         db_host_id: String = "__hostname__".to_owned(), Fixed, Honoured;
         /// Lets writes that skip the memtable use a queue of their own.
         two_write_queues: bool = false, Fixed, NoEffect(OWN_PIPELINE);
-        /// Keeps the last level free for files that are ingested behind all other data.
+        /// Keeps the last level free for files that are ingested as the oldest data.
         allow_ingest_behind: bool = false, Fixed,
             Refused(NO_INGESTION_BEHIND, &["false"]);
         /// Maximum number of retries of a follower.

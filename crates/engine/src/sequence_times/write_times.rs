@@ -36,7 +36,7 @@ pub(crate) struct WriteTimes {
 #[derive(Debug)]
 struct State {
     times: SequenceTimes,
-    /// When the last sample was taken, in seconds since 1970.
+    /// The time when the last sample was taken, in seconds since 1970.
     sampled_s: u64,
 }
 

@@ -185,7 +185,7 @@ impl StallController {
     /// `no_slowdown` until its result is dropped.
     ///
     /// # Errors
-    /// Busy, where `no_slowdown` is set; that of `go_on`.
+    /// Busy, where `no_slowdown` is set; the error of `go_on`.
     #[inline]
     pub(crate) fn wait<R>(
         &self,

@@ -209,7 +209,7 @@ impl KeepsFilesOpen for OpenTables {
 }
 
 impl Default for OpenTables {
-    /// An unbounded set that is not registered for relief.
+    /// Creates an unbounded set that is not registered for relief.
     fn default() -> Self {
         Self {
             capacity: AtomicUsize::new(UNBOUNDED),

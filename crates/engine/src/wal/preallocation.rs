@@ -233,7 +233,7 @@ impl ZeroedSpan {
 }
 
 impl Shared {
-    /// Measures how logs are best made durable. On failure, the default stays.
+    /// Measures how logs are best made durable. On failure, the default is kept.
     fn choose_durability(&self, listener: &PreallocationListener) {
         let path = self.temporary();
         let _ = listener.guard(|| {

@@ -44,12 +44,12 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
         (
             "allow_ingest_behind=true",
             "option allow_ingest_behind: 'true' is not supported: compactions fill the last level, \
-             which must stay free for files ingested behind all others",
+             which must stay free for files ingested as the oldest data",
         ),
         (
             "cf_allow_ingest_behind=true",
             "option cf_allow_ingest_behind: 'true' is not supported: compactions fill the last \
-             level, which must stay free for files ingested behind all others",
+             level, which must stay free for files ingested as the oldest data",
         ),
         (
             "persist_user_defined_timestamps=false",

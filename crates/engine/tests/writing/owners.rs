@@ -1,9 +1,9 @@
 //! Handles to column families, and snapshots, are valid only for the opening of the database that
 //! returned them.
 //!
-//! Every public call that takes one rejects those of another database, of an earlier or later
-//! opening of the same directory, and of a read-only handle. [`SstFileWriter::for_column_family`]
-//! also takes one, but only records its name and id.
+//! Every public call that takes a handle or a snapshot rejects one of another database, of an
+//! earlier or later opening of the same directory, and of a read-only handle.
+//! [`SstFileWriter::for_column_family`] also takes a handle, but only records its name and id.
 
 use std::path::Path;
 

@@ -9,8 +9,8 @@
 //! A region of [`REGION`] bytes is cut into slots of one size. There are 16 sizes per power of two,
 //! so a slot above [`SLOT_MIN`] is at most 1/16 larger than its contents. An allocation above
 //! [`SLOT_MAX`] is a mapping of its own. An empty region is released to the system, and may be cut
-//! into slots of another size later. Of a region at most three quarters full, the free pages are
-//! released. Both happen when dropped slots are reclaimed: before a new region is added, and in
+//! into slots of another size later. The free pages of a region that is at most three quarters full
+//! are released. Both happen when dropped slots are reclaimed: before a new region is added, and in
 //! [`Slabs::release`]. So memory in use exceeds the contents by slots dropped since, by up to a
 //! quarter of each region, and by free slots in partly used pages. Address space is kept until the
 //! slabs and all slots are dropped.

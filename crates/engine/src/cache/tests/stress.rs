@@ -76,7 +76,7 @@ impl Weather {
     }
 }
 
-/// One thread of the stress test: random calls of all operations.
+/// Runs one thread of the stress test: random calls of all operations.
 fn storm(weather: &Weather, seed: u64) {
     let Weather { cache, alive, stop, admitted, erased } = weather;
     const FILES: u64 = 4;

@@ -60,7 +60,7 @@ impl DbIterator {
     ///
     /// # Errors
     /// Read-only, on a read-only handle; closed, if the database has no handle left; invalid
-    /// argument, if the column family was dropped and has no handle left; those of opening tables,
+    /// argument, if the column family was dropped and has no handle left; errors of opening tables,
     /// after which the next seek tries again.
     pub fn refresh(&mut self) -> Result<()> {
         self.refresh_to(Refresh(None))

@@ -37,7 +37,7 @@ unsafe impl Sync for Database {}
 // SAFETY: as for `Sync`.
 unsafe impl Send for Database {}
 
-/// How the members of a group get their batches into the memtable.
+/// The thread that inserts the batches of a group's members into the memtable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Leader,

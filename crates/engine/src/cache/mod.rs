@@ -17,10 +17,10 @@
 //! A clock. Each entry has a count of rounds: low at first, set to the maximum of its priority by a
 //! hit ([`Priority`]). A hand walks over the entries, subtracts one round from each, and evicts
 //! those at zero; it skips pinned entries. A data block that is read once, as by a scan, is evicted
-//! at its second meeting with the hand, one that was hit at its fifth, so a scan evicts blocks of
-//! other scans before blocks in use. Reads that must not affect the policy use [`Cache::peek`] and
-//! do not insert. To bound the latency of an insert, the hand looks at a bounded number of entries
-//! and then evicts the coolest of them.
+//! when the hand meets it the second time, and a block that was hit the fifth time, so a scan
+//! evicts blocks of other scans before blocks in use. Reads that must not affect the policy use
+//! [`Cache::peek`] and do not insert. To bound the latency of an insert, the hand looks at a
+//! bounded number of entries and then evicts the coolest of them.
 //!
 //! # Shards
 //!

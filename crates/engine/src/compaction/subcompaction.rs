@@ -1,9 +1,9 @@
 //! The parts of a compaction (subcompactions), which run concurrently.
 //!
-//! A part is the range of the inputs between two user keys. These are chosen from keys that divide
-//! each input table into pieces of similar size, so that parts are of similar size, and at least as
-//! large as the target size of an output. Source: `CompactionJob::GenSubcompactionBoundaries` in
-//! `db/compaction/compaction_job.cc`.
+//! A part is the range of the inputs between two user keys. The user keys are chosen from keys that
+//! divide each input table into pieces of similar size, so that parts are of similar size, and at
+//! least as large as the target size of an output. Source:
+//! `CompactionJob::GenSubcompactionBoundaries` in `db/compaction/compaction_job.cc`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

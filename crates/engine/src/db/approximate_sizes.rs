@@ -34,9 +34,9 @@ pub struct SizeOptions {
     pub include_memtables: bool,
     /// Count blob files, in proportion to the range's share of the tables. Default: false.
     pub include_blob_files: bool,
-    /// Error margin: if the tables that a range covers in part have less than this share of the
-    /// size of the tables that it covers whole, half of their size is counted and their indexes are
-    /// not read. Default: 0, which always reads the indexes.
+    /// Error margin: if the tables that a range covers in part are smaller, in total, than this
+    /// share of the tables that it covers whole, half of their size is counted and their indexes
+    /// are not read. Default: 0, which always reads the indexes.
     pub files_size_error_margin: f64,
 }
 

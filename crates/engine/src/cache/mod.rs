@@ -81,7 +81,7 @@ const NEIGHBOURS: usize = 3;
 #[derive(Debug, Default)]
 struct RegionEntries {
     bytes: usize,
-    /// Bytes of the unpinned ones.
+    /// Size of the unpinned entries, in bytes.
     unpinned_bytes: usize,
     /// Sum of their charges, each times its entry's rounds left plus one, and [`WARMTH_OF_HIGH`]
     /// for high priority.

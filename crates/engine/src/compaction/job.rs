@@ -112,7 +112,8 @@ impl Job {
 }
 
 impl JobState {
-    /// Steps 4 and 5.
+    /// Performs steps 4 and 5: checks the number of records, syncs the directory, and reads the
+    /// tables back if an option requests it.
     fn complete(&self, parts: Vec<PartOutcome>) -> Result<Outcome> {
         self.check_record_count(&parts)?;
         let mut written: Vec<WrittenTable> = Vec::new();

@@ -61,7 +61,7 @@ impl Database {
         Ok(())
     }
 
-    /// Step 3 for a column family.
+    /// Performs step 3 for a column family: lets its new options take effect.
     fn change_family(&self, family: &ColumnFamily, options: ColumnFamilyOptions) {
         self.context.options.open().set_column_family(family.name(), options.clone());
         let readers = {
@@ -108,7 +108,7 @@ impl Database {
         Ok(())
     }
 
-    /// Step 3 for the database.
+    /// Performs step 3 for the database: lets its new options take effect.
     fn change_database(&self, before: &DbOptions, after: DbOptions) {
         self.context.options.change_database(after.clone());
         if after.max_open_files != before.max_open_files {

@@ -116,7 +116,7 @@ impl Database {
         Ok(sync_parent(storage, staging)?)
     }
 
-    /// Step 1.
+    /// Performs step 1: flushes the memtables. Returns the contents of the checkpoint.
     fn checkpoint_contents(&self) -> Result<Contents> {
         // Most of the data is flushed while writes continue.
         let families = self.context.shared.family_set();
@@ -138,7 +138,7 @@ impl Database {
         Ok(Contents { edits, sources })
     }
 
-    /// Steps 2 and 3.
+    /// Performs steps 2 and 3: fills the staging directory.
     fn fill_checkpoint(&self, aside: &Path, contents: &Contents) -> Result<()> {
         let storage = &*self.context.storage;
         let io_modes = self.context.readers.io_modes();

@@ -144,7 +144,7 @@ impl Database {
         result
     }
 
-    /// Steps 1 and 2. Returns an error that was latched before instead of flushing.
+    /// Performs steps 1 and 2. Returns an error that was latched before instead of flushing.
     fn end_writes(&self) -> Result<()> {
         let leadership = self.writes.lead()?;
         let was_latched = self.context.errors.latched();
@@ -182,7 +182,7 @@ impl Database {
         }
     }
 
-    /// Step 4.
+    /// Performs step 4: ends the logs.
     fn close_logs(&self) -> Result<()> {
         let mut logs = self.writes.logs();
         logs.end_following();

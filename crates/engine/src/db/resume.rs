@@ -69,7 +69,8 @@ impl Database {
         Ok(())
     }
 
-    /// Steps 3 to 5 after a failure of the log. Until they succeed, the log refuses everything.
+    /// Performs steps 3 to 5 after a failure of the log. Until they succeed, the log refuses
+    /// everything.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
         let number =
             self.writes.logs().start_over(&self.context.numbers, self.context.published())?;
@@ -80,7 +81,7 @@ impl Database {
         left
     }
 
-    /// Step 4 if the log is intact.
+    /// Performs step 4, if the log is intact.
     fn flush_everything(&self) -> Result<()> {
         self.context.shared.family_set().iter().for_each(|family: &ColumnFamily| {
             family.request_flush(true);

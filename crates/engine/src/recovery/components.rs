@@ -74,7 +74,7 @@ impl LogsReplayed {
         Ok(())
     }
 
-    /// Steps 4 to 6.
+    /// Performs steps 4 to 6 of opening a database for writing.
     pub(super) fn recover(
         self,
         mut locks: Locks,

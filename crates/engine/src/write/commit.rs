@@ -207,7 +207,7 @@ impl WritePath {
         self.context.errors.check()
     }
 
-    /// Steps 4 and 5 for a group that is in the log.
+    /// Performs steps 4 and 5 for a group that is in the log.
     fn commit(
         &self,
         batch: &WriteBatch,

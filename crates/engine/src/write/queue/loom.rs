@@ -49,7 +49,7 @@ enum By {
 }
 
 impl By {
-    /// Synced groups are notified in another order.
+    /// Returns the durability of the writes: synced groups are notified in another order.
     fn durability(self) -> Durability {
         match self {
             Self::Leader | Self::LeaderInFlight => Durability::Synced,

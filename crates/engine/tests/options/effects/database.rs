@@ -254,7 +254,7 @@ effects! {
     }
 }
 
-/// Concurrent puts of eight threads.
+/// Performs concurrent puts in eight threads.
 fn write_from_many_threads(scene: &Scene) {
     std::thread::scope(|scope| {
         for thread in 0..8 {

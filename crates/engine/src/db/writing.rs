@@ -180,8 +180,8 @@ impl Db {
         self.database()?.writes.write(batch, options)
     }
 
-    /// Flushes a column family's memtables to a table, and waits for it. A flush that is waiting to
-    /// retry after a full disk is retried immediately.
+    /// Flushes a column family's memtables to a table, and waits until the flush is complete. A
+    /// flush that is waiting to retry after a full disk is retried immediately.
     ///
     /// # Errors
     /// Errors of writing; invalid argument, for a column family that was dropped or is not of this
@@ -191,7 +191,7 @@ impl Db {
         self.database()?.writes.flush(&[family])
     }
 
-    /// Flushes the memtables of all column families, and waits for it.
+    /// Flushes the memtables of all column families, and waits until the flush is complete.
     ///
     /// # Errors
     /// As [`Db::flush`].
@@ -201,7 +201,8 @@ impl Db {
     }
 
     /// Compacts the keys from `begin` to `end`, both inclusive, down to the last level, and waits
-    /// for it; `None` is the first or the last key. Memtables are flushed before.
+    /// until the compaction is complete; `None` is the first or the last key. Memtables are flushed
+    /// before.
     ///
     /// # Errors
     /// As [`Db::flush`]; corruption, with the file, for damaged tables, which stay as they are;

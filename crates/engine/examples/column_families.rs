@@ -37,7 +37,7 @@ impl CustomMergeOperator for Largest {
     }
 }
 
-/// Removes sessions whose value, the time at which they end, has passed.
+/// Removes expired sessions: the value of a session is its end time.
 struct Expired {
     now_s: AtomicU64,
 }

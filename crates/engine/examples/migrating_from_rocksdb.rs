@@ -1,5 +1,5 @@
-//! A program for crate `rocksdb`, call by call, and its translation. `docs/migrating.md` has the
-//! whole list, and the differences.
+//! Translates a program for crate `rocksdb`, call by call. `docs/migrating.md` lists all calls and
+//! the differences.
 //!
 //! ```sh
 //! cargo run -p tailwater --example migrating_from_rocksdb

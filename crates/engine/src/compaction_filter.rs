@@ -27,9 +27,9 @@ pub enum FilterDecision {
     Remove,
     /// Keeps the record, but with this value or operand.
     ChangeValue(Vec<u8>),
-    /// Removes the record, and all records that this compaction reads of keys up to this one,
-    /// exclusive. Older versions of those keys in deeper levels become visible again. If this key
-    /// is not above the record's, the record is kept.
+    /// Removes the record, and all records that this compaction reads up to this key, exclusive.
+    /// Older versions of those keys in deeper levels become visible again. If this key is not above
+    /// the record's, the record is kept.
     RemoveAndSkipUntil(Vec<u8>),
 }
 

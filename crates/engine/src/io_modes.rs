@@ -1,4 +1,4 @@
-//! I/O modes by purpose and directory: those that the options request, and those in effect.
+//! I/O modes by purpose and directory: the requested modes, and the modes in effect.
 //!
 //! A filesystem may refuse direct I/O, or accept it and still use the page cache. So the modes are
 //! tried in every directory concerned when the database is opened, before a compaction depends on

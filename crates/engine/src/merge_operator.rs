@@ -116,7 +116,7 @@ pub enum MergeOperator {
     Custom(Arc<dyn CustomMergeOperator>),
 }
 
-/// What is known of a column family's merge operator.
+/// The merge operator that a column family's options name, and whether it is available.
 #[derive(Debug, Clone)]
 pub(crate) enum FamilyMergeOperator {
     /// The options name no operator.

@@ -162,8 +162,9 @@ fn a_seek_in_cached_data_allocates_nothing() {
     }
 }
 
-/// A failing check cannot be shown without damaging memory. But each check can be shown to be made:
-/// it allocates memory for what it rebuilds, far more than other allocations vary.
+/// A check that fails cannot be shown without damaging memory. But a check that is made can be
+/// detected: it allocates memory for the blocks or the filter that it rebuilds, far more than the
+/// variation of other allocations.
 #[test]
 fn what_is_written_is_checked_where_that_is_asked_for() {
     const KEYS: u32 = 20_000;

@@ -21,7 +21,7 @@ const PATH: &str = "/db";
 const CREATE: &str = "create_if_missing=true";
 const AUTO: &str = "block_based_table_factory={block_cache=auto}";
 
-/// Held by each test, since all tests' threads belong to one process.
+/// Returns a guard that each test holds, since all tests' threads belong to one process.
 fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
     ALONE.lock().unwrap_or_else(PoisonError::into_inner)

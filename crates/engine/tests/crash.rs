@@ -5,7 +5,7 @@
 //! compared with a model:
 //!
 //! - `power`: the power is cut, or the process ends, before and after every sync and at calls of
-//!   every kind; also during the recovery from that, and in the second life after it.
+//!   every kind; also during the recovery from a crash, and in the database's second life after it.
 //! - `faults`: each call of a run fails, once or from then on, or transfers fewer bytes than
 //!   requested.
 //! - `threads`: the same with several writers and the flushing thread.

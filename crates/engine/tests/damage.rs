@@ -13,7 +13,7 @@
 //! Every bit of small logs is also flipped, in every recovery mode (`damage/bits.rs`).
 //!
 //! The outcomes are counted and printed by kind of file, with the offsets at which a change goes
-//! undetected: those without a checksum. These are also asserted.
+//! undetected because no checksum covers them. These offsets are also asserted.
 
 #[path = "damage/bits.rs"]
 mod bits;

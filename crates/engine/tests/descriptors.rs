@@ -164,7 +164,7 @@ fn a_bound_that_is_changed_keeps_to_the_limit() {
 }
 
 /// Regression test: if other code in the process had taken the remaining descriptors, reads failed
-/// although tables were open that nobody read.
+/// although open tables could have been closed.
 #[test]
 fn tables_are_closed_for_what_else_needs_a_descriptor() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -315,7 +315,7 @@ fn opening_without_a_descriptor_names_the_limit() {
 }
 
 /// Regression test: blob files stayed open when no descriptor was left, and each column family
-/// could keep open as many as all of them together should.
+/// could keep as many of them open as all column families together should.
 #[test]
 fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
     // Before anything is opened, since another test takes all descriptors.

@@ -1,6 +1,6 @@
 //! Directories of databases that are moved, copied, shared, added and removed.
 //!
-//! - `scenarios`: those of `docs/directories.md`, on a simulated disk.
+//! - `scenarios`: the scenarios of `docs/directories.md`, on a simulated disk.
 //! - `claims`: claims that name another home or device, or are unreadable.
 //! - `in_use`: directories of a database that is open.
 //! - `random`: several databases on one disk, whose options name the right directories or wrong

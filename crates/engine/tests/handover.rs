@@ -15,7 +15,7 @@ const OPTIONS: &str = "create_if_missing=true;compression=kNoCompression;\
     disable_auto_compactions=true;compaction_read_io_mode=direct;compaction_write_io_mode=direct;\
     block_based_table_factory={block_cache=64k}";
 const KEYS: u64 = 8000;
-/// Number of hot keys: those that are read, from the first on.
+/// Number of hot keys: the first keys, which are read.
 const HOT: u64 = 2000;
 const VALUE: usize = 1000;
 const PAGE: u64 = 4096;

@@ -1,6 +1,7 @@
 //! Inspecting files record by record: their contents and their damage.
 //!
-//! Intact files of RocksDB are the golden databases; features that those lack are written here.
+//! Intact files of RocksDB are the golden databases; features that the golden databases lack are
+//! written here.
 
 use std::path::{Path, PathBuf};
 

@@ -72,9 +72,9 @@ impl Laboratory {
         self.directory.path().join(self.databases.to_string())
     }
 
-    /// Runs the script, and compares the resulting database. `adjust` completes the options with
-    /// which Tailwater opens it, for those that no OPTIONS file records. Returns the number of
-    /// tables in the directory.
+    /// Runs the script, and compares the resulting database. `adjust` sets the options that no
+    /// OPTIONS file records, before Tailwater opens it. Returns the number of tables in the
+    /// directory.
     fn compare(
         &mut self,
         path: &Path,

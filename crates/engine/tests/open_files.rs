@@ -1,5 +1,5 @@
-//! Tables that are no longer needed are closed: those beyond `max_open_files`, and all of them with
-//! the database.
+//! Tables that are no longer needed are closed: tables beyond `max_open_files`, and all tables when
+//! the database is closed.
 //!
 //! This is a single test, since it counts the open files of the whole process.
 
@@ -46,8 +46,8 @@ fn no_more_files_are_open_than_needed() {
     close_one_that_writes(directory.path(), &options);
 }
 
-/// Tables of a database that was open for writing, and those of an iterator that outlived its
-/// database, stayed open until another database was closed.
+/// Regression test: tables of a database that was open for writing, and of an iterator that
+/// outlived its database, stayed open until another database was closed.
 fn close_one_that_writes(directory: &Path, options: &OpenOptions) {
     for with_iterator in [false, true] {
         let db = Db::open(directory, options).expect("the database");

@@ -362,8 +362,8 @@ fn reading_ahead_goes_on_in_the_table_that_replaced_another() {
     assert!(!iterator.valid());
 }
 
-/// Regression test: a failed manual refresh was repeated by the next seek, for a moment that
-/// nothing had kept.
+/// Regression test: a failed manual refresh was repeated by the next seek, at a sequence number
+/// whose records nothing had kept.
 #[test]
 fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
     for with_snapshot in [true, false] {

@@ -11,9 +11,9 @@
 //! | upkeep | - | a panic: latched | `resume` |
 //! | installation | - | a panic: latched | reopening |
 //!
-//! A shortage is one of space or of descriptors. After a shortage of descriptors the database
-//! resumes on its own. A failure that leaves the state certain is not latched: if a new log or
-//! MANIFEST cannot be created, the old one is unchanged.
+//! A shortage is a lack of space or of descriptors. After a shortage of descriptors the database
+//! resumes on its own. A failure that leaves no doubt about the state on disk is not latched: if a
+//! new log or MANIFEST cannot be created, the old one is unchanged.
 //!
 //! Upkeep is background work that nobody waits for: removing files, preallocating logs, writing
 //! statistics. Installation is the step between an edit of the MANIFEST and its becoming visible to
@@ -33,7 +33,7 @@ use tailwater_io::sync::Mutex;
 
 use crate::error::{Error, Result};
 
-/// The part that failed. Later ones require more before writes can resume.
+/// The part that failed. Later variants require more before writes can resume.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum FailedPart {
     /// Work that nobody waits for: removing files, preallocating logs, writing statistics.
@@ -42,8 +42,8 @@ pub(crate) enum FailedPart {
     Flush,
     Manifest,
     Log,
-    /// Installing a change of the database's files that the MANIFEST may record and memory does
-    /// not.
+    /// Installation of a file change that the MANIFEST may already record and memory does not
+    /// reflect.
     Installation,
     MemTable,
 }
@@ -140,7 +140,7 @@ impl ErrorState {
         stays
     }
 
-    /// Refuses writes permanently: the database is closed. An earlier failure stays known.
+    /// Refuses writes permanently: the database is closed. An earlier failure is kept.
     pub(crate) fn close(&self) {
         self.is_closed.store(true, Ordering::Release);
         self.refuses.store(true, Ordering::Release);
@@ -163,7 +163,7 @@ impl ErrorState {
     }
 
     /// Whether the database should try to resume on its own: after a shortage of descriptors, and
-    /// at most `most` times.
+    /// at most `most` times. Counts the attempt if so.
     pub(crate) fn takes_try(&self, most: i32) -> bool {
         let mut latched = self.lock();
         let is_due = latched.tries < most

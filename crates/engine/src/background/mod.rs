@@ -58,7 +58,7 @@ struct State {
     /// Number of threads that compact while compactions are behind; otherwise one compacts, and the
     /// others rest.
     compactions_max: usize,
-    /// Number of pauses of compactions in effect.
+    /// Number of compaction pauses in effect.
     pauses: usize,
     /// Number of running compactions, including manual ones.
     compactions: usize,
@@ -356,8 +356,8 @@ impl Background {
         let _ = self.wanted.wait_timeout_while(self.lock(), pause, goes_on);
     }
 
-    /// Prevents background compactions from starting after one found no space, for `pause`, until
-    /// shutdown, or until a request since `before` because space may be available.
+    /// After a compaction found no space, prevents background compactions from starting for
+    /// `pause`, or until shutdown or a request since `before` made because space may be available.
     pub(crate) fn rest_compactions(&self, pause: Duration, before: RetryRequests) {
         let mut state = self.lock();
         state.compactions_rest = true;
@@ -390,7 +390,7 @@ impl Background {
         self.lock().failure.clone()
     }
 
-    /// Number of completed rounds of flushing.
+    /// Returns the number of completed rounds of flushing.
     pub(crate) fn rounds(&self) -> u64 {
         self.lock().rounds
     }

@@ -165,7 +165,7 @@ impl BlockCache {
     }
 
     /// Changes its capacity, in bytes, and evicts the excess immediately. A self-sizing cache
-    /// continues from there.
+    /// continues to adapt from the new capacity.
     pub fn set_capacity(&self, capacity: usize) {
         let is_less = capacity < self.capacity();
         self.blocks.set_capacity(capacity);

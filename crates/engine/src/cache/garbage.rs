@@ -15,7 +15,7 @@ const STAMP_BATCH: usize = 8;
 pub(super) struct Garbage<V> {
     unstamped: Vec<Arc<Node<V>>>,
     unstamped_bytes: usize,
-    /// The oldest stamp first.
+    /// Entries with their stamps, the oldest stamp first.
     stamped: VecDeque<(Epoch, Arc<Node<V>>)>,
 }
 

@@ -1,21 +1,21 @@
 //! Recently evicted keys, to estimate how many misses a larger cache would avoid.
 //!
-//! One of [`SAMPLED`] keys is tracked, selected by its hash. When it is evicted, it is recorded
-//! with the number of bytes evicted so far; when it is inserted again, the bytes evicted since then
-//! show how much larger the cache would have had to be. Only inserts and evictions call this, never
+//! One key in [`SAMPLED`] is tracked, selected by its hash. When it is evicted, it is recorded with
+//! the number of bytes evicted so far; when it is inserted again, the bytes evicted since then show
+//! how much larger the cache would have had to be. Only inserts and evictions call this, never
 //! hits.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tailwater_io::sizing::GhostHits;
 
-/// Sampling rate: one of this many keys is tracked. A power of two.
+/// Sampling rate: one key in this many is tracked. A power of two.
 const SAMPLED: u64 = 32;
 /// Number of places for sampled keys, and so roughly of evictions remembered.
 const PLACES: usize = 1 << 14;
-/// Minimum distance, in KiB evicted since, up to which a key counts as near, however small the
-/// cache is. While the cache holds little of what is read, a quarter more would avoid few misses,
-/// but much more may avoid all.
+/// Distance, in KiB evicted since a key's own eviction, within which the key counts as near however
+/// small the cache is. While the cache holds little of what is read, a quarter more would avoid few
+/// misses, but much more may avoid all.
 const NEAR_MIN_KIB: u64 = 64 << 10;
 /// Number of bits of a place that hold the hash; the others hold the eviction count.
 const HASH_BITS: u32 = 32;

@@ -17,17 +17,17 @@
 //! A clock. Each entry has a count of rounds: low at first, set to the maximum of its priority by a
 //! hit ([`Priority`]). A hand walks over the entries, subtracts one round from each, and evicts
 //! those at zero; it skips pinned entries. A data block that is read once, as by a scan, is evicted
-//! at its second meeting with the hand, one that was hit at its fifth, so a scan evicts blocks of
-//! other scans before blocks in use. Reads that must not affect the policy use [`Cache::peek`] and
-//! do not insert. To bound the latency of an insert, the hand looks at a bounded number of entries
-//! and then evicts the coolest of them.
+//! when the hand meets it the second time, and a block that was hit the fifth time, so a scan
+//! evicts blocks of other scans before blocks in use. Reads that must not affect the policy use
+//! [`Cache::peek`] and do not insert. To bound the latency of an insert, the hand looks at a
+//! bounded number of entries and then evicts the coolest of them.
 //!
 //! # Shards
 //!
 //! Entries are spread over shards by hash, each with a lock for changes. All shards share the
 //! bound, so a block may be larger than a shard's share. An insert into a full cache evicts from
-//! its own shard, which keeps the shards even. Eviction runs ahead by 1/64 of the capacity, because
-//! an evicted value's bytes become free only when its readers have left.
+//! its own shard, which keeps the shards balanced. Eviction runs ahead by 1/64 of the capacity,
+//! because an evicted value's bytes become free only when its readers have left.
 //!
 //! A cache that releases memory to the system evicts by the address of values instead, since the
 //! system takes whole pages ([`Cache::give_back`]): it evicts whole regions of slabs.
@@ -81,7 +81,7 @@ const NEIGHBOURS: usize = 3;
 #[derive(Debug, Default)]
 struct RegionEntries {
     bytes: usize,
-    /// Bytes of the unpinned ones.
+    /// Size of the unpinned entries, in bytes.
     unpinned_bytes: usize,
     /// Sum of their charges, each times its entry's rounds left plus one, and [`WARMTH_OF_HIGH`]
     /// for high priority.

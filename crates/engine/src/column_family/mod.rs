@@ -67,17 +67,14 @@ struct Inner {
     /// Whether its merge operator is available.
     merges: bool,
     current: FullEpochCell<SuperVersion>,
-    /// The number of `current`, from which iterators see whether there is a newer one.
+    /// The number of the current super version, by which iterators detect that theirs is outdated.
     current_number: Arc<AtomicU64>,
     memory: Mutex<Memory>,
     statistics: FamilyStatistics,
     dropped: AtomicBool,
     /// Whether sealed memtables are to be flushed even if they are few.
     flush_requested: AtomicBool,
-    #[expect(
-        dead_code,
-        reason = "the last field, so that it is dropped when the others have been"
-    )]
+    #[expect(dead_code, reason = "the last field, so that it is dropped after the others")]
     closing: Closing,
 }
 
@@ -102,7 +99,7 @@ struct Memory {
 pub(crate) struct SealedMemTable {
     pub(crate) memtable: Arc<MemTable>,
     /// Number of the log that holds the first entries of the next memtable. Once this memtable is
-    /// flushed, the column family no longer needs the logs below that.
+    /// flushed, the column family no longer needs logs with lower numbers.
     pub(crate) next_log_number: u64,
 }
 

@@ -195,8 +195,8 @@ impl ReaderFactory {
         Arc::new(TableCache::new(storage, directories, io_modes, context, open))
     }
 
-    /// Returns the warm handover between tables in these directories, if any. What users read is
-    /// kept only if compactions bypass the page cache.
+    /// Returns the warm handover between tables in these directories, if any. Data that users read
+    /// is kept in memory only if compactions bypass the page cache.
     fn handover(
         &self,
         options: &OpenOptions,

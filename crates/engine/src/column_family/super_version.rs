@@ -1,4 +1,4 @@
-//! Super versions: what a read of a column family uses.
+//! Super versions: the memtables, version and settings that a read of a column family uses.
 
 use std::sync::Arc;
 

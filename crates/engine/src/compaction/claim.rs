@@ -1,8 +1,8 @@
-//! Claims: which inputs belong to which running compaction.
+//! Claims: the assignment of inputs to running compactions.
 //!
 //! Inputs are claimed under the version lock by the thread that picked them, so that no two
-//! compactions take one table or write to one place. A claim ends when its compaction is installed
-//! or abandoned; the lock need not be held until then.
+//! compactions use the same table or write to the same place. A claim ends when its compaction is
+//! installed or abandoned; the lock need not be held until then.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;

@@ -81,7 +81,7 @@ impl Job {
     /// # Errors
     /// Cancelled; corruption, for inputs that are damaged or whose number of records contradicts
     /// their properties, and for outputs that differ when read back; user code, if a merge operator
-    /// failed; panicked; errors of the storage. After an error, no output file remains.
+    /// failed; panicked; storage errors. After an error, no output file remains.
     pub(crate) fn run(self) -> Result<Outcome> {
         let Self { compaction, version, mut needs } = self;
         let inputs = Inputs::survey(&compaction, &needs.readers.tables, &needs.open_budget)?;
@@ -112,7 +112,8 @@ impl Job {
 }
 
 impl JobState {
-    /// Steps 4 and 5.
+    /// Performs steps 4 and 5: checks the number of records, syncs the directory, and reads the
+    /// tables back if an option requests it.
     fn complete(&self, parts: Vec<PartOutcome>) -> Result<Outcome> {
         self.check_record_count(&parts)?;
         let mut written: Vec<WrittenTable> = Vec::new();

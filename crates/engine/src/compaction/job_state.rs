@@ -52,7 +52,7 @@ pub(crate) struct Needs {
     pub(crate) compression: TableCompression,
     /// The origin of outputs, without their numbers and times, which the job sets.
     pub(crate) origin: Origin,
-    /// The sequence numbers of snapshots, in any order. Later snapshots see everything in the
+    /// The sequence numbers of snapshots, in any order. Snapshots taken later see everything in the
     /// inputs.
     pub(crate) snapshots: Vec<Sequence>,
     pub(crate) filter: Option<CompactionFilter>,

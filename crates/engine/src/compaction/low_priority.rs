@@ -1,4 +1,4 @@
-//! When a compaction job switches from low to normal priority.
+//! The switch of a compaction job from low to normal priority.
 
 use std::sync::Arc;
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub(crate) fn stall_conditions(family: &ColumnFamily) -> StallConditions {
         compacts: is_stalled,
         compacts_by_itself: family.compacts_by_itself(),
         counts_runs: options.compaction_style == CompactionStyle::Universal,
-        // All but the active one.
+        // All memtables but the active one are sealed.
         sealed_memtables: source.memtables().len() - 1,
         level_0_tables: if is_stalled { sorted_runs(version, options) } else { 0 },
         pending_compaction_bytes: pending,

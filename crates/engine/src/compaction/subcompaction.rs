@@ -1,9 +1,9 @@
 //! The parts of a compaction (subcompactions), which run concurrently.
 //!
-//! A part is the range of the inputs between two user keys. These are chosen from keys that divide
-//! each input table into pieces of similar size, so that parts are of similar size, and at least as
-//! large as the target size of an output. Source: `CompactionJob::GenSubcompactionBoundaries` in
-//! `db/compaction/compaction_job.cc`.
+//! A part is the range of the inputs between two user keys. The user keys are chosen from keys that
+//! divide each input table into pieces of similar size, so that parts are of similar size, and at
+//! least as large as the target size of an output. Source:
+//! `CompactionJob::GenSubcompactionBoundaries` in `db/compaction/compaction_job.cc`.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -37,8 +37,8 @@ pub(crate) struct PartOutcome {
 ///
 /// If the job may run at low priority, each part runs on a low-priority thread; when normal
 /// priority is needed, the part pauses between two records and continues on a thread of normal
-/// priority. Otherwise the first part runs on the caller's thread, and each other one on its own
-/// thread.
+/// priority. Otherwise the first part runs on the caller's thread, and each of the others on its
+/// own thread.
 ///
 /// # Errors
 /// The error of a part.
@@ -58,7 +58,7 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
             Step::Stopped(_) => Err(failed("a part stopped")),
         })
         .collect();
-    // The failure is the cause of other parts' cancellation, so it is the one reported.
+    // The other parts were cancelled because of this failure, so it is the one reported.
     let failure = outcomes.iter().filter_map(|outcome| outcome.as_ref().err());
     match failure.min_by_key(|error| error.kind() == ErrorKind::Cancelled) {
         Some(failure) => Err(failure.clone()),
@@ -75,7 +75,7 @@ enum Step {
 
 type Outcomes = Vec<Result<Step>>;
 
-/// Runs the first work item on the calling thread, and each other one on its own thread.
+/// Runs the first work item on the calling thread, and each of the others on its own thread.
 fn run_at_once<W: FnOnce() -> Result<Step> + Send + 'static>(
     mut works: impl Iterator<Item = W>,
 ) -> Outcomes {

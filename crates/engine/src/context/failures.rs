@@ -32,8 +32,8 @@ impl Context {
     }
 
     /// Returns the version of a column family after an installation. If there is none, the MANIFEST
-    /// and memory disagree: that is latched as a failed installation, so that the files that the
-    /// MANIFEST names stay.
+    /// and memory disagree: this is latched as a failed installation, which prevents the removal of
+    /// files that the MANIFEST names.
     pub(crate) fn installed_version(
         &self,
         installed: &Installed<'_>,

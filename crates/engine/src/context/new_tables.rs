@@ -24,10 +24,10 @@ impl Context {
         }
     }
 
-    /// Opens tables that are about to be added to a version, so that no read has to: only the first
-    /// ones, if not all can be kept open. A table that cannot be opened is reported by the read
-    /// that needs it. The caller must not hold the version lock and, where possible, not yet the
-    /// turn to change the versions.
+    /// Opens tables that are about to be added to a version, so that no read has to open them. If
+    /// not all can be kept open, opens only the first ones. A table that cannot be opened is
+    /// reported by the read that needs it. The caller must not hold the version lock and, where
+    /// possible, not yet the turn to change the versions.
     ///
     /// # Errors
     /// Panicked, for user code that panics: then the tables must not be added to a version.

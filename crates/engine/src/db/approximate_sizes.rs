@@ -25,7 +25,7 @@ const PROFILE: ReadProfile =
 /// Overhead of a memtable entry over its key and value, in bytes: its trailer and two lengths.
 const ENTRY_BYTES: u64 = 10;
 
-/// What [`Db::approximate_sizes`] counts.
+/// The kinds of files and memory that [`Db::approximate_sizes`] counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SizeOptions {
     /// Count tables. Default: true.
@@ -34,9 +34,9 @@ pub struct SizeOptions {
     pub include_memtables: bool,
     /// Count blob files, in proportion to the range's share of the tables. Default: false.
     pub include_blob_files: bool,
-    /// Error margin: if the tables that a range covers in part have less than this share of the
-    /// size of the tables that it covers whole, half of their size is counted and their indexes are
-    /// not read. Default: 0, which always reads them.
+    /// Error margin: if the tables that a range covers in part are smaller, in total, than this
+    /// share of the tables that it covers whole, half of their size is counted and their indexes
+    /// are not read. Default: 0, which always reads the indexes.
     pub files_size_error_margin: f64,
 }
 
@@ -67,7 +67,7 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, if nothing is to be counted, for a range that ends before it begins and
-    /// for a column family that does not belong to this opening of the database; those of opening
+    /// for a column family that does not belong to this opening of the database; errors of opening
     /// tables and reading their indexes.
     pub fn approximate_sizes(
         &self,

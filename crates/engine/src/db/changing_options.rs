@@ -6,8 +6,8 @@
 //! 3. The options take effect in column families and the database, and what is derived from them is
 //!    recomputed. This cannot fail.
 //!
-//! Changes are serialized. Writes and reads continue during a change, and find the options next to
-//! their other data, see [`crate::column_family::FamilySettings`] and
+//! Changes are serialized. Writes and reads continue during a change. They read the options from
+//! the same structures as their other data, see [`crate::column_family::FamilySettings`] and
 //! [`crate::open_options::CurrentOptions`]. A running flush or compaction keeps the options that it
 //! began with.
 
@@ -61,7 +61,7 @@ impl Database {
         Ok(())
     }
 
-    /// Step 3 for a column family.
+    /// Performs step 3 for a column family: lets its new options take effect.
     fn change_family(&self, family: &ColumnFamily, options: ColumnFamilyOptions) {
         self.context.options.open().set_column_family(family.name(), options.clone());
         let readers = {
@@ -108,7 +108,7 @@ impl Database {
         Ok(())
     }
 
-    /// Step 3 for the database.
+    /// Performs step 3 for the database: lets its new options take effect.
     fn change_database(&self, before: &DbOptions, after: DbOptions) {
         self.context.options.change_database(after.clone());
         if after.max_open_files != before.max_open_files {

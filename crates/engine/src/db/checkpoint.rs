@@ -2,21 +2,22 @@
 //!
 //! # Order
 //!
-//! 1. Writes wait while everything in memory is flushed. The tables then hold everything, so the
-//!    checkpoint needs no log.
+//! 1. Writes wait while all memtables are flushed. The tables then hold all data, so the checkpoint
+//!    needs no log.
 //! 2. Tables and blob files are linked into a staging directory that contains a mark file, or
-//!    copied if they cannot be linked. The mark is locked, so that nobody else builds a checkpoint
-//!    there.
+//!    copied if they cannot be linked. The mark is locked, so that no other process builds a
+//!    checkpoint there.
 //! 3. MANIFEST, both options files, IDENTITY and CURRENT are written there and synced. The options
 //!    name no directories: all files are in the checkpoint's own.
-//! 4. The directory is renamed to its final name, unless that exists by now, and then the mark is
-//!    removed. If either cannot be made durable, both are undone before anything is removed.
+//! 4. The directory is renamed to its final name, unless that name has been taken since, and then
+//!    the mark is removed. If either cannot be made durable, both are undone before anything is
+//!    removed.
 //!
 //! A crash before step 4 leaves a marked directory whose name ends in `.tmp`, which the next
 //! checkpoint of that name replaces. A directory without the mark was not made by a checkpoint and
-//! stays. A crash in step 4 leaves a checkpoint with the mark, which its first opening for writing
-//! removes. The removal of the mark is durable before the checkpoint is reported: the checkpoint's
-//! own name may end in `.tmp`.
+//! is kept. A crash in step 4 leaves a checkpoint with the mark, which its first opening for
+//! writing removes. The removal of the mark is durable before the checkpoint is reported: the
+//! checkpoint's own name may end in `.tmp`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -48,7 +49,7 @@ impl Database {
     pub(super) fn checkpoint(&self, directory: &Path) -> Result<()> {
         let _working = self.context.background.begin_work()?;
         let storage = &*self.context.storage;
-        // Without a trailing slash, which would put the staging directory inside it.
+        // Strips a trailing slash, with which the staging directory would be inside this one.
         let directory: &Path = &directory.components().collect::<PathBuf>();
         let Some(name) = directory.file_name() else {
             let message = "a checkpoint needs a path that ends with a name";
@@ -89,15 +90,15 @@ impl Database {
         Ok(())
     }
 
-    /// The rest of step 4, after `directory` was renamed to its final name.
+    /// Performs the rest of step 4, after `directory` was renamed to its final name.
     fn end_staging(&self, directory: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         sync_parent(storage, directory)?;
         let [mark, aside] = marks(directory);
-        // Renamed, not removed: if undoing is needed, there may be no space to recreate it.
+        // Renamed, not removed: undoing may find no space to recreate it.
         storage.rename(&mark, &aside)?;
         storage.sync_directory(directory)?;
-        // A file that stays is removed by the first opening for writing.
+        // A file that remains is removed by the first opening for writing.
         let _ = storage.remove(&aside);
         Ok(())
     }
@@ -115,7 +116,7 @@ impl Database {
         Ok(sync_parent(storage, staging)?)
     }
 
-    /// Step 1.
+    /// Performs step 1: flushes the memtables. Returns the contents of the checkpoint.
     fn checkpoint_contents(&self) -> Result<Contents> {
         // Most of the data is flushed while writes continue.
         let families = self.context.shared.family_set();
@@ -137,7 +138,7 @@ impl Database {
         Ok(Contents { edits, sources })
     }
 
-    /// Steps 2 and 3.
+    /// Performs steps 2 and 3: fills the staging directory.
     fn fill_checkpoint(&self, aside: &Path, contents: &Contents) -> Result<()> {
         let storage = &*self.context.storage;
         let io_modes = self.context.readers.io_modes();
@@ -238,7 +239,7 @@ impl Database {
         for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
             storage.remove(&staging.join(&entry.name))?;
         }
-        // A crash must not keep the files that follow and lose the mark.
+        // The mark must be durable before the files that follow.
         storage.sync_directory(staging)?;
         Ok(lock)
     }
@@ -255,7 +256,7 @@ impl Database {
     fn remove_staging(&self, staging: &Path) -> Result<()> {
         let storage = &*self.context.storage;
         let mark = FileKind::Staging.to_string();
-        // The mark is removed last: what a crash leaves is still marked.
+        // The mark is removed last, so that the remains after a crash are still marked.
         for entry in storage.list(staging)?.iter().filter(|entry| entry.name != mark) {
             storage.remove(&staging.join(&entry.name))?;
         }
@@ -268,7 +269,7 @@ impl Database {
     }
 }
 
-/// The mark of a staging directory, and the name it gets before it is removed.
+/// Returns the mark of a staging directory, and the name it gets before it is removed.
 fn marks(directory: &Path) -> [PathBuf; 2] {
     [FileKind::Staging, FileKind::Temporary(0)].map(|kind| directory.join(kind.to_string()))
 }

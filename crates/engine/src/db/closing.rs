@@ -4,8 +4,8 @@
 //!    and later writes are refused.
 //! 2. Unlogged writes are flushed, unless `avoid_flush_during_shutdown` is set.
 //! 3. The background threads end; compactions are aborted, and so are ingestions that are still
-//!    copying files. Closing waits for ingestions and checkpoints begun by user threads: the next
-//!    opener assigns the same file numbers.
+//!    copying files. Closing waits for ingestions and checkpoints of user threads, because the next
+//!    opening will assign the same file numbers.
 //! 4. The log is written out and truncated to its length. Followers of the logs end.
 //! 5. The locks are released.
 //!
@@ -87,7 +87,7 @@ impl Writing {
     /// Closes the database. A second call does nothing.
     ///
     /// # Errors
-    /// Invalid argument, in a thread that is working for the database; those of closing.
+    /// Invalid argument, in a thread that is working for the database; errors of closing.
     pub(super) fn close(&self) -> Result<()> {
         if is_working_for(self.database.context.shared.opening) {
             let message = "a callback cannot close the database: closing waits for callbacks";
@@ -144,7 +144,7 @@ impl Database {
         result
     }
 
-    /// Steps 1 and 2. Returns an error that was latched before instead of flushing.
+    /// Performs steps 1 and 2. Returns an error that was latched before instead of flushing.
     fn end_writes(&self) -> Result<()> {
         let leadership = self.writes.lead()?;
         let was_latched = self.context.errors.latched();
@@ -166,12 +166,12 @@ impl Database {
         }
     }
 
-    /// Removes the tables that nobody reads. Tables that stay are removed by the next open.
+    /// Removes the tables that nobody reads. Tables that remain are removed by the next open.
     fn remove_last_obsolete_tables(&self) {
         let began = Instant::now();
         loop {
             while epoch::collect() > 0 {}
-            // Another database's thread may be about to drop the tables retired here.
+            // A thread of another database may be about to drop the tables retired here.
             let some_may_go = epoch::waiting() > 0;
             self.versions.obsolete().remove_unread_at_once();
             let may_go = some_may_go && !self.versions.obsolete().list().is_empty();
@@ -182,7 +182,7 @@ impl Database {
         }
     }
 
-    /// Step 4.
+    /// Performs step 4: ends the logs.
     fn close_logs(&self) -> Result<()> {
         let mut logs = self.writes.logs();
         logs.end_following();
@@ -191,7 +191,7 @@ impl Database {
             return Ok(());
         }
         for path in unneeded {
-            // Files that stay are removed by the next open.
+            // Files that remain are removed by the next open.
             let _ = self.context.storage.remove(&path);
         }
         logs.close()

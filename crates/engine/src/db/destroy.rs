@@ -7,8 +7,8 @@
 //! 2. CURRENT is removed first, so that the remains after a crash are not a database.
 //! 3. The files in the outside directories claimed by the database are removed, then the claims.
 //! 4. The files in the home are removed; those that identify the database and its claimed
-//!    directories go last, followed by LOCK, which is removed while still held so that a process
-//!    waiting for it cannot take the directory.
+//!    directories are removed last, followed by LOCK, which is removed while still held so that a
+//!    process waiting for it cannot take the directory.
 //!
 //! A crash between these steps is safe: destroying the database again completes the removal.
 
@@ -60,7 +60,7 @@ pub(crate) fn destroy(directory: &Path, mut options: OpenOptions) -> Result<()> 
         remove_old_logs(storage, &home.path.join(below))?;
     }
     remove_files(storage, &home.path, |kind| !goes_last(kind))?;
-    // A crash must not lose these files and keep others.
+    // The files that identify the database are removed once the removal of the others is durable.
     storage.sync_directory(&home.path)?;
     remove_files(storage, &home.path, |kind| kind != FileKind::Lock)?;
     remove_if_there(storage, &lock_path)?;
@@ -78,7 +78,7 @@ fn goes_last(kind: FileKind) -> bool {
     )
 }
 
-/// Removes a directory if it is empty; otherwise it stays.
+/// Removes a directory if it is empty.
 fn remove_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     if storage.remove_directory(directory).is_ok() {
         sync_parent(storage, directory)?;
@@ -108,8 +108,8 @@ fn newest_manifest(storage: &dyn Storage, home: &Path) -> Result<Option<u64>> {
     Ok(numbers.max())
 }
 
-/// Refuses a directory that is not a database's home: one with files that a database may need, but
-/// with nothing that has a database ID.
+/// Refuses a directory that is not a database's home: one that contains files a database may need,
+/// but no file with a database ID.
 fn check_is_home(storage: &dyn Storage, found: &Directories) -> Result<()> {
     let (files, home) = (found.home_files(), &found.home().path);
     let is_readable = |kind| match kind {
@@ -177,8 +177,8 @@ fn destroy_outside(storage: &dyn Storage, home: &Home, directory: &OutsideDirect
     remove_directory(storage, &directory.path)
 }
 
-/// Removes the logs in a directory of unneeded logs, and the directory if it becomes empty. One
-/// that has a CURRENT file or a claim stays.
+/// Removes the logs in a directory of unneeded logs, and the directory if it becomes empty. A
+/// directory with a CURRENT file or a claim is kept.
 fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let [current, claim] = [FileKind::Current, FileKind::Claim].map(|kind| kind.to_string());
     match storage.list(directory) {
@@ -190,7 +190,7 @@ fn remove_old_logs(storage: &dyn Storage, directory: &Path) -> Result<()> {
         Err(error) => return Err(error.into()),
     }
     remove_files(storage, directory, |kind| matches!(kind, FileKind::Wal(_)))?;
-    // A directory with other contents stays.
+    // A directory with other contents is kept.
     let _ = storage.remove_directory(directory);
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Iterators over the entries of a range of keys.
 //!
 //! [`Entries`] has two cursors, one for each end, that are created when that end is first used.
-//! Each stays on the entry that it yielded last, so that the ends notice when they meet.
+//! Each stays on the entry that it yielded last, so that the cursors detect when they meet.
 
 use std::fmt;
 use std::iter::FusedIterator;
@@ -106,7 +106,7 @@ pub struct Entries {
 struct Range {
     source: Arc<SuperVersion>,
     sequence: Sequence,
-    /// Includes those bounds of the range that the options can express.
+    /// Includes the bounds of the range, as far as options can express them.
     options: ReadOptions,
     start: Bound<Vec<u8>>,
     end: Bound<Vec<u8>>,

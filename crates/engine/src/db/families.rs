@@ -167,7 +167,7 @@ impl Database {
         Ok(())
     }
 
-    /// Creates the column families that the options name and that are missing.
+    /// Creates the missing column families that the options name.
     pub(super) fn create_missing_families(&self) -> Result<()> {
         let options = self.context.options.open().clone();
         for name in options.column_families() {

@@ -22,7 +22,7 @@ static READ: ReadOptions = ReadOptions::new();
 static WRITE: WriteOptions = WriteOptions { sync: false, disable_wal: false, no_slowdown: false };
 
 impl Db {
-    /// [`Db::get_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::get_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::get_cf_opt`].
@@ -31,7 +31,7 @@ impl Db {
         self.get_cf_opt(self.default_cf(), key, &READ)
     }
 
-    /// [`Db::get_cf_opt`] in the column family `default`.
+    /// Calls [`Db::get_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::get_cf_opt`].
@@ -40,7 +40,7 @@ impl Db {
         self.get_cf_opt(self.default_cf(), key, options)
     }
 
-    /// [`Db::get_cf_opt`] with default options.
+    /// Calls [`Db::get_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::get_cf_opt`].
@@ -49,7 +49,7 @@ impl Db {
         self.get_cf_opt(family, key, &READ)
     }
 
-    /// [`Db::get_into_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::get_into_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::get_into_cf_opt`].
@@ -58,7 +58,7 @@ impl Db {
         self.get_into_cf_opt(self.default_cf(), key, &READ, value)
     }
 
-    /// [`Db::get_into_cf_opt`] in the column family `default`.
+    /// Calls [`Db::get_into_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::get_into_cf_opt`].
@@ -72,7 +72,7 @@ impl Db {
         self.get_into_cf_opt(self.default_cf(), key, options, value)
     }
 
-    /// [`Db::get_into_cf_opt`] with default options.
+    /// Calls [`Db::get_into_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::get_into_cf_opt`].
@@ -86,7 +86,7 @@ impl Db {
         self.get_into_cf_opt(family, key, &READ, value)
     }
 
-    /// [`Db::get_pinned_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::get_pinned_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::get_pinned_cf_opt`].
@@ -95,7 +95,7 @@ impl Db {
         self.get_pinned_cf_opt(self.default_cf(), key, &READ)
     }
 
-    /// [`Db::get_pinned_cf_opt`] in the column family `default`.
+    /// Calls [`Db::get_pinned_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::get_pinned_cf_opt`].
@@ -108,7 +108,7 @@ impl Db {
         self.get_pinned_cf_opt(self.default_cf(), key, options)
     }
 
-    /// [`Db::get_pinned_cf_opt`] with default options.
+    /// Calls [`Db::get_pinned_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::get_pinned_cf_opt`].
@@ -121,7 +121,7 @@ impl Db {
         self.get_pinned_cf_opt(family, key, &READ)
     }
 
-    /// [`Db::multi_get_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::multi_get_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::multi_get_cf_opt`].
@@ -130,7 +130,7 @@ impl Db {
         self.multi_get_cf_opt(self.default_cf(), keys, &READ)
     }
 
-    /// [`Db::multi_get_cf_opt`] in the column family `default`.
+    /// Calls [`Db::multi_get_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::multi_get_cf_opt`].
@@ -143,7 +143,7 @@ impl Db {
         self.multi_get_cf_opt(self.default_cf(), keys, options)
     }
 
-    /// [`Db::multi_get_cf_opt`] with default options.
+    /// Calls [`Db::multi_get_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::multi_get_cf_opt`].
@@ -156,7 +156,7 @@ impl Db {
         self.multi_get_cf_opt(family, keys, &READ)
     }
 
-    /// [`Db::raw_iterator_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::raw_iterator_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::raw_iterator_cf_opt`].
@@ -165,7 +165,7 @@ impl Db {
         self.raw_iterator_cf_opt(self.default_cf(), &READ)
     }
 
-    /// [`Db::raw_iterator_cf_opt`] in the column family `default`.
+    /// Calls [`Db::raw_iterator_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::raw_iterator_cf_opt`].
@@ -174,7 +174,7 @@ impl Db {
         self.raw_iterator_cf_opt(self.default_cf(), options)
     }
 
-    /// [`Db::raw_iterator_cf_opt`] with default options.
+    /// Calls [`Db::raw_iterator_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::raw_iterator_cf_opt`].
@@ -183,7 +183,7 @@ impl Db {
         self.raw_iterator_cf_opt(family, &READ)
     }
 
-    /// [`Db::range_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::range_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::range_cf_opt`].
@@ -192,7 +192,7 @@ impl Db {
         self.range_cf_opt(self.default_cf(), bounds, &READ)
     }
 
-    /// [`Db::range_cf_opt`] in the column family `default`.
+    /// Calls [`Db::range_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::range_cf_opt`].
@@ -201,7 +201,7 @@ impl Db {
         self.range_cf_opt(self.default_cf(), bounds, options)
     }
 
-    /// [`Db::range_cf_opt`] with default options.
+    /// Calls [`Db::range_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::range_cf_opt`].
@@ -210,7 +210,7 @@ impl Db {
         self.range_cf_opt(family, bounds, &READ)
     }
 
-    /// [`Db::prefix_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::prefix_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::prefix_cf_opt`].
@@ -219,7 +219,7 @@ impl Db {
         self.prefix_cf_opt(self.default_cf(), prefix, &READ)
     }
 
-    /// [`Db::prefix_cf_opt`] in the column family `default`.
+    /// Calls [`Db::prefix_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::prefix_cf_opt`].
@@ -228,7 +228,7 @@ impl Db {
         self.prefix_cf_opt(self.default_cf(), prefix, options)
     }
 
-    /// [`Db::prefix_cf_opt`] with default options.
+    /// Calls [`Db::prefix_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::prefix_cf_opt`].
@@ -237,7 +237,7 @@ impl Db {
         self.prefix_cf_opt(family, prefix, &READ)
     }
 
-    /// [`Db::put_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::put_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::put_cf_opt`].
@@ -246,7 +246,7 @@ impl Db {
         self.put_cf_opt(self.default_cf(), key, value, &WRITE)
     }
 
-    /// [`Db::put_cf_opt`] in the column family `default`.
+    /// Calls [`Db::put_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::put_cf_opt`].
@@ -260,7 +260,7 @@ impl Db {
         self.put_cf_opt(self.default_cf(), key, value, options)
     }
 
-    /// [`Db::put_cf_opt`] with default options.
+    /// Calls [`Db::put_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::put_cf_opt`].
@@ -274,7 +274,7 @@ impl Db {
         self.put_cf_opt(family, key, value, &WRITE)
     }
 
-    /// [`Db::delete_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::delete_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::delete_cf_opt`].
@@ -283,7 +283,7 @@ impl Db {
         self.delete_cf_opt(self.default_cf(), key, &WRITE)
     }
 
-    /// [`Db::delete_cf_opt`] in the column family `default`.
+    /// Calls [`Db::delete_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::delete_cf_opt`].
@@ -292,7 +292,7 @@ impl Db {
         self.delete_cf_opt(self.default_cf(), key, options)
     }
 
-    /// [`Db::delete_cf_opt`] with default options.
+    /// Calls [`Db::delete_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::delete_cf_opt`].
@@ -301,7 +301,7 @@ impl Db {
         self.delete_cf_opt(family, key, &WRITE)
     }
 
-    /// [`Db::single_delete_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::single_delete_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::single_delete_cf_opt`].
@@ -310,7 +310,7 @@ impl Db {
         self.single_delete_cf_opt(self.default_cf(), key, &WRITE)
     }
 
-    /// [`Db::single_delete_cf_opt`] in the column family `default`.
+    /// Calls [`Db::single_delete_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::single_delete_cf_opt`].
@@ -319,7 +319,7 @@ impl Db {
         self.single_delete_cf_opt(self.default_cf(), key, options)
     }
 
-    /// [`Db::single_delete_cf_opt`] with default options.
+    /// Calls [`Db::single_delete_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::single_delete_cf_opt`].
@@ -328,7 +328,7 @@ impl Db {
         self.single_delete_cf_opt(family, key, &WRITE)
     }
 
-    /// [`Db::delete_range_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::delete_range_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::delete_range_cf_opt`].
@@ -337,7 +337,7 @@ impl Db {
         self.delete_range_cf_opt(self.default_cf(), begin, end, &WRITE)
     }
 
-    /// [`Db::delete_range_cf_opt`] in the column family `default`.
+    /// Calls [`Db::delete_range_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::delete_range_cf_opt`].
@@ -351,7 +351,7 @@ impl Db {
         self.delete_range_cf_opt(self.default_cf(), begin, end, options)
     }
 
-    /// [`Db::delete_range_cf_opt`] with default options.
+    /// Calls [`Db::delete_range_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::delete_range_cf_opt`].
@@ -365,7 +365,7 @@ impl Db {
         self.delete_range_cf_opt(family, begin, end, &WRITE)
     }
 
-    /// [`Db::merge_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::merge_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::merge_cf_opt`].
@@ -374,7 +374,7 @@ impl Db {
         self.merge_cf_opt(self.default_cf(), key, operand, &WRITE)
     }
 
-    /// [`Db::merge_cf_opt`] in the column family `default`.
+    /// Calls [`Db::merge_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::merge_cf_opt`].
@@ -388,7 +388,7 @@ impl Db {
         self.merge_cf_opt(self.default_cf(), key, operand, options)
     }
 
-    /// [`Db::merge_cf_opt`] with default options.
+    /// Calls [`Db::merge_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::merge_cf_opt`].
@@ -402,7 +402,7 @@ impl Db {
         self.merge_cf_opt(family, key, operand, &WRITE)
     }
 
-    /// [`Db::compact_range_cf_opt`] in the column family `default`, with default options.
+    /// Calls [`Db::compact_range_cf_opt`] for the column family `default`, with default options.
     ///
     /// # Errors
     /// The errors of [`Db::compact_range_cf_opt`].
@@ -411,7 +411,7 @@ impl Db {
         self.compact_range_cf_opt(self.default_cf(), begin, end, &CompactRangeOptions::default())
     }
 
-    /// [`Db::compact_range_cf_opt`] in the column family `default`.
+    /// Calls [`Db::compact_range_cf_opt`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::compact_range_cf_opt`].
@@ -425,7 +425,7 @@ impl Db {
         self.compact_range_cf_opt(self.default_cf(), begin, end, options)
     }
 
-    /// [`Db::compact_range_cf_opt`] with default options.
+    /// Calls [`Db::compact_range_cf_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::compact_range_cf_opt`].
@@ -439,7 +439,8 @@ impl Db {
         self.compact_range_cf_opt(family, begin, end, &CompactRangeOptions::default())
     }
 
-    /// [`Db::ingest_external_file_cf_opts`] in the column family `default`, with default options.
+    /// Calls [`Db::ingest_external_file_cf_opts`] for the column family `default`, with default
+    /// options.
     ///
     /// # Errors
     /// The errors of [`Db::ingest_external_file_cf_opts`].
@@ -448,7 +449,7 @@ impl Db {
         self.ingest_external_file_cf_opts(self.default_cf(), paths, &IngestOptions::default())
     }
 
-    /// [`Db::ingest_external_file_cf_opts`] in the column family `default`.
+    /// Calls [`Db::ingest_external_file_cf_opts`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::ingest_external_file_cf_opts`].
@@ -461,7 +462,7 @@ impl Db {
         self.ingest_external_file_cf_opts(self.default_cf(), paths, options)
     }
 
-    /// [`Db::ingest_external_file_cf_opts`] with default options.
+    /// Calls [`Db::ingest_external_file_cf_opts`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::ingest_external_file_cf_opts`].
@@ -474,7 +475,7 @@ impl Db {
         self.ingest_external_file_cf_opts(family, paths, &IngestOptions::default())
     }
 
-    /// [`Db::write_opt`] with default options.
+    /// Calls [`Db::write_opt`] with default options.
     ///
     /// # Errors
     /// The errors of [`Db::write_opt`].
@@ -483,7 +484,7 @@ impl Db {
         self.write_opt(batch, &WRITE)
     }
 
-    /// [`Db::flush_cf`] of the column family `default`.
+    /// Calls [`Db::flush_cf`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::flush_cf`].
@@ -491,7 +492,7 @@ impl Db {
         self.flush_cf(self.default_cf())
     }
 
-    /// [`Db::set_options_cf`] for the column family `default`.
+    /// Calls [`Db::set_options_cf`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::set_options_cf`].
@@ -499,7 +500,7 @@ impl Db {
         self.set_options_cf(self.default_cf(), changes)
     }
 
-    /// [`Db::property_value_cf`] of the column family `default`.
+    /// Calls [`Db::property_value_cf`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::property_value_cf`].
@@ -507,7 +508,7 @@ impl Db {
         self.property_value_cf(self.default_cf(), name)
     }
 
-    /// [`Db::property_int_value_cf`] of the column family `default`.
+    /// Calls [`Db::property_int_value_cf`] for the column family `default`.
     ///
     /// # Errors
     /// The errors of [`Db::property_int_value_cf`].

@@ -40,7 +40,7 @@ pub struct LiveFile {
     pub being_compacted: bool,
     /// A lower bound of the time when its oldest entry was written.
     pub oldest_ancestor_time_s: u64,
-    /// When the file was created.
+    /// The time when the file was created.
     pub creation_time_s: u64,
     /// The lowest number among the blob files that it refers to.
     pub oldest_blob_file_number: Option<u64>,

@@ -109,11 +109,11 @@ impl Db {
     /// Not found, if there is no database; corruption, for damage to its MANIFEST, for a table,
     /// blob file or log that the MANIFEST names and that is missing or too short, and for damage to
     /// logs that the recovery mode does not accept; invalid argument, for a comparator other than
-    /// the one it was written with, for tables in levels past `num_levels`, and for a directory in
-    /// `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not supported, for
-    /// features that are not implemented; busy, if the database is open for writing elsewhere and
-    /// its MANIFEST changed during every attempt to read it; I/O, for failures of the system such
-    /// as too many open files. Damage inside tables is found when they are read.
+    /// the one that the database was written with, for tables in levels past `num_levels`, and for
+    /// a directory in `wal_dir`, `db_paths` or `cf_paths` that belongs to another database; not
+    /// supported, for features that are not implemented; busy, if the database is open for writing
+    /// elsewhere and its MANIFEST changed during every attempt to read it; I/O, for failures of the
+    /// system such as too many open files. Damage inside tables is found when they are read.
     pub fn open_read_only(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
         let directory = directory.as_ref();
         recovery::recover_read_only(directory, options)
@@ -228,8 +228,8 @@ impl Db {
     ///
     /// # Errors
     /// Errors of reading tables and blob files, and of the merge operator; invalid argument, for a
-    /// column family or a snapshot that does not belong to this opening of the database. The same
-    /// holds for the other reads here.
+    /// column family or a snapshot that does not belong to this opening of the database. The other
+    /// read methods return the same errors.
     #[inline]
     pub fn get_cf_opt(
         &self,
@@ -318,7 +318,7 @@ impl Db {
         read::multi_get(&source, keys, sequence, &profile(options), statistics)
     }
 
-    /// Creates an iterator over a column family. It has no position until it is sought.
+    /// Creates an iterator over a column family. It has no position before the first seek.
     ///
     /// # Errors
     /// Errors of opening tables; invalid argument, as for [`Db::get`].

@@ -8,7 +8,7 @@
 //! 4. The memtables of all column families are flushed, since the failed log may hold less than
 //!    they do.
 //! 5. One group of edits adds the tables and states that no column family needs a log before the
-//!    new one, so that a refused write in the failed log never counts.
+//!    new one, so that a refused write in the failed log is never replayed.
 //! 6. Writes resume.
 //!
 //! A crash before the end of step 5 is like one before resuming: the old logs exist, and the new
@@ -26,8 +26,8 @@ use crate::error::{Error, Result};
 impl Database {
     /// Resumes writes after an error, if that is possible.
     pub(super) fn resume(&self) -> Result<()> {
-        // This may be all that is needed by a flush that waits for space, and by stopped writes
-        // that wait for the flush.
+        // This may already unblock a flush that waits for space, and stopped writes that wait for
+        // that flush.
         self.context.background.try_again();
         self.context.round(FailedPart::Upkeep, "resuming", || self.go_on())?
     }
@@ -69,7 +69,8 @@ impl Database {
         Ok(())
     }
 
-    /// Steps 3 to 5 after a failure of the log. Until they succeed, the log refuses everything.
+    /// Performs steps 3 to 5 after a failure of the log. Until they succeed, the log refuses
+    /// everything.
     fn leave_failed_log(&self, error: Error) -> Result<()> {
         let number =
             self.writes.logs().start_over(&self.context.numbers, self.context.published())?;
@@ -80,7 +81,7 @@ impl Database {
         left
     }
 
-    /// Step 4 if the log is intact.
+    /// Performs step 4, if the log is intact.
     fn flush_everything(&self) -> Result<()> {
         self.context.shared.family_set().iter().for_each(|family: &ColumnFamily| {
             family.request_flush(true);

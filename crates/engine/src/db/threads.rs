@@ -24,7 +24,8 @@ impl Threads {
     /// Starts a thread that flushes, one that cleans up and some that compact.
     ///
     /// # Errors
-    /// Errors of starting a thread, with its name. The threads started before it have then ended.
+    /// Errors of starting a thread, with its name. By then the threads started before it have
+    /// ended.
     pub(super) fn start(database: &Arc<Database>) -> Result<Self> {
         let mut threads = Self::default();
         if let Err(error) = threads.start_all(database) {
@@ -73,7 +74,7 @@ fn spawn(
 }
 
 impl Database {
-    /// The flushing thread's loop, until the database is closed.
+    /// Runs the flushing thread's loop until the database is closed.
     fn run_flushes(&self) {
         // Writers wait for flushes when memtables are full.
         sync::serve_users();
@@ -98,7 +99,7 @@ impl Database {
         }
     }
 
-    /// The cleaning thread's loop, until the database is closed.
+    /// Runs the cleaning thread's loop until the database is closed.
     fn run_cleaning(&self) {
         let _collector = heavy::Collector::begin();
         loop {

@@ -18,7 +18,7 @@ use crate::version::manifest::{self, Manifest};
 use crate::write::WriteOptions;
 
 thread_local! {
-    /// The batch for single operations, kept so that they need not allocate.
+    /// The batch for single operations, reused so that they need not allocate.
     static SINGLE: Cell<WriteBatch> = Cell::new(WriteBatch::new());
 }
 
@@ -36,9 +36,9 @@ impl Db {
     /// `lost`, and [`Db::left_out`] reports them.
     ///
     /// # Errors
-    /// Busy, if the database is open for writing elsewhere; not found, if there is none; those of
-    /// [`Db::open_read_only`]; corruption, if `create_if_missing` is set and there are files of a
-    /// database that lost its CURRENT; invalid argument and not supported, with its name, for an
+    /// Busy, if the database is open for writing elsewhere; not found, if there is none; the errors
+    /// of [`Db::open_read_only`]; corruption, if `create_if_missing` is set and there are files of
+    /// a database that lost its CURRENT; invalid argument and not supported, with its name, for an
     /// option that contradicts another or needs a feature that is not implemented; no space and
     /// I/O, the latter also for a thread that the system cannot start, with its name.
     pub fn open(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<Self> {
@@ -71,12 +71,12 @@ impl Db {
 
     /// Removes the database in `directory`: all files that are certainly its own, and directories
     /// that become empty. A missing database is not an error. Files in directories that another
-    /// database has claimed stay.
+    /// database has claimed are kept.
     ///
     /// # Errors
     /// Busy, if it is open for writing; invalid argument, if `wal_dir`, `db_paths` or `cf_paths`
     /// name a directory with unclaimed files and [`OpenOptions::set_adopt_directories`] is not set,
-    /// in which case nothing is removed; those of removing files.
+    /// in which case nothing is removed; errors of removing files.
     pub fn destroy(directory: impl AsRef<Path>, options: &OpenOptions) -> Result<()> {
         let directory = directory.as_ref();
         destroy::destroy(directory, options.sanitized(directory, false))
@@ -111,8 +111,8 @@ impl Db {
         self.delete_slices(family, key.as_ref(), options)
     }
 
-    /// Removes `key`, which must have been put exactly once since it was last removed by this
-    /// method, or at all. The tombstone is dropped as soon as it meets that put, while that of
+    /// Removes `key`, which must have been put exactly once since this method last removed it, or
+    /// exactly once in total. The tombstone is dropped as soon as it meets that put, while that of
     /// [`Db::delete`] stays until no deeper level can have the key.
     ///
     /// The contract is RocksDB's. After a key was put twice, or merged, an older value may show
@@ -180,8 +180,8 @@ impl Db {
         self.database()?.writes.write(batch, options)
     }
 
-    /// Flushes a column family's memtables to a table, and waits for it. A flush that is waiting to
-    /// retry after a full disk is retried immediately.
+    /// Flushes a column family's memtables to a table, and waits until the flush is complete. A
+    /// flush that is waiting to retry after a full disk is retried immediately.
     ///
     /// # Errors
     /// Errors of writing; invalid argument, for a column family that was dropped or is not of this
@@ -191,7 +191,7 @@ impl Db {
         self.database()?.writes.flush(&[family])
     }
 
-    /// Flushes the memtables of all column families, and waits for it.
+    /// Flushes the memtables of all column families, and waits until the flush is complete.
     ///
     /// # Errors
     /// As [`Db::flush`].
@@ -201,7 +201,8 @@ impl Db {
     }
 
     /// Compacts the keys from `begin` to `end`, both inclusive, down to the last level, and waits
-    /// for it; `None` is the first or the last key. Memtables are flushed before.
+    /// until the compaction is complete; `None` is the first or the last key. Memtables are flushed
+    /// before.
     ///
     /// # Errors
     /// As [`Db::flush`]; corruption, with the file, for damaged tables, which stay as they are;
@@ -227,10 +228,11 @@ impl Db {
     ///
     /// # Errors
     /// Not found; corruption, for a file that is damaged or not a table; invalid argument, for one
-    /// that was not made for ingestion, or that needs what the options forbid; each names the file.
-    /// Not supported, for options that are refused; busy, if `fail_if_not_bottommost_level` is set
-    /// and another level is needed; those of writing files. On an error nothing has changed, unless
-    /// the MANIFEST could not be written: the files may be found ingested after reopening.
+    /// that was not made for ingestion, or whose ingestion needs a step that the options forbid;
+    /// each error names the file. Not supported, for options that are refused; busy, if
+    /// `fail_if_not_bottommost_level` is set and another level is needed; errors of writing files.
+    /// On an error nothing has changed, unless the MANIFEST could not be written: the files may be
+    /// found ingested after reopening.
     ///
     /// [`SstFileWriter`]: crate::SstFileWriter
     pub fn ingest_external_file_cf_opts(
@@ -303,7 +305,7 @@ impl Db {
     /// Creates a column family.
     ///
     /// # Errors
-    /// Invalid argument, for a name that exists and for options that contradict each other; those
+    /// Invalid argument, for a name that exists and for options that contradict each other; errors
     /// of writing the MANIFEST.
     pub fn create_cf(&self, name: &str, options: &ColumnFamilyOptions) -> Result<ColumnFamily> {
         self.database()?.create_family(name, options)
@@ -321,14 +323,15 @@ impl Db {
     ///
     /// # Errors
     /// Invalid argument, which names the option, for one that does not exist, that is the
-    /// database's or cannot be changed while it is open, and for a value that is refused; those of
+    /// database's or cannot be changed while it is open, and for a value that is refused; errors of
     /// writing the OPTIONS file. On an error nothing is changed.
     pub fn set_options_cf(&self, family: &ColumnFamily, changes: &[(&str, &str)]) -> Result<()> {
         self.check_writable(family)?;
         self.database()?.set_family_options(family, changes)
     }
 
-    /// Changes options of the database as [`Db::set_options`] does those of a column family.
+    /// Changes options of the database, in the way that [`Db::set_options`] changes options of a
+    /// column family.
     ///
     /// # Errors
     /// As [`Db::set_options`].
@@ -348,7 +351,7 @@ impl Db {
     /// when there are none.
     ///
     /// # Errors
-    /// Invalid argument, for `default` and for one that is not of this database; those of writing
+    /// Invalid argument, for `default` and for one that is not of this database; errors of writing
     /// the MANIFEST.
     pub fn drop_cf(&self, family: &ColumnFamily) -> Result<()> {
         self.check_writable(family)?;
@@ -359,7 +362,7 @@ impl Db {
     /// full disk is retried immediately.
     ///
     /// # Errors
-    /// The latched error, if only reopening helps; those of flushing memtables.
+    /// The latched error, if only reopening helps; errors of flushing memtables.
     pub fn resume(&self) -> Result<()> {
         self.database()?.resume()
     }
@@ -369,12 +372,12 @@ impl Db {
     /// while memtables are flushed.
     ///
     /// # Errors
-    /// Invalid argument, if the path exists; those of writing files.
+    /// Invalid argument, if the path exists; errors of writing files.
     pub fn checkpoint(&self, directory: impl AsRef<Path>) -> Result<()> {
         self.database()?.checkpoint(directory.as_ref())
     }
 
-    /// Returns whether writes are delayed or stopped, and why.
+    /// Returns whether writes are delayed or stopped, and the reason.
     pub fn stall_state(&self) -> StallState {
         self.database().map_or(StallState::Normal, |database| database.context.stall.state())
     }
@@ -393,7 +396,7 @@ impl Db {
     /// busy until then.
     ///
     /// # Errors
-    /// The error after which writes were refused; those of the last flush and write; invalid
+    /// The error after which writes were refused; errors of the last flush and write; invalid
     /// argument, in a callback of the database, for which closing would wait.
     pub fn close(&self) -> Result<()> {
         match &self.inner.writing {
@@ -457,8 +460,8 @@ impl Db {
         add: impl FnOnce(&mut WriteBatch, u32) -> tailwater_format::Result<()>,
     ) -> Result<()> {
         self.check_writable(family)?;
-        // Taken out during use, because a user's callback may write, too. It may be gone in a
-        // thread that is ending.
+        // The batch is taken out during use, because a user's callback may write, too. In a thread
+        // that is ending it may already be destroyed.
         let mut batch = SINGLE.try_with(Cell::take).unwrap_or_default();
         batch.clear();
         add(&mut batch, family.id())?;

@@ -54,9 +54,9 @@ impl Home {
 
     /// Whether a claim on a directory belongs to the database with this id and home. A renamed home
     /// keeps its device and inode. The device number may change when it is mounted again; then the
-    /// inode and the path must match. A directory inside the home is copied together with it,
-    /// unless it is a mount point: then the home and its copy share it. A database without a
-    /// durable id is identified by its home alone.
+    /// inode and the path must match. A directory inside the home is copied together with the home,
+    /// unless it is a mount point: then the home and its copy share the directory. A database
+    /// without a durable id is identified by its home alone.
     pub(super) fn is_named_by(
         &self,
         claim: &Claim,

@@ -9,14 +9,14 @@ use crate::error::Result;
 
 /// Creates a directory and its missing parents, each with its name on the device before the next.
 ///
-/// A crash here is safe: of the directories that exist after it, only the name of the last one may
-/// not be on the device, and the next call begins with that one.
+/// A crash here is safe: of the directories that exist afterwards, only the last one's name may not
+/// be durable, and the next call begins with that directory.
 pub(crate) fn create_directory(storage: &dyn Storage, directory: &Path) -> Result<()> {
     let mut missing: Vec<&Path> = Vec::new();
     for ancestor in directory.ancestors().filter(|ancestor| !ancestor.as_os_str().is_empty()) {
         if storage.metadata(ancestor).is_ok_and(|metadata| metadata.is_directory) {
             match sync_parent(storage, ancestor) {
-                // Where nothing can be created, this directory was not created by this call.
+                // Where the system refuses writes, this call cannot have created the directory.
                 Err(error) if is_refused(&error) => {}
                 synced => synced?,
             }

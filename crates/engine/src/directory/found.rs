@@ -151,7 +151,7 @@ impl OutsideDirectory {
         foreign.map(|kind| kind.to_string()).collect()
     }
 
-    /// Returns the error for a directory that must not yet have files.
+    /// Returns the error for a directory that contains files but must be empty.
     fn has_files(&self, doing: &str) -> Error {
         let Some(kind) = self.files.first_with_data() else {
             return Error::invalid_argument(doing).in_file(&self.path);
@@ -287,7 +287,7 @@ impl Directories {
         adopts: bool,
     ) -> Result<Ownership> {
         let claim = match read_claim(storage, path) {
-            // The directory is adopted, whoever claimed it.
+            // The caller adopts the directory even if its claim is unreadable.
             Err(error) if error.is_corruption() && adopts => Some(Claim::default()),
             claim => claim?,
         };
@@ -421,8 +421,8 @@ impl Directories {
         self.outside.iter().try_for_each(|directory| locks.add(storage, directory))
     }
 
-    /// Creates missing directories, and syncs the names of those that the database has not yet
-    /// claimed, since an earlier attempt may have ended before that.
+    /// Creates missing directories, and syncs the names of directories that the database has not
+    /// yet claimed: an earlier attempt may have ended before syncing them.
     pub(crate) fn create(&mut self, storage: &dyn Storage) -> Result<()> {
         for directory in &mut self.outside {
             if matches!(directory.ownership, Ownership::Own(_)) {
@@ -508,7 +508,7 @@ impl Directories {
         let lines = paths.iter().map(|path| format!("{}\n", path.to_string_lossy()));
         let text: String = lines.collect();
         write_whole(storage, &aside, text.as_bytes(), Purpose::Metadata)?;
-        // A crash here is safe: the older record counts, and the claims are made.
+        // A crash here is safe: the older record counts, and the claims exist.
         storage.rename(&aside, &path)?;
         // A new column family's MANIFEST edit follows, and must not be durable without the record.
         storage.sync_directory(home)?;

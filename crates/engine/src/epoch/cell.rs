@@ -27,7 +27,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         Self { pointer: AtomicPtr::new(into_pointer(value)), owner: PhantomData }
     }
 
-    /// Returns what the cell holds, valid while the guard lives, even if the cell is changed.
+    /// Returns the value, valid while the guard lives, even if the cell is changed.
     #[inline]
     pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Option<Held<'g, T>> {
         // The pointer's reference is dropped only by an object retired after the pointer was
@@ -36,13 +36,13 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         Some(Held { pointer, guard: PhantomData })
     }
 
-    /// Returns a counted reference to what the cell holds.
+    /// Returns a counted reference to the value.
     pub(crate) fn load_arc(&self) -> Option<Arc<T>> {
         let guard = pin();
         self.load(&guard).map(Held::to_arc)
     }
 
-    /// Replaces what the cell holds, and retires it.
+    /// Replaces the value, and retires the old one.
     pub(crate) fn store(&self, value: Option<Arc<T>>) {
         if let Some(old) = self.exchange(value) {
             retire(old);
@@ -67,7 +67,7 @@ impl<T: Send + Sync + 'static> FullEpochCell<T> {
         Self(EpochCell::new(Some(value)))
     }
 
-    /// Returns what the cell holds, as [`EpochCell::load`].
+    /// Returns the value, as [`EpochCell::load`].
     #[inline]
     pub(crate) fn load<'g>(&self, _guard: &'g Guard) -> Held<'g, T> {
         let pointer = self.0.pointer.load(Ordering::Acquire);
@@ -77,13 +77,13 @@ impl<T: Send + Sync + 'static> FullEpochCell<T> {
         Held { pointer, guard: PhantomData }
     }
 
-    /// Returns a counted reference to what the cell holds.
+    /// Returns a counted reference to the value.
     pub(crate) fn load_arc(&self) -> Arc<T> {
         let guard = pin();
         self.load(&guard).to_arc()
     }
 
-    /// Replaces what the cell holds, and retires it.
+    /// Replaces the value, and retires the old one.
     pub(crate) fn store(&self, value: Arc<T>) {
         self.0.store(Some(value));
     }
@@ -155,7 +155,7 @@ impl<T: fmt::Debug> fmt::Debug for Held<'_, T> {
 }
 
 impl<T: Send + Sync + 'static> Drop for EpochCell<T> {
-    /// Retires what the cell holds: a reader's borrow is bound to its guard, not to the cell.
+    /// Retires the value: a reader's borrow is bound to its guard, not to the cell.
     fn drop(&mut self) {
         self.store(None);
     }

@@ -11,7 +11,7 @@
 //! consistent fence, scans the slots, and frees objects whose stamp is lower than every count that
 //! it saw. Consider a reader whose slot holds `p`, and an object with stamp `s`:
 //!
-//! - `p > s`: the reader's load of the clock, made an acquire by the fence behind it, read the
+//! - `p > s`: the reader's load of the clock, made an acquire by the fence after it, read the
 //!   advance that made `s` or a later one. Advances are read-modify-writes, so each continues the
 //!   release sequence of those before it: the unlinking happens before the reader's loads, which
 //!   therefore do not find the object. It may be freed.

@@ -61,9 +61,9 @@ static PROCESS: std::sync::LazyLock<Process> =
     std::sync::LazyLock::new(|| Process { domain: Domain::new(), retired: Retired::new() });
 
 thread_local! {
-    /// The thread's slot, once it has pinned: a pointer, since there may be any number of slots,
-    /// and a thread's number would have to be looked up. Without a destructor, so that reading it
-    /// is one plain load.
+    /// The thread's slot, once it has pinned. A pointer, because an index into the unbounded list
+    /// of slots would have to be looked up. It has no destructor, so that reading it is one plain
+    /// load.
     static SLOT: Cell<Option<&'static Slot>> = const { Cell::new(None) };
     /// Releases the slot when the thread ends.
     static ENDING: Ending = const { Ending };

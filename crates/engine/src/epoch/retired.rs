@@ -20,7 +20,7 @@ use super::domain::Domain;
 struct Waiting {
     stamp: u64,
     /// Only ever dropped. `Any` allows any type.
-    #[expect(dead_code, reason = "held for the sake of its drop")]
+    #[expect(dead_code, reason = "held only to be dropped")]
     object: Box<dyn Any + Send>,
 }
 

@@ -113,7 +113,7 @@ impl FlushScheduler {
         flushed
     }
 
-    /// Steps 1 and 2 for several column families, all or none.
+    /// Performs steps 1 and 2 for several column families, all or none.
     fn write_tables<'a>(&self, due: &'a [Due<'a>]) -> Result<Vec<Flushed<'a>>> {
         let mut flushed: Vec<Flushed<'a>> = Vec::new();
         for &Due { family, ref memtables } in due.iter().filter(|due| !due.memtables.is_empty()) {
@@ -140,7 +140,7 @@ impl FlushScheduler {
         }
     }
 
-    /// Steps 3 to 6.
+    /// Performs steps 3 to 6: installs the tables.
     fn install(&self, mut flushed: Vec<Flushed<'_>>, logs: Logs) -> Result<()> {
         let synced = self.sync_closed_logs().and_then(|()| self.record_logs());
         if let Err(error) = synced.and_then(|()| self.open_tables(&mut flushed)) {
@@ -159,7 +159,7 @@ impl FlushScheduler {
         self.context.halfway("a flush", || self.install_tables(flushed, warm, logs, min_log_number))
     }
 
-    /// Step 4: the tables get their epoch numbers and are opened.
+    /// Performs step 4: gives the tables their epoch numbers, and opens them.
     fn open_tables(&self, flushed: &mut [Flushed<'_>]) -> Result<()> {
         for Flushed { family, table, file, .. } in flushed {
             let Some(table) = table else { continue };
@@ -173,7 +173,7 @@ impl FlushScheduler {
         Ok(())
     }
 
-    /// Steps 5 and 6.
+    /// Performs steps 5 and 6: writes the edits, and lets readers see the tables.
     fn install_tables(
         &self,
         mut flushed: Vec<Flushed<'_>>,

@@ -50,7 +50,7 @@ impl FlushScheduler {
     }
 
     /// Step 7: releases the logs that are not needed according to the MANIFEST. A log that it lists
-    /// as needed must stay: replay would report it as lost.
+    /// as needed must be kept: replay would report it as lost.
     pub(crate) fn release_logs(&self) {
         let oldest = self.versions.lock().min_log_number();
         let unneeded = self.logs.lock().release(oldest);
@@ -61,9 +61,9 @@ impl FlushScheduler {
         }
     }
 
-    /// Syncs the complete logs if there are several column families, before the MANIFEST gets data
-    /// of one family that is newer than these logs' data of another: otherwise a crash could keep
-    /// the newer data and lose the older. On failure, refuses writes.
+    /// If there are several column families, syncs the complete logs before the MANIFEST adds
+    /// tables with newer data: otherwise a crash could keep the newer data of one column family and
+    /// lose older data of another. On failure, refuses writes.
     pub(crate) fn sync_closed_logs(&self) -> Result<()> {
         if self.context.shared.family_set().iter().nth(1).is_none() {
             return Ok(());

@@ -12,7 +12,7 @@
 //! - for the block cache, the block's uncompressed bytes are [staged](staged_blocks), and inserted
 //!   when the output is installed.
 //!
-//! If users read little of what was handed over to the page cache, only a sample of such blocks is
+//! If users read few of the blocks handed over to the page cache, only a sample of such blocks is
 //! handed over. Near a write stall, no blocks that users read are handed over. Handover takes about
 //! as much memory as the inputs' blocks, which are dropped with them.
 //!
@@ -34,9 +34,10 @@ use crate::stats::{Statistics, Ticker};
 use staged_blocks::StagedBlocks;
 pub(crate) use warm_set::{Generations, HotRegions};
 
-/// Minimum share of a block's bytes that come from warm blocks for it to be warm: 1/WARM_PART.
+/// Minimum share of a block's bytes that must come from warm blocks for the block to be warm:
+/// 1/WARM_PART.
 const WARM_PART: usize = 4;
-/// Share of warm blocks that are handed over as a sample if users read little of what was handed
+/// Share of warm blocks that are handed over as a sample if users read few of the blocks handed
 /// over: 1/SAMPLE_PART.
 const SAMPLE_PART: usize = 16;
 
@@ -169,7 +170,7 @@ pub(crate) struct TableHandover {
     bytes: usize,
     cached_bytes: usize,
     paged_bytes: usize,
-    /// Number of blocks subject to sampling, because users read little of what was handed over.
+    /// Number of blocks subject to sampling, because users read few of the blocks handed over.
     little_read: usize,
     /// The table's warm blocks.
     warm: Vec<WarmBlock>,

@@ -114,7 +114,7 @@ impl Ingester {
         }
     }
 
-    /// Step 1.
+    /// Performs step 1: examines the files.
     fn examine(&self, request: &ExternalFiles<'_>) -> Result<Job> {
         let ExternalFiles { family, paths, options } = *request;
         let examine = |path: &&Path| {
@@ -131,7 +131,7 @@ impl Ingester {
         })
     }
 
-    /// Step 2.
+    /// Performs step 2: brings the files into the database's directory.
     fn bring_all(&self, jobs: &mut [Job]) -> Result<()> {
         let mut directories = BTreeSet::new();
         for job in jobs {
@@ -149,7 +149,7 @@ impl Ingester {
         Ok(())
     }
 
-    /// Steps 3 to 7.
+    /// Performs steps 3 to 7: places and installs the files.
     fn take_in(&self, jobs: &mut [Job]) -> Result<()> {
         let due = self.families_to_flush(jobs)?;
         if !due.is_empty() {
@@ -233,7 +233,7 @@ impl Ingester {
         Ok(())
     }
 
-    /// Steps 6 and 7. The caller must lead the write queue.
+    /// Performs steps 6 and 7. The caller must lead the write queue.
     fn install_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut installation = self.versions.begin_installation();
         // The placement depends on the running compactions, which must not change before the files
@@ -248,7 +248,7 @@ impl Ingester {
         // taken until the numbers are published.
         let mut snapshots = (must_hide && !is_watched).then(|| list.hold_still());
         if snapshots.as_ref().is_some_and(|held| !held.is_empty()) {
-            // One was taken while the tables were opened.
+            // A snapshot was taken while the tables were opened.
             snapshots = None;
             placed = self.place_and_open(&installation, jobs, true)?;
         }
@@ -338,7 +338,7 @@ impl Ingester {
         }
     }
 
-    /// Step 8 for the files of a job. Returns their results.
+    /// Performs step 8 for the files of a job. Returns their results.
     fn finish_job(&self, job: &Job, micros: u64) -> Vec<IngestedFile> {
         let mut ingested = Vec::new();
         for ((file, arrival), place) in job.files.iter().zip(&job.arrivals).zip(&job.places) {

@@ -23,7 +23,7 @@ const PROFILE: ReadProfile =
 /// Cached overlaps: which tables have records or range tombstones in the key ranges of files.
 #[derive(Debug, Default)]
 pub(super) struct Overlaps {
-    /// By the file's index and the table's number.
+    /// The known overlaps, by the file's index and the table's number.
     known: BTreeMap<(usize, u64), bool>,
 }
 

@@ -136,7 +136,7 @@ impl SstFileWriter {
         })
     }
 
-    /// Records in the tables which column family they are for; no other can then ingest them.
+    /// Records the column family in the tables; no other column family can then ingest them.
     #[must_use]
     pub fn for_column_family(mut self, family: &ColumnFamily) -> Self {
         self.origin.column_family_id = Some(family.id());

@@ -58,7 +58,7 @@ pub struct BlobRecord {
     pub key: Vec<u8>,
     /// The length of the value as it is stored, in bytes.
     pub stored_length: u64,
-    /// When it expires, in seconds since 1970; 0 for never.
+    /// The time at which it expires, in seconds since 1970; 0 for never.
     pub expiration: u64,
     /// The length of the value in bytes, or why it cannot be read: a checksum mismatch, or bytes
     /// that do not decompress. `None` if the file's header is damaged, so that the compression is

@@ -6,7 +6,7 @@
 //! are read in their current state.
 //!
 //! ```text
-//! manifest   MANIFEST files: version edits, and what they lead to
+//! manifest   MANIFEST files: version edits, and the resulting state
 //! wal        write-ahead logs: batches
 //! table      tables (SST): footer, meta blocks, index, data blocks, entries
 //! blob       blob files: header, records, footer

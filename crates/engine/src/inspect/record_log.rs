@@ -150,7 +150,7 @@ impl Irregularity {
 
     fn stale(stale: Stale) -> Self {
         let reason = if stale.in_record {
-            "the log ends inside a record, before what the file held earlier"
+            "the log ends inside a record, before remains of an earlier use of the file"
         } else {
             LEFT_BEHIND
         };

@@ -55,7 +55,7 @@ pub struct LogBatch<'a> {
     pub sequence: Sequence,
     /// Number of sequence numbers that the batch uses, according to its header; 0 without a header.
     pub count: u32,
-    /// Why the batch itself is invalid, if it is. Offsets count from its first byte.
+    /// The reason why the batch itself is invalid, if it is. Offsets count from its first byte.
     pub problem: Option<Refusal>,
 }
 

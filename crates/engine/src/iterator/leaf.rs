@@ -15,7 +15,7 @@ use crate::prefix_extractor::PrefixExtractor;
 use crate::table::{FileMetadata, TableIterator};
 
 /// One source of records, in internal key order.
-#[expect(clippy::large_enum_variant, reason = "leaves stand in one allocation, side by side")]
+#[expect(clippy::large_enum_variant, reason = "leaves are stored side by side in one allocation")]
 pub(crate) enum Leaf {
     /// A memtable.
     MemTable(MemTableIterator),
@@ -59,7 +59,8 @@ impl Leaf {
     }
 
     /// Creates a leaf over a table of level 0, with its tombstones at or below `snapshot`,
-    /// truncated to the table: those of a table that was cut out of a deeper level extend past it.
+    /// truncated to the table: tombstones of a table that was cut out of a deeper level extend past
+    /// it.
     pub(crate) fn of_table(
         iterator: TableIterator,
         file: &Arc<FileMetadata>,
@@ -198,7 +199,7 @@ impl Leaf {
         dispatch!(self, leaf => leaf.cursor.value(&leaf.memtable), leaf => leaf.value())
     }
 
-    /// Returns how users read the current block, if a compaction reads it.
+    /// Returns the warmth of the current block, if a compaction reads it.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         dispatch!(self, _leaf => Warmth::default(), leaf => leaf.warmth())

@@ -86,10 +86,10 @@ impl LevelIterator {
 
     /// Moves to a newer state of the same level, and releases every table that is not part of it.
     ///
-    /// With a target, the iterator is then at the first record at or after it or, going backward,
-    /// at the last record at or before it. If its current table is the one that contains this
-    /// position, it stays at its record, which must be on the same side of the target. Without a
-    /// target, a seek must follow.
+    /// With a target, the iterator is then at the first record at or after the target or, going
+    /// backward, at the last record at or before it. If its current table is the one that contains
+    /// this position, it stays at its record, which must be on the same side of the target. Without
+    /// a target, a seek must follow.
     pub(crate) fn go_over(
         &mut self,
         level: &Arc<Level>,
@@ -188,7 +188,7 @@ impl LevelIterator {
         self.iterator.as_ref().map_or(&[], TableIterator::value)
     }
 
-    /// Returns how users read the current block, if a compaction reads it.
+    /// Returns the warmth of the current block, if a compaction reads it.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.iterator.as_ref().map_or(Warmth::default(), TableIterator::warmth)

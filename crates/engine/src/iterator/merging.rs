@@ -83,7 +83,7 @@ impl MergingIterator {
         self.winner().and_then(Leaf::path)
     }
 
-    /// Returns how users read the current block, if a compaction reads it.
+    /// Returns the warmth of the current block, if a compaction reads it.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.winner().map_or(Warmth::default(), Leaf::warmth)

@@ -138,8 +138,8 @@ impl TombstoneCursor {
         if is_covered { place.sequence() } else { None }
     }
 
-    /// Writes, as an internal key, a position up to which everything from the fragment last
-    /// returned on is covered, or, if `forward` is false, back to which everything is covered.
+    /// Writes, as an internal key, the end of the keys that are covered from the last returned
+    /// fragment on or, if `forward` is false, the start of the keys that are covered back from it.
     pub(crate) fn edge(&self, forward: bool, out: &mut Vec<u8>) {
         let edge = match &self.place {
             FragmentPosition::MemTable { index, cursor } if cursor.sequence().is_some() => {
@@ -249,7 +249,7 @@ pub(crate) struct MemTableTombstones {
 }
 
 impl MemTableTombstones {
-    /// Creates cursors over those at or below `snapshot`.
+    /// Creates cursors over the tombstones at or below `snapshot`.
     pub(crate) fn new(memtable: &MemTable, snapshot: Sequence) -> Self {
         let layers = memtable.tombstones();
         let indexes = layers.iter().flat_map(|layers| layers.indexes());
@@ -289,7 +289,7 @@ impl MemTableTombstones {
         newest
     }
 
-    /// Whether one of them hides a record of the memtable.
+    /// Whether one of the tombstones hides a record of the memtable.
     pub(crate) fn hides(
         &mut self,
         comparator: &Comparator,

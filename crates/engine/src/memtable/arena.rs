@@ -153,9 +153,9 @@ impl Arena {
             return;
         }
         let chunk = self.new_chunk(size, size_of::<Chunk>());
-        // The loser of a race leaves its chunk unused. That takes two threads of one shard, and the
-        // winner's chunk suffices for both; the unused one is on the list and is freed with the
-        // others.
+        // The loser of a race leaves its chunk unused. A race involves two threads of one shard,
+        // and the winner's chunk suffices for both; the unused one is on the list and is freed with
+        // the others.
         let _ = shard.current.compare_exchange(
             full,
             chunk.as_ptr(),

@@ -84,7 +84,7 @@ pub(crate) struct MemTable {
     /// Counts of writers that found their slot taken, and of range deletions.
     shared_counters: LiveCounters,
     earliest_log_number: AtomicU64,
-    /// When the oldest entry was written, in seconds since 1970; 0 before it is set.
+    /// The time when the oldest entry was written, in seconds since 1970; 0 before it is set.
     oldest_key_time_s: AtomicU64,
     /// The keys that users read, if tracked.
     read_keys: OnceLock<ReadKeys>,

@@ -1,5 +1,5 @@
-//! The keys of a memtable that users read, which are worth keeping in memory when it becomes a
-//! table.
+//! The keys of a memtable that users read, which are worth keeping in memory when the memtable is
+//! flushed to a table.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

@@ -25,7 +25,7 @@ pub(super) struct Tombstones {
     /// Not an `EpochCell`: every tombstone replaces the layers, and the replaced ones are freed
     /// immediately rather than by a collection.
     layers: ArcSwap<TombstoneLayers>,
-    /// Held while one is added.
+    /// Held while a tombstone is added.
     adding: Mutex<()>,
     /// Size of the layers in bytes.
     memory: AtomicUsize,

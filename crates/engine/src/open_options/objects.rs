@@ -146,7 +146,7 @@ impl OpenOptions {
         }
     }
 
-    /// Returns where the index and filter blocks of a column family's tables are kept.
+    /// Returns the placement of the index and filter blocks of a column family's tables.
     pub(crate) fn meta_block_placement(&self, family: &str) -> MetaBlockPlacement {
         let table = &self.column_family(family).table_factory;
         let high_priority = table.cache_index_and_filter_blocks_with_high_priority;

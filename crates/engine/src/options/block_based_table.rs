@@ -17,7 +17,7 @@ const NEEDS_OWN_INDEX: &str =
     "new tables have no user-defined index, so RocksDB would not open them with this option";
 
 option_table! {
-    /// Which metadata blocks stay in the cache while their tables are open.
+    /// The metadata blocks that stay in the cache while their tables are open.
     pub struct MetadataCacheOptions {
         /// Unpartitioned filters and indexes.
         unpartitioned_pinning: PinningTier = PinningTier::Fallback, Fixed, Honoured;
@@ -43,7 +43,7 @@ option_table! {
         initial_auto_readahead_size: u64 = 8 << 10, Mutable, Honoured;
         /// Refuses to open a table without the user-defined index.
         fail_if_no_udi_on_open: bool = false, Mutable, Refused(NEEDS_OWN_INDEX, &["false"]);
-        /// Which metadata blocks stay in the cache.
+        /// Metadata blocks that stay in the cache.
         metadata_cache_options: MetadataCacheOptions = MetadataCacheOptions::default(), Mutable,
             Honoured;
         /// Pins the top levels of partitioned filters and indexes in the cache.
@@ -73,7 +73,7 @@ option_table! {
             NoEffect("used bytes are not tracked");
         /// Adds whole keys to filters.
         whole_key_filtering: bool = true, Mutable, Honoured;
-        /// Which blocks that flushes and compactions write are added to the block cache, if they
+        /// Blocks written by flushes and compactions that are added to the block cache, if they
         /// fit. Warm handover works without this option: see `warm_handover`.
         prepopulate_block_cache: PrepopulateBlockCache = PrepopulateBlockCache::Disable, Mutable,
             Honoured;
@@ -112,7 +112,7 @@ option_table! {
         data_block_hash_table_util_ratio: f64 = 0.75, Mutable, Honoured;
         /// Compresses index blocks.
         enable_index_compression: bool = true, Mutable, Honoured;
-        /// Which keys of an index are shortened.
+        /// Keys of an index that are shortened.
         index_shortening: IndexShortening = IndexShortening::Separators, Mutable, Honoured;
         /// Index type of data blocks.
         data_block_index_type: DataBlockIndexType = DataBlockIndexType::BinarySearch, Mutable,

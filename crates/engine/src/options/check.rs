@@ -87,7 +87,7 @@ pub fn check_database(options: &DbOptions) -> Result<()> {
         !is_time_range(&options.daily_offpeak_time_utc),
         "daily_offpeak_time_utc",
         &options.daily_offpeak_time_utc,
-        "it must be two different times, as 04:30-07:30",
+        "it must be two different times, such as 04:30-07:30",
     )
 }
 
@@ -293,9 +293,9 @@ fn check_compression(options: &ColumnFamilyOptions) -> Result<()> {
         chosen.into_iter().chain(per_level.map(|level| ("compression_per_level", *level)))
     {
         let why = match compression {
-            CompressionType::Xpress => "it exists on Windows alone",
+            CompressionType::Xpress => "it exists only on Windows",
             CompressionType::Inherited if name != "bottommost_compression" => {
-                "the source of its default is missing"
+                "only bottommost_compression can inherit a value"
             }
             _ => continue,
         };
@@ -306,7 +306,7 @@ fn check_compression(options: &ColumnFamilyOptions) -> Result<()> {
         *samples > 0 && options.compression_opts.max_dict_bytes == 0,
         "compression_opts.zstd_max_train_bytes",
         samples,
-        "dictionaries that are trained need a max_dict_bytes above 0",
+        "trained dictionaries need max_dict_bytes above 0",
     )
 }
 

@@ -85,7 +85,7 @@ choice! {
 }
 
 choice! {
-    /// How compaction selects and arranges tables.
+    /// The way in which compactions select and arrange tables.
     pub enum CompactionStyle {
         /// In levels, each a multiple of the one before it.
         Level = "kCompactionStyleLevel",
@@ -99,7 +99,7 @@ choice! {
 }
 
 choice! {
-    /// Which table of a level is compacted first.
+    /// The table of a level that is compacted first.
     pub enum CompactionPriority {
         /// The table that overlaps least with the next level, relative to its size.
         MinOverlappingRatio = "kMinOverlappingRatio",
@@ -115,7 +115,7 @@ choice! {
 }
 
 choice! {
-    /// When universal compaction stops adding sorted runs.
+    /// The condition at which universal compaction stops adding sorted runs.
     pub enum StopStyle {
         /// When the next run is larger than all selected runs together.
         TotalSize = "kCompactionStopStyleTotalSize",
@@ -155,21 +155,21 @@ choice! {
 }
 
 choice! {
-    /// Which large values are added to the cache when they are written.
+    /// The large values that are added to the cache when they are written.
     pub enum PrepopulateBlobCache {
         /// None.
         Disable = "kDisable",
-        /// Those written by flushes.
+        /// Values written by flushes.
         FlushOnly = "kFlushOnly",
     }
 }
 
 choice! {
-    /// Which blocks are added to the block cache when they are written.
+    /// The blocks that are added to the block cache when they are written.
     pub enum PrepopulateBlockCache {
         /// None.
         Disable = "kDisable",
-        /// Those written by flushes.
+        /// Blocks written by flushes.
         FlushOnly = "kFlushOnly",
         /// All.
         FlushAndCompaction = "kFlushAndCompaction",
@@ -199,13 +199,13 @@ choice! {
 }
 
 choice! {
-    /// Which metadata blocks of a table stay in the cache while it is open.
+    /// The metadata blocks of a table that stay in the cache while it is open.
     pub enum PinningTier {
         /// As selected by the older options.
         Fallback = "kFallback",
         /// None.
         None = "kNone",
-        /// Those of tables that a flush wrote, or that are similarly small.
+        /// The blocks of tables that a flush wrote, or that are similarly small.
         FlushedAndSimilar = "kFlushedAndSimilar",
         /// All.
         All = "kAll",

@@ -44,7 +44,7 @@ option_table! {
         memtable_avg_op_scan_flush_trigger: u32 = 0, Mutable, NoEffect(NO_SCAN_TRIGGER);
         /// Size of the checksum of each record of a block in memory, in bytes: 0, 1, 2, 4 or 8.
         block_protection_bytes_per_key: u8 = 0, Mutable, NoEffect(NO_PROTECTION);
-        /// How aggressively blocks of obsolete files are evicted from the cache.
+        /// Aggressiveness of the eviction of obsolete files' blocks from the cache.
         uncache_aggressiveness: u32 = 0, Mutable, NoEffect("they are always evicted");
         /// Delay before a table of the last level is compacted to drop obsolete entries, in
         /// seconds.
@@ -57,7 +57,7 @@ option_table! {
         bottommost_compression: CompressionType = CompressionType::Inherited, Mutable, Honoured;
         /// Tries other compressions on one of this many blocks; 0 means never.
         sample_for_compression: u64 = 0, Mutable, NoEffect("compressions are not compared");
-        /// Which large values are added to the cache when they are written.
+        /// Large values that are added to the cache when they are written.
         prepopulate_blob_cache: PrepopulateBlobCache = PrepopulateBlobCache::Disable, Mutable,
             NoEffect("large values are not cached");
         /// First level whose large values go to blob files.
@@ -81,7 +81,8 @@ option_table! {
         /// The part of a key that prefix filters use.
         prefix_extractor: PrefixExtractor = PrefixExtractor::None, Mutable, Honoured;
         /// Size of the huge pages of memtables, in bytes; 0 means the system's normal pages.
-        memtable_huge_page_size: u64 = 0, Mutable, NoEffect("memtables take the system's pages");
+        memtable_huge_page_size: u64 = 0, Mutable,
+            NoEffect("memtables use pages of the system's default size");
         /// Size of a memtable at which it is flushed, in bytes.
         write_buffer_size: u64 = 64 << 20, Mutable, Honoured;
         /// Merges operands for `max_successive_merges` even if that reads from disk.
@@ -136,7 +137,7 @@ option_table! {
         verify_output_flags: u32 = 0, Mutable, Honoured;
         /// Temperature of tables of the last level.
         last_level_temperature: Temperature = Temperature::UNKNOWN, Mutable, NoEffect(NO_TIERS);
-        /// How long the write time of each record is preserved, in seconds.
+        /// Time for which the write time of each record is preserved, in seconds.
         preserve_internal_time_seconds: u64 = 0, Mutable, Honoured;
         /// Estimated bytes pending compaction at which writes are slowed down; 0 means no limit.
         soft_pending_compaction_bytes_limit: u64 = 64 << 30, Mutable, Honoured;
@@ -146,7 +147,7 @@ option_table! {
         enable_blob_garbage_collection: bool = false, Mutable, NoEffect(NO_CLEANING);
         /// Writes large values to blob files.
         enable_blob_files: bool = false, Mutable,
-            NoEffect("new values stand in tables, whatever their length");
+            NoEffect("new values are stored in tables, whatever their length");
         /// Compression parameters of the last level.
         bottommost_compression_opts: CompressionOptions = CompressionOptions::default(), Mutable,
             Honoured;
@@ -156,7 +157,7 @@ option_table! {
         target_file_size_is_upper_bound: bool = false, Mutable, Honoured;
         /// Target size of level 1, in bytes.
         max_bytes_for_level_base: u64 = 256 << 20, Mutable, Honoured;
-        /// How FIFO compaction drops tables.
+        /// Options of FIFO compaction.
         compaction_options_fifo: FifoCompactionOptions = FifoCompactionOptions::default(), Mutable,
             NoEffect(ONLY_BY_HAND);
         /// Ratio of the size of each level to that of the level before.
@@ -171,7 +172,7 @@ option_table! {
         /// Temperature of tables of other levels.
         default_write_temperature: Temperature = Temperature::UNKNOWN, Mutable,
             NoEffect(NO_TIERS);
-        /// How universal compaction chooses sorted runs.
+        /// Options of universal compaction.
         compaction_options_universal: UniversalCompactionOptions =
             UniversalCompactionOptions::default(), Mutable,
             Honoured;
@@ -186,7 +187,7 @@ option_table! {
         /// Number of reads per byte of a table that triggers its compaction; 0 disables this.
         read_triggered_compaction_threshold: f64 = 0.0, Mutable,
             NoEffect("reads trigger no compactions");
-        /// How long data is kept out of the last level, in seconds.
+        /// Time for which data is kept out of the last level, in seconds.
         preclude_last_level_data_seconds: u64 = 0, Mutable,
             NoEffect("data of any age goes to the last level; write times are preserved");
         /// Target size of a blob file, in bytes.
@@ -194,7 +195,7 @@ option_table! {
         /// Looks up several keys of a memtable in one pass.
         memtable_batch_lookup_optimization: bool = false, Fixed,
             NoEffect("memtables have their own lookup");
-        /// Keeps the last level free for files that are ingested behind all other data.
+        /// Keeps the last level free for files that are ingested as the oldest data.
         cf_allow_ingest_behind: bool = false, Fixed,
             Refused(NO_INGESTION_BEHIND, &["false"]);
         /// Whether tables store user-defined timestamps.
@@ -251,7 +252,7 @@ option_table! {
         /// Amount of flushed memtables kept in memory, in bytes.
         max_write_buffer_size_to_maintain: i64 = 0, Fixed,
             NoEffect("flushed memtables are freed when no reader needs them");
-        /// Which table of a level is compacted first.
+        /// The table of a level that is compacted first.
         compaction_pri: CompactionPriority = CompactionPriority::MinOverlappingRatio, Fixed,
             Honoured;
         /// Capacity of the cache of large values.

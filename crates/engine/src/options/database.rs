@@ -19,13 +19,13 @@ const NO_ARCHIVE: &str =
 const NO_TIERS: &str = "files are not sorted by temperature";
 const NO_FOLLOWERS: &str = "there are no follower instances";
 const OWN_PIPELINE: &str = "the write path has its own pipeline, which keeps all guarantees";
-const OWN_WAITING: &str = "writers wait in their own way";
+const OWN_WAITING: &str = "writers have their own way of waiting";
 const NO_MMAP: &str =
     "files are never mapped; results are the same, and direct modes cannot be combined with it";
-const OTHER_SYSTEM: &str = "files are reached through the system's own calls";
-/// Why options that keep the last level free for ingestion behind all other data are refused.
+const OTHER_SYSTEM: &str = "files are accessed through the system's own calls";
+/// Reason why options that keep the last level free for ingestion as the oldest data are refused.
 pub(super) const NO_INGESTION_BEHIND: &str =
-    "compactions fill the last level, which must stay free for files ingested behind all others";
+    "compactions fill the last level, which must stay free for files ingested as the oldest data";
 
 /// Maximum number of threads for flushes, for compactions or for one compaction: more would only
 /// take memory.
@@ -163,7 +163,7 @@ option_table! {
         db_host_id: String = "__hostname__".to_owned(), Fixed, Honoured;
         /// Lets writes that skip the memtable use a queue of their own.
         two_write_queues: bool = false, Fixed, NoEffect(OWN_PIPELINE);
-        /// Keeps the last level free for files that are ingested behind all other data.
+        /// Keeps the last level free for files that are ingested as the oldest data.
         allow_ingest_behind: bool = false, Fixed,
             Refused(NO_INGESTION_BEHIND, &["false"]);
         /// Maximum number of retries of a follower.
@@ -287,7 +287,7 @@ option_table! {
         log_file_time_to_roll: u64 = 0, Fixed, Honoured;
         /// Directory of the logs; empty means the database's.
         wal_dir: String = String::new(), Fixed, Honoured;
-        /// How long archived logs are kept, in seconds; 0 means not at all.
+        /// Time for which archived logs are kept, in seconds; 0 means not at all.
         wal_ttl_seconds as "WAL_ttl_seconds": u64 = 0, Fixed,
             Refused(NO_ARCHIVE, &["0"]);
         /// Lets a group write to the log while its predecessor inserts into memtables.
@@ -297,11 +297,11 @@ option_table! {
         write_thread_slow_yield_usec: u64 = 3, Fixed, NoEffect(OWN_WAITING);
         /// Gives up the immutability of snapshots for write throughput.
         unordered_write: bool = false, Fixed, NoEffect(OWN_PIPELINE);
-        /// How much log damage recovery tolerates.
+        /// The log damage that recovery tolerates.
         wal_recovery_mode: RecoveryMode = RecoveryMode::PointInTime, Fixed, Honoured;
         /// Lets waiting writers yield before they sleep.
         enable_write_thread_adaptive_yield: bool = true, Fixed, NoEffect(OWN_WAITING);
-        /// How long a waiting writer yields before it sleeps, in microseconds.
+        /// Time for which a waiting writer yields before it sleeps, in microseconds.
         write_thread_max_yield_usec: u64 = 100, Fixed, NoEffect(OWN_WAITING);
         /// Listeners that are notified of flushes, compactions and errors.
         listeners: Vec<ObjectName> = Vec::new(), Fixed,
@@ -313,7 +313,7 @@ option_table! {
             Refused(OTHER_SYSTEM, &["nullptr", "DefaultEnv", "PosixEnv"]);
         /// Counters of the database's operations.
         statistics: ObjectName = ObjectName::default(), Unwritten,
-            NoEffect("statistics are kept where OpenOptions::set_statistics says");
+            NoEffect("statistics are collected in the object given to OpenOptions::set_statistics");
     }
     elsewhere {
         /// Directories of tables; none means the database's directory alone.

@@ -14,7 +14,7 @@ use super::tailwater::TailwaterOptions;
 /// The version of RocksDB whose options these are, written to each OPTIONS file.
 const ROCKSDB_VERSION: Version = Version { major: 11, minor: 8, patch: 1 };
 
-/// What to do with unknown names in an OPTIONS file.
+/// The treatment of unknown names in an OPTIONS file.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum UnknownOptions {
     /// Refuse the file.

@@ -39,14 +39,14 @@ pub enum Problem {
     Refused {
         /// The value as given.
         value: String,
-        /// Why it is not supported.
+        /// The reason why it is not supported.
         why: Cow<'static, str>,
     },
     /// The value contradicts others, or is out of range.
     Invalid {
         /// The value.
         value: String,
-        /// What it must be, or what it contradicts.
+        /// The values that are accepted, or the contradiction.
         why: Cow<'static, str>,
     },
     /// The option cannot be changed while the database is open.

@@ -9,11 +9,11 @@ use super::value::OptionValue;
 const NO_DICTIONARIES: &str = "tables are written without dictionaries";
 const NO_TIERS: &str = "files are not sorted by temperature";
 const NOTHING_DROPPED: &str = "nothing is dropped, and a larger size stalls writes";
-/// Why options of compaction styles other than leveled have no effect.
+/// Reason why options of compaction styles other than leveled have no effect.
 pub(super) const ONLY_BY_HAND: &str = "databases of this style are only compacted manually";
 
 option_table! {
-    /// How blocks are compressed.
+    /// Compression parameters of blocks.
     pub struct CompressionOptions {
         /// Adds a checksum to zstd frames.
         checksum: bool = false, Mutable, Honoured;
@@ -97,7 +97,7 @@ option_table! {
 group_value!(FileTemperatureAge, |_, text| Err(Error::malformed(text, "a group of options")));
 
 option_table! {
-    /// How FIFO compaction drops tables.
+    /// Options of FIFO compaction, which drops the oldest tables.
     pub struct FifoCompactionOptions {
         /// Derives table sizes from the ratio of keys to blobs in the data.
         use_kv_ratio_compaction: bool = false, Mutable, NoEffect(ONLY_BY_HAND);
@@ -125,7 +125,7 @@ option_table! {
 group_value!(FifoCompactionOptions, |options, text| { options.max_table_files_size.set(text) });
 
 option_table! {
-    /// How universal compaction chooses sorted runs.
+    /// Options of universal compaction, which merges sorted runs of similar size.
     pub struct UniversalCompactionOptions {
         /// Locks only the files that a compaction reads.
         reduce_file_locking: bool = true, Mutable, NoEffect(ONLY_BY_HAND);

@@ -88,7 +88,7 @@ impl OptionValue for ObjectName {
 
     fn print(&self) -> String {
         match self.id() {
-            // A colon is part of the id there, and needs no escape.
+            // In an id, a colon needs no escape.
             Some(_) => escape(&self.text).replace("\\:", ":"),
             None => NONE.to_owned(),
         }
@@ -103,7 +103,7 @@ pub enum PrefixExtractor {
     /// Keys have no prefix.
     #[default]
     None,
-    /// This many first bytes; shorter keys have no prefix.
+    /// The first bytes, this many; shorter keys have no prefix.
     Fixed(usize),
     /// At most this many first bytes.
     Capped(usize),
@@ -198,7 +198,8 @@ impl FilterPolicy {
 
     /// Parses an id, whose parts are separated by colons.
     fn parse(id: &str) -> Result<Self> {
-        let malformed = || Error::malformed(id, "a filter, as bloomfilter:10 or ribbonfilter:10:0");
+        let malformed =
+            || Error::malformed(id, "a filter, such as bloomfilter:10 or ribbonfilter:10:0");
         let mut parts = id.split(':');
         let class = parts.next().unwrap_or_default();
         let parts: Vec<&str> = parts.collect();

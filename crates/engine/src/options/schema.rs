@@ -9,7 +9,7 @@ use tailwater_format::options_text::parse_option_string;
 
 use super::error::{Error, Problem, Result, nearest};
 
-/// When an option can be changed, and whether it is written to the OPTIONS file.
+/// The time at which an option can be changed, and whether it is written to the OPTIONS file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutability {
     /// Only when the database is opened.
@@ -52,7 +52,7 @@ pub struct OptionInfo<T: 'static> {
     pub name: &'static str,
     /// Its documentation.
     pub about: &'static str,
-    /// When it can be changed.
+    /// The time at which it can be changed.
     pub mutability: Mutability,
     /// The effect of setting it.
     pub verdict: Verdict,
@@ -139,8 +139,8 @@ pub trait OptionTable: Sized + 'static {
     /// Sets the options of an option string, such as `a=1;b={c=2}`.
     ///
     /// # Errors
-    /// A malformed option string, and those of [`OptionTable::set_option`]; `self` is then partly
-    /// changed.
+    /// A malformed option string, and the errors of [`OptionTable::set_option`]; `self` is then
+    /// partly changed.
     fn set_options(&mut self, text: &str) -> Result<()> {
         for assignment in parse_option_string(text)? {
             self.set_option(assignment.name, assignment.value)?;

@@ -15,21 +15,21 @@ use super::value::OptionValue;
 option_table! {
     /// Options that RocksDB does not have.
     pub struct TailwaterOptions {
-        /// I/O mode of users' reads of tables: by default as `use_direct_reads` says.
+        /// I/O mode of users' reads of tables: by default the mode selected by `use_direct_reads`.
         user_read_io_mode: IoModeChoice = Unset, Fixed, Honoured;
         /// I/O mode of users' reads of blob files: by default the mode of their reads of tables.
         user_blob_read_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// I/O mode of compactions' reads of tables: by default as `use_direct_reads` and
-        /// `use_direct_io_for_compaction_reads` say.
+        /// I/O mode of compactions' reads of tables: by default the mode selected by
+        /// `use_direct_reads` and `use_direct_io_for_compaction_reads`.
         compaction_read_io_mode: IoModeChoice = Unset, Fixed, Honoured;
         /// I/O mode of compactions' reads of blob files: by default the mode of their reads of
         /// tables.
         compaction_blob_read_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// I/O mode of tables that compactions write: by default as
-        /// `use_direct_io_for_flush_and_compaction` says.
+        /// I/O mode of tables that compactions write: by default the mode selected by
+        /// `use_direct_io_for_flush_and_compaction`.
         compaction_write_io_mode: IoModeChoice = Unset, Fixed, Honoured;
-        /// I/O mode of tables that flushes write: by default as
-        /// `use_direct_io_for_flush_and_compaction` says.
+        /// I/O mode of tables that flushes write: by default the mode selected by
+        /// `use_direct_io_for_flush_and_compaction`.
         flush_write_io_mode: IoModeChoice = Unset, Fixed, Honoured;
         /// I/O mode in which compactions verify their outputs: by default the mode in which they
         /// read their inputs.
@@ -55,7 +55,7 @@ option_table! {
         /// I/O mode of blob files that are written.
         blob_write_io_mode: IoModeChoice = Unset, Fixed, NoEffect("blob files are not written");
         /// I/O mode of write-ahead logs: `buffered`, `direct`, or `auto`, which is direct while
-        /// most writes are synced. By default as `use_direct_io_for_wal` says.
+        /// most writes are synced. The default is selected by `use_direct_io_for_wal`.
         wal_io_mode: IoModeChoice = Unset, Fixed, Honoured;
         /// Whether write-ahead logs use direct I/O, into preallocated space that was already
         /// written: a synced write then waits for only one device write.

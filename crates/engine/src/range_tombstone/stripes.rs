@@ -14,8 +14,8 @@ use tailwater_format::key::Sequence;
 
 use super::RangeTombstone;
 
-/// A range of keys covered by the same tombstones, where those that snapshots cannot distinguish
-/// count as the same.
+/// A range of keys covered by the same tombstones, not counting tombstones that a newer one hides
+/// from every snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StripedFragment<'a> {
     /// Its first user key.

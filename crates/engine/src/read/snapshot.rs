@@ -20,7 +20,8 @@ pub(crate) struct SnapshotList {
 
 #[derive(Debug, Default)]
 struct HeldMoments {
-    /// When each snapshot was taken, in seconds since 1970, by sequence number and snapshot number.
+    /// The times when snapshots were taken, in seconds since 1970, by sequence number and snapshot
+    /// number.
     taken_s: BTreeMap<(Sequence, u64), u64>,
     /// Number of snapshots taken.
     count: u64,

@@ -40,7 +40,7 @@ use crate::version::{
 use crate::wal::{LiveLog, LogSet};
 use crate::write::{WritePath, log_options};
 
-/// What recovery has begun by the time it creates the components.
+/// The state of recovery when it creates the components.
 struct Begun {
     identity: DatabaseIdentity,
     numbers: FileNumbers,
@@ -74,7 +74,7 @@ impl LogsReplayed {
         Ok(())
     }
 
-    /// Steps 4 to 6.
+    /// Performs steps 4 to 6 of opening a database for writing.
     pub(super) fn recover(
         self,
         mut locks: Locks,

@@ -25,7 +25,7 @@ pub(crate) struct DatabaseState {
 /// Returns the state of the database in `directory`; `None` if it cannot be determined.
 ///
 /// # Errors
-/// Out of file descriptors, which says nothing about the database.
+/// Out of file descriptors: the state of the database is unknown.
 pub(crate) fn state(storage: &dyn Storage, directory: &Path) -> Result<Option<DatabaseState>> {
     let state = || -> Result<DatabaseState> {
         let number = manifest::current(storage, directory)?;

@@ -88,7 +88,7 @@ struct FoundFamily {
     options: ColumnFamilyOptions,
     comparator: Comparator,
     version: Arc<Version>,
-    /// Everything for it in logs with a lower number is in tables.
+    /// All its writes in logs with a lower number are in tables.
     log_number: u64,
     /// The round-robin cursors of its levels.
     cursors: CompactCursors,

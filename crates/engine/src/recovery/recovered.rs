@@ -134,8 +134,8 @@ impl Recovered {
         directories.give_up_unused(&*self.context.storage, &needed)
     }
 
-    /// Whether a file outside the home is a table of another database: a RocksDB database knows no
-    /// claims, and may be writing there.
+    /// Whether a file outside the home is a table of another database: RocksDB makes no claims, and
+    /// may be writing there.
     fn is_table_of_another(&self, path: &Path) -> bool {
         let name = path.file_name().and_then(|name| FileKind::parse(&name.to_string_lossy()));
         let is_table = matches!(name, Some(FileKind::Table(_) | FileKind::LevelDbTable(_)));

@@ -186,7 +186,7 @@ fn objects(unmet: &mut Vec<Unmet>, all: &OpenOptions, name: &str, options: &Colu
     }
     let filter = options.compaction_filter.id();
     if let Some(filter) = filter.filter(|_| all.compaction_filter(name).is_none()) {
-        let outcome = "compactions neither drop nor change what it would";
+        let outcome = "compactions keep the records that it would drop or change";
         missing("compaction filter", filter, outcome);
     }
     if let PrefixExtractor::Custom(extractor) = &options.prefix_extractor

@@ -64,8 +64,8 @@ fn samples_go_where_their_neighbours_are_closest() {
     assert!(times.samples.is_empty());
 }
 
-/// RocksDB 11.9's results: `limits`, the samples in the order of recording, those that it kept,
-/// those that tables of a range of sequence numbers got, and the sequence numbers written by a
+/// RocksDB 11.9's results: `limits`, the recorded samples in order, the samples that it kept, the
+/// samples that tables of a range of sequence numbers store, and the sequence numbers written by a
 /// time.
 const ROCKSDB: &str = include_str!("rocksdb.txt");
 

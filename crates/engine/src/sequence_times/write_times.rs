@@ -25,7 +25,7 @@ const SAMPLES_PER_WINDOW: u64 = 100;
 /// The last sequence number of a new database that preserves times.
 pub(crate) const PREALLOCATED_SEQUENCES: Sequence = 100;
 
-/// Samples of when sequence numbers were written.
+/// Samples of the times when sequence numbers were written.
 #[derive(Debug)]
 pub(crate) struct WriteTimes {
     /// Interval between samples, in seconds; 0 if no times are preserved.
@@ -36,7 +36,7 @@ pub(crate) struct WriteTimes {
 #[derive(Debug)]
 struct State {
     times: SequenceTimes,
-    /// When the last sample was taken, in seconds since 1970.
+    /// The time when the last sample was taken, in seconds since 1970.
     sampled_s: u64,
 }
 
@@ -141,8 +141,8 @@ impl WriteTimes {
         }
     }
 
-    /// Returns when sequence numbers were written, if a column family with these options preserves
-    /// that and samples exist.
+    /// Returns the write times of sequence numbers, if a column family with these options preserves
+    /// them and samples exist.
     pub(crate) fn of(&self, family: &ColumnFamilyOptions) -> Option<Arc<SequenceTimes>> {
         if family.preserved_seconds() == 0 {
             return None;

@@ -6,7 +6,7 @@
 
 use crate::stall::delay_rate::Demand;
 
-/// Whether writes are slowed down or stopped, and why.
+/// The stall state of writes, with the cause of a stall.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum StallState {
     /// Writes are not limited.
@@ -48,7 +48,7 @@ impl StallState {
         }
     }
 
-    /// Returns the state with another rate of a delay.
+    /// Returns the state with another delay rate.
     pub(super) fn at_rate(self, rate: u64) -> Self {
         match self {
             Self::Delayed { cause, reason, .. } => {
@@ -92,9 +92,8 @@ pub(crate) struct StallConditions {
     pub(crate) counts_runs: bool,
     /// Number of memtables that wait to be flushed.
     pub(crate) sealed_memtables: usize,
-    /// Number of sorted runs, see [`ColumnFamily::stall_conditions`]; 0 where `compacts` is false.
-    ///
-    /// [`ColumnFamily::stall_conditions`]: crate::column_family::ColumnFamily::stall_conditions
+    /// Number of tables in level 0, plus the sorted runs in deeper levels if `counts_runs`; 0 if
+    /// `compacts` is false.
     pub(crate) level_0_tables: usize,
     /// Number of bytes that wait to be compacted.
     pub(crate) pending_compaction_bytes: u64,

@@ -185,7 +185,7 @@ impl StallController {
     /// `no_slowdown` until its result is dropped.
     ///
     /// # Errors
-    /// Busy, where `no_slowdown` is set; that of `go_on`.
+    /// Busy, where `no_slowdown` is set; the error of `go_on`.
     #[inline]
     pub(crate) fn wait<R>(
         &self,
@@ -241,7 +241,7 @@ impl StallController {
         }
     }
 
-    /// Records that a leader wrote `bytes` more for its followers: the next leader waits for them.
+    /// Records that a leader wrote `bytes` more for its followers, for which the next leader waits.
     #[inline]
     pub(crate) fn owe(&self, bytes: impl FnOnce() -> u64) {
         if self.is_stalled() {

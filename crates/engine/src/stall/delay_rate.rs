@@ -69,7 +69,7 @@ pub(crate) fn next_rate(rate: u64, rate_max: u64, change: &FamilyChange) -> u64 
 mod tests {
     use super::{Demand, FamilyChange, next_rate};
 
-    /// A column family that still demands a delay, with these compaction backlogs.
+    /// Returns a column family that still demands a delay, with these compaction backlogs.
     fn delayed(pending_bytes_before: u64, pending_bytes: u64) -> FamilyChange {
         FamilyChange {
             demand: Demand::Delay,

@@ -76,7 +76,7 @@ struct Dumps {
     at_last: Done,
 }
 
-/// Counts of a database at some moment.
+/// Counts of a database at a point in time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Done {
     /// The time since the database was opened, in seconds.

@@ -15,7 +15,7 @@ pub(crate) struct FamilyStatistics {
     at_last_dump: Mutex<FamilyDone>,
 }
 
-/// Totals of a column family at some moment.
+/// Totals of a column family at a point in time.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct FamilyDone {
     /// The time since the database was opened, in seconds.

@@ -106,7 +106,7 @@ impl InfoLog {
         times.collect()
     }
 
-    /// Removes the oldest files, such that `keep` files remain with the current one.
+    /// Removes the oldest files, so that `keep` files remain, including the current one.
     fn remove_old(&self, mut times: Vec<u64>) {
         times.sort_unstable();
         let surplus = times.len().saturating_sub(self.keep.saturating_sub(1));

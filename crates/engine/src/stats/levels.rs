@@ -100,7 +100,7 @@ pub(crate) struct LevelStatistics {
     inner: Mutex<Figures>,
 }
 
-/// A copy of the totals at some moment.
+/// A copy of the totals at a point in time.
 #[derive(Debug, Clone)]
 pub(crate) struct Figures {
     /// The statistics by level.

@@ -64,7 +64,7 @@ struct Counters {
     histograms: [Buckets; Histogram::COUNT],
 }
 
-/// Sums at some moment.
+/// Sums at a point in time.
 struct Totals {
     tickers: [u64; Ticker::COUNT],
     histograms: Vec<Distribution>,

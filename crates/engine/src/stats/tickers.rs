@@ -9,9 +9,9 @@ macro_rules! figures {
         pub(crate) enum $kind { $($(#[$doc])* $variant,)* }
 
         impl $kind {
-            /// All, in the order of their numbers.
+            /// All figures, in the order of their numbers.
             pub(crate) const ALL: &[Self] = &[$(Self::$variant,)*];
-            /// Their number.
+            /// Number of figures.
             pub(crate) const COUNT: usize = Self::ALL.len();
 
             /// Returns the figure's name in RocksDB.

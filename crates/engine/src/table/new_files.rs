@@ -56,7 +56,7 @@ impl NewFiles<'_> {
     /// Creates the file of a table with an expected size of `expected_bytes`.
     ///
     /// # Errors
-    /// Errors of the storage, or no buffer is left. On an error no file remains.
+    /// Storage errors, or an error if no buffer is left. On an error no file remains.
     pub(crate) fn create(
         &self,
         path: &Path,

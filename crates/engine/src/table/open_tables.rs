@@ -181,8 +181,8 @@ impl OpenTables {
             self.reported.store(capacity, Ordering::Relaxed);
             info_log.warn(format_args!(
                 "this process may have {limit} files open (RLIMIT_NOFILE): at most {capacity} \
-                 tables are kept open, whatever max_open_files says, and others are closed that \
-                 were not read lately"
+                 tables are kept open, whatever max_open_files says, and tables that were not \
+                 read recently are closed"
             ));
         }
     }
@@ -209,7 +209,7 @@ impl KeepsFilesOpen for OpenTables {
 }
 
 impl Default for OpenTables {
-    /// An unbounded set that is not registered for relief.
+    /// Creates an unbounded set that is not registered for relief.
     fn default() -> Self {
         Self {
             capacity: AtomicUsize::new(UNBOUNDED),

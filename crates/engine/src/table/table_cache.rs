@@ -40,8 +40,8 @@ pub(crate) struct TableCache {
 #[derive(Debug)]
 struct InputReaders {
     budget: Arc<OpenBudget>,
-    /// Readers that were opened to inspect their tables, kept for the merge. Those of tables below
-    /// level 0 are kept only while the budget has room.
+    /// Readers that were opened to inspect their tables, kept for the merge. Readers of tables
+    /// below level 0 are kept only while the budget has room.
     kept: Mutex<HashMap<u64, Arc<TableReader>>>,
 }
 

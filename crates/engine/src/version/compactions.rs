@@ -15,7 +15,7 @@ pub(crate) struct Compaction {
     pub(crate) inputs: Vec<InputLevel>,
     /// The level of the new tables.
     pub(crate) output_level: usize,
-    /// Why the compaction was picked.
+    /// The reason for the compaction.
     pub(crate) reason: Reason,
     /// Whether the input tables only change their level, without being rewritten.
     pub(crate) is_move: bool,
@@ -137,12 +137,12 @@ impl CompactionState {
         Self { cursors, ..Self::default() }
     }
 
-    /// The running compactions.
+    /// Returns the running compactions.
     pub(crate) fn running(&self) -> &[Arc<Compaction>] {
         &self.running
     }
 
-    /// The round-robin cursors.
+    /// Returns the round-robin cursors.
     pub(crate) fn cursors(&self) -> &CompactCursors {
         &self.cursors
     }

@@ -1,5 +1,5 @@
-//! How writes to direct logs are made durable: by a flag of each write (`RWF_DSYNC`), or by a flush
-//! after it (`fdatasync`).
+//! Selects the method by which writes to direct logs are made durable: a flag of each write
+//! (`RWF_DSYNC`), or a flush after it (`fdatasync`).
 //!
 //! The flag is faster on devices that can write a single request through their cache, or that have
 //! no volatile cache. For other devices the kernel turns a flagged write into two requests. Some of
@@ -17,7 +17,7 @@ use tailwater_io::{Clock, Create, IoMode, Purpose, Result, Storage, WriteFile};
 /// Number of measurements of each method.
 const ROUNDS: u64 = 5;
 
-/// How direct logs of a database are made durable. Thread-safe.
+/// The method by which the direct logs of a database are made durable. Thread-safe.
 #[derive(Debug, Default)]
 pub(crate) struct LogDurability {
     is_by_flush: AtomicBool,

@@ -270,7 +270,7 @@ impl LogFile {
         self.written < self.next
     }
 
-    /// Completes a written group, after those before it.
+    /// Completes a written group, after the groups before it.
     pub(super) fn end_pipelined(&mut self, write: PipelinedWrite) {
         self.written = write.end();
         self.synced = self.written;

@@ -67,7 +67,7 @@ pub(crate) struct LogOptions {
     /// Logs with a lower number are never removed: it is not yet certain that they belong to this
     /// database.
     pub(crate) first_removable: u64,
-    /// How direct logs are made durable.
+    /// The method by which direct logs are made durable.
     pub(crate) durability: Arc<LogDurability>,
     /// The clock for measuring `durability`.
     pub(crate) clock: Arc<dyn Clock>,
@@ -94,7 +94,7 @@ impl LiveLog {
 #[derive(Clone)]
 struct ClosedLog {
     number: u64,
-    /// Locked for the duration of a sync: whoever needs the log on the device waits for that sync.
+    /// Locked during a sync: a thread that needs the log to be on the device waits for that sync.
     state: Arc<Mutex<ClosedState>>,
 }
 
@@ -449,7 +449,7 @@ impl LogSet {
         self.removable(unneeded)
     }
 
-    /// Returns the files of those logs that may be removed.
+    /// Returns the files of the logs that may be removed.
     fn removable(&self, numbers: impl IntoIterator<Item = u64>) -> Vec<PathBuf> {
         let numbers = numbers.into_iter().filter(|&number| number >= self.options.first_removable);
         numbers.map(|number| self.path(number)).collect()

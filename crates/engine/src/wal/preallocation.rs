@@ -20,8 +20,8 @@
 //! at its end, which replay skips.
 //!
 //! The file of an unneeded log is removed like any other, not zeroed and reused: a read-only opener
-//! may be reading it. Only `recycle_log_file_num` reuses log files, as in RocksDB, and those do not
-//! use this module.
+//! may be reading it. Only `recycle_log_file_num` reuses log files, as in RocksDB; recycled logs do
+//! not use this module.
 //!
 //! If there is no disk space for zeros, or they are used up before the next preallocated file is
 //! ready, logs are appended to, and each sync includes metadata.
@@ -233,7 +233,7 @@ impl ZeroedSpan {
 }
 
 impl Shared {
-    /// Measures how logs are best made durable. On failure, the default stays.
+    /// Measures how logs are best made durable. On failure, the default is kept.
     fn choose_durability(&self, listener: &PreallocationListener) {
         let path = self.temporary();
         let _ = listener.guard(|| {

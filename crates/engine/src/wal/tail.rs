@@ -90,9 +90,10 @@ impl LogTail {
                 Event::Skipped(skipped) => (skipped.offset, skipped.reason.to_string()),
                 Event::Damage(damage) => (damage.offset, damage.reason.to_string()),
                 Event::Torn(torn) => (torn.offset, torn.reason.to_string()),
-                Event::Stale(stale) => {
-                    (stale.offset, "the log ends before what the file held earlier".to_owned())
-                }
+                Event::Stale(stale) => (
+                    stale.offset,
+                    "the log ends before remains of an earlier use of the file".to_owned(),
+                ),
                 Event::TimestampSizes(_) => {
                     let error = Error::not_supported("user-defined timestamps");
                     return Err(error.in_file(&self.path));

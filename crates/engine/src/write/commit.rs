@@ -207,7 +207,7 @@ impl WritePath {
         self.context.errors.check()
     }
 
-    /// Steps 4 and 5 for a group that is in the log.
+    /// Performs steps 4 and 5 for a group that is in the log.
     fn commit(
         &self,
         batch: &WriteBatch,
@@ -341,7 +341,7 @@ impl WritePath {
     }
 }
 
-/// How far a group has been logged, and its sequence numbers.
+/// The logging progress of a group, and its sequence numbers.
 enum Logged {
     /// Logged with the requested durability.
     Done(Range<Sequence>),

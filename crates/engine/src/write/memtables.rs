@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::write::WritePath;
 use crate::write::queue::Leadership;
 
-/// When sealed memtables are flushed.
+/// The condition under which sealed memtables are flushed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Flush {
     /// When a column family has `min_write_buffer_number_to_merge` of them.

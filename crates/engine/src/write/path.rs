@@ -1,4 +1,4 @@
-//! The write path, and what a leader does before it writes its group.
+//! The write path, and the steps of a leader before it writes its group.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -169,8 +169,8 @@ impl WritePath {
         }
     }
 
-    /// Returns why writes are stopped, if a column family with an unimplemented compaction style
-    /// stops them and no compaction is running.
+    /// Returns the reason why writes are stopped, if a column family with an unimplemented
+    /// compaction style stops them and no compaction is running.
     fn stopped_by_hand_only(&self, cause: Option<StallCause>) -> Option<String> {
         let cause = cause.filter(|cause| *cause != StallCause::MemTables)?;
         if self.context.background.running_compactions() > 0 {

@@ -192,7 +192,7 @@ fn a_log_that_another_says_came_before_must_have() {
     database(&[]).open_with(&strict).expect_err("nothing may be wrong");
     let had_one = VersionEdit { log_number: Some(5), ..first_edit() };
     let none = Database::new().with_manifest(&[had_one]).open_with(tracking);
-    none.expect_err("a database that tracks its logs has one");
+    none.expect_err("a database that tracks its logs has a log");
     // Point-in-time recovery does not continue after a gap, whatever the options say.
     for (before, reason) in [(&before[..], None), (&[][..], Some("log 5 was before this one"))] {
         let db = database(before).open_with("").expect("what comes before is taken");
@@ -201,14 +201,14 @@ fn a_log_that_another_says_came_before_must_have() {
         assert!(left_out.is_none_or(|it| it.torn_tail && it.reason.contains(reason.unwrap_or(""))));
     }
     let tolerant = "wal_recovery_mode=kTolerateCorruptedTailRecords";
-    let db = database(&[]).open_with(tolerant).expect("it does not look");
+    let db = database(&[]).open_with(tolerant).expect("this mode ignores missing logs");
     assert_eq!(db.latest_sequence_number(), 102);
 }
 
 #[test]
 fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
-    // Log 5 lost its unsynced end, so that the file's earlier contents as log 3 show. Regression
-    // test: the database opened although a column family's tables held later writes.
+    // Regression test: the database opened although a column family's tables held later writes. Log
+    // 5 lost its unsynced end, so that its file shows earlier contents, of log 3.
     let recycled = |number, puts: &[(u64, &str)]| log_by(Writer::new(number, true), puts);
     let mut bytes = recycled(5, &[(1, "k1"), (2, "k2")]);
     let end = bytes.len();
@@ -239,7 +239,7 @@ fn a_timed_put_without_room_for_its_time_is_damage() {
         for mode in ["kPointInTimeRecovery", "kSkipAnyCorruptedRecords"] {
             let database = Database::new().with_manifest(&[first_edit()]).with("000005.log", &log);
             let opened = database.open_with(&format!("wal_recovery_mode={mode}"));
-            let error = opened.expect_err("no mode takes what decodes to nothing");
+            let error = opened.expect_err("no mode accepts a batch that does not decode");
             assert_eq!(error.kind(), ErrorKind::Corruption, "{tag:#x}: {error}");
             assert!(
                 error.to_string().contains(&format!("000005.log at offset {offset}")),

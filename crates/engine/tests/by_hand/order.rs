@@ -39,13 +39,13 @@ fn follow(
         assert!(iterator.valid(), "the end came without an error");
         moved = step(&mut iterator);
     }
-    panic!("the iterator does not come to an end");
+    panic!("the iterator does not end");
 }
 
 #[test]
 fn a_block_that_goes_back_to_an_earlier_key_ends_iteration() {
-    // An iterator that sought past the many versions of a key hung when it met them again, because
-    // they came after the block that ends with the key according to the index.
+    // Regression test: an iterator that sought past the many versions of a key hung when it met
+    // them again, because they came after the block that ends with the key according to the index.
     let versions: Vec<Put<'_>> =
         (1..=VERSIONS).rev().map(|sequence| ("b", sequence, "v")).collect();
     let db = database(&[(&[("a", 50, "1"), ("b", 49, "2")], "c"), (&versions, "z")]);

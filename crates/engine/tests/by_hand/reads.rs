@@ -8,9 +8,9 @@ use crate::table::{internal_key, table, table_with_tombstones};
 
 #[test]
 fn tombstones_of_a_table_in_level_0_end_with_the_table() {
-    // A table was cut out of a level and moved to level 0. Its tombstone extends beyond it, and the
-    // records of neighbouring tables have moved down and lost their sequence numbers. Regression
-    // test: iterators took those records for deleted.
+    // Regression test: iterators took records of neighbouring tables for deleted. A table was cut
+    // out of a level and moved to level 0. Its tombstone extends beyond it, and the records of
+    // neighbouring tables have moved down and lost their sequence numbers.
     let upper =
         table_with_tombstones(&[(&[("a", 20, "v"), ("m", 21, "v")], "n")], &[("b", 10, "z")], &[]);
     let lower = table(&[(&[("q", 0, "alive")], "r")], &[]);

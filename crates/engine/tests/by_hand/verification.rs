@@ -13,7 +13,7 @@ fn a_meta_block_far_behind_the_end_of_its_file_is_reported() {
     let far = BlockHandle { offset: 1 << 60, size: 10 };
     let file = table(&[(&[("a", 1, "v")], "b")], &[("far.away", far)]);
     let report = Database::new().with("000007.sst", &file).verify();
-    let leaves = |message: &str| message.contains("leaves the file");
+    let leaves = |message: &str| message.contains("extends beyond the end of the file");
     let found = report.findings.iter().any(|finding| {
         finding.severity == Severity::Damage
             && finding.path.ends_with("000007.sst")

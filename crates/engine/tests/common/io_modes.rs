@@ -90,7 +90,7 @@ impl Disk {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct IoModes {
     /// Options for Tailwater only, as text: its own, and writes through mmap or without a buffer,
-    /// which make RocksDB fault in maps of files that are not allocated.
+    /// with which RocksDB faults on mapped files whose space is not allocated.
     pub(crate) ours: String,
     /// RocksDB's flags, as text. They come first.
     pub(crate) flags: String,

@@ -5,7 +5,7 @@
 //! state with part of a batch, or a mixture of two batches of a writer, is detected.
 //!
 //! In slot 0 a batch also records which batches of the other writers had been acknowledged when it
-//! was begun: where it is visible, these must be, too.
+//! was begun: if it is visible, those batches must be, too.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -103,8 +103,8 @@ impl Ledger {
             .map(move |slot| (family_of(writer, slot), slot_key(writer, slot)))
     }
 
-    /// Checks that a state of some column families is consistent: that of one point in time.
-    /// Returns the last batch of every writer that wrote to them.
+    /// Checks that a state of some column families is consistent, as of a point in time. Returns
+    /// the last batch of every writer that wrote to them.
     pub(crate) fn check(
         &self,
         state: &State,
@@ -155,7 +155,7 @@ impl Ledger {
         }
     }
 
-    /// Checks that all batches exist that were acknowledged before a writer's last batch was begun.
+    /// Checks that all batches acknowledged before a writer's last batch was begun exist.
     fn check_order(
         &self,
         state: &State,

@@ -1,5 +1,5 @@
-//! Writers that wait for a backlog of flushes, those that refuse to wait, and those whose leader
-//! fails.
+//! Writers that wait for a backlog of flushes, writers that refuse to wait, and writers whose
+//! leader fails.
 
 use std::cmp::Ordering as KeyOrder;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};

@@ -96,7 +96,7 @@ impl Wreck<'_> {
         Ok(())
     }
 
-    /// The contents when opened read-only; `None` if that is refused.
+    /// Returns the contents when opened read-only; `None` if that is refused.
     fn read_only(&self) -> Checked<Option<State>> {
         match Db::open_read_only(self.directory(), &self.options(self.mode)) {
             Ok(db) => contents(&db, None).map(Some).map_err(|error| format!("read only: {error}")),

@@ -191,7 +191,7 @@ impl History {
 }
 
 impl<'a> Claims<'a> {
-    /// Takes a step into account that was begun and perhaps acknowledged.
+    /// Accounts for a step that was begun and perhaps acknowledged.
     fn add(&mut self, entry: &'a Entry, acknowledged: bool) {
         match &entry.step {
             Step::Open => {
@@ -376,7 +376,7 @@ impl<'a> WriteClaim<'a> {
         }
     }
 
-    /// Returns which parts exist, or an error if that is not allowed.
+    /// Returns the parts that exist, or an error if this combination is not allowed.
     fn presence(&self, found: &State) -> Checked<Presence> {
         let mut seen: Option<bool> = None;
         for part in &self.batch.parts {

@@ -43,7 +43,7 @@ pub(crate) fn create(db: &Db, family: &str) {
 }
 
 /// Regression test: an existing directory was taken to be durable, although the opening that
-/// created it had ended before its name was; a power cut lost the database.
+/// created it had ended before it synced the directory's name; a power cut lost the database.
 #[test]
 fn directories_that_an_earlier_opening_made_are_put_on_the_device() {
     for index in 0..4 {

@@ -53,7 +53,7 @@ impl Part {
     }
 }
 
-/// The durability that an acknowledged write has.
+/// The durability of an acknowledged write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// None before a flush.

@@ -377,8 +377,8 @@ fn a_file_that_is_moved_is_put_on_the_device() {
 }
 
 /// A recycled log may look damaged after its end. The next log's contents count only if they
-/// continue with the very next sequence number, so one that an ingestion used must not be missing
-/// there.
+/// continue with the very next sequence number, so a number that an ingestion used must not be
+/// missing there.
 #[test]
 fn recycled_logs_go_on_behind_an_ingestion() {
     let text = "recycle_log_file_num=2;write_buffer_size=65536;arena_block_size=4096;\

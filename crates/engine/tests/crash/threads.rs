@@ -78,7 +78,7 @@ fn entry(step: Step, start: u64, end: u64) -> Entry {
     Entry { step, calls: start..end, outcome: Outcome::Done }
 }
 
-/// Has threads write, and adds what they wrote in the order in which it counts.
+/// Has threads write, and adds their writes to the history in the order of their sequence numbers.
 fn write(
     db: &Db,
     storage: &SimStorage,

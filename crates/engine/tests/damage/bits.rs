@@ -246,7 +246,7 @@ impl Flip<'_> {
         assert!(!opens_always, "{self}: {error}");
     }
 
-    /// The same check for an opening for writing, which removes the logs.
+    /// Performs the same check for an opening for writing, which removes the logs.
     fn check_writing(&self, damaged: &SimStorage) {
         let disk = damaged.process_crash_image(2);
         let db = match Db::open(DIRECTORY, &self.options(&disk)) {

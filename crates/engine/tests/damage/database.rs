@@ -30,7 +30,7 @@ pub(crate) struct Damaged<'a> {
     pub(crate) contents: Vec<u8>,
 }
 
-/// Why a column family does not return the right results.
+/// The reason why a column family does not return the right results.
 enum Trouble {
     /// An error, and no wrong result.
     Failed(Error),

@@ -1,11 +1,11 @@
-//! The outcomes of all damages.
+//! The outcomes of all cases of damage.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 
 use crate::database::Small;
 
-/// The result of one damage.
+/// The outcome of one case of damage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
     /// The database did not open.

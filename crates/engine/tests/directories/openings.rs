@@ -35,8 +35,8 @@ impl World {
     }
 
     /// Opens a database, which must have exactly its data, works on it and closes it. Returns the
-    /// resulting database, or why it was refused. Sometimes it crashes during this; it is then
-    /// opened in the same manner, and must open.
+    /// resulting database, or the reason for a refusal. Sometimes it crashes during this; it is
+    /// then opened in the same manner, and must open.
     pub(crate) fn open_and_work(
         &mut self,
         database: &mut Database,

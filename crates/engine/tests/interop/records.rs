@@ -168,7 +168,7 @@ fn ingested_tables() {
 
 #[test]
 fn tables_ingested_behind_everything() {
-    in_laboratory("tables ingested behind everything", |laboratory| {
+    in_laboratory("tables ingested as the oldest data", |laboratory| {
         let families = [("default", "compaction_style=kCompactionStyleUniversal;num_levels=4")];
         let plans = families.map(|family| Plan { ranges: 5, flushes: 10, ..Plan::new(family) });
         let path = laboratory.next_directory();

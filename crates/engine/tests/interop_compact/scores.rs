@@ -6,7 +6,7 @@ use tailwater_testkit::oracle::Script;
 use crate::laboratory::{CREATE, Laboratory, in_laboratory, rocksdb_steps};
 use crate::shape::{Shape, join};
 
-/// Options without automatic compactions, so that what is due stays due.
+/// Options without automatic compactions, so that due compactions stay due.
 const BY_HAND: &str = "disable_auto_compactions=true;level0_file_num_compaction_trigger=3;\
     level0_slowdown_writes_trigger=1000;level0_stop_writes_trigger=1000;\
     target_file_size_base=12000;max_bytes_for_level_base=30000;max_bytes_for_level_multiplier=3";

@@ -105,7 +105,7 @@ impl ExternalTable {
                 }
                 Record::Merge(key, operand) => script.merge(&self.family, key, operand),
                 Record::Delete(key) => script.delete(&self.family, key),
-                other => panic!("RocksDB's Java writes no {other:?} into a table"),
+                other => panic!("RocksDB's Java API cannot write {other:?} into a table"),
             }
         }
         script.line(&[&"finish"]);

@@ -69,7 +69,7 @@ fn label(path: &Path, text: &str, version: &str) {
     write(path, &(relabelled.join("\n") + "\n"));
 }
 
-#[expect(clippy::disallowed_methods, reason = "around a database, not in it")]
+#[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
 fn write(path: &Path, text: &str) {
     std::fs::write(path, text).expect("a file that can be written");
 }
@@ -102,7 +102,7 @@ fn assert_same(ours: &str, theirs: &str, context: &str) {
         only_ours.is_empty() && only_theirs.is_empty(),
         "{context}: only ours says {only_ours:#?}, only RocksDB's says {only_theirs:#?}"
     );
-    assert_eq!(ours.len(), theirs.len(), "{context}: an option stands twice");
+    assert_eq!(ours.len(), theirs.len(), "{context}: an option occurs twice");
 }
 
 #[test]

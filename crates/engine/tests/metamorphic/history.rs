@@ -161,7 +161,7 @@ impl Generator {
         Step::Ingest { family, files: (0..count).map(|_| self.file(family)).collect() }
     }
 
-    /// The operations of an ingested file, at least one.
+    /// Returns the operations of an ingested file, at least one.
     fn file(&mut self, family: usize) -> Vec<Change> {
         let near = self.rng.bool().then(|| self.rng.u32(..KEYS));
         let count = self.rng.usize(..10);

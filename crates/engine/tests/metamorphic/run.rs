@@ -70,7 +70,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A snapshot and what it must show.
+/// A snapshot and the contents that it must show.
 struct HeldSnapshot {
     snapshot: Snapshot,
     dump: Vec<Entry>,

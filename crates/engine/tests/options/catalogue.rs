@@ -238,7 +238,7 @@ fn the_list_of_options_is_up_to_date() {
     let page = page::page(&rows, &shown());
     for row in &rows {
         let line = format!("\n| `{}` |", row.name);
-        assert_eq!(page.matches(&line).count(), 1, "{} stands in one chapter", row.name);
+        assert_eq!(page.matches(&line).count(), 1, "{} is in one chapter", row.name);
     }
     if std::env::var_os("TAILWATER_REWRITE").is_some() {
         write(&path, &page);
@@ -256,12 +256,12 @@ fn engine() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).to_owned()
 }
 
-#[expect(clippy::disallowed_methods, reason = "sources and documents are no database's")]
+#[expect(clippy::disallowed_methods, reason = "sources and documents do not belong to a database")]
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-#[expect(clippy::disallowed_methods, reason = "sources and documents are no database's")]
+#[expect(clippy::disallowed_methods, reason = "sources and documents do not belong to a database")]
 fn write(path: &Path, text: &str) {
     std::fs::write(path, text).expect("a document");
 }

@@ -44,12 +44,12 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
         (
             "allow_ingest_behind=true",
             "option allow_ingest_behind: 'true' is not supported: compactions fill the last level, \
-             which must stay free for files ingested behind all others",
+             which must stay free for files ingested as the oldest data",
         ),
         (
             "cf_allow_ingest_behind=true",
             "option cf_allow_ingest_behind: 'true' is not supported: compactions fill the last \
-             level, which must stay free for files ingested behind all others",
+             level, which must stay free for files ingested as the oldest data",
         ),
         (
             "persist_user_defined_timestamps=false",
@@ -74,11 +74,11 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
         ),
         (
             "compression=kXpressCompression",
-            "option compression: 'kXpressCompression' is not supported: it exists on Windows alone",
+            "option compression: 'kXpressCompression' is not supported: it exists only on Windows",
         ),
         (
             "env=encrypted",
-            "option env: 'encrypted' is not supported: files are reached through the system's own \
+            "option env: 'encrypted' is not supported: files are accessed through the system's own \
              calls",
         ),
     ] {
@@ -297,7 +297,7 @@ fn the_reasons_say_what_is_missing() {
         ),
         ("keep_log_file_num=0", "it must be above 0"),
         ("write_dbid_to_manifest=0;write_identity_file=0", "the database's id must be stored"),
-        ("daily_offpeak_time_utc=1", "two different times, as 04:30-07:30"),
+        ("daily_offpeak_time_utc=1", "two different times, such as 04:30-07:30"),
         (
             "unordered_write=true;allow_concurrent_memtable_write=false",
             "it needs allow_concurrent_memtable_write",
@@ -317,9 +317,12 @@ fn the_reasons_say_what_is_missing() {
             "enable_blob_garbage_collection=1;blob_garbage_collection_age_cutoff=2",
             "it must be from 0 to 1",
         ),
-        ("compression=kXpressCompression", "it exists on Windows alone"),
-        ("compression=kDisableCompressionOption", "the source of its default is missing"),
-        ("compression_opts={zstd_max_train_bytes=1}", "need a max_dict_bytes above 0"),
+        ("compression=kXpressCompression", "it exists only on Windows"),
+        (
+            "compression=kDisableCompressionOption",
+            "only bottommost_compression can inherit a value",
+        ),
+        ("compression_opts={zstd_max_train_bytes=1}", "need max_dict_bytes above 0"),
         ("block_based_table_factory={format_version=8}", "it must be from 2 to 7"),
         ("num_levels=100", "it must be from 1 to 64"),
         ("inplace_update_support=1", "it needs allow_concurrent_memtable_write=false"),

@@ -14,7 +14,7 @@ const NAMES: &str = include_str!("data/names-11.8.1.txt");
 fn names_of<T: OptionTable>() -> BTreeSet<&'static str> {
     let names: Vec<&str> = T::names().chain(T::retired_names().iter().copied()).collect();
     let unique: BTreeSet<&str> = names.iter().copied().collect();
-    assert_eq!(names.len(), unique.len(), "a name stands twice");
+    assert_eq!(names.len(), unique.len(), "a name occurs twice");
     unique
 }
 

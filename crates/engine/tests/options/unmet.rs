@@ -184,7 +184,7 @@ fn what_column_families_have_in_common_is_reported_once() {
     assert_eq!(
         warning(&db, "memtable_huge_page_size"),
         "option memtable_huge_page_size=4096 of 'default', 'one', 'two' and 'three' has no effect: \
-         memtables take the system's pages"
+         memtables use pages of the system's default size"
     );
     assert!(warning(&db, "bloom_locality").contains("of 'three' has no effect"));
 }

@@ -257,7 +257,7 @@ fn changes_of_an_open_database_are_refused_with_the_reason() {
             format!("option bytes_per_sync: 'x' is not {expected}")
         }),
         ("daily_offpeak_time_utc", "1", {
-            let expected = "it must be two different times, as 04:30-07:30";
+            let expected = "it must be two different times, such as 04:30-07:30";
             format!("option daily_offpeak_time_utc: '1': {expected}")
         }),
     ] {

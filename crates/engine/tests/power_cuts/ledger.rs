@@ -1,8 +1,8 @@
 //! The guarantees given to writers, and the findings after a cut.
 //!
 //! A writer makes one put after another. Once a synced put has returned, it and all earlier puts of
-//! the writer must be found. Each later put, the last of which did not return, may be found, but
-//! for each key only one of them, or the earlier value.
+//! the writer must be found. Later puts, the last of which did not return, may be found: for each
+//! key, one of them or the earlier value must be.
 
 use std::collections::BTreeMap;
 

@@ -17,8 +17,8 @@ use crate::ledger::Ledger;
 use crate::plan::Plan;
 use crate::process::{self, Syncs};
 
-/// Range of exponents: the power is cut before a random request whose number is below two to one of
-/// these. Opening a database takes some 30 to 80 requests.
+/// Range of exponents: the power is cut before a request with a random number below two to the
+/// power of one of these. Opening a database takes some 30 to 80 requests.
 const REQUESTS: RangeInclusive<u32> = 6..=11;
 
 /// A database, its disk, and the parameters of its lives.

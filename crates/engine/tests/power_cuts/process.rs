@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 pub(crate) enum Syncs {
     /// The puts that the plan says are synced.
     AsPlanned,
-    /// No puts are synced, but those that the plan says are treated as synced.
+    /// No puts are synced, but the puts that the plan syncs are treated as synced.
     Pretended,
 }
 

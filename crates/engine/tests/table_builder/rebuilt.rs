@@ -37,7 +37,7 @@ struct Table {
     bytes: Vec<u8>,
 }
 
-/// How many tables were rebuilt identically.
+/// Numbers of tables, by the result of rebuilding them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Compared {
     /// Tables that were not rebuilt, since Tailwater does not write such tables.

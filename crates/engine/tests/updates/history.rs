@@ -119,7 +119,7 @@ impl Follower {
         let expected = history.batches.get(at);
         assert!(
             expected.is_some_and(same),
-            "{context}: batch {at} was to begin with {:?}, found is one that does with {}",
+            "{context}: batch {at} must begin with {:?}, but the one found begins with {}",
             expected.map(WriteBatch::sequence),
             batch.sequence()
         );

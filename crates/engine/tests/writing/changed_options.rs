@@ -293,8 +293,8 @@ fn options_without_effect_are_reported() {
     drop(open(&disk, text));
     let reported = log(&disk, DB);
     for line in [
-        "option use_adaptive_mutex=true has no effect: writers wait in their own way",
-        "option memtable_huge_page_size=4096 of 'default' has no effect: memtables take",
+        "option use_adaptive_mutex=true has no effect: writers have their own way of waiting",
+        "option memtable_huge_page_size=4096 of 'default' has no effect: memtables use",
         "option metadata_block_size=8192 of the tables of 'default' has no effect: filters",
     ] {
         assert!(reported.contains(line), "{line} is not in {reported}");

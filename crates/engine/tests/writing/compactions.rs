@@ -33,8 +33,8 @@ fn tables(disk: &SimStorage) -> Vec<String> {
     names.filter(|name| name.ends_with(".sst")).collect()
 }
 
-/// Returns the number of tables after the removal of obsolete ones. Readers of other databases in
-/// this process, those of other tests, may delay the removal.
+/// Returns the number of tables after the removal of obsolete ones. Readers of other tests'
+/// databases in this process may delay the removal.
 fn tables_left(db: &Db, disk: &SimStorage, expected: usize) -> usize {
     for _ in 0..1000 {
         if tables(disk).len() == expected {

@@ -29,8 +29,8 @@ fn pair(key: &str, value: &str) -> (String, String) {
 }
 
 /// Regression test: an ingestion in progress when its database was closed continued after the lock
-/// was released. It removed tables of the next process that opened the database: those with the
-/// file numbers that the ingestion had reserved.
+/// was released. It removed tables of the next process that opened the database, which had the file
+/// numbers that the ingestion had reserved.
 #[test]
 fn closing_waits_for_an_ingestion() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -128,7 +128,7 @@ fn a_log_is_cut_to_its_length_when_it_is_switched_and_closed() {
         let db = open(&disk, &text);
         put_synced(&db, "a", "1").expect("a put");
         let first = newest_log(&disk);
-        assert_eq!(length(&disk, &first), space.max(4096), "zeros stand behind the log");
+        assert_eq!(length(&disk, &first), space.max(4096), "zeros follow the log");
         let family = db.create_cf("other", &Default::default()).expect("a family");
         db.put_cf_opt(&family, b"b", b"1", &WriteOptions::default()).expect("a put");
         if space == 4096 {
@@ -195,7 +195,7 @@ fn a_group_that_did_not_come_to_the_device_whole_is_a_torn_tail_and_no_damage() 
         // The surviving batches are in order.
         let count = (0..20).take_while(|it| get(&db, &format!("{it:02}")).is_some()).count();
         let rest = (count..20).filter(|it| get(&db, &format!("{it:02}")).is_some()).count();
-        assert_eq!(rest, 0, "seed {seed}: there is something behind what is missing");
+        assert_eq!(rest, 0, "seed {seed}: something follows what is missing");
         torn += usize::from(!db.left_out().is_empty());
     }
     assert!(torn > 20, "only {torn} of 200 images have anything torn");
@@ -261,7 +261,7 @@ fn no_room_for_zeros_stops_no_write() {
     put_synced(&db, "b", &"v".repeat(100_000)).expect("a put");
     put_synced(&db, "c", &"v".repeat(100_000)).expect("a put");
     put_synced(&db, "d", "1").expect("a put");
-    assert_eq!(logs(&disk).len(), 2, "where there are no zeros to get there is no other log");
+    assert_eq!(logs(&disk).len(), 2, "without zeros no other log is begun");
     let image = open(&disk.crash_image(1), &text);
     assert!(["a", "b", "c", "d"].iter().all(|key| get(&image, key).is_some()));
     // The file in which the next log is to begin.
@@ -380,8 +380,8 @@ fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
     assert!(!is_direct(&disk.clone()));
 }
 
-/// Regression test: whether logs are made durable by flushes was not visible, and no test could
-/// cause it.
+/// Regression test: it was not visible whether logs are made durable by flushes, and no test could
+/// cause that.
 #[test]
 fn the_quicker_way_to_make_logs_durable_is_taken_and_reported() {
     let us = |write: u64, durable: u64, sync: u64| DeviceTimes {

@@ -1,4 +1,4 @@
-//! The directories that belong to a database, and which files in them may be removed.
+//! The directories that belong to a database, and the files in them that may be removed.
 
 use std::path::Path;
 

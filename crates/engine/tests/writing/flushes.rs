@@ -1,4 +1,4 @@
-//! When memtables are flushed, and the properties of the resulting tables.
+//! The conditions under which memtables are flushed, and the properties of the resulting tables.
 
 use std::sync::Arc;
 

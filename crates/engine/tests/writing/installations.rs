@@ -313,7 +313,7 @@ fn a_snapshot_is_taken_while_an_ingestion_opens_its_tables() {
 #[test]
 fn no_compaction_is_claimed_while_an_ingestion_syncs_the_manifest() {
     let scene = Scene::new();
-    // Its key is between those of the tables in level 0, so that it goes to level 1.
+    // Its key is between the keys of the tables in level 0, so that it goes to level 1.
     let file = Path::new("/file");
     make_file(&scene.gate.options(""), file, &["m"], "ingested");
     let due = [("level0_file_num_compaction_trigger", "1"), ("disable_auto_compactions", "false")];

@@ -1,9 +1,9 @@
 //! Handles to column families, and snapshots, are valid only for the opening of the database that
 //! returned them.
 //!
-//! Every public call that takes one rejects those of another database, of an earlier or later
-//! opening of the same directory, and of a read-only handle. [`SstFileWriter::for_column_family`]
-//! also takes one, but only records its name and id.
+//! Every public call that takes a handle or a snapshot rejects one of another database, of an
+//! earlier or later opening of the same directory, and of a read-only handle.
+//! [`SstFileWriter::for_column_family`] also takes a handle, but only records its name and id.
 
 use std::path::Path;
 
@@ -144,9 +144,9 @@ fn expect_refused(result: Result<()>, context: &str) {
     assert!(error.message().contains("belong to this opening"), "{context}: {error}");
 }
 
-/// Regression test: handles of another database, and those of an earlier opening of the same one,
-/// were accepted: a flush with one waited forever and let the other database skip synced writes, a
-/// put went to the other database, and a snapshot showed later writes.
+/// Regression test: handles of another database, and of an earlier opening of the same one, were
+/// accepted: a flush with one waited forever and let the other database skip synced writes, a put
+/// went to the other database, and a snapshot showed later writes.
 #[test]
 fn handles_of_others_are_refused() {
     for origin in ORIGINS {

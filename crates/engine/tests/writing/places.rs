@@ -35,7 +35,8 @@ fn compacted_tables_are_found_in_the_directory_of_their_level() {
 }
 
 /// A column family without directories of its own uses the database's. Flushed tables go to the
-/// first, and those of a level to the first in which it and the levels above it fit.
+/// first directory, and the tables of a level to the first directory with room for that level and
+/// the levels above it.
 #[test]
 fn levels_go_to_the_first_directory_that_has_room() {
     let disk = SimStorage::new(1);

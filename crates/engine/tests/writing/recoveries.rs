@@ -68,7 +68,7 @@ fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {
 }
 
 /// Regression test: a log that ended inside a record was kept with avoid_flush_during_recovery.
-/// Once tables held later writes, the next opening took the log's end for a loss of these.
+/// Once tables held later writes, the next opening took the log's end for a loss of earlier writes.
 #[test]
 fn a_log_that_is_kept_ends_with_a_whole_record() {
     let disk = SimStorage::new(1);

@@ -102,8 +102,8 @@ const PLACES: [Place; 6] = [
     ("a sync of the MANIFEST", |db| db.flush_all(), Operation::Sync, Purpose::Manifest),
 ];
 
-/// Refusals after an error have that error's kind, file and source. Regression test: the source was
-/// not available, and closing removed the background error.
+/// Regression test: calls refused after an error did not return its source, and closing removed the
+/// background error. Refusals have the kind, file and source of the error that caused them.
 #[test]
 fn what_is_refused_after_an_error_has_its_kind_and_source() {
     for (place, work, operation, purpose) in PLACES {

@@ -35,9 +35,9 @@ fn preferring(key: &str, sequence: u64, value: &str, preferred: u64) -> Stored {
     (key.to_owned(), sequence, ValueType::ValuePreferredSequence, packed)
 }
 
-/// Regression test: a flush left the time of the write where a table has the sequence number that
-/// the value prefers. RocksDB's next compaction gave the value that number: it was invisible from
-/// then on, and the values that it had overwritten, even deleted ones, showed again.
+/// Regression test: a flush stored the time of the write in place of the value's preferred sequence
+/// number. RocksDB's next compaction gave the value that number: it was invisible from then on, and
+/// the values that it had overwritten, even deleted ones, showed again.
 #[test]
 fn without_known_times_a_table_has_plain_values() {
     let disk = SimStorage::new(1);

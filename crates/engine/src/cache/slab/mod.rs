@@ -9,8 +9,8 @@
 //! A region of [`REGION`] bytes is cut into slots of one size. There are 16 sizes per power of two,
 //! so a slot above [`SLOT_MIN`] is at most 1/16 larger than its contents. An allocation above
 //! [`SLOT_MAX`] is a mapping of its own. An empty region is released to the system, and may be cut
-//! into slots of another size later. Of a region at most three quarters full, the free pages are
-//! released. Both happen when dropped slots are reclaimed: before a new region is added, and in
+//! into slots of another size later. The free pages of a region that is at most three quarters full
+//! are released. Both happen when dropped slots are reclaimed: before a new region is added, and in
 //! [`Slabs::release`]. So memory in use exceeds the contents by slots dropped since, by up to a
 //! quarter of each region, and by free slots in partly used pages. Address space is kept until the
 //! slabs and all slots are dropped.
@@ -18,15 +18,15 @@
 //! # Threads
 //!
 //! Taking a slot takes the lock of its size, which foreground inserts take: a low-priority thread
-//! must not do so. Dropping a slot pushes it on a stack of its size, without a lock; dropping a
-//! mapping of its own takes the kernel's. A thread that finds no free slot reclaims dropped ones of
-//! that size. A thread that needs a new region first reclaims some of every size.
+//! must not do so. Dropping a slot pushes it on a stack of its size, without a lock; unmapping a
+//! large allocation takes a lock in the kernel. A thread that finds no free slot reclaims dropped
+//! ones of that size. A thread that needs a new region first reclaims some of every size.
 //! [`Slabs::release`] reclaims all.
 //!
 //! The scheme (slots of equal size in aligned slabs) is that of J. Bonwick, "The Slab Allocator",
 //! USENIX Summer 1994.
 
-#![expect(unsafe_code, reason = "memory is handed out in parts and comes back from any thread")]
+#![expect(unsafe_code, reason = "slots are cut from mapped memory and returned by any thread")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -248,7 +248,7 @@ fn a_block_larger_than_a_shards_share_is_admitted() {
         assert_eq!(outcome(&inserted), "admitted", "block {file}");
     }
     assert_eq!(cache.usage(), 7 * (large + OVERHEAD));
-    // The other entries are evicted, whatever its shard.
+    // A further insert evicts one of these entries, whatever its own shard.
     for file in 7..100 {
         patiently(&cache, || {
             let block = Block::new(key(file, 0), 0);

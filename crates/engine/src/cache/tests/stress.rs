@@ -59,7 +59,7 @@ fn readers_miss_nothing_while_the_table_grows() {
     });
 }
 
-/// What the threads of a storm share.
+/// State shared by the threads of a storm.
 struct Weather {
     cache: Cache<Block>,
     alive: Arc<AtomicUsize>,
@@ -76,7 +76,7 @@ impl Weather {
     }
 }
 
-/// One thread of the stress test: random calls of all operations.
+/// Runs one thread of the stress test: random calls of all operations.
 fn storm(weather: &Weather, seed: u64) {
     let Weather { cache, alive, stop, admitted, erased } = weather;
     const FILES: u64 = 4;

@@ -48,8 +48,8 @@ impl BlobGarbage {
         })
     }
 
-    /// Counts the references of a record that is written. References to files that no record read
-    /// so far refers to are ignored: those files are new.
+    /// Counts the references of a record that is written. References to a file are ignored if no
+    /// input record so far referred to it: the file is new.
     #[inline]
     pub(crate) fn flow_out(&mut self, internal_key: &[u8], value: &[u8]) -> Result<()> {
         for_each_reference(internal_key, value, |number, bytes| {

@@ -18,7 +18,7 @@ pub(crate) struct DeeperLevels {
     levels: Vec<(Arc<Level>, usize)>,
 }
 
-/// What is known about keys in deeper levels before any query.
+/// Knowledge about keys in deeper levels before any query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnownKeys {
     /// No deeper level has any of the keys.

@@ -1,4 +1,4 @@
-//! The merge: which records of a compaction's inputs are written to its outputs.
+//! The merge: selects the records of a compaction's inputs that are written to its outputs.
 //!
 //! A [`Merge`] goes through the records of all inputs in order and stops at those that a reader may
 //! still need. For each key, from the newest version to the oldest:
@@ -282,7 +282,7 @@ impl Merge {
     /// Advances to the next stop.
     ///
     /// # Errors
-    /// Cancelled; errors of reading; corruption, for damaged records and violations of the single
+    /// Cancelled; read errors; corruption, for damaged records and violations of the single
     /// deletion contract; errors of user code.
     pub(crate) fn advance(&mut self) -> Result<Stop> {
         match std::mem::replace(&mut self.resume, Resume::Here) {

@@ -3,8 +3,9 @@
 //! An output ends at its maximum size. Before that, it may end at a bound of a grandparent, a table
 //! of the level below the output level, so that the output's next compaction involves few
 //! grandparents. It ends there if it would overlap too many bytes of grandparents, if it spans a
-//! whole one that is not small, or once it has 50% of the target size, or up to 90% after many
-//! bounds. Source: `CompactionOutputs::ShouldStopBefore` in `db/compaction/compaction_outputs.cc`.
+//! whole grandparent that is not small, or once it has reached 50% of the target size (up to 90%
+//! after many bounds). Source: `CompactionOutputs::ShouldStopBefore` in
+//! `db/compaction/compaction_outputs.cc`.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

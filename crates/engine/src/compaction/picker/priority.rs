@@ -45,8 +45,8 @@ impl Tree<'_> {
         places
     }
 
-    /// Returns, for each table of a level, the size of the tables that it overlaps in the next
-    /// level in relation to its own size, in units of 1/1024, reduced for old tables. The table
+    /// Returns a ratio for each table of a level: the size of the tables that it overlaps in the
+    /// next level, relative to its own size, in units of 1/1024, reduced for old tables. The table
     /// with the lowest ratio is compacted first.
     fn overlapping_ratios(&self, level: usize) -> Vec<u64> {
         let comparator = self.context.comparator;

@@ -10,7 +10,7 @@ use super::scene::{Record, Scene};
 use crate::error::ErrorKind;
 use crate::merge_operator::{CustomMergeOperator, FamilyMergeOperator, MergeOperator};
 
-/// Two overlapping tables of `count` records.
+/// Returns a scene with two overlapping tables of `count` records.
 fn filled(options: &str, count: u64) -> Scene {
     fill(Scene::new(options), count)
 }

@@ -11,9 +11,9 @@ use crate::merge_operator::MergeOperator;
 pub(super) struct History {
     pub(super) records: Vec<Record>,
     operator: MergeOperator,
-    /// Whether there are entities and timed values.
+    /// Whether the history contains entities and timed values.
     has_rare: bool,
-    /// The keys with a value among those that are deleted by single deletions.
+    /// For each key that only single deletions delete, whether it has a value.
     put_once: Vec<bool>,
 }
 
@@ -56,7 +56,7 @@ impl History {
             return record(ValueType::RangeDeletion, self::key(end));
         }
         if number.is_multiple_of(4) {
-            // Put at most once, until it is deleted.
+            // Such a key is put at most once before it is deleted.
             let has_value = &mut self.put_once[number];
             let kind = if *has_value { ValueType::SingleDeletion } else { ValueType::Value };
             *has_value = !*has_value;

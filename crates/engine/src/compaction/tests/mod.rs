@@ -8,7 +8,7 @@ mod filters;
 mod golden;
 mod history;
 #[path = "../../../tests/common/io_modes.rs"]
-#[expect(dead_code, reason = "other tests have disks that refuse, and change sizes")]
+#[expect(dead_code, reason = "other tests need disks that refuse I/O modes, and change sizes")]
 mod io_modes;
 mod model;
 mod readers;

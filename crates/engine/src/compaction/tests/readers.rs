@@ -55,7 +55,7 @@ fn with_tombstones(storage: &SimStorage) -> Scene {
     scene
 }
 
-/// The objects with which a compaction reads, except those already dropped.
+/// The objects with which a compaction reads, without the dropped ones.
 #[derive(Default)]
 struct Left {
     inputs: Option<Inputs>,

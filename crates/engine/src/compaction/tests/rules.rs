@@ -1,5 +1,5 @@
-//! The rules of the merge, one at a time: which records are dropped or kept, and with which
-//! sequence number.
+//! Tests the rules of the merge one at a time: the records that it keeps, and their sequence
+//! numbers.
 
 use std::sync::Arc;
 

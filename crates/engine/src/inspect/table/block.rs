@@ -163,8 +163,10 @@ impl TableFile {
     /// Corruption, for a handle beyond the end of the file; I/O errors.
     pub fn stored_block(&self, handle: BlockHandle) -> Result<Vec<u8>> {
         if handle.end() > self.length {
-            let message =
-                format!("a block of {} bytes leaves the file of {}", handle.size, self.length);
+            let message = format!(
+                "a block of {} bytes extends beyond the end of the file at {}",
+                handle.size, self.length
+            );
             return Err(Error::corruption_at(self.path(), handle.offset, message));
         }
         let length = handle.size as usize + BLOCK_TRAILER_LENGTH;

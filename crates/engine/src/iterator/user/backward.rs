@@ -72,7 +72,8 @@ impl DbIterator {
                 continue;
             }
             if self.view.equates_different_bytes {
-                // If several keys are equal, the bytes of the newest record's key are shown.
+                // If keys with different bytes compare equal, the bytes of the newest record's key
+                // are shown.
                 self.note_key();
             }
             if let Some(cover) = self.merged.cover() {

@@ -71,7 +71,7 @@ pub struct DbIterator {
     origin: Option<Origin>,
     /// Whether it moves to newer super versions on its own.
     refreshes: bool,
-    /// Whether it lost its sources because moving to others failed.
+    /// Whether it lost its sources because moving to newer ones failed.
     is_incomplete: bool,
     /// A failed [`DbIterator::refresh`] or [`DbIterator::refresh_at`], to be retried.
     unfinished: Option<Refresh>,
@@ -143,7 +143,7 @@ enum EntryLocation {
 }
 
 impl DbIterator {
-    /// Creates an iterator over what `source` shows at a sequence number.
+    /// Creates an iterator over the entries of `source` that are visible at a sequence number.
     ///
     /// # Errors
     /// Errors of opening the tables of level 0.
@@ -506,9 +506,9 @@ impl View {
 /// Returns the sources of a super version, newest first. Sources that are also in `old`, those of
 /// an earlier super version, are kept.
 ///
-/// With a target, each is at its first record at or after it or, going backward, at its last record
-/// at or before it; a kept source stays where it is, on the same side of the target. Without a
-/// target, a seek must follow.
+/// With a target, each source is at its first record at or after the target or, going backward, at
+/// its last record at or before it; a kept source stays where it is, on the same side of the
+/// target. Without a target, a seek must follow.
 fn leaves(
     source: &SuperVersion,
     snapshot: Sequence,

@@ -54,20 +54,20 @@ impl DbIterator {
         self.origin = Some(Origin { family, shared, is_asked, snapshot });
     }
 
-    /// Makes it see the current state of the database, and releases the memtables and tables that
-    /// it kept for the earlier state. It has no position until the next seek. It no longer
-    /// refreshes itself, since it no longer has a snapshot.
+    /// Moves the iterator to the current state of the database, and releases the memtables and
+    /// tables that it kept for the earlier state. It has no position until the next seek. It no
+    /// longer refreshes itself, since it no longer has a snapshot.
     ///
     /// # Errors
     /// Read-only, on a read-only handle; closed, if the database has no handle left; invalid
-    /// argument, if the column family was dropped and has no handle left; those of opening tables,
+    /// argument, if the column family was dropped and has no handle left; errors of opening tables,
     /// after which the next seek tries again.
     pub fn refresh(&mut self) -> Result<()> {
         self.refresh_to(Refresh(None))
     }
 
-    /// Makes it see what `snapshot` sees, and otherwise works like [`DbIterator::refresh`]. It then
-    /// refreshes itself if its options ask for that.
+    /// Moves the iterator to the state of `snapshot`, and otherwise works like
+    /// [`DbIterator::refresh`]. The iterator then refreshes itself if its options ask for that.
     ///
     /// # Errors
     /// The errors of [`DbIterator::refresh`]; invalid argument, for a snapshot of another database.
@@ -84,9 +84,10 @@ impl DbIterator {
         };
         let snapshot = refresh.0.as_ref();
         if snapshot.is_some_and(|snapshot| !snapshot.is_of(&shared)) {
-            return Err(Error::invalid_argument("the snapshot is of another database"));
+            return Err(Error::invalid_argument("the snapshot belongs to another database"));
         }
-        // Loaded before the sequence number: a newer version may lack records of an older moment.
+        // Loaded before the sequence number: a newer version may lack records visible at an older
+        // number.
         let Some(source) = origin.family.super_version() else {
             let message = "the iterator's column family was dropped, and has no handle left";
             return Err(Error::invalid_argument(message));
@@ -98,8 +99,8 @@ impl DbIterator {
             None => shared.published(),
         };
         self.place = EntryLocation::Nowhere;
-        // Retried until it succeeds, with its snapshot held or at a later moment: nothing keeps the
-        // records visible at this one.
+        // Retried until it succeeds: at its snapshot, which is held, or at a later sequence number,
+        // since nothing keeps the records visible at this one.
         self.unfinished = Some(refresh);
         self.go_over(source, sequence, None)?;
         self.unfinished = None;

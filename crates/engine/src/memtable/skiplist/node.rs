@@ -171,7 +171,7 @@ impl<'list> Node<'list> {
     /// Returns the value.
     #[inline(always)]
     pub(in crate::memtable) fn value(self) -> &'list [u8] {
-        // SAFETY: `create` wrote both lengths and as many bytes, the value behind the key; they
+        // SAFETY: `create` wrote both lengths and as many bytes, the value after the key; they
         // never change and live as long as the list.
         unsafe {
             let key_length = self.address.add(KEY_LENGTH).cast::<u32>().read();

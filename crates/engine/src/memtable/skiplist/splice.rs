@@ -12,7 +12,7 @@
 use super::node::{Node, NodeAddress};
 use super::{MAX_HEIGHT, SkipList};
 
-/// A kept position in a list. It has none at first.
+/// A kept position in a list; none at first.
 #[derive(Debug, Clone)]
 pub(in crate::memtable) struct Splice {
     list: u64,

@@ -12,7 +12,7 @@ use crate::memtable::{Cursor, Error, MemTable};
 
 const INSERTERS: u64 = 4;
 
-/// The distribution of an inserter's keys among those of the others.
+/// The distribution of an inserter's keys relative to the keys of the others.
 #[derive(Debug, Clone, Copy)]
 enum Pattern {
     /// Every inserter in a range of its own, ascending.

@@ -20,7 +20,7 @@ pub struct TableCompression {
 }
 
 impl TableCompression {
-    /// No compression.
+    /// Returns the compression of uncompressed tables.
     pub fn none() -> Self {
         Self { kind: Compression::None, options: CompressionOptions::default() }
     }

@@ -23,7 +23,7 @@ pub(super) struct Extent {
 }
 
 impl Extent {
-    /// The extent of an empty table.
+    /// Returns the extent of an empty table.
     pub(super) fn empty() -> Self {
         Self {
             first_key: Vec::new(),

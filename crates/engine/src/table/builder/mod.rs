@@ -135,7 +135,7 @@ impl Builder {
         self
     }
 
-    /// Keeps those blocks in memory whose records come from blocks that users read.
+    /// Keeps in memory the blocks whose records come from blocks that users read.
     #[must_use]
     pub(crate) fn with_handover(mut self, table_handover: Option<TableHandover>) -> Self {
         self.table_handover = table_handover;

@@ -21,14 +21,14 @@ pub struct Origin {
     pub column_family_id: Option<u32>,
     /// The column family's name.
     pub column_family_name: String,
-    /// When the oldest of the data was first flushed. For tables of FIFO compaction, when the file
-    /// was created.
+    /// The time when the oldest of the data was first flushed; for tables of FIFO compaction, when
+    /// the file was created.
     pub oldest_ancestor_time_s: u64,
-    /// When the file was created.
+    /// The time when the file was created.
     pub creation_time_s: u64,
-    /// When the oldest key was written.
+    /// The time when the oldest key was written.
     pub oldest_key_time_s: u64,
-    /// When the newest key was written.
+    /// The time when the newest key was written.
     pub newest_key_time_s: u64,
     /// Whether the table is created outside a database, for ingestion: its keys have sequence
     /// number 0, and ingestion assigns a global one.

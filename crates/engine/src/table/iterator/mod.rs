@@ -35,7 +35,7 @@ pub(crate) struct TableIterator {
     index: IndexIterator,
     block: Option<Arc<Cached<Block>>>,
     handle: BlockHandle,
-    /// Whether users read the current block from memory; set only for compaction reads.
+    /// The warmth of the current block; set only for compaction reads.
     warmth: Warmth,
     cursor: Cursor,
     read_ahead: ReadAhead,
@@ -140,7 +140,7 @@ impl TableIterator {
         }
     }
 
-    /// Returns whether users read the current block from memory; set only for compaction reads.
+    /// Returns the warmth of the current block; set only for compaction reads.
     #[inline]
     pub(crate) fn warmth(&self) -> Warmth {
         self.warmth

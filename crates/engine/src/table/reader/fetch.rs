@@ -113,7 +113,7 @@ impl BlockFile {
             }
             _ => {
                 let message = format!(
-                    "a block of {} bytes leaves the file of {} bytes",
+                    "a block of {} bytes extends beyond the end of the file at {}",
                     handle.size, self.length
                 );
                 Err(Error::corruption_at(self.path(), handle.offset, message))

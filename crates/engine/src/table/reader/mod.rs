@@ -48,7 +48,7 @@ pub(crate) struct TableContext {
     pub(crate) uses_filters: bool,
     /// Whether a table's unique id is checked against the MANIFEST.
     pub(crate) verifies_unique_ids: bool,
-    /// Where index and filter blocks are kept.
+    /// The placement of index and filter blocks.
     pub(crate) meta_blocks: MetaBlockPlacement,
     /// Automatic readahead of iterators.
     pub(crate) auto_read_ahead: AutoReadAhead,
@@ -62,7 +62,7 @@ pub(crate) struct TableContext {
     pub(crate) handover: Option<Arc<Handover>>,
 }
 
-/// Where the index and filter blocks of tables are kept: in the block cache, or with the open
+/// The placement of the index and filter blocks of tables: in the block cache, or with the open
 /// table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct MetaBlockPlacement {
@@ -189,7 +189,7 @@ impl TableReader {
         self.context.handover.as_ref()
     }
 
-    /// Returns whether users read a data block from memory, for warm handover.
+    /// Returns the warmth of a data block, for warm handover.
     #[inline]
     pub(crate) fn warmth(&self, handle: BlockHandle) -> Warmth {
         match &self.context.handover {

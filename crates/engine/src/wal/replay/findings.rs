@@ -114,7 +114,8 @@ impl Finding {
         let Stale { offset, dropped: bytes, in_record, .. } = *stale;
         let reason = "a record of another log before the end of this one".to_owned();
         let missing = Problem { offset, bytes, reason, torn: false };
-        let reason = "the log ends inside a record, before what the file held earlier".to_owned();
+        let reason =
+            "the log ends inside a record, before remains of an earlier use of the file".to_owned();
         let at_end = in_record.then(|| Problem { reason, torn: true, ..missing.clone() });
         Self::PossibleEnd(PossibleEnd { missing, at_end, may_go_on: !in_record, ends_early: true })
     }

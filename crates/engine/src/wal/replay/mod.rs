@@ -1,9 +1,9 @@
 //! Log replay: reads the write-ahead logs of a database into memtables.
 //!
-//! Logs are read in the order of their numbers. A log below a column family's log number holds
-//! nothing of that family that its tables lack, so its records for that family are skipped; a log
-//! below every family's log number is not read at all. A batch is checked as a whole before any of
-//! it goes into a memtable: it is applied completely or left out.
+//! Logs are read in the order of their numbers. All writes to a column family in logs below its log
+//! number are in its tables, so the records of these logs are skipped for that family; a log below
+//! every family's log number is not read at all. A batch is checked as a whole before any of it
+//! goes into a memtable: it is applied completely or left out.
 //!
 //! The recovery mode decides what damage does. Point-in-time, the default, applies everything
 //! before the damage and leaves out everything after it, unless a later log continues with the very
@@ -49,7 +49,7 @@ use findings::{Finding, PossibleEnd, Problem};
 pub(crate) struct ReplayFamily {
     /// Its name, for messages.
     pub(crate) name: String,
-    /// Logs with a lower number hold nothing for it that its tables lack.
+    /// All its writes in logs with a lower number are in its tables.
     pub(crate) log_number: u64,
     /// Whether it has tables.
     pub(crate) has_tables: bool,
@@ -333,7 +333,7 @@ impl Replay<'_> {
         may_be_heeded && self.stopped_at.is_none()
     }
 
-    /// Compares the previous log with what a log records of it.
+    /// Compares the previous log with the description of it that a log records.
     fn contradiction(&self, recorded: &PredecessorWal) -> Option<Contradiction> {
         let PredecessorWal { log_number, size, last_sequence } = *recorded;
         match &self.log_before {
@@ -483,7 +483,7 @@ impl Replay<'_> {
             (RecoveryMode::PointInTime, Some(problem)) => Ok(self.stop(log, problem)),
             (RecoveryMode::PointInTime, None) if possible_end.ends_early => {
                 let Problem { offset, .. } = possible_end.missing;
-                let reason = "the log ends before what the file held earlier".to_owned();
+                let reason = "the log ends before remains of an earlier use of the file".to_owned();
                 self.stop_at(log, offset, reason, true);
                 Ok(Flow::EndOfLog)
             }

@@ -37,7 +37,7 @@ unsafe impl Sync for Database {}
 // SAFETY: as for `Sync`.
 unsafe impl Send for Database {}
 
-/// How the members of a group get their batches into the memtable.
+/// The thread that inserts the batches of a group's members into the memtable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum By {
     Leader,
@@ -49,7 +49,7 @@ enum By {
 }
 
 impl By {
-    /// Synced groups are notified in another order.
+    /// Returns the durability of the writes: synced groups are notified in another order.
     fn durability(self) -> Durability {
         match self {
             Self::Leader | Self::LeaderInFlight => Durability::Synced,

@@ -76,7 +76,7 @@ struct Waiting {
     refusal: Option<Error>,
 }
 
-/// What a writer does next.
+/// The next action of a writer.
 #[derive(Debug)]
 pub(crate) enum Turn<'q> {
     /// Lead.
@@ -261,7 +261,7 @@ impl Queue {
     }
 }
 
-/// Guard during whose life `no_slowdown` requests are refused.
+/// A guard that refuses `no_slowdown` requests while it lives.
 #[derive(Debug)]
 pub(crate) struct Refusing<'q> {
     queue: &'q Queue,

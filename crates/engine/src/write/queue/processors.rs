@@ -81,7 +81,7 @@ mod real {
 
     /// Writers' observations of the processors they run on. All times are those of [`now_ns`].
     struct Turns {
-        /// When a writer was last seen running, by processor.
+        /// The time at which a writer was last seen running, by processor.
         seen_ns: [Seen; PROCESSORS],
         window_began_ns: AtomicU64,
         /// A bit for each processor on which a writer yielded in that window.
@@ -97,7 +97,7 @@ mod real {
     struct Seen(AtomicU64);
 
     thread_local! {
-        /// When the thread's slice began, at the earliest.
+        /// The earliest possible beginning of the thread's slice.
         static SLICE_BEGAN: Cell<Option<Instant>> = const { Cell::new(None) };
         /// The thread's processor time when it last yielded.
         static PROCESSOR_TIME_AT_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };

@@ -74,7 +74,7 @@ impl Request {
         }
     }
 
-    /// The batch.
+    /// Returns the batch, locked.
     pub(crate) fn batch(&self) -> MutexGuard<'_, WriteBatch> {
         lock(&self.batch)
     }

@@ -30,7 +30,7 @@ enum Outcome {
     Failed(ErrorKind),
 }
 
-/// A batch of `operations` operations of 4 bytes each.
+/// Returns a batch of `operations` operations of 4 bytes each.
 fn batch(operations: usize) -> WriteBatch {
     let mut batch = WriteBatch::new();
     for _ in 0..operations {
@@ -342,7 +342,7 @@ impl Written {
         leadership.finish(group, &Ok(()));
     }
 
-    /// A leader's exclusive work: a race would show in the numbers.
+    /// Performs a leader's exclusive work: a race would show in the numbers.
     fn alone(&self, _leadership: &Leadership<'_>, operations: usize) {
         assert_eq!(self.leaders.fetch_add(1, Ordering::Relaxed), 0);
         let sequence = self.sequence.load(Ordering::Relaxed);

@@ -1,6 +1,6 @@
-//! How a thread waits.
+//! The ways in which a thread waits.
 
-/// What a waiting thread does before it sleeps.
+/// The action of a waiting thread before it sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WaitBy {
     /// Spin for some microseconds, then yield for a while.

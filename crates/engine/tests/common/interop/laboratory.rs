@@ -48,7 +48,7 @@ impl Laboratory {
     }
 
     /// Removes all places. None of their databases may be open.
-    #[expect(clippy::disallowed_methods, reason = "around databases, not in one")]
+    #[expect(clippy::disallowed_methods, reason = "files around databases, not of a database")]
     pub(crate) fn clear(&mut self) {
         for entry in std::fs::read_dir(self.directory.path()).expect("a directory") {
             let path = entry.expect("an entry of the directory").path();
@@ -56,7 +56,7 @@ impl Laboratory {
         }
     }
 
-    /// Returns a copy of a database as a killed process would leave it at this moment.
+    /// Returns a copy of a database as a killed process would leave it now.
     pub(crate) fn copy(&mut self, place: &Place) -> Place {
         self.places += 1;
         place.copy_to(self.directory.path().join(self.places.to_string()))
@@ -101,8 +101,8 @@ pub(crate) fn open_ours(
     db
 }
 
-/// Makes Tailwater do `count` random steps, and those that make them durable except for the log's
-/// last bytes. A snapshot taken between the steps makes tables keep older versions.
+/// Makes Tailwater do `count` random steps, and the steps that make them durable except for the
+/// log's last bytes. A snapshot taken between the steps makes tables keep older versions.
 pub(crate) fn ours_does(db: &Db, model: &mut Model, rng: &mut Rng, count: usize, context: &str) {
     let perform = |steps: Vec<Step>| {
         for step in steps {
@@ -136,7 +136,7 @@ fn shows(db: &Db, snapshot: Snapshot, model: &Model, context: &str) {
 }
 
 /// Returns a script by which RocksDB does `count` random steps, with a snapshot between two of
-/// them, and hands everything to the system.
+/// them, and then writes all buffered data to the system.
 pub(crate) fn rocksdb_steps(model: &mut Model, rng: &mut Rng, count: usize) -> Script {
     let mut script = Script::default();
     let before = rng.usize(..=count);

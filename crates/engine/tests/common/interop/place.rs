@@ -18,7 +18,7 @@ pub(crate) struct Place {
 
 impl Place {
     /// Creates the place in a directory, which it creates.
-    #[expect(clippy::disallowed_methods, reason = "around a database, not in it")]
+    #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     pub(crate) fn new(root: PathBuf) -> Self {
         std::fs::create_dir_all(&root).expect("a directory");
         Self { root }
@@ -58,7 +58,7 @@ impl Place {
     }
 
     /// Copies the files. Returns whether none of them was removed during the copy.
-    #[expect(clippy::disallowed_methods, reason = "around a database, not in it")]
+    #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     fn try_copy(&self, copy: &Self) -> bool {
         self.files().keys().all(|path| {
             let to = copy.root.join(path.strip_prefix(&self.root).expect("a path below"));
@@ -68,7 +68,7 @@ impl Place {
     }
 
     /// Returns the lengths and modification times of all relevant files.
-    #[expect(clippy::disallowed_methods, reason = "around a database, not in it")]
+    #[expect(clippy::disallowed_methods, reason = "files around a database, not of it")]
     fn files(&self) -> BTreeMap<PathBuf, (u64, SystemTime)> {
         let mut files = BTreeMap::new();
         let mut waiting = vec![self.root.clone()];

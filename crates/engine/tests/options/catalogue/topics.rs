@@ -12,7 +12,7 @@ const fn topic(title: &'static str, about: &'static str, parts: &'static [&'stat
     Topic { title, about, parts }
 }
 
-/// The chapters; those that take options from others come first.
+/// The chapters; a chapter that takes options from others precedes them.
 static RULES: &[Topic] = &[
     topic(
         "Universal and FIFO databases",

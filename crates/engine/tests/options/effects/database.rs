@@ -140,8 +140,8 @@ effects! {
         };
         assert!(calls("", Operation::Write) < 4);
         assert!(calls("writable_file_max_buffer_size=16k", Operation::Write) > 15);
-        // The buffer was allocated at its full size, and the process ended if there was too little
-        // memory.
+        // Regression test: the buffer was allocated at its full size, and the process ended if
+        // there was too little memory.
         assert!(calls("writable_file_max_buffer_size=1t", Operation::Write) < 4);
         let pieces = "writable_file_max_buffer_size=16k";
         let begun = calls(pieces, Operation::StartWriteback);
@@ -254,7 +254,7 @@ effects! {
     }
 }
 
-/// Concurrent puts of eight threads.
+/// Performs concurrent puts in eight threads.
 fn write_from_many_threads(scene: &Scene) {
     std::thread::scope(|scope| {
         for thread in 0..8 {

@@ -104,8 +104,7 @@ effects! {
             for log in names_in(&disk, DB, ".log") {
                 disk.remove(&Path::new(DB).join(log)).expect("removed");
             }
-            // The other modes refuse to open if a log is missing that the MANIFEST's own list
-            // names.
+            // The other modes refuse to open if a log in the MANIFEST's own list is missing.
             let text = format!("{text}wal_recovery_mode=kSkipAnyCorruptedRecords");
             assert_eq!(try_open(&disk, &text).is_err(), is_refused, "{text}");
         }

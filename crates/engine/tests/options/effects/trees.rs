@@ -110,8 +110,8 @@ effects! {
         let scene = open("compaction_filter=mine");
         assert_eq!(
             scene.db.warnings(),
-            ["compaction filter 'mine' of 'default' was not supplied: compactions neither drop nor \
-              change what it would"]
+            ["compaction filter 'mine' of 'default' was not supplied: compactions keep the records \
+              that it would drop or change"]
         );
         scene.fill(0, 3, 10);
         scene.flush();

@@ -42,7 +42,7 @@ fn the_picker_matches_the_case_files() {
     assert!(count > 100, "only {count} cases");
 }
 
-#[expect(clippy::disallowed_methods, reason = "case files are no database's")]
+#[expect(clippy::disallowed_methods, reason = "case files do not belong to a database")]
 fn case_files(directory: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(directory).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -50,12 +50,12 @@ fn case_files(directory: &Path) -> Vec<PathBuf> {
     paths
 }
 
-#[expect(clippy::disallowed_methods, reason = "case files are no database's")]
+#[expect(clippy::disallowed_methods, reason = "case files do not belong to a database")]
 fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
-#[expect(clippy::disallowed_methods, reason = "case files are no database's")]
+#[expect(clippy::disallowed_methods, reason = "case files do not belong to a database")]
 fn write(path: &Path, text: &str) {
     std::fs::write(path, text).unwrap();
 }
@@ -126,14 +126,14 @@ fn run(world: &mut World, line: &str) -> String {
     String::new()
 }
 
-/// `LEVEL KEY`.
+/// Sets a level's cursor from the text `LEVEL KEY`.
 fn set_cursor(world: &mut World, text: &str) {
     let (level, key) = text.split_once(' ').expect("a level and a key");
     let cursor = CompactCursor { level: level.parse().unwrap(), key: internal_key(key, 1 << 40) };
     world.cursors.set(&cursor);
 }
 
-/// `NUMBER... -> LEVEL`.
+/// Begins the compaction described by the text `NUMBER... -> LEVEL`.
 fn begin(world: &mut World, text: &str) {
     let (numbers, output_level) = text.split_once(" -> L").expect("numbers and a level");
     let mut inputs: Vec<InputLevel> = Vec::new();
@@ -197,8 +197,8 @@ fn parse_range(text: &str) -> (Option<&str>, Option<&str>) {
     (Some(begin).filter(|key| !key.is_empty()), Some(end).filter(|key| !key.is_empty()))
 }
 
-/// `LEVEL LEVEL BEGIN..END [NUMBER]`: the compactions of a range from one level to the other, each
-/// picked as if the previous one had changed nothing.
+/// Describes the compactions of a range from one level to the other, given as `LEVEL LEVEL
+/// BEGIN..END [NUMBER]`, each picked as if the previous one had changed nothing.
 fn pick_manually(world: &World, text: &str) -> String {
     let mut words = text.split_whitespace();
     let mut level = || words.next().unwrap().trim_start_matches('L').parse().unwrap();
@@ -230,8 +230,8 @@ fn pick_manually(world: &World, text: &str) -> String {
     }
 }
 
-/// `BEGIN..END [REWRITE]`: all compactions of a range down to the last level, each picked after the
-/// previous ones.
+/// Describes all compactions of a range down to the last level, given as `BEGIN..END [REWRITE]`,
+/// each picked after the previous ones.
 fn to_the_bottom(world: &mut World, text: &str) -> String {
     let (range, rewrite) = text.split_once(' ').unwrap_or((text, ""));
     let (begin, end) = parse_range(range);

@@ -48,8 +48,8 @@ pub(super) fn check(world: &World, compaction: &Compaction) -> Result<(), String
     check_move(world, compaction)
 }
 
-/// Inputs are free tables in the order of their level; below level 0 they are adjacent and between
-/// clean cuts.
+/// Checks that inputs are free tables in the order of their level, and below level 0 adjacent and
+/// between clean cuts.
 fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     let files = world.version.levels()[input.level].files();
     let mut places = Vec::new();
@@ -83,8 +83,8 @@ fn check_level(world: &World, input: &InputLevel) -> Result<(), String> {
     Ok(())
 }
 
-/// Tables compacted down from level 0 include the older tables that they overlap; tables merged
-/// within level 0 are adjacent.
+/// Checks that tables compacted down from level 0 include the older tables that they overlap, and
+/// that tables merged within level 0 are adjacent.
 fn check_level_0(world: &World, compaction: &Compaction) -> Result<(), String> {
     let Some(input) = compaction.inputs.first().filter(|input| input.level == 0) else {
         return Ok(());
@@ -108,7 +108,7 @@ fn check_level_0(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// No level between the first and the last has tables in the range.
+/// Checks that no level between the first and the last has tables in the range.
 fn check_between(world: &World, compaction: &Compaction) -> Result<(), String> {
     let first = compaction.inputs[0].level;
     for level in first + 1..compaction.output_level {
@@ -132,7 +132,7 @@ fn range(world: &World, compaction: &Compaction) -> (Vec<u8>, Vec<u8>, bool) {
     (from, to, is_exclusive(largest))
 }
 
-/// No remaining table of the output level overlaps the possible range of outputs.
+/// Checks that no remaining table of the output level overlaps the possible range of outputs.
 fn check_outputs(world: &World, compaction: &Compaction) -> Result<(), String> {
     if compaction.output_level == 0 {
         return Ok(());
@@ -153,7 +153,7 @@ fn check_outputs(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// No running compaction writes to the same range.
+/// Checks that no running compaction writes to the same range.
 fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     let (from, to, _) = range(world, compaction);
     for running in &world.running {
@@ -174,7 +174,7 @@ fn check_running(world: &World, compaction: &Compaction) -> Result<(), String> {
     Ok(())
 }
 
-/// A bottommost compaction has no tables below its range.
+/// Checks that a bottommost compaction has no tables below its range.
 fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String> {
     let (from, to, _) = range(world, compaction);
     let below = world.version.levels()[compaction.output_level + 1..].iter();
@@ -183,16 +183,16 @@ fn check_bottommost(world: &World, compaction: &Compaction) -> Result<(), String
             && world.comparator.compare(file.largest_user_key(), &from).is_ge()
     });
     if compaction.is_bottommost && overlaps {
-        return Err("there is something below the bottommost".to_owned());
+        return Err("tables exist below a bottommost compaction".to_owned());
     }
     let is_down = compaction.output_level > 0;
     if is_down && !compaction.is_bottommost && !overlaps {
-        return Err("there is nothing below what is not bottommost".to_owned());
+        return Err("no tables exist below a compaction that is not bottommost".to_owned());
     }
     Ok(())
 }
 
-/// Moved tables overlap neither each other nor tables of the output level.
+/// Checks that moved tables overlap neither each other nor tables of the output level.
 fn check_move(world: &World, compaction: &Compaction) -> Result<(), String> {
     if !compaction.is_move {
         return Ok(());

@@ -45,7 +45,7 @@ fn filled(family: &str, comparator: &Comparator) -> MemTable {
     memtable
 }
 
-/// The newest value of a key, if neither it nor a range around it was deleted later.
+/// Returns the newest value of a key, if neither it nor a range around it was deleted later.
 fn get<'a>(memtable: &'a MemTable, user_key: &[u8]) -> Option<&'a [u8]> {
     let newest = memtable.versions(user_key, MAX_SEQUENCE).next()?;
     let covering = memtable.covering_sequence(user_key, MAX_SEQUENCE);

@@ -20,7 +20,8 @@ pub enum Error {
         /// What was found there.
         found: Cow<'static, str>,
     },
-    /// The bytes are well formed but use a feature that is rejected by name rather than misread.
+    /// The bytes are well formed but use an unsupported feature, which is named rather than
+    /// misread.
     Unsupported {
         /// The feature's name: "user-defined timestamps", "plain table".
         feature: Cow<'static, str>,
@@ -60,7 +61,7 @@ impl Error {
     }
 
     /// Returns the error with its offset increased by `base`, the offset of the decoded slice in
-    /// something larger.
+    /// the enclosing bytes.
     #[must_use]
     pub fn at(mut self, base: u64) -> Self {
         if let Self::Corruption { offset, .. } = &mut self {

@@ -50,8 +50,7 @@ fn appends_and_polls_allocate_for_no_message() {
             );
             all.push((appending, polling));
         }
-        // A chunk, a ticket and occasionally a vector; nothing that grows with the number of
-        // messages.
+        // An append allocates a chunk, a ticket and occasionally a vector, but nothing per message.
         for (appending, polling) in &all {
             assert!(*appending <= 20 * 8, "{all:?}");
             assert!(*polling <= 4, "{all:?}");

@@ -1,4 +1,4 @@
-//! A thousand idle partitions take little memory of the process.
+//! A thousand idle partitions use little of the process's memory.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn anonymous() -> Option<u64> {
 
 #[test]
 fn a_thousand_idle_partitions_take_little_memory() {
-    // On a tmpfs syncs are fast, and files are not memory of the process.
+    // On a tmpfs syncs are fast, and files do not count as memory of the process.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
     let clock = SimStorage::new(1).clock();
@@ -40,7 +40,7 @@ fn a_thousand_idle_partitions_take_little_memory() {
     for partition in log.partitions() {
         drop(partition.append(&batch).expect("an append"));
     }
-    // They are persisted, and later idle.
+    // First the partitions are persisted, later they become idle.
     for _ in 0..2 {
         clock.advance(11_000_000_000);
         log.run_pending();

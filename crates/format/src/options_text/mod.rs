@@ -7,7 +7,7 @@
 //! - the option string, [`parse_option_string`]: `name=value;name={name=value;...};`, which is also
 //!   used as a value in the file.
 //!
-//! Characters that could be taken for syntax are escaped, see [`escape`]. Source:
+//! Characters that would be read as syntax are escaped, see [`escape`]. Source:
 //! `options/options_parser.cc`, `options/options_helper.cc`, `util/string_util.cc`.
 
 mod document;

@@ -111,7 +111,7 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
 #[test]
 fn a_hole_in_the_last_segment_fences_its_partition_alone() {
     for durability in [Durability::Disk, Durability::Process] {
-        // In the same boot nothing written can be missing, whatever the topic's durability.
+        // In the same boot no written byte can be missing, whatever the topic's durability.
         let (machine, topic) = filled(durability);
         let logs = files(&machine.storage, topic.partition(0), Kind::Log);
         let last = logs.last().expect("a segment").clone();
@@ -140,7 +140,7 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
         let partition = log.partition(topic.partition(0)).expect("a partition");
         let error = partition.try_append(&batch(0..1, 10)).expect_err("it takes no appends");
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
-        // It is readable up to there.
+        // The partition is readable up to the damage.
         let found = read_all(&partition);
         assert!(!found.is_empty() && found == expected()[..found.len()]);
         let other = log.partition(topic.partition(1)).expect("a partition");
@@ -400,7 +400,7 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
     }
 }
 
-/// Batches that a dead process left are acknowledged: they stay in shared memory until there is
+/// Batches left by a dead process are acknowledged: they stay in shared memory until there is
 /// space, even if later processes die or close the log, and their offsets are not reused.
 #[test]
 fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
@@ -492,7 +492,7 @@ fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machin
     (Machine { storage, memory, boot: 1 }, topic)
 }
 
-/// Purging a partition discards batches that wait for space.
+/// Purging a partition discards batches that are waiting for space.
 #[test]
 fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {
     let (machine, topic) = died_with_batches(PartialBlocks::Pad, Durability::Process);
@@ -549,7 +549,7 @@ fn a_copy_of_the_directory_takes_nothing_of_the_original() {
     let partition = log.partition(topic.partition(0)).expect("a partition");
     drop(partition.append(&batch(0..5, 100)).expect("an append"));
     partition.flush(true).wait().expect("a flush");
-    // Only in memory.
+    // This batch is only in memory.
     drop(partition.append(&batch(5..10, 100)).expect("an append"));
     let copied = std::process::Command::new("cp").arg("-r").arg(&original).arg(&copy).status();
     assert!(copied.expect("cp").success());
@@ -560,7 +560,7 @@ fn a_copy_of_the_directory_takes_nothing_of_the_original() {
     }
     assert_eq!(read_all(&partition).len(), 10);
     log.close().expect("it closes");
-    // Under another name it is the same log.
+    // The directory under another name is the same log.
     let link = parent.path().join("link");
     std::os::unix::fs::symlink(&original, &link).expect("a link");
     let log = Log::open(&link, &Default::default()).expect("it opens");

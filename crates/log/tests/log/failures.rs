@@ -44,7 +44,7 @@ fn batches_that_a_full_disk_refused_are_never_read() {
     let log = machine.open();
     let (_, partition) = create_topic(&log, Durability::Disk);
     append(&log, &partition, 0..1, 100);
-    // Each takes a separate chunk.
+    // Each batch takes a separate chunk.
     let rule = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
     machine.storage.set_faults(FaultPlan::none().with(rule));
     let refused: Vec<_> = (100..103)
@@ -185,7 +185,7 @@ fn a_sync_that_failed_is_not_repeated() {
     partition.try_append(&batch(2..3, 100)).expect_err("written bytes may be lost");
 }
 
-/// Shared memory is full, but recovery needs memory itself.
+/// Shared memory is full, but recovery itself needs memory.
 #[test]
 fn a_log_opens_while_shared_memory_is_full_of_what_was_left() {
     let memory = SimSharedMemory::new(600_000);
@@ -210,7 +210,7 @@ fn a_log_opens_while_shared_memory_is_full_of_what_was_left() {
     assert_eq!(regions, [""; 0], "regions are left over");
 }
 
-/// Memory that the system refused may be available later, without a notification.
+/// Memory that the system refused may become available later without a notification.
 #[test]
 fn an_append_waits_until_the_system_has_memory_again() {
     let memory = SimSharedMemory::new(1 << 30);

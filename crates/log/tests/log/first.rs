@@ -146,8 +146,8 @@ fn the_memory_of_tails_is_sized_automatically_by_default() {
     log.close().expect("it closes");
 }
 
-/// A log whose process died and whose directory was deleted leaves shared memory, of which the next
-/// log warns.
+/// A log whose process died and whose directory was deleted leaves shared memory, about which the
+/// next log warns.
 #[test]
 fn shared_memory_of_a_log_that_is_gone_is_reported() {
     let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {

@@ -1,8 +1,9 @@
-//! A device that delays a write: what continues during the write, and what must not be touched.
+//! A device that delays a write: the operations that continue meanwhile, and the memory that must
+//! not change.
 //!
-//! Known defects of other logs, each with a test: appends and polls continue; a buffer in flight is
-//! never written to; appends queued during a write join the next one; a flush covers pending
-//! batches, even if chunks are exchanged during it; nothing overtakes.
+//! Each test rules out a known defect of other logs: appends and polls continue; a buffer in flight
+//! is never written to; appends queued during a write join the next write; a flush covers pending
+//! batches, even if chunks are exchanged during the flush; no command overtakes a write.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -29,7 +30,7 @@ struct Gate {
 struct State {
     is_closed: bool,
     held: usize,
-    /// Lengths of writes, in bytes, and their numbers of parts.
+    /// Length of each write, in bytes, and its number of parts.
     writes: Vec<(usize, usize)>,
 }
 
@@ -50,7 +51,7 @@ impl Gate {
         }
     }
 
-    /// Lets a write pass, and compares the memory before and after it was held.
+    /// Lets a write pass, and compares its memory before and after the write was held.
     fn pass(&self, parts: &[IoSlice<'_>]) {
         let before: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
         let mut state = self.state.lock().expect("no panic");
@@ -191,7 +192,7 @@ fn what_queues_up_behind_a_write_goes_with_the_next() {
     let first = append(&partition, 0);
     gate.wait_until_held();
     let rest: Vec<Ticket> = (1..50).map(|number| append(&partition, number)).collect();
-    // None of it is durable, so readers do not see it.
+    // No message is durable, so readers see none.
     assert_eq!(partition.poll(Strategy::First, 100).expect("a poll").count, 0);
     gate.open();
     first.wait().expect("it is acknowledged");

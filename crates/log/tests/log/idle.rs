@@ -95,12 +95,12 @@ fn a_thousand_idle_partitions_hold_nothing() {
     assert!(persisted && log.tail_memory().0 > 0, "recent messages are in memory");
     pass(&machine, &log, IDLE_NS);
     check(&machine, &log, 1, BLOCK);
-    // They continue where they ended.
+    // The partitions continue where they ended.
     append(&log, &partitions, 1);
     pass(&machine, &log, 2_000_000_000);
     pass(&machine, &log, IDLE_NS);
     check(&machine, &log, 2, 2 * BLOCK);
-    // So do those whose process died.
+    // So do partitions whose process died.
     append(&log, &partitions, 2);
     let storage = Arc::new(machine.storage.process_crash_image(1));
     let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
@@ -113,7 +113,8 @@ fn options_of(machine: &Machine) -> LogOptions {
     LogOptions { tail_bytes_max: 64 << 20, ..machine.options() }
 }
 
-/// Checks what is held after a process died with one message of each partition unpersisted.
+/// Checks the memory and space held after a process died with one message of each partition
+/// unpersisted.
 fn check_opened(machine: &Machine, log: &Log) {
     assert_eq!(log.tail_memory().0, 0, "memory of tails");
     let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));

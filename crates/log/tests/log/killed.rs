@@ -9,7 +9,7 @@ use tailwater_log::Durability;
 
 use crate::process::{self, Promised, TOPICS};
 
-/// Number of kills of one log. Its topics grow, so a new log is begun regularly.
+/// Number of times that one log's process is killed. Topics grow, so a new log is begun after that.
 const LIVES: usize = 6;
 
 fn kill_repeatedly(logs: usize, has_shared: bool) {
@@ -69,7 +69,7 @@ fn a_log_does_not_open_without_the_batches_that_a_process_left() {
         .expect("all is there");
 }
 
-/// Gives the memory that an error names to another user for a while, in which the log must not
+/// Temporarily gives the memory that an error names to another user; meanwhile the log must not
 /// open either. Returns whether that was possible.
 fn refuses_foreign_memory(directory: &Path, error: &str) -> bool {
     let left = error.split_once("batches in ").and_then(|(_, rest)| rest.split_once(": "));

@@ -145,7 +145,7 @@ impl Round {
             18 => {
                 self.log.close().expect("it closes");
                 self.log = {
-                    // The lock is released with the old one.
+                    // Dropping the old log releases the lock.
                     let machine = self.machine.clone();
                     let closed = std::mem::replace(&mut self.log, Machine::new(0, false).open());
                     drop(closed);

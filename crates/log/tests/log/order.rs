@@ -78,7 +78,7 @@ fn topics_of_one_id_are_deleted_and_created_at_once() {
     }
 }
 
-/// A storage that acts when a segment is about to be rewritten, and records open files.
+/// A storage that runs an action when a segment is about to be rewritten, and records open files.
 struct Watched {
     files: Arc<SimStorage>,
     on_rewrite: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -154,7 +154,7 @@ fn a_rewritten_segment_does_not_bring_back_what_was_truncated_meanwhile() {
         let partition = weak.upgrade().expect("the partition is open");
         *ticket.lock().expect("no panic") = Some(partition.truncate(3));
     }));
-    // Blocks of one small message: the first segment is rewritten once it is sealed.
+    // Each block contains one small message: the first segment is rewritten once it is sealed.
     let mut count = 0;
     while truncated.lock().expect("no panic").is_none() {
         append(&log, &partition, count..count + 1);

@@ -455,7 +455,7 @@ fn the_root_user_has_both_credentials_or_neither() {
         assert!(error.message.contains("set both or neither"), "{error}");
         assert!(!error.to_string().contains("secret"));
     }
-    // As for other variables, an empty one counts as not set.
+    // As with other variables, an empty one counts as not set.
     let (config, _) = load_variables(&[(name, ""), (password, "")]).expect("neither");
     assert_eq!(config.root, Root::Random);
     load_variables(&[(name, "admin"), (password, "")]).expect_err("one of two");

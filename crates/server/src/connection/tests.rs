@@ -123,13 +123,13 @@ async fn poll_without_reading(
     (client, served)
 }
 
-/// Regression test: room for a reply must be reserved before it is read from a segment.
+/// Regression test: room for a reply must be reserved before the messages are read from a segment.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_that_wait_for_room_are_not_in_memory() {
     const READERS: u64 = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let topic = {
-        // The server opens the log later, so none of it is in the tail.
+        // The server opens the log later, so the tail is empty.
         let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
         let topic = topic(&log);
         let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -188,7 +188,7 @@ async fn slow_readers_let_the_tail_go() {
         readers.push(poll_without_reading(state, topic, offset).await);
     }
     let appended = tokio::task::spawn_blocking(move || {
-        // More than fits into memory.
+        // These batches do not all fit into memory.
         for _ in 0..8 {
             drop(other.append(&large_batch()).expect("an append"));
         }
@@ -231,7 +231,7 @@ async fn replies_over_tls_are_taken_in_time() {
     let served = connect(server.state(), stream, true);
     let ping = frame(codes::PING_CODE, &[]);
     let pings = tokio::spawn(async move {
-        // Until the server ends the connection.
+        // Send pings until the server ends the connection.
         while client.write_all(&ping).await.is_ok() && client.flush().await.is_ok() {}
         client
     });

@@ -119,7 +119,7 @@ async fn health_names_no_files() {
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1);
     let partition = log.partition(topic.expect("a topic").partition(0)).expect("a partition");
-    // The last batch proves that those before it were complete.
+    // The last batch proves that earlier batches are complete.
     for _ in 0..5 {
         let mut batch = tailwater_format::message::batch::Builder::new(0);
         batch.push(1, 0, b"payload", b"").expect("a message");

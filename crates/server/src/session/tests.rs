@@ -1,4 +1,4 @@
-//! Tests of the ownership of client ids, and of which requests are executed.
+//! Tests of the ownership of client ids, and of the choice of requests to execute.
 
 use std::net::Ipv4Addr;
 

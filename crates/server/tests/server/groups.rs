@@ -23,7 +23,7 @@ async fn members(client: &IggyClient) -> Vec<BTreeSet<u32>> {
     group.members.iter().map(|member| member.partitions.iter().copied().collect()).collect()
 }
 
-/// Polls and commits as a member of the group, until there are no messages for a while.
+/// Polls and commits as a member of the group, until no messages arrive for a while.
 async fn drain(client: &IggyClient) -> Vec<String> {
     let consumer = Consumer::group(id("g"));
     let mut all = Vec::new();
@@ -128,7 +128,7 @@ async fn a_silent_member_is_evicted() {
     let root = scene.client().await;
     create_topic(&root, 2).await;
     root.create_consumer_group(&id("s"), &id("t"), "g").await.expect("a group");
-    // This client sends nothing, not even heartbeats.
+    // This client sends no requests, not even heartbeats.
     let address = scene.address();
     let url = format!("iggy://iggy:iggy@{address}?heartbeat_interval=10min");
     let silent = IggyClient::from_connection_string(&url).expect("a client");

@@ -103,7 +103,7 @@ async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
     let listed = listed.iter().find(|it| it.key == "enforce_fsync").expect("it is listed");
     assert_eq!((listed.kind, listed.default_value.as_slice()), (HeaderKind::Bool, &[0][..]));
 
-    // This client always sends a durability; the stronger of the two options is used.
+    // This client always sends a durability; the stronger of the two options takes effect.
     for (name, enforces, durability, expected) in [
         ("a", "true", Durability::Replicated, ("persisted", true)),
         ("b", "false", Durability::Persisted, ("persisted", true)),
@@ -157,7 +157,7 @@ async fn zero_is_the_default_and_not_a_choice() {
         assert!(!option.explicit, "{key}");
         assert_eq!(option.value.as_uint64().expect("a number"), default, "{key}");
     }
-    // One update sets a value, and the next one leaves it unset.
+    // One update sets a value, and the next update omits it.
     for expiry in
         [IggyExpiry::ExpireDuration(IggyDuration::new_from_secs(60)), IggyExpiry::ServerDefault]
     {
@@ -286,7 +286,7 @@ async fn what_the_server_says_of_itself() {
     client.ping().await.expect("an answer");
 }
 
-/// A change of a topic must not undo a concurrent one.
+/// A change of a topic must not undo a concurrent change.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_a_topic_at_the_same_time_all_count() {
     const ROUNDS: u32 = 30;

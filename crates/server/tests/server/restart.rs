@@ -48,7 +48,7 @@ async fn a_client_goes_on_when_the_server_is_back() {
     create_topic(&client, 1).await;
     send(&client, 0, &numbered("before", 3)).await;
     scene.stop().await;
-    // The same address, which no other program has taken.
+    // The server listens on the same address, which no other program has taken.
     scene.set("tcp.address", &address);
     scene.start().await;
     let mut last = None;

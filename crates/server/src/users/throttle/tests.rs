@@ -77,10 +77,10 @@ async fn attempts_that_succeed_delay_nobody() {
 async fn attempts_that_are_given_up_make_room() {
     let throttle = throttle(1);
     throttle.begin(ADDRESS).await.fail();
-    // Cancelled during its delay.
+    // This attempt is cancelled during its delay.
     assert!(timeout(DELAY / 5, throttle.begin(ADDRESS)).await.is_err());
     let running = timeout(DELAY * 2, throttle.begin(ADDRESS)).await.expect("nobody is in flight");
-    // Cancelled in the queue.
+    // This attempt is cancelled in the queue.
     assert!(timeout(SOON, throttle.begin(ADDRESS)).await.is_err());
     drop(running);
     timeout(SOON, throttle.begin(ADDRESS)).await.expect("nobody is in flight");

@@ -23,8 +23,8 @@ fn wait_until_it_opens_a_pipe(child: &mut Child) {
 }
 
 /// Regression test: options were read before the lock was taken, which undid changes that another
-/// process made between the two; a column family that it created with a merge operator became
-/// unreadable.
+/// process made in between; a column family that the other process created with a merge operator
+/// became unreadable.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a pipe, not a database's file")]
 fn options_that_another_process_sets_meanwhile_stay() {
@@ -131,7 +131,8 @@ fn what_is_being_written_is_not_called_damaged() {
     let log = file(&home, ".log");
     change(&log, |bytes| bytes.truncate(bytes.len() - 1));
     db("wal", &home, []).ended(5, "another process is writing it");
-    // Killed while its input is open: at the end of its input it would continue to write.
+    // The process is killed while its input is open: at the end of its input it would continue to
+    // write.
     holder.kill().expect("killed");
     holder.wait().expect("an end");
     drop(input);

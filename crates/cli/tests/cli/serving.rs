@@ -27,7 +27,7 @@ fn start(path: &Path, more: &[&str]) -> Child {
     command(path, more).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 
-/// Waits for the file with the addresses, and returns that of a transport.
+/// Waits for the file with the addresses, and returns the address of a transport.
 fn address(path: &Path, transport: &str) -> String {
     let file = path.join("runtime/current_config.toml");
     let deadline = Instant::now() + TIMEOUT;
@@ -159,7 +159,7 @@ fn end_in_time(mut child: Child) -> Option<i32> {
             return status.code();
         }
         if Instant::now() > deadline {
-            // A kill always ends it.
+            // A kill always ends the server.
             let _ = child.kill();
             panic!("the server hangs");
         }

@@ -88,7 +88,7 @@ fn databases_that_rocksdb_wrote_go_on() {
         let put = [&key, "changed", "--column-family", &changed.family];
         let answer = db("put", database.path(), put);
         assert_eq!(answer.code, 0, "{name}: {}", answer.complaints);
-        // Requested features that can be read but not written.
+        // Warnings about requested features that can be read but not written.
         let expected_warnings: Vec<&str> = match *name {
             "blobs" => {
                 vec!["enable_blob_files=true of 'default' has no effect: new values stand in"]
@@ -129,7 +129,7 @@ fn flush_brings_what_is_in_logs_into_tables() {
         let count = |family: &serde_json::Value| family["table_count"].as_u64().expect("a count");
         families.iter().map(count).collect::<Vec<u64>>()
     };
-    // The state of a database that was not closed.
+    // A database in the state after a process did not close it.
     let (scratch, path) = new();
     db("put", &path, ["a", "1"]).ended(0, "a new one was created");
     db("create-column-family", &path, ["users"]).well();

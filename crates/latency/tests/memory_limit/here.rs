@@ -24,7 +24,7 @@ fn file_out_of_memory(directory: &Path) -> std::path::PathBuf {
     for _ in 0..FILE_MIB {
         file.write_all(&chunk).expect("room");
     }
-    // The caches of the whole machine are in use by others, so only the file's pages are evicted.
+    // Other programs use the caches of the whole machine, so only the file's pages are evicted.
     let evicted = evict(&System::at("/no/such/root"), &[directory]).expect("a file");
     assert!(!evicted.machine);
     // A few pages may stay, for example if another process reads the file.
@@ -95,7 +95,7 @@ fn what_still_runs_ends_with_the_limit() {
         return;
     }
     let mut child = limit.command("sleep").arg("1000").spawn().expect("a child");
-    // A moment later it is in the group.
+    // Soon afterwards the process is in the group.
     let paths = limit.paths(child.id());
     while Paths::of_process(&System::default(), child.id()).memory != paths.memory {
         std::thread::sleep(Duration::from_millis(1));

@@ -13,7 +13,7 @@ use tailwater_testkit::filesystem::say;
 /// Path of the scratch file; set in the process that is to be interrupted.
 const SCRATCH: &str = "TAILWATER_INTERRUPTED_SCRATCH";
 
-/// Not a test on its own: a process with a limit, a child and a scratch file, that waits.
+/// Not a test on its own: a process that waits, with a limit, a child and a scratch file.
 #[test]
 fn the_process_that_is_interrupted() {
     let Some(scratch) = std::env::var_os(SCRATCH).map(PathBuf::from) else { return };
@@ -67,7 +67,7 @@ impl Waiting {
 
     fn child_is_gone(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child));
-        // A zombie counts as ended: it may not yet be reaped.
+        // A zombie, which is not yet reaped, counts as ended.
         stat.map_or(true, |stat| stat.contains(") Z "))
     }
 }

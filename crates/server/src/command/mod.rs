@@ -306,7 +306,7 @@ fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Returns the status of a change that the storage refused, and logs the error, which may contain
+/// Returns the status of a change that failed in the storage, and logs the error, which may contain
 /// file names and is not sent to clients.
 fn storage_status(error: &Error) -> Status {
     tracing::warn!(%error, "request failed");

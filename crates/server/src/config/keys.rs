@@ -118,7 +118,10 @@ pub(super) const IGNORED: &[Ignored] = &[
     ignored("http.jwt", JWT),
     ignored("http.max_request_size", JWT),
     ignored("http.web_ui", JWT),
-    ignored("data_maintenance.messages.interval", "expired segments are removed as soon as possible"),
+    ignored(
+        "data_maintenance.messages.interval",
+        "expired segments are removed as soon as possible",
+    ),
     ignored("personal_access_token.cleaner", "an expired token is removed within seconds"),
     ignored("message_bus.max_batch", SHARDS),
     ignored("message_bus.peer_queue_capacity", SHARDS),

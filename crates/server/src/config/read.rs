@@ -364,7 +364,9 @@ impl Values {
         match parse_bound(&text, parse) {
             Some(Bound::At(bound)) => Ok(Some(bound)),
             Some(Bound::Unlimited | Bound::Default) => Ok(None),
-            None => Err(self.refuse(key, "\"unlimited\", or a value such as \"10 GiB\" or \"7 days\"")),
+            None => {
+                Err(self.refuse(key, "\"unlimited\", or a value such as \"10 GiB\" or \"7 days\""))
+            }
         }
     }
 

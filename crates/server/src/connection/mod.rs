@@ -83,9 +83,9 @@ impl std::fmt::Display for End {
             Self::Shutdown => f.write_str("the server shuts down"),
             Self::Evicted(reason) => write!(f, "evicted: {reason:?}"),
             Self::Garbage => f.write_str("the client sent an invalid frame"),
-            Self::EarlierProtocol => f.write_str(
-                "the client uses the protocol of Iggy 0.8, the server that of 0.9",
-            ),
+            Self::EarlierProtocol => {
+                f.write_str("the client uses the protocol of Iggy 0.8, the server that of 0.9")
+            }
             Self::Refused => f.write_str("the client was evicted repeatedly"),
             Self::Slow(what) => write!(f, "the client took too long {what}"),
             Self::Io(error) => write!(f, "{error}"),

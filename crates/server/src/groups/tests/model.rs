@@ -143,7 +143,10 @@ impl Model {
         assert!(self.members.pollable(session).any(|pollable| pollable == id), "{context}");
         let known = &self.clients[&session].partitions;
         for pollable in self.members.pollable(session) {
-            assert!(known.contains(&pollable), "the client was not notified of {pollable}: {context}");
+            assert!(
+                known.contains(&pollable),
+                "the client was not notified of {pollable}: {context}"
+            );
         }
         let (by, _) = self.uncommitted.get(&id).copied().unwrap_or((session, 0));
         assert_eq!(by, session, "polls messages of {id} that another has not committed: {context}");

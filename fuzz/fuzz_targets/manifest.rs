@@ -1,5 +1,5 @@
-//! A database whose MANIFEST holds any version edits, in whole records, is opened and read, or
-//! refused.
+//! A database whose MANIFEST contains arbitrary version edits, in whole records, is opened and
+//! read, or refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

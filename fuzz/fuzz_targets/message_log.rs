@@ -1,5 +1,5 @@
-//! The bytes of the message log: what is decoded can be written and decodes to the same, parts of a
-//! batch are batches, and walks over a segment and a journal go forward.
+//! The bytes of the message log: decoded values can be encoded and decode to the same values, parts
+//! of a batch are batches, and walks over a segment and a journal move forward.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -34,7 +34,7 @@ fn check_batch(data: &[u8], offset: u64, count: u32) {
     let _ = (batch.part(offset, count), batch.check_deltas(), batch.verify());
 }
 
-/// A batch whose messages are pieces of the input.
+/// Checks a batch whose messages are pieces of the input.
 fn check_built(data: &[u8], offset: u64, count: u32) {
     let mut builder = Builder::new(offset);
     for piece in data.chunks(17) {

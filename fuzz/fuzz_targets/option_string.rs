@@ -1,4 +1,4 @@
-//! Option strings and lists: what is read can be written and reads the same.
+//! Option strings and lists: parsed text can be written, and parses to the same values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -25,7 +25,7 @@ fuzz_target!(|input: &[u8]| {
         let mut output = Vec::new();
         let first = decompressor.decompress(kind, data, dictionary.as_ref(), &mut output);
         if first.is_ok() {
-            let block = CompressedBlock::parse(kind, data).expect("it was decompressed");
+            let block = CompressedBlock::parse(kind, data).expect("a block that was decompressed");
             assert_eq!(output.len(), block.uncompressed_length());
         }
         // A reused context returns the same result, except for the error message, which zstd words

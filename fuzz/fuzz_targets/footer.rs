@@ -31,7 +31,7 @@ fuzz_target!(|input: &[u8]| {
 fn check(tail: &[u8], tail_offset: u64) {
     let Ok(footer) = Footer::decode(tail, tail_offset) else { return };
     let offset = tail_offset.saturating_add((tail.len() - FOOTER_LENGTH) as u64);
-    let bytes = footer.encode(offset).expect("what was decoded can be written");
+    let bytes = footer.encode(offset).expect("a decoded footer can be encoded");
     assert_eq!(Footer::decode(&bytes, offset), Ok(footer));
 }
 

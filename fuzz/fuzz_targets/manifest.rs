@@ -16,7 +16,7 @@ fuzz_target!(|edits: &[u8]| {
     let mut writer = Writer::new(number, false);
     let mut reader = Reader::new(edits);
     while let Ok(edit) = reader.length_prefixed("edit") {
-        writer.add_record(edit, &mut manifest).expect("it is not compressed");
+        writer.add_record(edit, &mut manifest).expect("an uncompressed log");
     }
     files.insert(FileKind::Manifest(number).to_string(), manifest);
     allocation::within(MEMORY_MAX, || {

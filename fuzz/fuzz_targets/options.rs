@@ -44,10 +44,10 @@ fn check(options: &Options) {
         let _ = check_column_family(family, &options.database);
     }
     let text = options.to_document().to_text();
-    let document = Document::parse(&text).expect("what is printed can be read");
+    let document = Document::parse(&text).expect("printed text can be parsed");
     let again = Options::from_document(&document, UnknownOptions::Refuse);
     // Compared as text, because values may be floating-point numbers, and NaN does not equal
     // itself.
-    let again = again.expect("what is printed can be set").to_document().to_text();
+    let again = again.expect("printed options can be set").to_document().to_text();
     assert_eq!(again, text);
 }

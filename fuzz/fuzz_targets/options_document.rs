@@ -18,7 +18,7 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = document.table(name);
     }
     let written = document.to_text();
-    let again = Document::parse(&written).expect("what was read can be written");
+    let again = Document::parse(&written).expect("written text can be parsed");
     assert_eq!(without_lines(again), without_lines(document));
 });
 

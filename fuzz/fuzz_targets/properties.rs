@@ -61,7 +61,7 @@ fn check(entries: &Entries, format_version: u32) {
     let written = properties.to_entries();
     assert!(written.windows(2).all(|pair| pair[0].0 < pair[1].0));
     let pairs = written.iter().map(|(name, value)| (&name[..], &value[..]));
-    let again = Properties::from_entries(pairs).expect("what was read can be written");
+    let again = Properties::from_entries(pairs).expect("encoded properties can be decoded");
     assert_eq!(again, properties);
 
     // The results do not matter, only that the calls return.

@@ -26,7 +26,8 @@ fn check(files: &Files) {
         }
     }
     let in_mode = |wanted: RecoveryMode| -> Result<Vec<Entries>, Error> {
-        let (_, db) = opened.iter().find(|(mode, _)| *mode == wanted).expect("every mode is there");
+        let (_, db) =
+            opened.iter().find(|(mode, _)| *mode == wanted).expect("every mode was tried");
         let db = db.as_ref().map_err(Error::clone)?;
         db.column_families().iter().map(|family| entries(db, family)).collect()
     };
@@ -42,7 +43,7 @@ fn check(files: &Files) {
 fn check_left_out(db: &Db, files: &Files) {
     for left_out in db.left_out() {
         let name = left_out.path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let log = name.and_then(|name| files.get(&name)).expect("the log is there");
+        let log = name.and_then(|name| files.get(&name)).expect("an existing log");
         assert!(left_out.offset <= log.len() as u64, "{left_out:?}");
     }
 }

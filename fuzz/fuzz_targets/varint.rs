@@ -27,7 +27,7 @@ fn check_varint(data: &[u8]) {
     assert_eq!(decode_varint64(&written), Some((value, varint_length(value))));
     // Only an encoding that ends with zeros is longer than necessary.
     assert_eq!(length == written.len(), data[..length] == written);
-    let signed = Reader::new(data).varsigned64("n").expect("it is a varint");
+    let signed = Reader::new(data).varsigned64("n").expect("a varint");
     written.clear();
     put_varsigned64(&mut written, signed);
     assert_eq!(decode_varint64(&written).map(|(value, _)| value), Some(value));

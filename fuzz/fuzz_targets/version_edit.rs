@@ -16,7 +16,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert!(edit.new_files.iter().any(|file| file.epoch_number == 0) || has_progress(&edit));
         return;
     }
-    let again = VersionEdit::decode(&written).expect("what was decoded can be written");
+    let again = VersionEdit::decode(&written).expect("an encoded edit can be decoded");
     assert_eq!(comparable(again), comparable(edit));
 });
 

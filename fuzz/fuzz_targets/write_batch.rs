@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 /// Returns the batch with the count in its header corrected to that of its records.
 fn with_count(bytes: &[u8]) -> Vec<u8> {
-    let reader = BatchReader::new(bytes).expect("the header is there");
+    let reader = BatchReader::new(bytes).expect("a batch has a header");
     let count = reader
         .filter(|record| record.as_ref().is_ok_and(|record| record.kind.value_type().is_some()))
         .count();
@@ -52,7 +52,7 @@ fn check_rebuilt(sequence: u64, records: &[Record<'_>]) {
     assert_eq!(batch.sequence(), sequence);
     let reader = batch.reader().expect("a batch has a header");
     let read: Result<Vec<Record<'_>>, _> = reader.collect();
-    let read = read.expect("what was put together is whole");
+    let read = read.expect("an assembled batch is complete");
     assert_eq!(read.iter().map(parts).collect::<Vec<_>>(), added);
 }
 

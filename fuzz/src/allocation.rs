@@ -1,7 +1,7 @@
 //! A bound on memory: the allocator counts bytes, and a target states how many its input warrants.
 #![expect(
     unsafe_code,
-    reason = "an allocator is unsafe to be; this one passes every call on to the system's"
+    reason = "implementing an allocator is unsafe; this one forwards every call to the system's"
 )]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -207,11 +207,12 @@ pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
         RecoveryMode::PointInTime => "kPointInTimeRecovery",
         RecoveryMode::SkipAnyCorruptedRecords => "kSkipAnyCorruptedRecords",
     };
-    let mut options = OpenOptions::load_from(storage, directory()).expect("nobody edits OPTIONS");
+    let mut options =
+        OpenOptions::load_from(storage, directory()).expect("OPTIONS files are not edited");
     // With a bound on open files, tables are opened when they are read, so that a damaged one
     // leaves the others readable.
     let text = format!("wal_recovery_mode={mode};max_open_files=8");
-    options.set_options(&text).expect("those are options");
+    options.set_options(&text).expect("valid options");
     options.set_block_cache(Arc::new(BlockCache::new(BLOCK_CACHE)));
     options
 }

@@ -75,7 +75,10 @@ pub struct Contender<S>(PhantomData<S>);
 
 impl<S: Store> Contender<S> {
     /// Creates the engine.
-    #[expect(clippy::new_without_default, reason = "there is nothing to choose a default of")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "an engine has no state that a default would set"
+    )]
     pub fn new() -> Self {
         Self(PhantomData)
     }

@@ -141,13 +141,13 @@ fn create_marked(path: &Path) -> Result<(), Failure> {
     marked.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-#[expect(clippy::disallowed_methods, reason = "a directory that was made here")]
+#[expect(clippy::disallowed_methods, reason = "a directory that was created here")]
 fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
     std::fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()).into())
 }
 
 /// Removes a directory with its contents, the mark last.
-#[expect(clippy::disallowed_methods, reason = "a directory that was made here")]
+#[expect(clippy::disallowed_methods, reason = "a directory that was created here")]
 fn remove_whole(path: &Path) -> Result<(), Failure> {
     let removed = || -> std::io::Result<()> {
         for entry in std::fs::read_dir(path)? {

@@ -29,7 +29,7 @@ fn a_thousand_idle_partitions_take_little_memory() {
         persisters: 0,
         ..LogOptions::default()
     };
-    let log = Log::open(directory.path(), &options).expect("it opens");
+    let log = Log::open(directory.path(), &options).expect("the log opens");
     let Some(before) = anonymous() else { return eprintln!("skipped: memory is unknown") };
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = TopicOptions { durability: Durability::Memory, ..TopicOptions::default() };
@@ -46,9 +46,9 @@ fn a_thousand_idle_partitions_take_little_memory() {
         log.run_pending();
     }
     assert_eq!(log.tail_memory().0, 0);
-    let after = anonymous().expect("it was known before");
+    let after = anonymous().expect("the amount of memory");
     let each = after.saturating_sub(before) / u64::from(PARTITIONS);
     println!("{each} bytes for each partition");
     assert!(each <= BYTES_MAX, "{each} bytes for each partition");
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
 }

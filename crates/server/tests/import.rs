@@ -158,7 +158,7 @@ async fn an_import_refuses_what_is_no_log_and_writes_nothing() {
     let target = directory.path().join("target");
     let error = run(&source(&server, "wrong"), None, &target).await.expect_err("refused");
     assert!(matches!(error, ImportError::Source(ClientError::Evicted("login"))), "{error}");
-    assert!(!target.exists(), "nothing is made before the login");
+    assert!(!target.exists(), "nothing is created before the login");
     server.shutdown().await.expect("a shutdown");
 }
 

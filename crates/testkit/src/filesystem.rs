@@ -25,7 +25,7 @@ impl Mounted {
         let directory = tempfile::tempdir().expect("a directory");
         let (image, target) = (directory.path().join("image"), directory.path().join("disk"));
         let file = File::create(&image).expect("an image");
-        file.set_len(bytes).expect("its length");
+        file.set_len(bytes).expect("the length of the image");
         std::fs::create_dir(&target).expect("a directory");
         let mount = |()| run(Command::new("mount").args(["-o", "loop"]).args([&image, &target]));
         let made = make(kind, &image).and_then(mount);
@@ -49,7 +49,7 @@ impl Mounted {
     /// If the remount fails.
     pub fn make_read_only(&self) {
         run(Command::new("mount").args(["-o", "remount,ro"]).arg(self.path()))
-            .expect("it can be made read-only");
+            .expect("a read-only mount");
     }
 }
 

@@ -60,7 +60,7 @@ pub fn unpack(name: &str) -> TempDir {
     let directory = tempfile::Builder::new()
         .prefix("tailwater-golden-")
         .tempdir()
-        .expect("a temporary directory can be made");
+        .expect("a temporary directory");
     unpack_into(name, directory.path());
     directory
 }

@@ -87,7 +87,7 @@ fn a_slow_disk_is_slow_to_sync() {
 #[test]
 fn nothing_is_left_mounted_not_even_by_a_panic() {
     let Some(disk) = mounted("ext4", Shape::default(), 1) else { return };
-    let directory = disk.path().parent().expect("its directory").display().to_string();
+    let directory = disk.path().parent().expect("the parent directory").display().to_string();
     let mounts = || std::fs::read_to_string("/proc/self/mounts").expect("mounts");
     let attached =
         || Command::new("losetup").args(["--list", "--noheadings"]).output().expect("losetup");

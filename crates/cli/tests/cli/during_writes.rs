@@ -96,8 +96,8 @@ fn with_the_lock(home: &Path) -> (Child, impl Write) {
     command.args(["db", "load"]).arg(&path).args(["-", "--format", "tsv", "--batch", "1", "--ack"]);
     command.arg(&acknowledged).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut holder = command.spawn().expect("the program runs");
-    let mut input = holder.stdin.take().expect("its input");
-    input.write_all(b"a\t1\n").expect("it reads");
+    let mut input = holder.stdin.take().expect("standard input");
+    input.write_all(b"a\t1\n").expect("the process reads");
     while !acknowledged.exists() || read(&acknowledged).is_empty() {
         assert!(holder.try_wait().expect("a state").is_none(), "it ended");
         std::thread::sleep(Duration::from_millis(5));
@@ -151,7 +151,7 @@ fn verbs_that_look_beside_a_writer_find_no_damage() {
     command.args(["db", "load"]).arg(&home).args(["-", "--format", "tsv", "--batch", "1"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut writer = command.spawn().expect("the program runs");
-    let mut input = writer.stdin.take().expect("its input");
+    let mut input = writer.stdin.take().expect("standard input");
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {

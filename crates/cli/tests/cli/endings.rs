@@ -77,7 +77,7 @@ fn directories_without_a_database_are_said_to_have_none() {
     }
     db("get", empty.path(), ["key"]).ended(1, "there is no database here");
     db("delete", &missing, ["key"]).ended(1, "there is no database here");
-    assert!(!missing.exists(), "a directory was made for nothing");
+    assert!(!missing.exists(), "a directory was created");
 }
 
 #[test]
@@ -244,9 +244,9 @@ fn a_reader_who_goes_away_ends_the_program_quietly() {
             .spawn()
             .expect("the program runs");
         let mut line = String::new();
-        let output = child.stdout.take().expect("its output");
+        let output = child.stdout.take().expect("standard output");
         BufReader::with_capacity(64, output).read_line(&mut line).expect("a first line");
-        let ended = child.wait_with_output().expect("it ends");
+        let ended = child.wait_with_output().expect("the process ends");
         assert_eq!(ended.status.code(), Some(0), "{verb}");
         assert_eq!(String::from_utf8_lossy(&ended.stderr), "", "{verb}");
     }

@@ -142,8 +142,8 @@ impl Run {
         while Instant::now() < moment {
             std::hint::spin_loop();
         }
-        child.kill().expect("it can be killed");
-        let ended = child.wait_with_output().expect("it ends");
+        child.kill().expect("the process can be killed");
+        let ended = child.wait_with_output().expect("the process ends");
         let complaints = String::from_utf8_lossy(&ended.stderr);
         // The program was killed, or had already finished.
         let is_fine = ended.status.code().is_none_or(|code| code == 0);
@@ -178,7 +178,7 @@ impl Run {
 
     /// Loads to the end.
     fn finish(&self) {
-        let ended = self.begin().wait_with_output().expect("it ends");
+        let ended = self.begin().wait_with_output().expect("the process ends");
         let complaints = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(0), "{}: {complaints}", self.what);
         assert_eq!(self.acknowledged(), PACKAGES, "{}", self.what);

@@ -194,5 +194,5 @@ fn a_level_that_cannot_be_used_leaves_no_directory() {
     let (code, complaints) = end(start(&path, &["--set", "system.logging.level=a=b=c"]));
     assert_eq!(code, Some(2), "{complaints}");
     assert!(complaints.contains("system.logging.level: 'a=b=c' cannot be used"), "{complaints}");
-    assert!(!path.exists(), "nothing is made before the level is known");
+    assert!(!path.exists(), "nothing is created before the level is checked");
 }

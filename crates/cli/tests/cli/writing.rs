@@ -265,8 +265,8 @@ fn who_has_the_database_open_keeps_others_from_writing() {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program runs");
-    let mut input = holder.stdin.take().expect("its input");
-    input.write_all(b"a\t1\n").expect("it reads");
+    let mut input = holder.stdin.take().expect("standard input");
+    input.write_all(b"a\t1\n").expect("the process reads");
     while !acknowledgements.exists() || read(&acknowledgements).is_empty() {
         assert_eq!(holder.try_wait().expect("a state"), None, "it ended");
         std::thread::yield_now();
@@ -278,7 +278,7 @@ fn who_has_the_database_open_keeps_others_from_writing() {
     // Read-only verbs need no lock.
     assert_eq!(hex_dump(&path), "default\t61\t31\n");
     drop(input);
-    assert!(holder.wait().expect("it ends").success());
+    assert!(holder.wait().expect("the process ends").success());
     db("put", &path, ["b", "2"]).well();
     assert_eq!(hex_dump(&path), "default\t61\t31\ndefault\t62\t32\n");
 }
@@ -296,7 +296,7 @@ fn with_logs_elsewhere() -> (tempfile::TempDir, std::path::PathBuf, std::path::P
 /// Regression test: a destruction that had failed halfway could not be finished, because the
 /// database no longer existed.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "what a destruction leaves that has failed")]
+#[expect(clippy::disallowed_methods, reason = "the remains of a failed destruction")]
 fn a_destruction_that_failed_half_way_is_finished() {
     for gone in [&["CURRENT"][..], &["CURRENT", "IDENTITY"]] {
         let (_scratch, home, logs) = with_logs_elsewhere();

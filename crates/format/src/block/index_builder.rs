@@ -9,7 +9,7 @@ use crate::table::BlockHandle;
 use crate::table::footer::MAX_BLOCK_HANDLE_LENGTH;
 use crate::varint::{put_fixed64, put_length_prefixed, put_varsigned64, varint_length};
 
-/// The keys of an index that are shortened.
+/// Selects the index keys to shorten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexShortening {
     /// None: each index key is the last key of its block.

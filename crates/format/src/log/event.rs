@@ -81,11 +81,11 @@ pub struct Damage {
     /// Whether the dropped bytes contain a whole fragment of this recycled log, so that the log
     /// does not end here.
     pub followed: bool,
-    /// What is wrong.
+    /// The problem.
     pub reason: DamageReason,
 }
 
-/// What is wrong with damaged bytes.
+/// The problem with damaged bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageReason {
     /// A fragment's checksum does not match; the rest of its block is dropped, since its length may

@@ -19,7 +19,7 @@ pub enum RecoveryMode {
     SkipAnyCorruptedRecords,
 }
 
-/// What to do after an event.
+/// The action to take after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Accept the event and continue reading.

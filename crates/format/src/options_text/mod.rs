@@ -37,7 +37,7 @@ pub enum TextLocation {
 pub struct TextError {
     /// Where the error is.
     pub place: TextLocation,
-    /// What is wrong there, with the name of the option if there is one.
+    /// The problem, with the name of the option if there is one.
     pub reason: Cow<'static, str>,
 }
 

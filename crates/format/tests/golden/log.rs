@@ -335,7 +335,7 @@ fn unwritten_space_before_written_bytes_may_have_lost_some() {
     assert!(!is_lossy(&bytes));
     bytes.push(1);
     assert!(is_lossy(&bytes));
-    // Those of the next block are found.
+    // The reader finds a fragment in the next block, so nothing is lost.
     bytes.truncate(636);
     bytes.resize(BLOCK_LENGTH, 0);
     bytes.extend(fragment(1, b"later", 4));

@@ -46,7 +46,7 @@ fn a_child_reads_more_than_its_limit() {
     let mut child = command.args([&path, &path]).stdout(Stdio::null()).spawn().expect("a child");
     let target = limit.target(directory.path(), child.id());
     let sampler = Sampler::start(target, Duration::from_millis(10)).expect("a thread");
-    assert!(child.wait().expect("it ends").success());
+    assert!(child.wait().expect("the process ends").success());
     let figures = sampler.stop().expect("figures");
     for (name, value) in figures.named() {
         say(&format!("figures: {name} {value:?}"));
@@ -101,7 +101,7 @@ fn what_still_runs_ends_with_the_limit() {
         std::thread::sleep(Duration::from_millis(1));
     }
     drop(limit);
-    assert!(!child.wait().expect("it ended").success());
+    assert!(!child.wait().expect("the process ends").success());
     let left = [paths.memory.map(|group| group.path().to_owned()), paths.pressure];
     assert!(left.iter().flatten().all(|path| !path.exists()), "{left:?}");
 }

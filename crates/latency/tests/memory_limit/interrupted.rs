@@ -48,9 +48,11 @@ impl Waiting {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a process");
-        let lines = BufReader::new(process.stdout.take().expect("its output")).lines();
+        let lines = BufReader::new(process.stdout.take().expect("standard output")).lines();
         let mut lines = lines.map(|line| line.expect("text"));
-        let line = lines.find(|line| line.starts_with("THERE ")).expect("it gets there");
+        let line = lines
+            .find(|line| line.starts_with("THERE "))
+            .expect("the process reports that it waits");
         let mut words = line.split(' ').skip(1);
         let child = words.next().expect("a number").parse().expect("a number");
         let group = words.next().filter(|group| !group.is_empty()).map(PathBuf::from);
@@ -61,8 +63,8 @@ impl Waiting {
 
     fn signal(&mut self, signal: Signal) -> std::process::ExitStatus {
         let process = Pid::from_raw(self.process.id() as i32).expect("a number");
-        kill_process(process, signal).expect("it is there");
-        self.process.wait().expect("it ends")
+        kill_process(process, signal).expect("a running process");
+        self.process.wait().expect("the process ends")
     }
 
     fn child_is_gone(&self) -> bool {
@@ -97,7 +99,7 @@ fn the_next_run_clears_up_after_one_that_was_killed() {
     let Some(group) = waiting.group.clone() else {
         say("LEFT OUT: groups of a run that was killed: this machine has no limit");
         let child = Pid::from_raw(waiting.child as i32).expect("a number");
-        kill_process(child, Signal::KILL).expect("it is there");
+        kill_process(child, Signal::KILL).expect("a running process");
         return;
     };
     drop(MemoryLimit::new(64 << 20).expect("a limit"));

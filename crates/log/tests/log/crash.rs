@@ -68,7 +68,7 @@ enum End {
 
 impl History {
     fn model(&self) -> Model {
-        self.steps.last().expect("it was created").after.clone()
+        self.steps.last().expect("the creation").after.clone()
     }
 
     fn step(&mut self, what: What, begun: u64, done: Option<u64>, after: Model) {
@@ -208,7 +208,7 @@ impl Work {
     }
 
     fn log(&self) -> &Log {
-        self.log.as_ref().expect("it is open")
+        self.log.as_ref().expect("an open log")
     }
 
     /// Runs one random operation; returns false once a call has failed.
@@ -366,7 +366,7 @@ impl Work {
 
     fn finish(&mut self, index: usize) {
         let calls = self.calls();
-        self.histories[index].steps.last_mut().expect("it was begun").done = Some(calls);
+        self.histories[index].steps.last_mut().expect("a step in progress").done = Some(calls);
     }
 }
 
@@ -395,17 +395,17 @@ fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &s
         history.check(&Model { start, numbers }, call, end, what);
         // The partition continues from there.
         let before = partition.stats().end_offset;
-        let appended = partition.append(&batch(0..3, 100)).expect("it takes appends");
+        let appended = partition.append(&batch(0..3, 100)).expect("the partition accepts appends");
         assert_eq!(appended.base_offset, before);
         let flushed = partition.flush(true);
         log.run_pending();
-        flushed.wait().expect("it persists");
-        appended.ticket.wait().expect("it is acknowledged");
+        flushed.wait().expect("a flush");
+        appended.ticket.wait().expect("an acknowledgement");
         assert_eq!(read_all(&partition).len(), found.len() + 3);
         let offset = log.offset(history.id, Consumer::Single(1)).expect("an offset");
         assert!(offset.is_none_or(|offset| offset < before), "{what}: {offset:?} of {before}");
     }
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
     drop(log);
     let log = machine.open();
     if histories.iter().any(|history| history.loses_synced) {

@@ -103,7 +103,7 @@ fn a_closed_log_is_durable_with_its_offsets() {
         let stored = log.store_offset(partition, Consumer::Single(7), 3, false).expect("stored");
         log.run_pending();
         stored.wait().expect("an offset");
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
         after_power_cuts(&machine.storage, |left| {
             let log = left.open();
             assert_holds(&log, topic, 0..5, "closed");

@@ -65,7 +65,7 @@ impl Round {
             }
         }
         self.log.run_pending();
-        self.log.close().expect("it closes");
+        self.log.close().expect("the log closes");
     }
 
     fn step(&mut self) {
@@ -92,7 +92,7 @@ impl Round {
                 self.number += count;
                 if self.rng.bool() {
                     self.log.run_pending();
-                    appended.ticket.on_complete(|outcome| outcome.expect("it is persisted"));
+                    appended.ticket.on_complete(|outcome| outcome.expect("a persisted batch"));
                 }
             }
             9..13 => {
@@ -143,7 +143,7 @@ impl Round {
                 self.log.run_pending();
             }
             18 => {
-                self.log.close().expect("it closes");
+                self.log.close().expect("the log closes");
                 self.log = {
                     // Dropping the old log releases the lock.
                     let machine = self.machine.clone();

@@ -43,7 +43,7 @@ impl Scenario {
     }
 
     fn log(&self) -> &Log {
-        self.log.as_ref().expect("it is open")
+        self.log.as_ref().expect("an open log")
     }
 
     /// Appends a batch and runs the work that is due. Returns the bytes written for it.
@@ -100,7 +100,7 @@ impl Scenario {
 
     fn reopen(&mut self) {
         let id = self.partition.id();
-        self.log().close().expect("it closes");
+        self.log().close().expect("the log closes");
         self.log = None;
         self.log = Some(self.machine.open());
         self.partition = self.log().partition(id).expect("a partition");

@@ -75,7 +75,7 @@ fn child_process() {
 fn say(line: &str) {
     // The test harness may have begun a line.
     let mut output = std::io::stdout().lock();
-    output.write_all(format!("\n{line}\n").as_bytes()).expect("somebody who listens");
+    output.write_all(format!("\n{line}\n").as_bytes()).expect("a process that reads the output");
 }
 
 fn open(directory: &Path) -> Result<Log> {
@@ -236,7 +236,7 @@ pub(crate) fn append_until(
     let churned = promised[CHURNED];
     let next = churned.acknowledged.max(churned.purged);
     let mut process = start("append", directory, has_shared, next);
-    let output = process.0.stdout.take().expect("it is piped");
+    let output = process.0.stdout.take().expect("standard output");
     let id = process.0.id().to_string();
     let (began, begun) = std::sync::mpsc::channel::<()>();
     let killer = spawn("kills", move || {
@@ -288,7 +288,7 @@ pub(crate) fn find(
     has_shared: bool,
 ) -> std::result::Result<[Found; TOPICS.len()], String> {
     let mut process = start("look", directory, has_shared, 0);
-    let output = process.0.stdout.take().expect("it is piped");
+    let output = process.0.stdout.take().expect("standard output");
     let mut all = [Found { first: 0, end: 0 }; TOPICS.len()];
     let mut seen = 0;
     for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {

@@ -323,6 +323,6 @@ impl Default for Config {
     /// The configuration without a file, environment or flags.
     fn default() -> Self {
         let loaded = Self::load(&Flags::default(), &BTreeMap::new());
-        loaded.expect("the table of keys has defaults that can be used").0
+        loaded.expect("valid defaults in the table of keys").0
     }
 }

@@ -186,7 +186,7 @@ fn io_mode(values: &Values, key: &str) -> Result<IoModeChoice> {
 fn limits(values: &Values) -> Result<Limits> {
     let frame_bytes_max = values.bytes("message_bus.max_message_size", FRAME_BYTES_MIN)?;
     if frame_bytes_max as u64 > FRAME_BYTES_MAX {
-        return Err(values.refuse("message_bus.max_message_size", "4 GiB at most"));
+        return Err(values.refuse("message_bus.max_message_size", "at most 4 GiB"));
     }
     let limits = Limits {
         frame_bytes_max,

@@ -47,8 +47,8 @@ async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
         has_default_root_credentials: true,
         ..Flags::default()
     };
-    let (config, _) = Config::load(&flags, &BTreeMap::new()).expect("it loads");
-    Server::start(config).await.expect("it starts")
+    let (config, _) = Config::load(&flags, &BTreeMap::new()).expect("a valid configuration");
+    Server::start(config).await.expect("the server starts")
 }
 
 /// Serves a connection, which is logged in if `is_bound`.
@@ -156,7 +156,7 @@ async fn replies_that_wait_for_room_are_not_in_memory() {
         }
     })
     .await
-    .expect("one of them reads");
+    .expect("a poll in time");
     sleep(Duration::from_secs(1)).await;
     let read = read_bytes() - before;
     assert!(read < READERS * LARGE as u64 / 2, "{read} bytes were read");
@@ -168,8 +168,8 @@ async fn replies_that_wait_for_room_are_not_in_memory() {
     let answered = tokio::io::AsyncReadExt::read_exact(&mut other, &mut answer);
     timeout(LONG, answered).await.expect("an answer in time").expect("an answer");
     drop((readers, other));
-    timeout(LONG, served).await.expect("its client has gone").expect("no panic");
-    server.shutdown().await.expect("it ends");
+    timeout(LONG, served).await.expect("the connection ends in time").expect("no panic");
+    server.shutdown().await.expect("the server shuts down");
 }
 
 /// Regression test: a reply that is not read must not pin the tail's memory.
@@ -195,7 +195,7 @@ async fn slow_readers_let_the_tail_go() {
     });
     timeout(LONG, appended).await.expect("there is room in time").expect("no panic");
     drop(readers);
-    server.shutdown().await.expect("it ends");
+    server.shutdown().await.expect("the server shuts down");
 }
 
 /// Regression test: the time limit must include bytes buffered by an encrypted stream.
@@ -235,8 +235,8 @@ async fn replies_over_tls_are_taken_in_time() {
         while client.write_all(&ping).await.is_ok() && client.flush().await.is_ok() {}
         client
     });
-    let end = timeout(LONG, served).await.expect("it ends in time").expect("no panic");
+    let end = timeout(LONG, served).await.expect("the connection ends in time").expect("no panic");
     assert!(matches!(end, End::Slow(_)), "{end}");
-    timeout(LONG, pings).await.expect("it is closed").expect("no panic");
-    server.shutdown().await.expect("it ends");
+    timeout(LONG, pings).await.expect("the connection is closed in time").expect("no panic");
+    server.shutdown().await.expect("the server shuts down");
 }

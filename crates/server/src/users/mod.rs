@@ -241,7 +241,7 @@ impl Users {
         let check = |what: &str, bytes: usize, range: std::ops::RangeInclusive<usize>| {
             let (min, max) = (range.start(), range.end());
             let message =
-                format!("the root user's {what} has {bytes} bytes: it needs {min} to {max}");
+                format!("the root user's {what} has {bytes} bytes: it must have {min} to {max}");
             let is_right = range.contains(&bytes);
             is_right.then_some(()).ok_or_else(|| Error::new(ErrorKind::InvalidArgument, message))
         };

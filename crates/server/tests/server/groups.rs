@@ -141,7 +141,7 @@ async fn a_silent_member_is_evicted() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it is a member still: {:?}", members(&root).await);
+    panic!("the client is still a member: {:?}", members(&root).await);
 }
 
 /// Part of a frame that is never completed does not count as activity.
@@ -166,5 +166,5 @@ async fn a_member_that_sends_a_byte_and_no_more_is_evicted() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it is a member still: {:?}", members(&root).await);
+    panic!("the client is still a member: {:?}", members(&root).await);
 }

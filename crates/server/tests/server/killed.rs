@@ -47,7 +47,7 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()
             .expect("a process");
-        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let output = BufReader::new(child.stdout.take().expect("standard output"));
         let mut lines = output.lines().map_while(Result::ok);
         let address = lines.find_map(|line| line.strip_prefix("serving ")?.parse().ok());
         Self { child, address: address.expect("a server that starts") }

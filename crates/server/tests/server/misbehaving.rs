@@ -200,7 +200,7 @@ async fn a_trickle_of_pings_has_an_end() {
     });
     let mut answers = Vec::new();
     let closed = tokio::time::timeout(Duration::from_secs(10), reading.read_to_end(&mut answers));
-    assert!(closed.await.is_ok(), "it is open still");
+    assert!(closed.await.is_ok(), "the connection is still open");
     assert!(answers.len() >= 256, "pings were answered before");
     trickle.abort();
 }
@@ -310,7 +310,7 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
     let mut answers = Vec::new();
     let closed =
         tokio::time::timeout(Duration::from_secs(20), raw.stream.read_to_end(&mut answers));
-    assert!(closed.await.is_ok(), "it is open still");
+    assert!(closed.await.is_ok(), "the connection is still open");
     assert!(answers.len() <= 5 * HEADER_SIZE, "{} bytes of evictions", answers.len());
 }
 

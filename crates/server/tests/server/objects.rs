@@ -100,7 +100,7 @@ async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
     let client = scene.client().await;
     client.create_stream("s").await.expect("a stream");
     let listed = client.describe_options(OptionsScope::Topic).await.expect("options");
-    let listed = listed.iter().find(|it| it.key == "enforce_fsync").expect("it is listed");
+    let listed = listed.iter().find(|it| it.key == "enforce_fsync").expect("a listed option");
     assert_eq!((listed.kind, listed.default_value.as_slice()), (HeaderKind::Bool, &[0][..]));
 
     // This client always sends a durability; the stronger of the two options takes effect.

@@ -88,7 +88,7 @@ async fn a_user_without_permissions_may_do_nothing() {
 
     // Commands that every user may execute: on the user's own client, tokens and password.
     nobody.get_me().await.expect("itself");
-    nobody.get_personal_access_tokens().await.expect("its tokens");
+    nobody.get_personal_access_tokens().await.expect("the list of tokens");
     let streams = root.get_streams().await.expect("streams");
     assert_eq!((streams.len(), streams[0].messages_count), (1, 3), "nothing was changed");
 }

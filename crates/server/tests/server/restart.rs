@@ -80,6 +80,6 @@ async fn iggys_own_directory_is_refused() {
     let config = crate::common::config(directory.path(), &[]);
     let error = Server::start(config).await.expect_err("a refusal").to_string();
     assert!(error.contains("Apache Iggy") && error.contains("streams"), "{error}");
-    let entries = storage.list(directory.path()).expect("its entries");
+    let entries = storage.list(directory.path()).expect("the entries of the directory");
     assert_eq!(entries.len(), 1, "nothing was written");
 }

@@ -100,11 +100,11 @@ impl Files for RealFiles {
     }
 
     fn make_directory(&mut self, path: &Path) {
-        std::fs::create_dir_all(path).expect("a directory that can be made");
+        std::fs::create_dir_all(path).expect("a directory that can be created");
     }
 
     fn link(&mut self, target: &Path, path: &Path) {
-        std::os::unix::fs::symlink(target, path).expect("a link that can be made");
+        std::os::unix::fs::symlink(target, path).expect("a link that can be created");
     }
 
     fn hard_link(&mut self, existing: &Path, path: &Path) {

@@ -115,7 +115,7 @@ fn listen_to_signals() -> Result<Arc<Notify>> {
             std::process::exit(CUT_SHORT);
         }
     })
-    .map_err(|error| Failure::Refused(format!("cannot listen to signals: {error}")))?;
+    .map_err(|error| Failure::Refused(format!("cannot install the signal handlers: {error}")))?;
     Ok(stop)
 }
 

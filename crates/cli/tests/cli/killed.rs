@@ -165,7 +165,7 @@ impl Run {
         let last = acknowledged.max(self.present);
         assert!(
             found >= last && (found == self.present || found <= acknowledged + BATCH),
-            "{}: {found} packages are there, {} were before, {acknowledged} were acknowledged",
+            "{}: {found} packages exist, {} existed before, {acknowledged} were acknowledged",
             self.what,
             self.present
         );

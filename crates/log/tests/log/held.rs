@@ -175,7 +175,7 @@ fn appends_and_polls_go_on_beside_a_held_write() {
         }
         let flushed = partition.flush(false);
         thread::sleep(Duration::from_millis(20));
-        assert!(!flushed.is_complete(), "a flush sees what is pending");
+        assert!(!flushed.is_complete(), "a flush covers pending batches");
         gate.open();
         flushed.wait().expect("a flush");
         assert_eq!(partition.stats().persisted_offset, 100);

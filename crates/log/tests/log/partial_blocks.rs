@@ -203,7 +203,7 @@ fn carry_8_a_crash_loses_less_than_a_block() {
     let found = read_all(&partition).len() as u64;
     let persisted = scenario.partition.stats().persisted_offset;
     assert_eq!(found, persisted);
-    assert!((5 - persisted) * 1500 < BLOCK + 1500, "{persisted} of 5 are there");
+    assert!((5 - persisted) * 1500 < BLOCK + 1500, "{persisted} of 5 are persisted");
 }
 
 #[test]

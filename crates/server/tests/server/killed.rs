@@ -198,7 +198,7 @@ async fn what_was_acknowledged_survives_the_server() {
                 let is_there = |number| numbers.binary_search(&number).is_ok();
                 let found = (first..first + BATCH).filter(|number| is_there(*number)).count();
                 let is_right = found as u64 == BATCH || (found == 0 && uncertain.contains(&first));
-                assert!(is_right, "life {life}: {found} of the batch from {first} on are there");
+                assert!(is_right, "life {life}: {found} messages of the batch from {first} exist");
             }
             let consumer = Consumer::group(id("g"));
             let stored =

@@ -82,7 +82,7 @@ async fn topics_and_their_options() {
     client.update_topic(&id("s"), &id("t"), "t2", &update).await.expect("an update");
     let found = client.get_topic(&id("s"), &id("t2")).await.expect("a reply").expect("a topic");
     assert_eq!(found.message_expiry, IggyExpiry::NeverExpire);
-    assert_eq!(found.max_topic_size.as_bytes_u64(), 10 << 30, "what is not named stays");
+    assert_eq!(found.max_topic_size.as_bytes_u64(), 10 << 30, "an omitted option keeps its value");
 
     client.create_partitions(&id("s"), &id("t2"), 2).await.expect("more partitions");
     client.delete_partitions(&id("s"), &id("t2"), 4).await.expect("fewer partitions");
@@ -253,7 +253,7 @@ async fn deleting_segments_stops_at_what_consumers_have_not_read() {
         .poll_messages(&id("s"), &id("t"), Some(0), &consumer, &PollingStrategy::next(), 1, false)
         .await
         .expect("a poll");
-    assert_eq!(left.messages[0].header.offset, 5, "the next message is there");
+    assert_eq!(left.messages[0].header.offset, 5, "the next message is kept");
     let topic = client.get_topic(&id("s"), &id("t")).await.expect("a reply").expect("a topic");
     assert!(topic.messages_count < 12, "segments were removed");
 }

@@ -248,7 +248,7 @@ async fn secrets_are_not_written_and_passwords_survive_a_restart() {
     let token = root.create_personal_access_token("robot", expiry).await.expect("a token");
     drop(root);
     scene.stop().await;
-    assert!(contains(scene.path(), "robot"), "the name of the token is there");
+    assert!(contains(scene.path(), "robot"), "the name of the token is stored");
     for secret in ["first-secret", "second-secret", &token.token] {
         assert!(!contains(scene.path(), secret), "{secret}");
     }

@@ -27,7 +27,7 @@ for ((round = 1; SECONDS - began < minutes * 60; round++)); do
         --test crash --test directories --test metamorphic --test concurrency --test model --test table_builder \
         --test option_extremes --test damage
     cargo test --quiet --locked -p tailwater --lib compaction
-    # A hundred power cuts, as root only.
+    # A hundred power cuts, which require root.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-12} cargo test --quiet --locked -p tailwater --test power_cuts
     # The message log, and a server killed a hundred times under load from real clients.
     TAILWATER_ROUNDS=${TAILWATER_ROUNDS:-4} cargo test --quiet --locked -p tailwater-log --test log

@@ -124,7 +124,7 @@ expect_payloads 'm02 m03 ' --offset 2 --message-count 2 shop orders 0
 expect_payloads 'm00 m01 ' --next --auto-commit --message-count 2 --consumer 5 shop orders 0
 expect_payloads 'm02 m03 ' --next --auto-commit --message-count 2 --consumer 5 shop orders 0
 expect 'color' root message poll --offset 4 --message-count 1 --show-headers shop orders 0
-# A file of polled messages can be sent again.
+# A file of polled messages can be sent.
 root message poll --first --message-count 5 --output-file "$scratch/messages" shop orders 0 >/dev/null
 expect 'sent' root message send --partition-id 1 --input-file "$scratch/messages" shop orders
 

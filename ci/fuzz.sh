@@ -15,7 +15,7 @@ shift || true
 jobs=${FUZZ_JOBS:-2}
 host=$(rustc -vV | sed -n 's/^host: //p')
 
-# The flags of cargo-fuzz for a nightly compiler, without the sanitizer: the stable compiler supports the rest.
+# The flags that cargo-fuzz passes to a nightly compiler, except for the sanitizer, which a stable compiler lacks.
 coverage="-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4"
 coverage+=" -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table"
 coverage+=" -Cllvm-args=-sanitizer-coverage-trace-compares"

@@ -46,11 +46,11 @@ if [ "$mode" = fast ]; then
 fi
 
 step "Apache Iggy's Python client"
-# If this fails, the test that needs it reports that it was skipped.
+# If this fails, the test that needs the client reports that it was skipped.
 python=target/python/bin/python
 if ! "$python" -c "import apache_iggy" 2>/dev/null; then
     { python3 -m venv target/python && "$python" -m pip install --quiet apache-iggy==0.9.0; } ||
-        echo "not installed: there is no Python 3 with venv, or no wheel for it"
+        echo "not installed: Python 3 with venv is missing, or has no wheel"
 fi
 
 step "tests"

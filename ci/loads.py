@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Runs Apache Iggy's benchmark against `tailwater serve` and Iggy's own server, by turns.
+"""Runs Apache Iggy's benchmark against `tailwater serve` and Iggy's own server, in turns.
 
 usage: ci/loads.py --bench PATH --iggy PATH --tailwater PATH [--stub PATH] [--rate MB] [RUNS]
 
 `--bench` and `--iggy` are the programs `iggy-bench` and `iggy-server`, built from Iggy's repository
 (`cargo build --release --locked -p iggy-bench -p server`); `--stub` is the example `discard` of crate
-tailwater-server, through which the producer is also run, to find the client's own limit. Each run
-starts its server on an empty directory below the current one, with an empty page cache where there is
-root. Both servers acknowledge a message before it is on the device. Prints the medians of RUNS runs
-(3 unless said otherwise): MB/s each way, and latencies in ms.
+tailwater-server, through which the producer also runs, to determine the client's own limit. Each run
+starts its server on an empty directory below the current one and, as root, with an empty page cache.
+Both servers acknowledge a message before it is on the device. Prints the medians of RUNS runs (by
+default 3): MB/s each way, and latencies in ms.
 """
 
 import argparse
@@ -47,7 +47,7 @@ def tailwater(program, address):
 
 
 def iggy(program):
-    """Starts Iggy's server, with TCP only."""
+    """Starts Iggy's server with TCP only."""
     settings = {
         "IGGY_SYSTEM_PATH": DIRECTORY,
         "IGGY_TCP_ADDRESS": "%s:%d" % ADDRESS,
@@ -67,14 +67,14 @@ def repository(program):
 
 
 def start(command, settings=()):
-    """Starts a process whose output is dropped."""
+    """Starts a process whose output is discarded."""
     environment = {**os.environ, **dict(settings)}
     null = subprocess.DEVNULL
     return subprocess.Popen(command, env=environment, stdout=null, stderr=null)
 
 
 def wait_for(address):
-    """Waits until something listens on an address."""
+    """Waits until a server listens on an address."""
     for _ in range(300):
         try:
             socket.create_connection(address).close()
@@ -95,7 +95,7 @@ def empty():
 
 
 def servers(arguments):
-    """Returns the servers by name, each a function that starts its processes, the last one to use."""
+    """Returns a function for each server, by name, that starts its processes; the last one is the one to measure."""
     found = {
         "tailwater": lambda: [tailwater(arguments.tailwater, ADDRESS)],
         "iggy": lambda: [iggy(arguments.iggy)],

@@ -46,7 +46,7 @@ missed=0
 for name in "${names[@]}"; do
     read -r by tests words <<< "${tool[$name]}"
     if [ "$by" = memcheck ] && ! command -v valgrind >/dev/null; then
-        echo "$name: skipped, there is no valgrind"
+        echo "$name: skipped, valgrind is not installed"
         continue
     fi
     rm -rf "$copy" && mkdir -p "$copy"

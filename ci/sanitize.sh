@@ -24,8 +24,8 @@ say() {
     echo "== $* (at ${SECONDS}s)"
 }
 
-# Builds a crate's tests with the environment and the arguments after `--`, and runs those whose names contain one of
-# the filters with the command in `under`: run_tests FILTER... -- ARGUMENT...
+# Builds a crate's tests with the environment and the arguments after `--`, and runs the tests whose names contain one
+# of the filters under the command in `under`: run_tests FILTER... -- ARGUMENT...
 under=()
 run_tests() {
     local filters=() built binary
@@ -41,7 +41,7 @@ run_tests() {
 engine_filters=(epoch:: cache:: memtable::)
 
 address() {
-    say "AddressSanitizer: all tests of tailwater-io, those of epochs, caches and memtables, and LZ4"
+    say "AddressSanitizer: all tests of tailwater-io, and tests of epochs, caches, memtables and LZ4"
     # Required because a stable compiler ships the sanitizer's runtime but does not allow enabling it.
     export RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address --cfg asan"
     # Some memory is leaked deliberately: thread slots, and buffers that the kernel may still write to.
@@ -54,7 +54,7 @@ address() {
 
 memcheck() {
     if ! command -v valgrind >/dev/null; then
-        say "memcheck: skipped, there is no valgrind"
+        say "memcheck: skipped, valgrind is not installed"
         return
     fi
     say "memcheck: the tests of epochs, caches, memtables, buffers and LZ4"

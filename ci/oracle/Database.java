@@ -40,7 +40,7 @@ import org.rocksdb.TransactionLogIterator;
 import org.rocksdb.WriteBatch;
 import org.rocksdb.WriteOptions;
 
-/** One database at a time, described, opened, written, read and closed as {@link Oracle} says. */
+/** Describes, opens, writes, reads and closes one database at a time, as {@link Oracle} specifies. */
 final class Database {
   static {
     RocksDB.loadLibrary();
@@ -65,7 +65,7 @@ final class Database {
   private SstFileWriter external;
   private String remembered = "";
 
-  /** Carries out one line, given as its words. */
+  /** Executes one line, given as its words. */
   void run(String[] words) throws RocksDBException, IOException {
     switch (words[0]) {
       case "directory" -> begin(words[1]);
@@ -111,14 +111,14 @@ final class Database {
     }
   }
 
-  /** What was remembered for the answer, which is then forgotten. */
+  /** Returns the recorded lines for the answer, and discards them. */
   String takeRemembered() {
     String taken = remembered.replace('\n', ' ');
     remembered = "";
     return taken;
   }
 
-  /** Closes whatever is open, after an error or at the end. */
+  /** Closes everything that is open, after an error or at the end. */
   void abandon() {
     try {
       close();
@@ -152,7 +152,7 @@ final class Database {
   /** The mode in which a database is opened: whether missing parts are created. */
   private enum How { CREATE, EXISTING, READ_ONLY }
 
-  /** Takes the options of the newest OPTIONS file, and its column families. */
+  /** Takes the options and column families of the newest OPTIONS file. */
   private void load() throws RocksDBException {
     loadedOptions = new DBOptions();
     ConfigOptions strict = new ConfigOptions().setIgnoreUnknownOptions(false);
@@ -284,7 +284,7 @@ final class Database {
     }
   }
 
-  /** The binding has no method for it, but takes whole batches: this adds the record to one. */
+  /** Adds the record to an encoded batch, because the binding has no method for timed puts. */
   private void timedPut(String[] words) throws RocksDBException {
     byte[] key = bytes(words[2]);
     byte[] value = bytes(words[3]);
@@ -484,7 +484,7 @@ final class Database {
     return bytes;
   }
 
-  /** Options out of "name=value;name=value"; a value in braces may hold semicolons of its own. */
+  /** Parses "name=value;name=value"; a value in braces may contain semicolons. */
   private static Properties properties(String text) {
     Properties properties = new Properties();
     int depth = 0;

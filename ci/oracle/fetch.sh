@@ -3,9 +3,9 @@
 #
 # usage: ci/oracle/fetch.sh DIRECTORY
 #
-# Takes the binding from Maven, into Maven's own local repository, unless it is there already;
-# compiles the program next to this script; takes the native library out of the binding, so that
-# starting the program does not unpack it every time. Up-to-date files are kept.
+# Fetches the binding with Maven, into Maven's local repository, unless it is already there;
+# compiles the program next to this script; and extracts the native library from the binding, so
+# that starting the program does not unpack it every time. Up-to-date files are kept.
 # Exits with 2, and a message on standard error, if a prerequisite is missing.
 set -eu
 
@@ -20,7 +20,7 @@ missing() {
 }
 
 for program in java javac jar; do
-    command -v "$program" >/dev/null || missing "there is no Java here: '$program' is missing"
+    command -v "$program" >/dev/null || missing "Java is not installed: '$program' is missing"
 done
 mkdir -p "$directory"
 # Test programs that start at the same time take turns.
@@ -30,7 +30,7 @@ if command -v flock >/dev/null; then
 fi
 
 if [ ! -f "$jar" ]; then
-    command -v mvn >/dev/null || missing "there is no Maven here to fetch rocksdbjni $version with"
+    command -v mvn >/dev/null || missing "Maven, which fetches rocksdbjni $version, is not installed"
     mvn -q dependency:get "-Dartifact=org.rocksdb:rocksdbjni:$version" >"$directory/maven.log" 2>&1 ||
         missing "Maven could not fetch rocksdbjni $version, see $directory/maven.log"
 fi
@@ -38,7 +38,7 @@ fi
 case $(uname -m) in
     x86_64) library=librocksdbjni-linux64.so ;;
     aarch64) library=librocksdbjni-linux-aarch64.so ;;
-    *) missing "it is not known which native library of rocksdbjni $(uname -m) needs" ;;
+    *) missing "no native library of rocksdbjni is known for $(uname -m)" ;;
 esac
 ln -sf "$jar" "$directory/rocksdbjni.jar"
 if [ ! -f "$directory/$library" ]; then

@@ -1,7 +1,7 @@
 """The options of db_stress, drawn by RocksDB's own tools/db_crashtest.py.
 
-That script draws some options once for all runs on a database, when it is loaded, and the others for each run. So it
-is loaded anew for each database. Only this file adds options to those, each with the reason.
+That script draws some options when it is loaded, for all runs on a database, and the others for each run. It is
+therefore reloaded for each database. This file is the only place that overrides drawn options, each with the reason.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import random
 import sys
 from pathlib import Path
 
-# The modes of db_crashtest.py, each with its weight and its arguments.
+# The modes of db_crashtest.py, each with its weight and arguments.
 MODES = {
     "blackbox": (4, {"test_type": "blackbox"}),
     "whitebox": (3, {"test_type": "whitebox"}),
@@ -25,35 +25,35 @@ MODES = {
     "best_efforts_recovery": (1, {"test_type": "blackbox", "test_best_efforts_recovery": True}),
 }
 
-# The modes that are not drawn.
+# Modes that are not drawn:
 #   txn, multiops_txn    prepared transactions, which Tailwater refuses (allow_2pc)
 #   enable_ts            keys with timestamps, which Tailwater refuses
 
-# Options that are not drawn, as Tailwater refuses them or what they write, on purpose.
+# Options that are not drawn, because Tailwater deliberately refuses them or the files that they produce.
 REFUSED = {
-    # Blocks in compressions that only db_stress has: "custom" is the fifth choice.
+    # The fifth choice, "custom", writes blocks with a compression that only db_stress has.
     "compression_manager": lambda: random.choice(["mixed", "none", "autoskip", "randommixed"]),
-    # RocksDB would not open tables without the user's index, and Tailwater makes none.
+    # RocksDB would refuse tables without the user-defined index, and Tailwater builds none.
     "use_udi_as_primary_index": 0,
 }
 
 # Drawn options with which Tailwater refuses to open a database for writing, with their replacements.
 OPENED_OTHERWISE = {
-    # Logs are not archived: whoever follows the database would miss them.
+    # Tailwater does not archive logs, so a follower of the database would miss them.
     "WAL_ttl_seconds": "0",
     "WAL_size_limit_MB": "0",
 }
 
-# A release build of db_stress cannot do it.
+# Options that a release build of db_stress does not support.
 RELEASE_BUILD = {"metadata_read_fault_one_in": 0, "read_fault_one_in": 0, "mock_direct_io": False}
 
-# How many keys each column family has: few enough that a turn of seconds overwrites some and verifies all.
+# Numbers of keys per column family: few enough that a turn of seconds overwrites some keys and verifies all.
 MAX_KEYS = [1000, 10_000, 40_000]
 
-# How the tables are arranged, as whitebox_crash_main of db_crashtest.py varies it.
+# Compaction styles, with the frequencies of whitebox_crash_main in db_crashtest.py.
 COMPACTION_STYLES = [0, 0, 0, 0, 1, 1, 2]
 
-# What an unset flag of db_crashtest.py is.
+# Flags of db_crashtest.py, which are false by default.
 FLAGS = [
     "simple", "cf_consistency", "txn", "optimistic_txn", "test_best_efforts_recovery", "enable_ts",
     "test_multiops_txn", "test_tiered_storage",
@@ -61,7 +61,7 @@ FLAGS = [
 
 
 def is_release_build():
-    """Whether db_stress was built without assertions: db_crashtest.py uses the same variable."""
+    """Returns whether db_stress was built without assertions; db_crashtest.py reads the same variable."""
     return os.environ.setdefault("DEBUG_LEVEL", "0") == "0"
 
 
@@ -69,7 +69,7 @@ class Options:
     """The options of one database."""
 
     def __init__(self, crashtest, db_stress, database, expected, rng):
-        """Draws what stays the same for the database. `crashtest` is the path of db_crashtest.py."""
+        """Draws the options that apply to all runs on the database. `crashtest` is the path of db_crashtest.py."""
         self.mode = rng.choices(list(MODES), [weight for weight, _ in MODES.values()])[0]
         seed = rng.getrandbits(32)
         style, max_key = rng.choice(COMPACTION_STYLES), rng.choice(MAX_KEYS)
@@ -78,7 +78,7 @@ class Options:
         told = dict.fromkeys(FLAGS, False) | MODES[self.mode][1]
         random.seed(seed)
         self._drawn = self._module.gen_cmd_params(argparse.Namespace(**told))
-        # Tiered storage comes with a style of its own.
+        # The mode for tiered storage sets its own compaction style.
         if "test_tiered_storage" not in MODES[self.mode][1]:
             self._drawn["compaction_style"] = style
             if style == 1 and rng.random() < 0.5:
@@ -88,20 +88,20 @@ class Options:
             self._drawn |= RELEASE_BUILD
 
     def command(self, seed, **others):
-        """The command line of a run, and its options by name."""
+        """Returns the command line of a run, and its options by name."""
         random.seed(seed)
         with contextlib.redirect_stdout(io.StringIO()):
             return self._module.gen_cmd(self._drawn | others, [])
 
 
 def _load(path, seed):
-    """Runs db_crashtest.py as a module of its own, with a seed."""
+    """Loads db_crashtest.py as a separate module, with a seed."""
     path = Path(path)
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location("db_crashtest", path)
     module = importlib.util.module_from_spec(spec)
-    # It takes its seed from the command line, and reads the rest of it only when it is the program.
+    # The script takes its seed from the command line, and parses the rest of the line only when run as a program.
     before, sys.argv = sys.argv, [str(path), f"--initial_random_seed_override={seed or 1}"]
     try:
         with contextlib.redirect_stdout(io.StringIO()):

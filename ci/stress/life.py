@@ -1,4 +1,4 @@
-"""The life of one database, which db_stress and Tailwater work on by turns."""
+"""The life of one database, on which db_stress and Tailwater work in turns."""
 
 import collections
 import re
@@ -9,25 +9,26 @@ import time
 import process
 from draw import OPENED_OTHERWISE, Options
 
-# What db_stress prints when it has opened the database and verified all keys.
+# Lines that db_stress prints once it has opened the database and verified all keys.
 OPERATES = "Starting database operations"
 VERIFIED = "Crash-recovery verification passed"
-# What db_stress says on standard error that is no failure.
+# Messages of db_stress on standard error that do not indicate a failure.
 HARMLESS = re.compile(r"open_files_async requires skip_stats_update_on_db_open")
-# How long a run may take that is not killed, in seconds. One that still works then is killed; one that does not hangs.
+# Maximum duration of a run that is not meant to be killed, in seconds. A run that is still working after that is
+# killed; a run that is not working counts as hanging.
 PATIENCE = 300
 
-# What indicates that db_stress stumbled over an error that it injected itself, or over a file that
-# saw one.
+# Messages that indicate that db_stress failed because of an error that it injected itself, or because of a file in
+# which it had injected one.
 INJECTED = re.compile(r"injected[a-z ]* error|Seen error\. Skip writing buffer")
 
 
 class Failed(Exception):
-    """Something that must not be."""
+    """A failure that must not occur."""
 
 
 class Stumbled(Exception):
-    """RocksDB failed by itself: over an error that db_stress injected, or where Tailwater has not yet been."""
+    """RocksDB itself failed: after an error that db_stress injected, or before Tailwater opened the database."""
 
 
 class Life:
@@ -49,25 +50,25 @@ class Life:
         self.options = Options(setup.crashtest, setup.db_stress, self.database, self.expected, rng)
         self.turn = 0
         self.steps = 0
-        # Whether runs of db_stress kept a state for each key, and whether some did not: db_crashtest.py changes
-        # test_batches_snapshots with disable_wal.
+        # Whether any run of db_stress kept a state for each key, and whether any did not: db_crashtest.py switches
+        # test_batches_snapshots together with disable_wal.
         self.had_numbered_keys = self.had_other_keys = False
-        # Whether Tailwater has not yet opened it.
+        # Whether Tailwater has not yet opened the database.
         self.is_untouched = True
         self.last = {}
 
     def run(self, deadline):
-        """Takes turns until this database has had enough of them or the time is up."""
-        self.figures["databases started afresh"] += 1
+        """Takes turns until this database has had its number of turns or the time is up."""
+        self.figures["databases created"] += 1
         try:
             self.take_turns(deadline)
         except Stumbled as reason:
             print(f"database {self.number} ends here: {reason}", flush=True)
-            self.figures["databases given up as RocksDB failed by itself"] += 1
+            self.figures["databases abandoned because RocksDB itself failed"] += 1
         shutil.rmtree(self.root)
 
     def take_turns(self, deadline):
-        """Takes turns, and has RocksDB verify what is left."""
+        """Takes turns, and finally makes RocksDB verify the database."""
         for self.turn in range(1, self.rng.randint(3, 9) + 1):
             self.rocksdb_turn()
             if not self.setup.without_tailwater:
@@ -79,7 +80,7 @@ class Life:
     # RocksDB's turn
 
     def rocksdb_turn(self):
-        """Runs db_stress, and kills it or lets it end."""
+        """Runs db_stress, and kills it or lets it finish."""
         rng, whitebox = self.rng, "whitebox" in self.options.mode
         seed, kills, early = rng.getrandbits(32), rng.random() < 0.75, rng.random() < 0.2
         moment = rng.uniform(0, self.setup.turn_seconds)
@@ -96,23 +97,22 @@ class Life:
         self.figures["kills of RocksDB"] += ended.killed
 
     def rocksdb_verifies(self):
-        """Has db_stress open the database, bring its expected state up to it, verify all keys and close it."""
-        # It ends when no compaction is left to do, which never happens where all tables are due every second or two.
-        # With few files open it opens a table for nearly every key, during which its listener
-        # sleeps.
+        """Makes db_stress open the database, bring its expected state up to date, verify all keys and close."""
+        # db_stress ends when no compaction is left, which never happens if all tables are due every second or two.
+        # With few open files it opens a table for nearly every key, and its listener sleeps during each opening.
         others = {"verification_only": 1, "periodic_compaction_seconds": 0, "open_files": -1}
         command, self.last = self.options.command(self.rng.getrandbits(32), **others)
         self.db_stress(command, "verification", None, None)
 
     def db_stress(self, command, name, kill_after, after_line):
-        """Runs db_stress. What it says on standard error is a failure, as for db_crashtest.py."""
+        """Runs db_stress. Output on standard error is a failure, as in db_crashtest.py."""
         self.keep_copy()
         self.had_numbered_keys |= self.has_numbered_keys()
         self.had_other_keys |= not self.has_numbered_keys()
         log = self.log(name)
         ended = process.run(command, log, kill_after, after_line, PATIENCE, self.environment)
         ended.killed |= ended.slow
-        self.figures["runs of RocksDB that were too slow to wait for"] += ended.slow
+        self.figures["runs of RocksDB killed for being too slow"] += ended.slow
         self.tell(f"{name} ({self.options.mode})", ended)
         complaints = [line for line in ended.err.splitlines() if line.strip() and not HARMLESS.search(line)]
         if complaints or not (ended.killed or ended.code == 0):
@@ -124,16 +124,16 @@ class Life:
         return ended
 
     def count_options(self):
-        """Counts which values of which options were drawn."""
+        """Records the option values that were drawn."""
         for name, value in self.last.items():
             self.figures.drawn[name].add(str(value))
 
     def families(self):
-        """How many column families db_stress has."""
+        """Returns the number of column families of db_stress."""
         return self.last.get("column_families") or 10
 
     def has_numbered_keys(self):
-        """Whether db_stress keeps a state for each key and verifies them all."""
+        """Returns whether db_stress keeps a state for each key and verifies all keys."""
         last = self.last
         special = ["test_batches_snapshots", "test_cf_consistency", "skip_verifydb"]
         return not any(int(last.get(name) or 0) for name in special)
@@ -141,7 +141,7 @@ class Life:
     # Tailwater's turn
 
     def tailwater_turn(self):
-        """Runs Tailwater's program: some times killed, and then until it ends, or RocksDB recovers after the kill."""
+        """Runs Tailwater's program, with kills; the last run finishes, or RocksDB recovers after its kill."""
         rng = self.rng
         restores, abandons = rng.random() < 0.6, rng.random() < 0.35
         kills = rng.choice([0, 0, 1, 1, 2, 3])
@@ -160,14 +160,14 @@ class Life:
         self.figures["turns of Tailwater"] += 1
 
     def tailwater_arguments(self, reference, abandons):
-        """The arguments of Tailwater's program in all runs of a turn."""
+        """Returns the arguments of Tailwater's program for all runs of a turn."""
         last = self.last
         told = ["--reference", reference, "--max-key", last["max_key"]]
         told += ["--entity-one-in", last.get("use_put_entity_one_in") or 0]
         overrides = [f"{name}={value}" for name, value in OPENED_OTHERWISE.items()] + self.setup.tailwater_options
         told += ["--options", ";".join(overrides)]
         if self.has_history():
-            # db_stress will replay as many of its writes as the sequence number says.
+            # db_stress will replay as many of its writes as the sequence number indicates.
             told.append("--keeps-sequence")
         elif not self.had_other_keys:
             told += ["--expected", self.expected / "LATEST.state"]
@@ -181,7 +181,7 @@ class Life:
         return told
 
     def tailwater(self, told, seed, kill_after):
-        """Runs Tailwater's program, and kills it or lets it end."""
+        """Runs Tailwater's program, and kills it or lets it finish."""
         self.keep_copy()
         self.is_untouched = False
         milliseconds = int(1000 * self.setup.turn_seconds)
@@ -200,58 +200,58 @@ class Life:
             raise Failed(f"Tailwater failed with {ended.code}, see {log}:\n" + "\n".join(said) + ended.err[-2000:])
 
     def verify(self, when):
-        """Has `tailwater db verify` read every byte. A torn tail (3) is what a kill leaves."""
+        """Makes `tailwater db verify` read every byte. A kill may leave a torn tail (exit code 3)."""
         log = self.log(f"verify-{when}")
         ended = process.run([self.setup.tailwater, "db", "verify", self.database], log, timeout=PATIENCE)
         if ended.code not in [0, 3]:
             raise Failed(f"tailwater db verify found damage {when} Tailwater's turn, see {log}:\n{ended.out[-3000:]}")
 
     def has_history(self):
-        """Whether db_stress has its writes since some moment, of which a part may be lost, and not their outcome."""
+        """Returns whether db_stress recorded recent writes, some of which may be lost, instead of their result."""
         return any(re.fullmatch(r"\d+\.state", path.name) for path in self.expected.iterdir())
 
     # Records
 
     def keep_copy(self):
-        """Keeps the database and the expected state as they are before a run."""
+        """Copies the database and the expected state before a run."""
         copy = self.root / "before"
         shutil.rmtree(copy, ignore_errors=True)
         for directory in [self.database, self.expected]:
-            # Names may be replaced by a process that was killed and whose kernel threads still end.
+            # A killed process whose kernel threads are still ending may replace names.
             shutil.copytree(directory, copy / directory.name, ignore_dangling_symlinks=True)
 
     def log(self, name):
-        """The file for what the next run says."""
+        """Returns the file for the output of the next run."""
         self.steps += 1
         return self.root / f"{self.steps:03}-turn-{self.turn}-{name}.log"
 
     def tell(self, what, ended):
-        """Prints what was run."""
+        """Reports a run."""
         end = "killed" if ended.killed else f"ended with {ended.code}"
         print(f"database {self.number}, turn {self.turn}: {what}, {end}", flush=True)
 
     def how_to_look(self):
-        """What there is to see after a failure."""
+        """Returns instructions for inspecting a failure."""
         db = shlex.quote(str(self.root))
         return "\n".join([
-            f"what there is: {self.root}",
+            f"files: {self.root}",
             "    *.log                   the output of each run; the first line is its command",
             "    db, expected            the database and the state of db_stress, as the failure left them",
             "    before/                 both as they were before the run that failed",
-            "    reference               what the database held when Tailwater's turn began",
-            "look at it:",
+            "    reference               the contents of the database when Tailwater's turn began",
+            "to inspect the state before the failed run:",
             f"    {self.setup.tailwater} db verify {db}/before/db",
             f"    {self.setup.tailwater} db dump --hex {db}/before/db",
-            "    put before/ in the place of db and expected, and run the command of the last log again",
-            "the same draws again, but for the moments of the kills:",
+            "    replace db and expected by the contents of before/, and rerun the command of the last log",
+            "to repeat the same draws, with other times of kills:",
             f"    ci/stress/run.py --seed {self.setup.seed} --database {self.number}",
-            "RocksDB alone, which shows whether db_stress fails by itself:",
+            "to run RocksDB alone, which shows whether db_stress itself fails:",
             f"    ci/stress/run.py --seed {self.setup.seed} --database {self.number} --without-tailwater",
         ])
 
 
 class Figures(collections.Counter):
-    """What was done."""
+    """Counts of the work done."""
 
     def __init__(self):
         super().__init__()
@@ -259,7 +259,7 @@ class Figures(collections.Counter):
         self.work = collections.Counter()
 
     def report(self, seconds):
-        """The figures as lines."""
+        """Returns the figures as lines."""
         values = sum(map(len, self.drawn.values()))
         lines = [f"{name}: {self[name]}" for name in NAMES]
         lines.append(f"options drawn: {len(self.drawn)}, with {values} values")
@@ -271,7 +271,7 @@ class Figures(collections.Counter):
 
 # The figures, in the order of the report.
 NAMES = [
-    "databases started afresh", "turns of RocksDB", "kills of RocksDB", "turns of Tailwater", "runs of Tailwater",
+    "databases created", "turns of RocksDB", "kills of RocksDB", "turns of Tailwater", "runs of Tailwater",
     "kills of Tailwater", "keys verified by RocksDB", "keys verified by Tailwater",
-    "databases given up as RocksDB failed by itself", "runs of RocksDB that were too slow to wait for",
+    "databases abandoned because RocksDB itself failed", "runs of RocksDB killed for being too slow",
 ]

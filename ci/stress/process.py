@@ -1,4 +1,4 @@
-"""Runs a program, kills it at some moment, and keeps what it says."""
+"""Runs a program, kills it at a given time, and records its output."""
 
 import os
 import subprocess
@@ -7,13 +7,14 @@ import time
 from pathlib import Path
 
 
-# Over how many seconds it is seen whether a program still works, and how much processor time shows that.
+# Period over which it is determined whether a program is still working, in seconds, and the share of a processor's
+# time above which it is.
 LOOK = 5
 WORKS = 0.05
 
 
 class Ended:
-    """How a program ended."""
+    """The outcome of a program."""
 
     def __init__(self, code, killed, slow, out, err):
         self.code = code
@@ -24,13 +25,14 @@ class Ended:
 
 
 def run(command, log, kill_after=None, after_line=None, timeout=900, environment=None):
-    """Runs a command and returns how it ended; both of its outputs go to the file `log`, too.
+    """Runs a command and returns its outcome; standard output and error are also written to the file `log`.
 
-    It gets a SIGKILL `kill_after` seconds after it began, or after it printed a line that contains `after_line`, and
-    in any case after `timeout` seconds. That counts as slow if it still used the processor, otherwise as a failure.
+    The command is killed (SIGKILL) `kill_after` seconds after it started, or after it printed a line that contains
+    `after_line`, and in any case after `timeout` seconds. A run that times out counts as slow if it was still using
+    the processor, otherwise as a failure.
     """
     lines, errors = [], []
-    # Its output must be there when it is killed, so it is written line by line.
+    # Output is line-buffered, so that none is lost when the command is killed.
     command = ["stdbuf", "-oL", *map(str, command)]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", env=environment
@@ -59,7 +61,7 @@ def run(command, log, kill_after=None, after_line=None, timeout=900, environment
 
 
 def _wait(process, kill_after, mark, timeout):
-    """Waits for the end of a process or kills it. Returns whether it was killed, and whether for being slow."""
+    """Waits for a process to end, or kills it. Returns whether it was killed as planned, and whether it was slow."""
     began = time.monotonic()
     kill_at = None if kill_after is None or mark else began + kill_after
     while process.poll() is None:
@@ -69,7 +71,7 @@ def _wait(process, kill_after, mark, timeout):
         if kill_at is not None and now >= kill_at:
             process.kill()
             process.wait()
-            # It may have ended by itself at the last moment.
+            # The process may have ended before the kill.
             return process.returncode == -9, False
         if now - began > timeout:
             before = _processor_seconds(process)
@@ -83,9 +85,9 @@ def _wait(process, kill_after, mark, timeout):
 
 
 def _processor_seconds(process):
-    """How much processor time a process has used, and those it started and waited for."""
+    """Returns the processor time used by a process and by the children that it waited for, in seconds."""
     try:
-        # Behind the name in parentheses the fields begin with the third.
+        # The fields after the name in parentheses begin with the third.
         fields = Path(f"/proc/{process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
     except OSError:

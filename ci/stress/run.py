@@ -1,19 +1,21 @@
 #!/usr/bin/env python3
-"""Alternates RocksDB's own stress tool and Tailwater on one directory, and kills both.
+"""Alternates RocksDB's stress tool and Tailwater on one directory, and kills both at random times.
 
 usage: ci/stress/run.py --db-stress PATH [--minutes 60] [--seed N]
 
-db_stress writes, reads and compacts a database under random options and keeps a state of what each key must have.
-Tailwater's program, `stress_turn` of crates/testkit, then opens the directory with its OPTIONS file, compares all it
-holds with that state, works without changing any key (it flushes, compacts, rewrites keys with their values, puts and
-deletes keys elsewhere, writes range tombstones over nothing, makes checkpoints and column families, reopens with other
-options) and compares again. Then db_stress goes on, and verifies all keys when it opens the database. Either is killed
-by SIGKILL at random moments; then the other recovers, or the same again. After some turns the database is started
-afresh, with other options.
+db_stress writes, reads and compacts a database under random options, and keeps the expected state of each key.
+Tailwater's program, `stress_turn` of crates/testkit, then opens the directory with its OPTIONS file, compares the
+contents with that state, works without changing any key (it flushes, compacts, rewrites keys with their values, puts
+and deletes keys outside the range of db_stress, writes range tombstones that cover no key, creates checkpoints and
+column families, and reopens the database with other options) and compares again. Then db_stress continues, and
+verifies all keys when it opens the database. Either program is killed by SIGKILL at random times; then either the
+other one recovers the database, or the same one again. After several turns a new database is created, with other
+options.
 
-The options are drawn by tools/db_crashtest.py of the RocksDB checkout that db_stress was built from, which is found
-above its path, or given by --rocksdb. `draw.py` lists the few options that are not drawn, with the reasons. The seed
-determines the options and the turns, but not the moments of the kills within a run, nor what threads do.
+The options are drawn by tools/db_crashtest.py of the RocksDB checkout from which db_stress was built. The checkout is
+searched above the path of db_stress, or given by --rocksdb. `draw.py` lists the few options that are not drawn, with
+the reasons. The seed determines the options and the turns, but neither the times of kills within a run nor the
+scheduling of threads.
 
 db_stress is built once, from RocksDB's public repository (20 to 40 minutes on 2 cores; Debian's packages
 libgflags-dev liblz4-dev libsnappy-dev libzstd-dev zlib1g-dev liburing-dev):
@@ -23,9 +25,9 @@ libgflags-dev liblz4-dev libsnappy-dev libzstd-dev zlib1g-dev liburing-dev):
         -DWITH_LZ4=ON -DWITH_ZSTD=ON -DWITH_SNAPPY=ON -DWITH_ZLIB=ON -DWITH_LIBURING=ON
     ninja -C build db_stress
 
-Of a build with assertions (CMAKE_BUILD_TYPE=Debug) say DEBUG_LEVEL=1: it can do more.
+For a build with assertions (CMAKE_BUILD_TYPE=Debug), which supports more options, set DEBUG_LEVEL=1.
 
-Ends at the first failure, keeps its directory and says how to look at it; otherwise says how often everything was done.
+Ends at the first failure, keeps its directory and prints how to inspect it; otherwise prints counts of the work done.
 """
 
 import argparse
@@ -45,26 +47,26 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def arguments():
-    """The command line."""
+    """Parses the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--db-stress", type=Path, default=os.environ.get("DB_STRESS"), help="or the variable DB_STRESS")
     parser.add_argument("--rocksdb", type=Path, help="the RocksDB checkout")
     parser.add_argument("--minutes", type=float, default=60)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(32))
-    parser.add_argument("--database", type=int, help="only the database of that number")
-    parser.add_argument("--turn-seconds", type=float, default=8, help="how long a turn takes, at most")
-    parser.add_argument("--work", type=Path, default=ROOT / "target/stress", help="where the databases are")
-    parser.add_argument("--without-tailwater", action="store_true", help="only the turns of RocksDB")
+    parser.add_argument("--database", type=int, help="run only the database with this number")
+    parser.add_argument("--turn-seconds", type=float, default=8, help="maximum duration of a turn")
+    parser.add_argument("--work", type=Path, default=ROOT / "target/stress", help="directory for the databases")
+    parser.add_argument("--without-tailwater", action="store_true", help="run only RocksDB's turns")
     parser.add_argument("--tailwater-options", action="append", default=[], help="an additional option of Tailwater")
-    parser.add_argument("--built", action="store_true", help="take Tailwater's programs as they were built last")
+    parser.add_argument("--built", action="store_true", help="use the existing build of Tailwater's programs")
     given = parser.parse_args()
     if not given.db_stress:
-        parser.error("--db-stress or the variable DB_STRESS must say where db_stress is; --help says how to build it")
+        parser.error("set --db-stress or the variable DB_STRESS to the path of db_stress; --help says how to build it")
     given.db_stress = Path(given.db_stress).resolve()
     if given.rocksdb is None:
         found = [path for path in given.db_stress.parents if (path / "tools/db_crashtest.py").exists()]
         if not found:
-            parser.error(f"there is no tools/db_crashtest.py above {given.db_stress}: --rocksdb must say where")
+            parser.error(f"there is no tools/db_crashtest.py above {given.db_stress}: set --rocksdb to the checkout")
         given.rocksdb = found[0]
     given.crashtest = given.rocksdb / "tools/db_crashtest.py"
     return given
@@ -82,7 +84,7 @@ def build(setup):
 
 
 def campaign(setup, figures):
-    """Has one database after another live until the time is up. Returns whether all went well."""
+    """Runs the lives of databases, one after the other, until the time is up. Returns whether all succeeded."""
     began = time.monotonic()
     deadline = began + 60 * setup.minutes
     numbers = itertools.count(1) if setup.database is None else [setup.database]
@@ -106,7 +108,7 @@ def main():
     build(setup)
     figures, began = Figures(), time.monotonic()
     with tempfile.TemporaryDirectory(dir=setup.work) as scratch:
-        # db_crashtest.py makes a file when it is loaded.
+        # db_crashtest.py creates a file when it is loaded.
         os.environ["TEST_TMPDIR"] = scratch
         setup.environment = dict(os.environ)
         went_well = campaign(setup, figures)

@@ -1,4 +1,4 @@
-//! Blob files and indexes: what is decoded can be written and decodes to the same.
+//! Blob files and indexes: decoded values can be encoded and decode to the same values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     check_index(data, choices);
 });
 
-/// The same bytes with the checksum of the first `covered` behind them.
+/// Returns `data` followed by the checksum of its first `covered` bytes.
 fn with_crc(data: &[u8], covered: usize) -> Vec<u8> {
     let mut bytes = data.to_vec();
     if let Some((head, rest)) = bytes.split_at_mut_checked(covered)

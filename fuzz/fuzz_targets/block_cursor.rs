@@ -1,5 +1,5 @@
-//! A cursor over any bytes, in any order of moves: it answers or refuses, and stays inside the
-//! block.
+//! A cursor over arbitrary bytes, with moves in any order: each move succeeds or fails, and the
+//! cursor stays inside the block.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -10,7 +10,7 @@ use tailwater_fuzz::{Choices, allocation};
 fuzz_target!(|input: &[u8]| {
     let (choices, block) = Choices::split(input);
     let Ok(layout) = Layout::parse(block) else { return };
-    // A key is at most as long as the block; a cursor keeps those of one restart interval.
+    // A key is at most as long as the block; a cursor keeps the keys of one restart interval.
     let limit = 64 * block.len() + block.len() * block.len() / 2;
     allocation::within(limit, || walk(choices, block, &layout));
 });

@@ -1,5 +1,5 @@
-//! A cursor over well-formed blocks of every shape: each move lands where a walk through the
-//! entries would.
+//! A cursor over well-formed blocks of every shape: each move reaches the same entry as in a list
+//! of the entries.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
     walk(moves, &block, &layout, &entries);
 });
 
-/// Entries with internal keys, in their order: few different user keys in several versions.
+/// Returns entries with internal keys, in order: a few user keys in several versions.
 fn entries(mut choices: Choices<'_>) -> Entries {
     let mut entries = BTreeMap::new();
     while !choices.is_empty() && entries.len() < 1000 {
@@ -34,7 +34,7 @@ fn entries(mut choices: Choices<'_>) -> Entries {
         let user_key = choices.bytes(length).to_vec();
         let trailer = key::pack_trailer(u64::from(choices.byte()), 1);
         let length = choices.below(20);
-        // The newest version comes first.
+        // The newest version of a key sorts first.
         entries.insert((user_key, u64::MAX - trailer), choices.bytes(length).to_vec());
     }
     let entry = |((user_key, inverted), value): ((Vec<u8>, u64), Vec<u8>)| {
@@ -86,7 +86,8 @@ fn walk(mut choices: Choices<'_>, block: &[u8], layout: &Layout, entries: &Entri
     }
 }
 
-/// A get by hash finds the newest version that a seek finds, and none where there is none.
+/// Checks that a get through the hash index finds the same newest version as a seek, or none if
+/// there is none.
 fn get(choices: &mut Choices<'_>, block: &[u8], layout: &Layout, entries: &Entries) {
     let target = target(choices, entries);
     let user_key = key::user_key(&target);
@@ -109,7 +110,7 @@ fn pair((key, value): &(Vec<u8>, Vec<u8>)) -> (&[u8], &[u8]) {
     (key, value)
 }
 
-/// An internal key near one that is there, or any.
+/// Returns an internal key close to an existing one, or an arbitrary one.
 fn target(choices: &mut Choices<'_>, entries: &Entries) -> Vec<u8> {
     let mut target = Vec::new();
     let user_key = match entries.get(choices.below(entries.len() + 1)) {

@@ -1,4 +1,4 @@
-//! Block trailers: what is written is verified, and nothing else is.
+//! Block trailers: a written trailer passes verification, and a damaged one fails.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     written.extend_from_slice(&checksum.trailer(offset, data, kind));
     assert_eq!(checksum.verify(offset, &written), Ok((data, kind)));
 
-    // One bit that is wrong is noticed wherever it stands, but for what no checksum covers.
+    // A flipped bit is detected wherever it is, except in bytes that no checksum covers.
     let place = choices.below(written.len());
     written[place] ^= 1 << choices.below(8);
     let covered = checksum.checksum_type != ChecksumType::None;

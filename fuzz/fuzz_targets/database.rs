@@ -1,4 +1,4 @@
-//! A database whose files were edited is opened and read, or refused.
+//! A database with edited files is opened and read, or refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Decompression of any bytes by every codec, with and without a dictionary.
+//! Decompression of arbitrary bytes by every codec, with and without a dictionary.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use tailwater_format::compress::{
 };
 use tailwater_fuzz::{Choices, allocation};
 
-/// The longest input, in bytes: zstd may make 32 KiB of each, which takes its time.
+/// Maximum length of an input, in bytes: zstd may decompress each byte to 32 KiB, which takes time.
 const LENGTH_MAX: usize = 2048;
 
 fuzz_target!(|input: &[u8]| {
@@ -25,11 +25,11 @@ fuzz_target!(|input: &[u8]| {
         let mut output = Vec::new();
         let first = decompressor.decompress(kind, data, dictionary.as_ref(), &mut output);
         if first.is_ok() {
-            let block = CompressedBlock::parse(kind, data).expect("it was decompressed");
+            let block = CompressedBlock::parse(kind, data).expect("a block that was decompressed");
             assert_eq!(output.len(), block.uncompressed_length());
         }
-        // A context that is used again gives the same answer. (What is wrong zstd says in other
-        // words once its dictionary is warm.)
+        // A reused context returns the same result, except for the error message, which zstd words
+        // differently once its dictionary is warm.
         let mut again = Vec::new();
         let second = decompressor.decompress(kind, data, dictionary.as_ref(), &mut again);
         assert_eq!(first.is_ok(), second.is_ok());
@@ -37,7 +37,7 @@ fuzz_target!(|input: &[u8]| {
     });
 });
 
-/// Maximum memory of two outputs of this many bytes.
+/// Returns the maximum memory of two outputs, in bytes, for an input of `length` bytes.
 fn output_max(kind: Compression, length: usize) -> usize {
     let amplification = match kind {
         Compression::None => 1,
@@ -45,7 +45,7 @@ fn output_max(kind: Compression, length: usize) -> usize {
         Compression::Lz4 | Compression::Lz4Hc => 255,
         Compression::Zlib => 1032,
         Compression::Zstd | Compression::ZstdNotFinal => 128 << 10,
-        // Its output grows as it comes; its tables take 4 MB.
+        // Its output grows as it is produced; its tables take 4 MB.
         Compression::Bzip2 => 64 << 10,
         Compression::Xpress | Compression::Custom(_) => 0,
     };

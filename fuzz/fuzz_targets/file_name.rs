@@ -1,4 +1,4 @@
-//! File names and CURRENT: what a name says leads back to a name that says the same.
+//! File names and CURRENT: a parsed name can be formatted, and parses to the same kind.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Filters: any bytes can be asked, and a filter that was built has every key that was added.
+//! Filters: arbitrary bytes can be queried, and a built filter contains every key that was added.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ fuzz_target!(|input: &[u8]| {
     check_built(choices.byte(), Choices::new(data));
 });
 
-/// Each way to ask gives the same answer.
+/// Checks that all ways to query a filter return the same result.
 fn check_any(mut choices: Choices<'_>, block: &[u8]) {
     let mut strings = Vec::new();
     while !choices.is_empty() {

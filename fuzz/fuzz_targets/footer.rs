@@ -1,4 +1,4 @@
-//! Footers: what is decoded can be written and decodes to the same.
+//! Footers: a decoded footer can be encoded and decodes to the same footer.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -31,11 +31,12 @@ fuzz_target!(|input: &[u8]| {
 fn check(tail: &[u8], tail_offset: u64) {
     let Ok(footer) = Footer::decode(tail, tail_offset) else { return };
     let offset = tail_offset.saturating_add((tail.len() - FOOTER_LENGTH) as u64);
-    let bytes = footer.encode(offset).expect("what was decoded can be written");
+    let bytes = footer.encode(offset).expect("a decoded footer can be encoded");
     assert_eq!(Footer::decode(&bytes, offset), Ok(footer));
 }
 
-/// Gives a footer a magic number, a version and, from version 6 on, what else belongs to it.
+/// Writes a magic number, a version and, from version 6 on, the other fixed fields and the checksum
+/// into a footer.
 fn complete(footer: &mut [u8; FOOTER_LENGTH], version: u8, offset: u64) {
     let version = u32::from(version % 10);
     footer[VERSION_AT..MAGIC_AT].copy_from_slice(&version.to_le_bytes());
@@ -46,7 +47,8 @@ fn complete(footer: &mut [u8; FOOTER_LENGTH], version: u8, offset: u64) {
     write_footer_checksum(footer, offset);
 }
 
-/// A footer of any fields is refused when it is written, or read as it was.
+/// Checks that a footer with arbitrary fields is refused by the encoder, or decodes to the same
+/// footer.
 fn check_written(mut choices: Choices<'_>) {
     let handle = |choices: &mut Choices<'_>| BlockHandle {
         offset: choices.number(5),

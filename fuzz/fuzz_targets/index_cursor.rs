@@ -1,4 +1,4 @@
-//! An index cursor over any bytes, in each of the four formats and any order of moves.
+//! An index cursor over arbitrary bytes, in each of the four formats, with moves in any order.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

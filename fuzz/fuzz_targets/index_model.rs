@@ -1,5 +1,5 @@
-//! An index cursor over well-formed index blocks of every shape: each move lands where a walk
-//! would.
+//! An index cursor over well-formed index blocks of every shape: each move reaches the same entry
+//! as in a list of the entries.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     walk(moves, &block, &layout, format, &entries);
 });
 
-/// Entries over blocks that stand one behind the other.
+/// Returns entries for blocks that directly follow each other.
 fn entries(mut choices: Choices<'_>, format: IndexFormat) -> Vec<IndexEntry> {
     let mut offset = choices.number(4);
     let mut sizes = BTreeMap::new();

@@ -1,4 +1,4 @@
-//! Internal keys: taken apart and put together, and their order is one.
+//! Internal keys: they are split and reassembled, and their order is total.
 #![no_main]
 
 use std::cmp::Ordering;
@@ -42,7 +42,7 @@ fn check_order(comparator: &Comparator, keys: [&[u8]; 3]) {
     }
 }
 
-/// A separator in an index is within the bounds that the index requires.
+/// Checks that separators in an index are within the bounds that the index requires.
 fn check_separators(comparator: &Comparator, start: &[u8], limit: &[u8]) {
     if comparator.compare(start, limit).is_lt() {
         let mut separator = start.to_vec();

@@ -1,5 +1,5 @@
-//! Iterators over an edited database, in any order of moves. Over one without edits, each move
-//! lands where a walk through the entries would.
+//! Iterators over an edited database, with moves in any order. Without edits, each move reaches the
+//! same entry as in a list of the entries.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     });
 });
 
-/// An iterator and its bounds, as `choices` say.
+/// Returns the options of an iterator, with its bounds, as chosen by `choices`.
 fn read_options(choices: &mut Choices<'_>) -> ReadOptions {
     let flags = choices.byte();
     let bound = |given: bool, choices: &mut Choices<'_>| given.then(|| key(choices));
@@ -45,7 +45,7 @@ fn read_options(choices: &mut Choices<'_>) -> ReadOptions {
     }
 }
 
-/// A key near those that the databases hold.
+/// Returns a key close to the keys in the databases.
 fn key(choices: &mut Choices<'_>) -> Vec<u8> {
     let number = choices.byte();
     match choices.below(5) {
@@ -118,7 +118,7 @@ fn walk_model(db: &Db, family: &ColumnFamily, all: &Entries, mut choices: Choice
     }
 }
 
-/// The entries within the bounds.
+/// Returns the entries within the bounds.
 fn seen(all: &Entries, options: &ReadOptions, comparator: &Comparator) -> Entries {
     let (lower, upper) = (&options.iterate_lower_bound, &options.iterate_upper_bound);
     let within = |entry: &&(Vec<u8>, Vec<u8>)| {

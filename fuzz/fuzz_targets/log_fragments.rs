@@ -1,4 +1,4 @@
-//! The record log's reader over fragments of any kind, in any order, whose checksums are right.
+//! The record log's reader over fragments of any kind, in any order, with valid checksums.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,9 +6,11 @@ use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH};
 use tailwater_fuzz::{Choices, allocation, walk};
 use tailwater_fuzz_seeds::put_fragment;
 
-/// The longest input, in bytes: in a compressed log zstd may make 32 KiB of each.
+/// Maximum length of an input, in bytes: in a compressed log zstd may decompress each byte to 32
+/// KiB.
 const LENGTH_MAX: usize = 1024;
-/// Maximum memory of a byte decompressed by zstd, with the doubling of its buffer.
+/// Maximum memory for decompressing one byte with zstd, in bytes, including the doubling of the
+/// buffer.
 const AMPLIFICATION: usize = 2 * (128 << 10);
 
 fuzz_target!(|input: &[u8]| {
@@ -25,15 +27,15 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(limit, || walk::read_log(&log, log_number));
 });
 
-/// Appends a fragment, or something that stands between fragments.
+/// Appends a fragment, or bytes that may be between fragments.
 fn append(log: &mut Vec<u8>, log_number: u32, choices: &mut Choices<'_>) {
     let room = BLOCK_LENGTH - log.len() % BLOCK_LENGTH;
     match choices.below(16) {
-        // To the end of the block, in zeros.
+        // Zeros up to the end of the block.
         0 => log.resize(log.len() + room, 0),
-        // Any bytes.
+        // Arbitrary bytes.
         1 => log.extend_from_slice(choices.string()),
-        // Near the end of the block.
+        // Zeros up to a position near the end of the block.
         2 => {
             let left = choices.below(32);
             log.resize(log.len() + room.saturating_sub(left), 0);
@@ -41,13 +43,13 @@ fn append(log: &mut Vec<u8>, log_number: u32, choices: &mut Choices<'_>) {
         choice => {
             let kind = match choice {
                 3 => choices.byte(),
-                // Types 1 to 11, with those of whole and fragmented records more often.
+                // Types 1 to 12, which include whole and fragmented records.
                 _ => choice as u8 - 3,
             };
             let log_number = if choices.below(8) == 7 { choices.byte().into() } else { log_number };
             let mut payload = choices.string().to_vec();
             if choices.below(8) == 7 {
-                // Up to where the block ends, or a little beyond.
+                // The payload ends at the end of the block, or a little before or beyond it.
                 payload.resize(room.saturating_sub(HEADER_LENGTH + choices.below(8)), 0);
             }
             put_fragment(log, kind, log_number, &payload);

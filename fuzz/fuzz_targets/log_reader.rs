@@ -1,4 +1,4 @@
-//! The record log's reader over any bytes.
+//! The record log's reader over arbitrary bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,6 @@ use tailwater_fuzz::{Choices, allocation, walk};
 fuzz_target!(|input: &[u8]| {
     let (mut choices, log) = Choices::split(input);
     let log_number = choices.number(8);
-    // Without the right checksums nothing is decompressed, and a record is as long as its
-    // fragments.
+    // Without valid checksums nothing is decompressed, so a record is as long as its fragments.
     allocation::within(8 * log.len(), || walk::read_log(log, log_number));
 });

@@ -1,4 +1,4 @@
-//! Records written to a record log are read from it; from a truncated one, those before the cut.
+//! Records written to a record log are read back; from a truncated log, the records before the cut.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -43,7 +43,7 @@ fuzz_target!(|input: &[u8]| {
     assert!(written.starts_with(&part.records));
 });
 
-/// A short record of any bytes, or a longer one that goes on in zeros.
+/// Returns a short record of arbitrary bytes, or a longer one that continues with zeros.
 fn record(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut record = choices.string().to_vec();
     if choices.below(4) == 3 {

@@ -1,5 +1,5 @@
-//! A database whose MANIFEST holds any version edits, in whole records, is opened and read, or
-//! refused.
+//! A database whose MANIFEST contains arbitrary version edits, in whole records, is opened and
+//! read, or refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -16,7 +16,7 @@ fuzz_target!(|edits: &[u8]| {
     let mut writer = Writer::new(number, false);
     let mut reader = Reader::new(edits);
     while let Ok(edit) = reader.length_prefixed("edit") {
-        writer.add_record(edit, &mut manifest).expect("it is not compressed");
+        writer.add_record(edit, &mut manifest).expect("an uncompressed log");
     }
     files.insert(FileKind::Manifest(number).to_string(), manifest);
     allocation::within(MEMORY_MAX, || {

@@ -1,5 +1,5 @@
-//! The bytes of the message log: what is decoded can be written and decodes to the same, parts of a
-//! batch are batches, and walks over a segment and a journal go forward.
+//! The bytes of the message log: decoded values can be encoded and decode to the same values, parts
+//! of a batch are batches, and walks over a segment and a journal move forward.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -34,22 +34,22 @@ fn check_batch(data: &[u8], offset: u64, count: u32) {
     let _ = (batch.part(offset, count), batch.check_deltas(), batch.verify());
 }
 
-/// A batch whose messages are pieces of the input.
+/// Checks a batch whose messages are pieces of the input.
 fn check_built(data: &[u8], offset: u64, count: u32) {
     let mut builder = Builder::new(offset);
     for piece in data.chunks(17) {
         let (payload, headers) = piece.split_at(piece.len() / 2);
-        builder.push(u128::from(offset), count, payload, headers).expect("it is short");
+        builder.push(u128::from(offset), count, payload, headers).expect("a short message");
     }
     let bytes = builder.finish();
-    let batch = Batch::decode_verified(&bytes).expect("it was just made");
+    let batch = Batch::decode_verified(&bytes).expect("a batch that was just built");
     batch.check_deltas().map_or_else(|_| assert!(data.is_empty()), |()| assert!(!data.is_empty()));
     let stamped = batch.stamped(3, offset, 5);
     let bytes = [&stamped.encode()[..], batch.message_bytes()].concat();
-    let batch = Batch::decode_verified(&bytes).expect("it was just stamped");
+    let batch = Batch::decode_verified(&bytes).expect("a batch with its new header");
     if let Some(Part { header, messages }) = batch.part(offset, count) {
         let bytes = [&header.encode()[..], messages].concat();
-        Batch::decode_verified(&bytes).expect("a part has right checksums");
+        Batch::decode_verified(&bytes).expect("a part has valid checksums");
     }
 }
 
@@ -95,7 +95,8 @@ fn check_journal(data: &[u8]) {
     let first = reader.next_number().unwrap_or(0).wrapping_sub(records.len() as u64);
     let mut written = Vec::new();
     for (number, record) in records.iter().enumerate() {
-        put_record(&mut written, first.wrapping_add(number as u64), record).expect("it is short");
+        put_record(&mut written, first.wrapping_add(number as u64), record)
+            .expect("a short record");
     }
     assert_eq!(written, data[..end]);
 }

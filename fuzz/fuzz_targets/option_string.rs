@@ -1,4 +1,4 @@
-//! Option strings and lists: what is read can be written and reads the same.
+//! Option strings and lists: parsed text can be written, and parses to the same values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         let pairs: Vec<_> = assignments.iter().map(|one| (one.name, one.value)).collect();
         let written = write_option_string(pairs.iter().copied());
-        let again = parse_option_string(&written).expect("what was read can be written");
+        let again = parse_option_string(&written).expect("written text can be parsed");
         let again: Vec<_> = again.iter().map(|one| (one.name, one.value)).collect();
         assert_eq!(again, pairs);
     }

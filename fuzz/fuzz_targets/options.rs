@@ -1,4 +1,5 @@
-//! Options as values: what a document or an option string sets can be printed and sets the same.
+//! Options as values: options set by a document or an option string can be printed, and the text
+//! sets the same values.
 #![no_main]
 
 use std::path::Path;
@@ -24,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     change(text);
 });
 
-/// Changes options as in a database that is open: a name and a value on each line.
+/// Changes options as in an open database: each line has a name and a value.
 fn change(text: &str) {
     let changes: Vec<(&str, &str)> = text.lines().filter_map(|line| line.split_once('=')).collect();
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
@@ -43,9 +44,10 @@ fn check(options: &Options) {
         let _ = check_column_family(family, &options.database);
     }
     let text = options.to_document().to_text();
-    let document = Document::parse(&text).expect("what is printed can be read");
+    let document = Document::parse(&text).expect("printed text can be parsed");
     let again = Options::from_document(&document, UnknownOptions::Refuse);
-    // Compared as text: some values are floating-point numbers, and one of those is not itself.
-    let again = again.expect("what is printed can be set").to_document().to_text();
+    // Compared as text, because values may be floating-point numbers, and NaN does not equal
+    // itself.
+    let again = again.expect("printed options can be set").to_document().to_text();
     assert_eq!(again, text);
 }

@@ -1,4 +1,4 @@
-//! OPTIONS files: what is read can be written and reads the same.
+//! OPTIONS files: a parsed file can be written, and parses to the same document.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use tailwater_fuzz::allocation;
 fuzz_target!(|bytes: &[u8]| {
     let Ok(text) = str::from_utf8(bytes) else { return };
     assert_eq!(unescape(&escape(text)), text);
-    // An entry of two bytes takes 80.
+    // An entry of two bytes takes 80 bytes of memory.
     let Ok(document) = allocation::within(128 * text.len(), || Document::parse(text)) else {
         return;
     };
@@ -18,11 +18,11 @@ fuzz_target!(|bytes: &[u8]| {
         let _ = document.table(name);
     }
     let written = document.to_text();
-    let again = Document::parse(&written).expect("what was read can be written");
+    let again = Document::parse(&written).expect("written text can be parsed");
     assert_eq!(without_lines(again), without_lines(document));
 });
 
-/// The document without what only its layout decides.
+/// Returns the document without line numbers, which depend only on the layout.
 fn without_lines(mut document: Document) -> Document {
     for section in &mut document.sections {
         section.line = 0;

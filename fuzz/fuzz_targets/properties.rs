@@ -1,4 +1,5 @@
-//! Table properties and the names of meta blocks: what is read can be written and reads the same.
+//! Table properties and the names of meta blocks: decoded values can be encoded and decode to the
+//! same values.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -25,7 +26,7 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(16 * length, || check(&entries, u32::from(choices.byte())));
 });
 
-/// The readable entries of a properties block.
+/// Returns the readable entries of a properties block.
 fn from_block(block: &[u8]) -> Entries {
     let mut entries = Entries::new();
     let Ok(layout) = Layout::parse(block) else { return entries };
@@ -40,7 +41,7 @@ fn from_block(block: &[u8]) -> Entries {
     entries
 }
 
-/// Names and values, each with its length before it; sorted, as a block has them.
+/// Returns names and values, each read with a preceding length, and sorted as in a block.
 fn from_pairs(data: &[u8]) -> Entries {
     let mut reader = Reader::new(data);
     let mut entries = Entries::new();
@@ -60,10 +61,10 @@ fn check(entries: &Entries, format_version: u32) {
     let written = properties.to_entries();
     assert!(written.windows(2).all(|pair| pair[0].0 < pair[1].0));
     let pairs = written.iter().map(|(name, value)| (&name[..], &value[..]));
-    let again = Properties::from_entries(pairs).expect("what was read can be written");
+    let again = Properties::from_entries(pairs).expect("encoded properties can be decoded");
     assert_eq!(again, properties);
 
-    // The result does not matter, only that they return.
+    // The results do not matter, only that the calls return.
     let _ = properties.check_supported();
     if let Ok(used) = properties.compressions(format_version) {
         assert!(used.len() <= properties.compression_name.len().max(16));

@@ -1,4 +1,4 @@
-//! Logs that were edited are replayed in each recovery mode, or refused.
+//! Edited logs are replayed in each recovery mode, or refused.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -26,22 +26,24 @@ fn check(files: &Files) {
         }
     }
     let in_mode = |wanted: RecoveryMode| -> Result<Vec<Entries>, Error> {
-        let (_, db) = opened.iter().find(|(mode, _)| *mode == wanted).expect("every mode is there");
+        let (_, db) =
+            opened.iter().find(|(mode, _)| *mode == wanted).expect("every mode was tried");
         let db = db.as_ref().map_err(Error::clone)?;
         db.column_families().iter().map(|family| entries(db, family)).collect()
     };
-    // A mode that nothing may be wrong in takes what the one that tolerates a torn tail takes.
+    // Logs that the strictest mode accepts are recovered with the same result by the mode that
+    // tolerates a torn tail.
     if let Ok(strict) = in_mode(RecoveryMode::AbsoluteConsistency) {
         let tolerant = in_mode(RecoveryMode::TolerateCorruptedTailRecords);
         assert_eq!(tolerant.expect("the stricter mode opened it"), strict);
     }
 }
 
-/// The parts left out are in existing logs.
+/// Checks that the parts left out are in existing logs.
 fn check_left_out(db: &Db, files: &Files) {
     for left_out in db.left_out() {
         let name = left_out.path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let log = name.and_then(|name| files.get(&name)).expect("the log is there");
+        let log = name.and_then(|name| files.get(&name)).expect("an existing log");
         assert!(left_out.offset <= log.len() as u64, "{left_out:?}");
     }
 }

@@ -1,5 +1,6 @@
-//! The message log's server: a frame of any bytes, or a request of any operation with any body,
-//! ends in a reply or in the end of its own connection, and other clients are served.
+//! The message log's server: a frame of arbitrary bytes, or a request of any operation with any
+//! body, results in a reply or in the end of its own connection, and other clients are still
+//! served.
 #![no_main]
 
 use std::collections::BTreeMap;
@@ -19,8 +20,8 @@ use tailwater_server::{Config, Flags, Server};
 
 /// Offset of the size of a frame in its header.
 const SIZE_OFFSET: usize = 48;
-/// Offset of the session's number in the body of the reply to a login, after the section of
-/// results and the user's id.
+/// Offset of the session's number in the body of the reply to a login, after the result section and
+/// the user's id.
 const SESSION_OFFSET: usize = 8;
 
 /// A server that all inputs share.
@@ -88,8 +89,7 @@ impl Client {
         client
     }
 
-    /// Sends a request, and returns the body of its reply; `None` where the server ended the
-    /// session.
+    /// Sends a request, and returns the body of its reply; `None` if the server ended the session.
     fn call(&mut self, operation: Operation, code: u32, body: &[u8]) -> Option<Vec<u8>> {
         let mut reserved = [0; 60];
         reserved[..4].copy_from_slice(&code.to_le_bytes());

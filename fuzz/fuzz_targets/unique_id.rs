@@ -1,4 +1,4 @@
-//! Unique ids: session ids lead to their numbers and back.
+//! Unique ids: session ids decode to their numbers and encode back.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
         let again = encode_session_id(upper, lower);
         assert_eq!(decode_session_id(again.as_bytes()), Ok((upper, lower)));
     }
-    // Eight characters have room for this much, two bits of which are those of the lower number.
+    // Eight characters can hold this range, of which two bits belong to the lower number.
     let upper = upper % (36u64.pow(8) / 4);
     let written = encode_session_id(upper, lower);
     assert_eq!(decode_session_id(written.as_bytes()), Ok((upper, lower.max(1))));

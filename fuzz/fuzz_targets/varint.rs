@@ -1,4 +1,4 @@
-//! Varints: both widths agree, and what was read is what would be written.
+//! Varints: both widths agree, and decoded values encode to the same bytes.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -25,15 +25,15 @@ fn check_varint(data: &[u8]) {
     let mut written = Vec::new();
     put_varint64(&mut written, value);
     assert_eq!(decode_varint64(&written), Some((value, varint_length(value))));
-    // Only an encoding with zeros at its end is longer than it has to be.
+    // Only an encoding that ends with zeros is longer than necessary.
     assert_eq!(length == written.len(), data[..length] == written);
-    let signed = Reader::new(data).varsigned64("n").expect("it is a varint");
+    let signed = Reader::new(data).varsigned64("n").expect("a varint");
     written.clear();
     put_varsigned64(&mut written, signed);
     assert_eq!(decode_varint64(&written).map(|(value, _)| value), Some(value));
 }
 
-/// A reader never goes back or beyond the end, and stays where it is when it fails.
+/// Checks that a reader never moves backward or beyond the end, and does not move when it fails.
 fn check_reader(mut choices: Choices<'_>, data: &[u8]) {
     let mut reader = Reader::new(data);
     while !choices.is_empty() {

@@ -16,7 +16,8 @@ fuzz_target!(|input: &[u8]| {
     allocation::within(MEMORY_MAX, || {
         let options = options(storage(&files), RecoveryMode::PointInTime);
         let report = verify(directory(), &options, &mut |_| {});
-        // A note can be that something is not supported, and then not opened either.
+        // Other findings include unsupported features, with which a database cannot be opened
+        // either.
         if report.findings.iter().all(|finding| finding.severity == Severity::TornTail) {
             let db = open(&files, RecoveryMode::PointInTime).expect("nothing is damaged");
             let missing = |left_out: &LeftOut| left_out.reason.contains("missing");

@@ -1,4 +1,4 @@
-//! Version edits: what is decoded and encoded decodes to the same.
+//! Version edits: a decoded edit can be encoded and decodes to the same edit.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -6,17 +6,17 @@ use tailwater_format::version_edit::VersionEdit;
 use tailwater_fuzz::allocation;
 
 fuzz_target!(|bytes: &[u8]| {
-    // A new file of ten bytes takes some 400.
+    // A new file of ten bytes takes about 400 bytes of memory.
     let Ok(edit) = allocation::within(128 * bytes.len(), || VersionEdit::decode(bytes)) else {
         return;
     };
     let mut written = Vec::new();
     if edit.encode(&mut written).is_err() {
-        // A file without an epoch number, from an old version, is read and never written.
+        // A file without an epoch number, from an old version, can be read but not written.
         assert!(edit.new_files.iter().any(|file| file.epoch_number == 0) || has_progress(&edit));
         return;
     }
-    let again = VersionEdit::decode(&written).expect("what was decoded can be written");
+    let again = VersionEdit::decode(&written).expect("an encoded edit can be decoded");
     assert_eq!(comparable(again), comparable(edit));
 });
 
@@ -24,12 +24,12 @@ fn has_progress(edit: &VersionEdit) -> bool {
     edit.subcompaction_progress.is_some()
 }
 
-/// The edit without what says nothing and is therefore not written.
+/// Returns the edit without fields that carry no information and are therefore not written.
 fn comparable(mut edit: VersionEdit) -> VersionEdit {
     edit.wal_deletion = edit.wal_deletion.filter(|&number| number != 0);
     if let Some(progress) = &mut edit.subcompaction_progress {
         for level in [&mut progress.output_level, &mut progress.proximal_level] {
-            // A level without files is left out.
+            // A level without files is not written.
             if level.output_files.is_empty() {
                 level.output_records = 0;
             }

@@ -1,4 +1,4 @@
-//! Wide-column entities: every way to read one agrees, and what is read can be written.
+//! Wide-column entities: all ways to read an entity agree, and a decoded entity can be encoded.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use tailwater_format::wide_column::{
 use tailwater_fuzz::allocation;
 
 fuzz_target!(|entity: &[u8]| {
-    // Four lengths of no more than a byte each make a column of 40 bytes.
+    // A column of four one-byte lengths takes 40 bytes of memory.
     let Ok(columns) = allocation::within(64 * entity.len(), || decode(entity)) else {
         let _ = (default_column(entity), has_blob_columns(entity));
         return;

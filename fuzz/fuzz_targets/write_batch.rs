@@ -1,4 +1,4 @@
-//! Write batches: a batch that is read through can be put together again from its records.
+//! Write batches: a readable batch can be rebuilt from its records.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -13,9 +13,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The batch with the count in its header that its records have.
+/// Returns the batch with the count in its header corrected to that of its records.
 fn with_count(bytes: &[u8]) -> Vec<u8> {
-    let reader = BatchReader::new(bytes).expect("the header is there");
+    let reader = BatchReader::new(bytes).expect("a batch has a header");
     let count = reader
         .filter(|record| record.as_ref().is_ok_and(|record| record.kind.value_type().is_some()))
         .count();
@@ -52,7 +52,7 @@ fn check_rebuilt(sequence: u64, records: &[Record<'_>]) {
     assert_eq!(batch.sequence(), sequence);
     let reader = batch.reader().expect("a batch has a header");
     let read: Result<Vec<Record<'_>>, _> = reader.collect();
-    let read = read.expect("what was put together is whole");
+    let read = read.expect("an assembled batch is complete");
     assert_eq!(read.iter().map(parts).collect::<Vec<_>>(), added);
 }
 
@@ -60,7 +60,7 @@ fn parts<'a>(record: &Record<'a>) -> (u32, RecordKind, &'a [u8], &'a [u8]) {
     (record.column_family, record.kind, record.key, record.value)
 }
 
-/// Adds a record; false for one that only transactions write.
+/// Adds a record; returns false for a record that only transactions write.
 fn add(batch: &mut WriteBatch, record: &Record<'_>) -> bool {
     let Record { column_family: family, key, value, .. } = *record;
     let added = match record.kind {

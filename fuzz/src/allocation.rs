@@ -1,22 +1,23 @@
-//! A bound on memory: the allocator counts, and a target says how much its input warrants.
+//! A bound on memory: the allocator counts bytes, and a target states how many its input warrants.
 #![expect(
     unsafe_code,
-    reason = "an allocator is unsafe to be; this one passes every call on to the system's"
+    reason = "implementing an allocator is unsafe; this one forwards every call to the system's"
 )]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that are allocated.
+/// Number of bytes allocated.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
-/// The most there were since [`within`] last began.
+/// Maximum number of bytes allocated since [`within`] last began.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// Room for what does not depend on the input, in bytes: buffers of fixed length, tables of codecs,
-/// messages.
+/// Allowance for memory that does not depend on the input, in bytes: buffers of fixed length,
+/// tables of codecs, messages.
 pub const SLACK: usize = 1 << 20;
 
-/// The system's allocator, counting. Memory that C libraries take for themselves is not seen.
+/// The system's allocator, with a count of the allocated bytes. Memory that C libraries allocate
+/// themselves is not counted.
 #[derive(Debug)]
 pub struct Counting;
 
@@ -29,12 +30,13 @@ fn shrink(length: usize) {
     LIVE.fetch_sub(length, Ordering::Relaxed);
 }
 
-// SAFETY: every call goes to the system's allocator with its own arguments, and its answer goes
-// back as it is.
+// SAFETY: every call is forwarded to the system's allocator with the same arguments, and its result
+// is returned unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grow(layout.size());
-        // SAFETY: the caller keeps this function's contract, which is the system's.
+        // SAFETY: the caller fulfils this function's contract, which is that of the system's
+        // allocator.
         unsafe { System.alloc(layout) }
     }
 
@@ -58,7 +60,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Bytes that are allocated.
+/// Returns the number of bytes allocated.
 pub fn live() -> usize {
     LIVE.load(Ordering::Relaxed)
 }
@@ -66,7 +68,7 @@ pub fn live() -> usize {
 /// Runs `body`, which may have up to `limit` bytes and [`SLACK`] allocated at any time.
 ///
 /// # Panics
-/// If it had more.
+/// If `body` had more allocated.
 pub fn within<T>(limit: usize, body: impl FnOnce() -> T) -> T {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

@@ -1,8 +1,8 @@
-//! Writes blocks that are well formed: what cursors are held against.
+//! Writes well-formed blocks, with which cursors are compared.
 //!
-//! It has every freedom that the format gives (restart interval, values stored separately, hash
-//! index, delta-encoded index values) and none of a real writer's cleverness. The bytes are
-//! described in `tailwater_format::block`.
+//! It supports every variant of the format (restart interval, values stored separately, hash index,
+//! delta-encoded index values) without the optimisations of a real writer.
+//! `tailwater_format::block` describes the bytes.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ use tailwater_format::varint::{
 pub struct Shape {
     /// Number of entries from one restart to the next, at least one.
     pub restart_interval: usize,
-    /// Whether values stand in a section of their own.
+    /// Whether values are in a separate section.
     pub values_apart: bool,
     /// Number of buckets of the hash index; 0 for none. Its keys are the user keys of internal
     /// keys.
@@ -30,21 +30,21 @@ const VALUES_APART: u32 = 1 << 28;
 const HASH_INDEX: u32 = 1 << 31;
 const COLLISION: u8 = 254;
 const NO_ENTRY: u8 = 255;
-/// The restarts that a bucket can name.
+/// Number of restarts that a bucket can name.
 const RESTARTS_MAX: usize = 253;
 
-/// An entry of an index: a key, where its block stands, and that block's first key.
+/// An entry of an index: a key, the location of its block, and the block's first key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// At or above every key of the block.
+    /// The separator, at or above every key of the block.
     pub key: Vec<u8>,
     /// The location of the block.
     pub handle: BlockHandle,
-    /// The first key of the block, for indexes that have it.
+    /// The first key of the block, for indexes that store first keys.
     pub first_key: Vec<u8>,
 }
 
-/// A block that is being built.
+/// A block under construction.
 struct Writer {
     shape: Shape,
     entries: Vec<u8>,
@@ -60,7 +60,8 @@ impl Writer {
         Self { shape, entries, values, restarts, count: 0, last_key: Vec::new() }
     }
 
-    /// Writes a key with its lengths. Answers how many bytes it shares with the one before.
+    /// Writes a key with its lengths. Returns the number of bytes that it shares with the previous
+    /// key.
     fn key(&mut self, key: &[u8], value_length: Option<usize>) -> usize {
         let at_restart = self.count.is_multiple_of(self.shape.restart_interval);
         let mut shared = 0;
@@ -110,7 +111,7 @@ impl Writer {
     }
 }
 
-/// A data or meta block of these entries, which must be in order.
+/// Returns a data or meta block of these entries, which must be in order.
 pub fn data_block(shape: Shape, entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     let mut writer = Writer::new(shape);
     let mut restart_of = BTreeMap::<&[u8], Option<usize>>::new();
@@ -140,8 +141,8 @@ pub fn data_block(shape: Shape, entries: &[(Vec<u8>, Vec<u8>)]) -> Vec<u8> {
     writer.finish(&buckets)
 }
 
-/// An index block of these entries, which must be in order; with delta-encoded values their blocks
-/// must stand one behind the other.
+/// Returns an index block of these entries, which must be in order; with delta-encoded values,
+/// their blocks must directly follow each other.
 pub fn index_block(shape: Shape, format: IndexFormat, entries: &[IndexEntry]) -> Vec<u8> {
     let mut writer = Writer::new(shape);
     let mut last = BlockHandle::default();

@@ -1,8 +1,9 @@
 //! Small databases that RocksDB wrote, with edits, on a simulated disk.
 //!
-//! An edit is four numbers and some bytes, so that any input is a list of edits: which file, what
-//! to do, where, and with what. Most would end at a checksum; where a target asks for it, the
-//! checksums are made right afterwards, so that what stands behind them is reached.
+//! An edit is four numbers and some bytes (the file, the action, the position, the length and the
+//! new bytes), so that any input is a list of edits. Most edits would only cause checksum
+//! mismatches; at a target's request the checksums are therefore recomputed, so that edits reach
+//! the code after the checks.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -20,8 +21,8 @@ use tailwater_fuzz_seeds::{
 use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 
-/// Maximum memory for reading an edited database, in bytes: its blocks are few hundred
-/// bytes long, of which zstd may make 32 KiB each.
+/// Maximum memory for reading an edited database, in bytes: its blocks are a few hundred bytes
+/// long, and zstd may decompress each byte to 32 KiB.
 pub const MEMORY_MAX: usize = 160 << 20;
 
 /// Size of the block cache, in bytes: too small for some of the decompressed blocks.
@@ -30,10 +31,10 @@ const BLOCK_CACHE: usize = 1 << 20;
 /// Directory of databases on the simulated disk.
 const DIRECTORY: &str = "/db";
 
-/// Number of steps of an iterator: more than any of the databases has entries.
+/// Maximum number of steps of an iterator: more than the number of entries of any of the databases.
 const STEPS_MAX: usize = 2_000;
 
-/// A database and what has to be known of it to edit it.
+/// A database, with the information needed to edit it.
 pub struct Database {
     files: Files,
     tables: BTreeMap<String, Table>,
@@ -44,7 +45,7 @@ pub struct Database {
 pub type Entries = Vec<(Vec<u8>, Vec<u8>)>;
 
 impl Database {
-    /// Returns the small database of that number, modulo how many there are; taken apart once.
+    /// Returns the small database with this number, modulo their count. Each is parsed once.
     pub fn number(number: usize) -> &'static Self {
         static DATABASES: OnceLock<Vec<Database>> = OnceLock::new();
         let all = DATABASES
@@ -63,7 +64,7 @@ impl Database {
                     let table = Table::parse(bytes).expect("RocksDB wrote it");
                     tables.insert(name.clone(), table);
                 }
-                // Only what the targets open it with would change.
+                // Edits of these files would only change the options that targets override.
                 Some(FileKind::Options(_) | FileKind::Identity) => continue,
                 _ => {}
             }
@@ -72,13 +73,14 @@ impl Database {
         Self { files, tables, editable }
     }
 
-    /// Returns its files as RocksDB wrote them.
+    /// Returns the database's files as RocksDB wrote them.
     pub fn files(&self) -> &Files {
         &self.files
     }
 
-    /// Returns its files after the edits that `choices` are, of those files alone that `may_edit`
-    /// lets through.
+    /// Returns the database's files after the edits in `choices`, which apply only to files for
+    /// which `may_edit` returns true. With `right_checksums`, checksums are recomputed after each
+    /// edit.
     pub fn edited(
         &self,
         mut choices: Choices<'_>,
@@ -98,7 +100,7 @@ impl Database {
         files
     }
 
-    /// Makes the checksums of an edited file right.
+    /// Recomputes the checksums of an edited file.
     fn write_checksums(&self, name: &str, bytes: &mut [u8]) {
         match FileKind::parse(name) {
             Some(FileKind::Table(_)) => {
@@ -117,8 +119,8 @@ impl Database {
     }
 }
 
-/// Leaves out of an OPTIONS file what reading does not need: parsing it would take most of the
-/// time.
+/// Removes options that reading does not need from an OPTIONS file, because parsing them would take
+/// most of the time.
 fn shorten_options(name: &str, bytes: &mut Vec<u8>) {
     const NEEDED: [&str; 3] = ["comparator", "merge_operator", "prefix_extractor"];
     if let Some(FileKind::Options(_)) = FileKind::parse(name) {
@@ -151,7 +153,8 @@ fn edit(files: &mut Files, name: &str, choices: &mut Choices<'_>) {
     }
 }
 
-/// Makes the checksums of a blob file right, whose records stand where they stood in `original`.
+/// Recomputes the checksums of a blob file whose records are at the same positions as in
+/// `original`.
 fn write_blob_checksums(original: &[u8], bytes: &mut [u8]) {
     let number = |at: usize| {
         let field = original.get(at..).and_then(|rest| rest.first_chunk::<8>());
@@ -169,7 +172,7 @@ fn write_blob_checksums(original: &[u8], bytes: &mut [u8]) {
     put_crc(bytes, end + BLOB_FOOTER_LENGTH - 4, end..end + BLOB_FOOTER_LENGTH - 4);
 }
 
-/// Writes at `at` the checksum of a range, if both lie inside.
+/// Writes the checksum of a range at `at`, if both are inside `bytes`.
 fn put_crc(bytes: &mut [u8], at: usize, covered: std::ops::Range<usize>) {
     let Some(crc) = bytes.get(covered).map(|covered| mask_crc32c(crc32c(covered))) else { return };
     if let Some(place) = bytes.get_mut(at..at + 4) {
@@ -177,7 +180,7 @@ fn put_crc(bytes: &mut [u8], at: usize, covered: std::ops::Range<usize>) {
     }
 }
 
-/// A simulated disk with these files, in the directory that [`directory`] names.
+/// Returns a simulated disk with these files in the directory [`directory`].
 pub fn storage(files: &Files) -> Arc<dyn Storage> {
     let storage = SimStorage::new(1);
     storage.create_directory(directory()).expect("the disk is empty");
@@ -191,12 +194,12 @@ pub fn storage(files: &Files) -> Arc<dyn Storage> {
     Arc::new(storage)
 }
 
-/// Directory of databases on the simulated disk.
+/// Returns the directory of databases on the simulated disk.
 pub fn directory() -> &'static Path {
     Path::new(DIRECTORY)
 }
 
-/// The options with which a database on that disk is opened.
+/// Returns the options with which a database on that disk is opened.
 pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
     let mode = match mode {
         RecoveryMode::TolerateCorruptedTailRecords => "kTolerateCorruptedTailRecords",
@@ -204,16 +207,17 @@ pub fn options(storage: Arc<dyn Storage>, mode: RecoveryMode) -> OpenOptions {
         RecoveryMode::PointInTime => "kPointInTimeRecovery",
         RecoveryMode::SkipAnyCorruptedRecords => "kSkipAnyCorruptedRecords",
     };
-    let mut options = OpenOptions::load_from(storage, directory()).expect("nobody edits OPTIONS");
-    // With a bound on them, tables are opened when they are read, and a damaged one leaves the
-    // others readable.
+    let mut options =
+        OpenOptions::load_from(storage, directory()).expect("OPTIONS files are not edited");
+    // With a bound on open files, tables are opened when they are read, so that a damaged one
+    // leaves the others readable.
     let text = format!("wal_recovery_mode={mode};max_open_files=8");
-    options.set_options(&text).expect("those are options");
+    options.set_options(&text).expect("valid options");
     options.set_block_cache(Arc::new(BlockCache::new(BLOCK_CACHE)));
     options
 }
 
-/// Opens the database that these files are.
+/// Opens the database that consists of these files.
 ///
 /// # Errors
 /// Errors of opening.
@@ -236,8 +240,7 @@ pub fn entries(db: &Db, family: &ColumnFamily) -> Result<Entries> {
     Ok(entries)
 }
 
-/// Reads everything that a database shows: forward, backward, and each key by itself. Whatever is
-/// found is right.
+/// Reads all entries of a database: forward, backward, and key by key. Any result is accepted.
 pub fn read_everything(db: &Db) {
     for family in &db.column_families() {
         let forward = entries(db, family).unwrap_or_default();
@@ -261,7 +264,7 @@ fn read_backward(db: &Db, family: &ColumnFamily) -> Result<()> {
     Ok(())
 }
 
-/// Reads without prefixes.
+/// Returns read options that ignore prefixes.
 pub fn total_order() -> ReadOptions {
     ReadOptions { total_order_seek: true, ..ReadOptions::default() }
 }

@@ -1,9 +1,9 @@
-//! Code shared by the fuzz targets: a bound on memory, and writers and mutations that get an input
-//! past what stands in its way.
+//! Code shared by the fuzz targets: a bound on memory, and writers and mutations that let inputs
+//! pass checks such as checksums.
 //!
 //! A target asserts more than that nothing panics: that it terminates, that it allocates no
-//! more than its input warrants, and whatever else must hold of every input, such as that what was
-//! decoded and encoded decodes to the same.
+//! more than its input warrants, and further properties of every input, such as that a decoded
+//! value can be encoded and decodes to the same value.
 
 pub mod allocation;
 pub mod block_writer;

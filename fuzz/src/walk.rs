@@ -1,4 +1,4 @@
-//! Reading through a log, with what must hold of every one.
+//! Reads a whole log, and checks properties that every log must have.
 
 use tailwater_format::log::{Event, RecordReader, RecoveryMode, SliceSource, TornReason, Verdict};
 
@@ -13,11 +13,11 @@ pub const MODES: [RecoveryMode; 4] = [
 /// The contents of a log.
 #[derive(Debug, Default)]
 pub struct LogContents {
-    /// The payloads of its records, in order.
+    /// The payloads of the records, in order.
     pub records: Vec<Vec<u8>>,
-    /// Whether something in it was damaged.
+    /// Whether any damage was found.
     pub damaged: bool,
-    /// Whether it ends inside something.
+    /// The structure inside which the log ends, if any.
     pub torn: Option<TornReason>,
 }
 
@@ -30,7 +30,8 @@ pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
     let mut reader = RecordReader::new(SliceSource::new(log), log_number);
     let mut contents = LogContents::default();
     let (mut offset, mut record_end) = (0, 0);
-    // Each event but the last takes at least a byte; damage inside a record takes the record's.
+    // Each event except the end accounts for at least one byte; damage that interrupts a record
+    // accounts for the record's bytes.
     for _ in 0..2 * log.len() + 4 {
         let Ok(event) = reader.next_event();
         check_verdicts(&event);
@@ -59,10 +60,11 @@ pub fn read_log(log: &[u8], log_number: u64) -> LogContents {
         assert!(reader.offset() >= offset && reader.offset() <= log.len() as u64);
         offset = reader.offset();
     }
-    panic!("the log does not come to an end");
+    panic!("the log does not end");
 }
 
-/// Events that indicate no problem are none in any recovery mode.
+/// Checks that an event that the strictest mode accepts is accepted in every mode, and that
+/// tolerant modes never fail.
 fn check_verdicts(event: &Event<'_>) {
     if RecoveryMode::AbsoluteConsistency.verdict(event) == Verdict::Continue {
         for mode in MODES {

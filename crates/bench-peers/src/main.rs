@@ -1,9 +1,9 @@
 //! Runs the workloads of `tailwater-bench` on other engines and Tailwater, in one run.
 //!
-//! Engines like RocksDB get the same option string. The others get the closest equivalent: fjall a
-//! cache of the same size, LZ4 and a Bloom filter; redb and LMDB, which are trees rather than logs,
-//! their defaults, with a thousand entries in a transaction that is not synced. Those two are
-//! included for their reads.
+//! Engines that accept RocksDB's options get the same option string. Others get the closest
+//! equivalent: fjall a cache of the same size, LZ4 and a Bloom filter; redb and LMDB, which are
+//! B-trees rather than LSM trees, their defaults, with a thousand entries per unsynced transaction.
+//! redb and LMDB are included for their reads.
 
 mod fjall;
 mod lmdb;
@@ -20,7 +20,7 @@ use tailwater_bench::engine::{Contender, Engine};
 use tailwater_bench::{Tailwater, TailwaterScans};
 use tailwater_latency::tail::TailwaterEngine;
 
-/// Number of entries per transaction of a tree.
+/// Number of entries per transaction of redb and LMDB.
 const TRANSACTION: usize = 1000;
 /// Cache size of engines that do not accept RocksDB's options, in bytes.
 const CACHE_BYTES: usize = 1 << 30;

@@ -126,7 +126,7 @@ impl ScanSubject for Scanning {
 
     fn settle(&self) -> Result<(), Failure> {
         let mut error = ptr::null_mut();
-        // SAFETY: the database is open, and the options are freed after their use.
+        // SAFETY: the database is open, and the options are freed after use.
         unsafe {
             let flush = c::rocksdb_flushoptions_create();
             c::rocksdb_flushoptions_set_wait(flush, 1);
@@ -141,7 +141,7 @@ impl ScanSubject for Scanning {
     }
 
     fn take_snapshot(&self) -> Result<(), Failure> {
-        // SAFETY: the database is open, and the snapshot is its own.
+        // SAFETY: the database is open, and the snapshot belongs to it.
         unsafe {
             let snapshot = c::rocksdb_create_snapshot(self.db);
             c::rocksdb_release_snapshot(self.db, snapshot);
@@ -150,7 +150,7 @@ impl ScanSubject for Scanning {
     }
 
     fn renew_version(&self) -> Result<(), Failure> {
-        // The current value, so that nothing changes.
+        // The option is set to its current value, so that nothing changes.
         let key = c"max_sequential_skip_in_iterations".as_ptr();
         let value = c"8".as_ptr();
         let mut error = ptr::null_mut();

@@ -155,8 +155,8 @@ fn pace(begun: Instant, bytes: u64, megabytes_per_second: f64) {
     thread::sleep(due.saturating_sub(begun.elapsed()));
 }
 
-/// Samples the pinned memory and space until the backup is done. Returns the maximum of each, and
-/// the last value.
+/// Samples the pinned memory and space until the backup is done. Returns the maximum and the last
+/// value of each.
 fn watch(subject: &dyn ScanSubject, is_done: &AtomicBool) -> Result<(Kept, Kept), Failure> {
     let (mut most, mut last) = (Kept::default(), Kept::default());
     while !is_done.load(Ordering::Relaxed) {

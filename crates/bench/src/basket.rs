@@ -25,7 +25,7 @@ pub struct BasketArguments {
     /// Number of rounds of all workloads.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Comma-separated list of workloads; those that they depend on also run, but are not reported.
+    /// Comma-separated list of workloads; their prerequisites also run, but are not reported.
     #[arg(long, value_delimiter = ',')]
     workloads: Vec<String>,
     #[command(flatten)]
@@ -78,7 +78,7 @@ impl Round<'_> {
         let mut places: Vec<Option<OpenDatabase>> = self.engines.iter().map(|_| None).collect();
         for workload in self.needed(chosen) {
             for turn in 0..self.engines.len() {
-                // Each engine goes first in turn.
+                // In successive rounds, each engine goes first in turn.
                 let index = (turn + self.round) % self.engines.len();
                 if workload.begins_anew() {
                     places[index] = None;
@@ -94,7 +94,7 @@ impl Round<'_> {
         Ok(())
     }
 
-    /// Returns the chosen workloads and those that they depend on.
+    /// Returns the chosen workloads and their prerequisites.
     fn needed(&self, chosen: &[Workload]) -> Vec<Workload> {
         let reads = chosen.iter().any(|workload| *workload > Workload::FillRandom);
         let is_needed = |workload: &Workload| {

@@ -1,5 +1,5 @@
-//! Engines that are compared: workloads are compiled for each kind of store, and dispatched through
-//! one table.
+//! Engines to compare: workloads are compiled for each kind of store, and dispatched through the
+//! trait [`Subject`].
 
 use std::marker::PhantomData;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::workloads::range_deletions::{self, Deleting};
 
 /// A kind of engine.
 pub trait Engine {
-    /// Returns its name.
+    /// Returns the engine's name.
     fn name(&self) -> &'static str;
 
     /// Creates a database in an empty directory.
@@ -44,7 +44,7 @@ pub trait Subject {
     /// Errors of the engine.
     fn overwrite(&self, work: &Overwriting<'_>) -> Result<overwriting::Writes, Failure>;
 
-    /// Deletes ranges, and reads among them.
+    /// Deletes ranges, and reads keys in and around them.
     ///
     /// # Errors
     /// Errors of the engine, and an error if it has no range deletions.
@@ -62,7 +62,7 @@ pub trait Subject {
     /// Errors of the engine.
     fn property(&self, name: &str) -> Result<Option<String>, Failure>;
 
-    /// Returns when no work is left in the background.
+    /// Waits until no background work is left.
     ///
     /// # Errors
     /// Errors of the engine.
@@ -75,7 +75,10 @@ pub struct Contender<S>(PhantomData<S>);
 
 impl<S: Store> Contender<S> {
     /// Creates the engine.
-    #[expect(clippy::new_without_default, reason = "there is nothing to choose a default of")]
+    #[expect(
+        clippy::new_without_default,
+        reason = "an engine has no state that a default would set"
+    )]
     pub fn new() -> Self {
         Self(PhantomData)
     }

@@ -1,7 +1,7 @@
 //! One key that several threads get repeatedly.
 //!
-//! All reads hit the same few cache lines, so any shared write of a get, to a lock or a reference
-//! count, shows immediately: the threads together achieve less than one alone.
+//! All reads hit the same few cache lines, so any write of a get to shared memory, such as a lock
+//! or a reference count, shows immediately: all threads together are slower than one alone.
 
 use std::fmt::Write as _;
 use std::time::Duration;

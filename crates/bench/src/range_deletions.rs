@@ -80,12 +80,11 @@ impl RangeDeletionArguments {
     /// Runs the command; returns a table.
     pub(crate) fn run(&self, known: &[&dyn Engine]) -> Result<String, Failure> {
         let engines = self.subjects.engines_or(known, &ENGINES)?;
-        // Indexed by whether deletions and gets alternate, then by engine: the figures of each
-        // round.
+        // Figures of each round, indexed by whether deletions and gets alternate, then by engine.
         let mut figures = [vec![Vec::new(); engines.len()], vec![Vec::new(); engines.len()]];
         for round in 0..self.rounds {
             for turn in 0..engines.len() {
-                // Each engine goes first in turn.
+                // In successive rounds, each engine goes first in turn.
                 let index = (turn + round) % engines.len();
                 for by_turns in [false, true] {
                     let engine = engines[index];

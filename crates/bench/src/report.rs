@@ -10,8 +10,8 @@ use crate::workloads::basket::Workload;
 /// The rates of several engines in several rounds.
 ///
 /// It is printed as a table in Markdown: for each workload the median of each engine, the ratio of
-/// the first engine's rate to each other one's (the median of the rounds' ratios, so that
-/// disturbances in a round affect both sides), and below it every run.
+/// the first engine's rate to each other engine's (the median of the rounds' ratios, so that
+/// disturbances in a round affect both sides), and below the table every run.
 #[derive(Debug)]
 pub(crate) struct Report {
     engines: Vec<&'static str>,

@@ -1,11 +1,11 @@
 //! Scans of one snapshot, with and without iterators that refresh themselves.
 //!
-//! This is the experiment of the pull request that introduced such iterators in RocksDB (13354),
-//! with its parameters. Entries of 32 and 512 bytes are written into one memtable, which recovery
-//! flushes. Each operation then creates an iterator with the same snapshot, seeks a random key and
-//! steps over many entries. Once a second there is a new version to switch to. Both kinds of
-//! iterators run at the same time, each on its own database, so that other load on the machine
-//! affects both.
+//! This reproduces the experiment of the pull request that introduced such iterators in RocksDB
+//! (13354), with the same parameters. Entries of 32 and 512 bytes are written into one memtable,
+//! which recovery flushes. Each operation then creates an iterator with the same snapshot, seeks a
+//! random key and steps over many entries. Once a second a new version to switch to is installed.
+//! Both kinds of iterators run at the same time, each on its own database, so that other load on
+//! the machine affects both.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -28,14 +28,14 @@ use crate::subjects::Subjects;
 const KEY_BYTES: usize = 32;
 /// Length of values, in bytes.
 const VALUE_BYTES: usize = 512;
-/// Options for writing the entries: they fit into one memtable.
+/// Options for writing the entries, which fit into one memtable.
 const FILLING: &str = "create_if_missing=true;write_buffer_size=1000000000;\
     max_write_buffer_number=2;compression=kNoCompression";
-/// Options for scanning them: they fit into the cache.
+/// Options for scanning the entries, which fit into the cache.
 const SCANNING: &str = "max_write_buffer_number=2;compression=kNoCompression;\
     use_direct_reads=true;\
     block_based_table_factory={block_cache=4G;cache_index_and_filter_blocks=true}";
-/// Number of snapshots taken to measure the cost of one.
+/// Number of snapshots taken to measure the cost of one snapshot.
 const SNAPSHOTS: u32 = 1_000_000;
 
 /// A key.
@@ -85,7 +85,7 @@ impl Scans {
 
 /// An engine with snapshots.
 pub trait ScanEngine: Sync {
-    /// Returns its name.
+    /// Returns the engine's name.
     fn name(&self) -> &'static str;
 
     /// Opens a database, or creates it.
@@ -121,7 +121,7 @@ pub trait ScanSubject: Sync {
     /// Errors of the engine, and an error if it has no such property.
     fn number(&self, property: &str) -> Result<u64, Failure>;
 
-    /// Returns when no work is left in the background.
+    /// Waits until no background work is left.
     ///
     /// # Errors
     /// Errors of the engine.

@@ -18,12 +18,12 @@ pub enum Direction {
 pub struct Scanned {
     /// Number of entries.
     pub entries: u64,
-    /// Total length of their keys and values, in bytes.
+    /// Total length of the entries' keys and values, in bytes.
     pub bytes: u64,
 }
 
 impl Scanned {
-    /// Adds an entry. Its bytes are read, so that none of the work can be optimised away.
+    /// Adds an entry. Its bytes are read, so that the scan cannot be optimised away.
     #[inline]
     pub fn add(&mut self, key: &[u8], value: &[u8]) {
         self.entries += 1;
@@ -34,10 +34,10 @@ impl Scanned {
 
 /// An open database of some engine, with one key space.
 ///
-/// Implementations use the fastest calls of an engine's interface: those that copy and allocate
+/// Implementations use the fastest calls of an engine's interface, which copy and allocate the
 /// least.
 pub trait Store: Sized + Sync {
-    /// Its name in reports and as an argument.
+    /// The store's name in reports and as an argument.
     const NAME: &'static str;
 
     /// Creates a database in an empty directory. `options` are RocksDB's; an engine with different
@@ -92,7 +92,7 @@ pub trait Store: Sized + Sync {
     /// Errors of the engine.
     fn get(&self, key: &[u8]) -> Result<Option<usize>, Failure>;
 
-    /// Returns how many of these keys have a value.
+    /// Returns the number of these keys that have a value.
     ///
     /// # Errors
     /// Errors of the engine.
@@ -122,7 +122,7 @@ pub trait Store: Sized + Sync {
     /// Errors of the engine.
     fn compact(&self) -> Result<(), Failure>;
 
-    /// Returns when no work is left in the background.
+    /// Waits until no background work is left.
     ///
     /// # Errors
     /// Errors of the engine.

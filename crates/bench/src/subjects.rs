@@ -9,7 +9,7 @@ use tailwater_latency::files::Temporary;
 use crate::engine::Engine;
 use crate::store::Failure;
 
-/// Options that all RocksDB-like engines are opened with.
+/// Options with which all RocksDB-like engines are opened.
 const OPTIONS: &str = "\
     create_if_missing=true;max_background_jobs=2;max_open_files=-1;\
     write_buffer_size=67108864;compression=kLZ4Compression;\
@@ -38,7 +38,7 @@ impl Subjects {
     /// Returns the requested engines from `known`, in the requested order.
     ///
     /// # Errors
-    /// A name that matches none of them.
+    /// A name that matches no engine.
     pub(crate) fn engines<'a>(
         &self,
         known: &[&'a dyn Engine],
@@ -52,7 +52,7 @@ impl Subjects {
         self.engines.iter().map(|name| find(name).ok_or_else(|| unknown(name))).collect()
     }
 
-    /// Returns the requested engines, or those with the given names if none were requested.
+    /// Returns the requested engines, or the engines with the given names if none were requested.
     ///
     /// # Errors
     /// The errors of [`Self::engines`].
@@ -81,10 +81,11 @@ impl Subjects {
         format!("{};{}", self.options, self.more_options)
     }
 
-    /// Returns a new directory for a database, removed when this is dropped or at an interruption.
+    /// Returns a new directory for a database, removed when the value is dropped or at an
+    /// interruption.
     ///
     /// # Errors
-    /// Errors of creating it.
+    /// Errors of creating the directory.
     pub(crate) fn new_directory(&self) -> Result<Temporary, Failure> {
         let mut builder = tempfile::Builder::new();
         builder.prefix("tailwater-bench-");

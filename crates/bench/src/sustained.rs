@@ -5,12 +5,12 @@
 //!
 //! - puts per second, and their latency: percentiles, the maximum, and the fraction of the time
 //!   spent in puts of more than 10 ms, which a writer perceives as stalls;
-//! - space: the bytes in the directory per byte of keys and values, on average, at most, and when
-//!   all work was done;
+//! - space: the bytes in the directory per byte of keys and values, on average, at most, and once
+//!   all background work was done;
 //! - bytes that the process wrote per byte put, including logs;
 //! - the peak memory of the process, and the parts that the engine reports at the peak of anonymous
 //!   memory;
-//! - the levels, right after the last put and when all work was done.
+//! - the levels, right after the last put and once all background work was done.
 //!
 //! Each engine runs in its own process, to separate their memory and writes.
 

@@ -15,7 +15,7 @@ use crate::snapshot_scans::{ScanEngine, ScanSubject, Scans};
 use crate::store::{Direction, Failure, Scanned, Store};
 
 thread_local! {
-    /// Buffer that gets copy values to: unlike pinning, copying updates no shared reference count.
+    /// Buffer to which gets copy values: unlike pinning, copying updates no shared reference count.
     static VALUE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -199,7 +199,7 @@ impl ScanSubject for Scanning {
     }
 
     fn renew_version(&self) -> Result<(), Failure> {
-        // The current value, so that nothing changes.
+        // The option is set to its current value, so that nothing changes.
         let options = [("max_sequential_skip_in_iterations", "8")];
         Ok(self.db.set_options_cf(&self.family, &options)?)
     }

@@ -25,7 +25,7 @@ pub(crate) struct Database {
     pub(crate) db: Db,
     /// The state of its MANIFEST.
     pub(crate) manifest: ManifestState,
-    /// Whether opening the database left something out.
+    /// The outcome of opening the database, which may have left something out.
     pub(crate) outcome: Outcome,
 }
 
@@ -40,13 +40,13 @@ impl Database {
         Ok(Self { db, manifest, outcome })
     }
 
-    /// Returns the column family of that name.
+    /// Returns the column family with this name.
     pub(crate) fn column_family(&self, name: &str) -> Result<ColumnFamily> {
         column_family(&self.db, name)
     }
 }
 
-/// Returns the column family of that name.
+/// Returns the column family with this name.
 pub(crate) fn column_family(db: &Db, name: &str) -> Result<ColumnFamily> {
     db.cf_handle(name).map_err(|error| {
         let families = db.column_families();
@@ -68,7 +68,7 @@ pub(crate) fn manifest_state(
     loop {
         let number = manifest::current(storage, directory)?;
         match manifest::state(storage, directory, number) {
-            // Another process may have started a new one.
+            // Another process may have started a new MANIFEST.
             Err(error) if error.is_not_found() && attempts.next().is_some() => {}
             state => return state,
         }
@@ -128,7 +128,7 @@ pub(crate) fn numbered_files(
     Ok(files)
 }
 
-/// Returns the files that a path and an optional number identify: a file itself, or those of a
+/// Returns the files that a path and an optional number identify: a single file, or the files of a
 /// directory.
 pub(crate) fn files_at(
     storage: &dyn Storage,

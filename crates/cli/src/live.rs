@@ -23,7 +23,8 @@ pub(crate) fn stamp(storage: &dyn Storage, path: &Path) -> Stamp {
 }
 
 /// Reads one of the files of a directory. A file that another process has removed since the
-/// directory was listed is skipped, and a file that it is writing is not reported as damaged.
+/// directory was listed is skipped, and a file that another process is writing is not reported as
+/// damaged.
 pub(crate) fn read_listed(
     storage: &dyn Storage,
     path: &Path,

@@ -11,7 +11,7 @@ pub(crate) enum Outcome {
     Well,
     /// All is well, except for a last record that was truncated by a crash: 3.
     TornTail,
-    /// Something needs an unsupported feature, and was not verified: 4.
+    /// Something requires an unsupported feature and was not verified: 4.
     Unsupported,
     /// Something looks damaged, but another process may be writing it: 5.
     BeingWritten,
@@ -20,7 +20,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    /// Returns the worse of two.
+    /// Returns the worse of two outcomes.
     pub(crate) fn and(self, other: Self) -> Self {
         self.max(other)
     }
@@ -38,7 +38,7 @@ impl From<Outcome> for ExitCode {
     }
 }
 
-/// Why a run did not complete.
+/// The reason why a run did not complete.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// An invalid request: 2.
@@ -87,7 +87,7 @@ impl fmt::Display for Failure {
             Self::Engine(error) => error.fmt(f),
             Self::Log(error) => error.fmt(f),
             Self::Closed => f.write_str("standard output was closed"),
-            Self::Output(error) => write!(f, "cannot write the answer: {error}"),
+            Self::Output(error) => write!(f, "cannot write the output: {error}"),
         }
     }
 }

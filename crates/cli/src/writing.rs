@@ -13,7 +13,7 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::say;
 use crate::settings::Settings;
 
-/// The action if there is no database.
+/// The action to take if there is no database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Absent {
     /// Report it as an error.
@@ -25,9 +25,9 @@ pub(crate) enum Absent {
 /// A database that is open for writing.
 pub(crate) struct WritableDatabase {
     pub(crate) db: Db,
-    /// Options of new column families: the defaults, overridden by the given ones.
+    /// Options of new column families: the defaults, overridden by the given options.
     options: OpenOptions,
-    /// Outcome of opening it.
+    /// Outcome of opening the database.
     outcome: Outcome,
 }
 
@@ -52,7 +52,7 @@ impl WritableDatabase {
             let database = DbOptions { create_if_missing: true, ..options.database().clone() };
             options.set_database(database);
         }
-        // Loaded only under the lock, when no other process can change them.
+        // The options are loaded only under the lock, when no other process can change them.
         options.set_load_when_opened(given.options.unwrap_or_default());
         let db = Db::open(directory, &options).map_err(|error| opening(directory, error))?;
         if db.is_new() {
@@ -112,7 +112,7 @@ pub(crate) fn change_and_close(
     database.close()
 }
 
-/// Returns the options of a new database: the defaults, overridden by the given ones.
+/// Returns the options of a new database: the defaults, overridden by the given options.
 ///
 /// # Errors
 /// Usage, for an invalid option string, unknown names and invalid values.

@@ -1,5 +1,5 @@
-//! Blob files, which hold values that are too large for tables, and the indexes that tables hold in
-//! their place.
+//! Blob files, which hold values that are too large for tables, and the indexes that tables store
+//! in place of those values.
 //!
 //! ```text
 //! header, 30 bytes     magic number u32, version u32, column family u32, flags u8 (1: expiration),
@@ -195,7 +195,7 @@ impl BlobRecordHeader {
     }
 }
 
-/// What a table stores in place of a value in a blob file.
+/// The index that a table stores in place of a value kept in a blob file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlobIndex<'a> {
     /// A value that stayed in the table because it expires. Only the old stacked BlobDB writes
@@ -206,7 +206,7 @@ pub enum BlobIndex<'a> {
         /// The value.
         value: &'a [u8],
     },
-    /// A place in a blob file.
+    /// The location of the value in a blob file.
     Blob(BlobLocation),
 }
 

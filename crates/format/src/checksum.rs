@@ -1,11 +1,11 @@
 //! The checksums of tables, logs and blob files.
 //!
-//! Logs and blob files use CRC32C, masked so that the checksum of bytes that themselves contain
-//! checksums stays useful. A table names one of five types in its footer; the checksum of a block
-//! covers its payload and the compression type byte after it. From `format_version` 6 on, every
-//! checksum in a table is offset by a number derived from the file's base context checksum and the
-//! block's offset, so that a block that was written to the wrong place or belongs to another file
-//! is detected. Source: `table/format.h`, `table/format.cc`, `util/crc32c.h`.
+//! Logs and blob files use CRC32C, masked so that the checksum of bytes that contain checksums
+//! remains useful. A table names one of five types in its footer; the checksum of a block covers
+//! its payload and the compression type byte after it. From `format_version` 6 on, every checksum
+//! in a table is offset by a number derived from the file's base context checksum and the block's
+//! offset, so that a block that was written to the wrong place or belongs to another file is
+//! detected. Source: `table/format.h`, `table/format.cc`, `util/crc32c.h`.
 
 use xxhash_rust::xxh3::xxh3_64;
 use xxhash_rust::xxh32::{Xxh32, xxh32};

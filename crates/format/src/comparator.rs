@@ -14,8 +14,8 @@ use crate::user_code;
 ///
 /// # Keys that are equal but not the same bytes
 ///
-/// An order may treat different bytes as the same key, as does a case-insensitive one, or one that
-/// ignores trailing zeros. Filters and the hash indexes of data blocks identify keys by their
+/// An order may treat different bytes as the same key, as a case-insensitive order or one that
+/// ignores trailing zeros does. Filters and the hash indexes of data blocks identify keys by their
 /// bytes. Such an order must declare this with [`can_keys_with_different_byte_contents_be_equal`]:
 ///
 /// | declared | filters | hash indexes of data blocks |
@@ -24,11 +24,11 @@ use crate::user_code;
 /// | `Some(false)` | by `filter_policy` | by `data_block_index_type` |
 /// | `None`, the default | by `filter_policy` | neither built nor consulted |
 ///
-/// Filters and hash indexes that already exist, because RocksDB or an earlier declaration had them
-/// built, are ignored where the table above says that they are not consulted.
+/// Filters and hash indexes that already exist, because they were built by RocksDB or under an
+/// earlier declaration, are ignored where the table above says that they are not consulted.
 ///
-/// `None` behaves like RocksDB, whose default is that keys of different bytes can be equal, but
-/// which consults the declaration only for hash indexes. If an order treats different bytes as the
+/// `None` behaves like RocksDB, which assumes by default that keys of different bytes can be equal,
+/// but consults the declaration only for hash indexes. If an order treats different bytes as the
 /// same key, does not declare so, and has a `filter_policy`, a get, multi-get or prefix seek with a
 /// spelling other than the one written may wrongly find nothing.
 ///
@@ -239,8 +239,8 @@ fn bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
 
 fn reverse_bytewise_separator(start: &mut Vec<u8>, limit: &[u8]) {
     let shared = common_prefix(start, limit);
-    // In reverse order a prefix of `start` sorts after it, and before `limit` as long as its bytes
-    // are above those of `limit`.
+    // In reverse order a prefix of `start` sorts after it, and before `limit` if its bytes are
+    // above those of `limit`.
     let (Some(&high), Some(&low)) = (start.get(shared), limit.get(shared)) else { return };
     if high > low && shared + 1 < start.len() {
         start.truncate(shared + 1);

@@ -11,16 +11,17 @@ use std::fmt;
 pub enum Error {
     /// The bytes are damaged: a checksum, a length or a value contradicts the format.
     Corruption {
-        /// What was being decoded, in the format's terms: "block trailer", "version edit".
+        /// The structure being decoded, in the format's terms: "block trailer", "version edit".
         what: Cow<'static, str>,
         /// Offset of the error, in bytes from the start of the decoded slice.
         offset: u64,
-        /// What the format requires there.
+        /// The value that the format requires there.
         expected: Cow<'static, str>,
-        /// What was found there.
+        /// The value found there.
         found: Cow<'static, str>,
     },
-    /// The bytes are well formed but use a feature that is rejected by name rather than misread.
+    /// The bytes are well formed but use an unsupported feature, which is named rather than
+    /// misread.
     Unsupported {
         /// The feature's name: "user-defined timestamps", "plain table".
         feature: Cow<'static, str>,
@@ -60,7 +61,7 @@ impl Error {
     }
 
     /// Returns the error with its offset increased by `base`, the offset of the decoded slice in
-    /// something larger.
+    /// the enclosing bytes.
     #[must_use]
     pub fn at(mut self, base: u64) -> Self {
         if let Self::Corruption { offset, .. } = &mut self {

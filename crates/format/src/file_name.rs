@@ -38,7 +38,7 @@ pub enum FileKind {
     Manifest(u64),
     /// `CURRENT`: names the current MANIFEST.
     Current,
-    /// `OPTIONS-000007`: the options that the database was opened with.
+    /// `OPTIONS-000007`: the options with which the database was opened.
     Options(u64),
     /// `OPTIONS-000007.dbtmp`: an OPTIONS file that is being written.
     TemporaryOptions(u64),

@@ -14,13 +14,13 @@ use crate::{Error, Result};
 /// The number of a write; later writes have higher numbers. 56 bits.
 pub type Sequence = u64;
 
-/// The highest sequence number: a read at it sees everything.
+/// The highest sequence number: a read at this number sees everything.
 pub const MAX_SEQUENCE: Sequence = (1 << 56) - 1;
 
 /// The length of the trailer that turns a user key into an internal key, in bytes.
 pub const TRAILER_LENGTH: usize = 8;
 
-/// What a record does to its key.
+/// The effect of a record on its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum ValueType {
@@ -112,7 +112,7 @@ pub struct ParsedKey<'a> {
     pub user_key: &'a [u8],
     /// The number of the write.
     pub sequence: Sequence,
-    /// What the record does.
+    /// The effect of the record on the key.
     pub value_type: ValueType,
 }
 

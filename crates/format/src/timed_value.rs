@@ -5,9 +5,9 @@
 //! ```
 //!
 //! In batches, logs and memtables the number is the time of the write, in seconds since 1970. In
-//! tables it is the highest sequence number known to have been written by then, which the value may
-//! adopt; it is below the sequence number of the record, or 0. A flush converts the former to the
-//! latter. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
+//! tables it is the highest sequence number known to have been written by that time, which the
+//! value may adopt; it is below the sequence number of the record, or 0. A flush converts the time
+//! to the sequence number. Source: `PackValueAndWriteTime` and `PackValueAndSeqno` in
 //! `db/seqno_to_time_mapping.cc`.
 //!
 //! [`ValueType::ValuePreferredSequence`]: crate::key::ValueType::ValuePreferredSequence

@@ -1,8 +1,8 @@
 //! Records which user-defined object's code panicked.
 //!
-//! A panic does not say which object's code it came from. So calls of comparators, merge operators,
-//! prefix extractors and compaction filters go through [`call`]: if one unwinds, the name of its
-//! object is kept, in that thread, for the code that converts the panic to an error.
+//! A panic does not identify the object whose code caused it. So calls of comparators, merge
+//! operators, prefix extractors and compaction filters go through [`call`]: if a call unwinds, the
+//! object's name is kept in thread-local storage for the code that converts the panic to an error.
 //!
 //! A call that returns normally has no extra cost.
 
@@ -51,7 +51,8 @@ impl<'a, N: FnOnce() -> &'a str> Drop for Naming<'a, N> {
     #[cold]
     fn drop(&mut self) {
         let Some(name) = self.name.take() else { return };
-        // The name is also user code, and a panic must not escape from this drop.
+        // The function that returns the name is also user code, and a panic must not escape from
+        // this drop.
         let name = catch_unwind(AssertUnwindSafe(name)).unwrap_or("?");
         let named = format!("{} '{name}'", self.kind);
         let _ = PANICKED.try_with(|slot| slot.set(Some(named)));

@@ -10,9 +10,9 @@
 //! ```
 //!
 //! Numbers are 32-bit varints. Names ascend by bytes, so that the default column, whose name is
-//! empty, comes first. A column of version 2 may be in a blob file: its type is that of a blob
-//! index and its value is the index. RocksDB writes version 1 unless there is such a column.
-//! Source: `db/wide/wide_column_serialization.h`.
+//! empty, comes first. In version 2 a column's value may be in a blob file: the column then has the
+//! type of a blob index, and its value is the index. RocksDB writes version 1 unless there is such
+//! a column. Source: `db/wide/wide_column_serialization.h`.
 
 use crate::key::ValueType;
 use crate::varint::{Reader, put_varint32};
@@ -91,7 +91,7 @@ pub fn default_column(entity: &[u8]) -> Result<Option<WideColumn<'_>>> {
     }
 }
 
-/// Returns whether a column of an entity is in a blob file. Reads only versions and types.
+/// Returns whether a column of an entity is in a blob file. Reads only the version and the types.
 ///
 /// # Errors
 /// Corruption, for an unknown version or column type or an entity that ends before its types.
@@ -107,7 +107,7 @@ pub fn has_blob_columns(entity: &[u8]) -> Result<bool> {
     }
 }
 
-/// Returns the blob indexes of an entity: those of its columns in blob files.
+/// Returns the blob indexes of an entity: one for each column in a blob file.
 ///
 /// # Errors
 /// The errors of [`decode`].
@@ -249,7 +249,7 @@ impl<'a> Sections<'a> {
     }
 }
 
-/// Reserves memory for `count` columns, with a limit in case the count is damaged.
+/// Reserves memory for `count` columns, up to a limit, because the count may be damaged.
 fn room_for<'a>(count: u32) -> Vec<WideColumn<'a>> {
     Vec::with_capacity(count.min(MAX_ROOM) as usize)
 }

@@ -82,7 +82,7 @@ fn hash_9_to_16(input: &[u8]) -> u64 {
 fn hash_17_to_128(input: &[u8]) -> u64 {
     let length = input.len();
     let mut sum = (length as u64).wrapping_mul(PRIME64_1);
-    // Sixteen bytes from each end, and then from further inside until the two meet.
+    // Sixteen bytes from each end, then the next sixteen inward, until both sides meet.
     for step in 0..length.div_ceil(32) {
         let (front, back) = (16 * step, length - 16 * (step + 1));
         sum = sum.wrapping_add(mix_16(input, front, 32 * step));

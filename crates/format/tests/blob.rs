@@ -156,7 +156,7 @@ fn damage_is_noticed() {
             damaged
         };
         assert!(BlobFileFooter::decode(&flipped(footer)).is_err(), "bit {bit}");
-        // The last four bytes are the checksum of what follows.
+        // The last four bytes are the checksum of the key and value that follow.
         assert_eq!(BlobRecordHeader::decode(&flipped(record)).is_err(), bit < 28 * 8);
         // A file's header has no checksum; only its first eight bytes have fixed values.
         assert!(BlobFileHeader::decode(&flipped(bytes)).is_err() || bit >= 64, "bit {bit}");
@@ -172,7 +172,7 @@ fn indexes_of_every_kind_are_read() {
         compression: Compression::Lz4,
         expiration: Some(1000),
     };
-    // From the format's description: RocksDB no longer writes these two.
+    // From the format's description: RocksDB no longer writes these two forms.
     let with_expiration = b"\x02\xe8\x07\xac\x02\x46\x05\x04";
     assert_eq!(BlobIndex::decode(with_expiration), Ok(BlobIndex::Blob(location)));
     let inlined = BlobIndex::Inlined { expiration: 1000, value: b"value" };

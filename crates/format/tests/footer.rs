@@ -20,7 +20,7 @@ fn the_footers_of_the_golden_tables_are_read_and_written_again() {
         let blocks = golden.meta_blocks();
         assert_eq!(footer.metaindex.offset as usize, blocks[0].1);
         assert_eq!(footer.metaindex.size as usize, blocks[0].2);
-        // However much of the file is passed.
+        // The footer is found regardless of how much of the file is passed.
         for cut in [1, 700, golden.footer_offset()] {
             assert_eq!(Footer::decode(&golden.bytes[cut..], cut as u64), Ok(footer));
         }

@@ -8,9 +8,9 @@ use fastrand::Rng;
 /// Length of a key, in bytes.
 pub const KEY_BYTES: usize = 16;
 
-/// Length of the text that values are taken from, in bytes.
+/// Length of the text from which values are taken, in bytes.
 const TEXT_BYTES: usize = 1 << 20;
-/// Length of a piece of it, whose second half repeats the first, in bytes.
+/// Length of a piece of the text, whose second half repeats the first, in bytes.
 const PIECE_BYTES: usize = 100;
 
 /// Returns the key of a number.

@@ -31,7 +31,7 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Failure>
 /// Replaces a file.
 ///
 /// # Errors
-/// Errors of writing it.
+/// Errors of writing the file.
 pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
     let mut text = serde_json::to_string_pretty(value)?;
     text.push('\n');
@@ -41,7 +41,7 @@ pub fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Failure> {
 /// Replaces a file.
 ///
 /// # Errors
-/// Errors of writing it.
+/// Errors of writing the file.
 #[expect(clippy::disallowed_methods, reason = "not a database's file")]
 pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
     let unfinished = path.with_extension("unfinished");
@@ -56,14 +56,14 @@ pub fn write_text(path: &Path, text: &str) -> Result<(), Failure> {
 /// Creates a directory and its parents.
 ///
 /// # Errors
-/// Errors of creating it.
+/// Errors of creating the directory.
 #[expect(clippy::disallowed_methods, reason = "not a database's directory")]
 pub fn create_directory(path: &Path) -> Result<(), Failure> {
     let created = std::fs::create_dir_all(path);
     created.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-/// A directory with a unique name, removed when this is dropped or at an interruption.
+/// A directory with a unique name, removed when the value is dropped or at an interruption.
 #[derive(Debug)]
 pub struct Temporary {
     directory: TempDir,
@@ -78,14 +78,15 @@ impl Temporary {
     pub fn new(directory: TempDir) -> Result<Self, Failure> {
         let path = directory.path().to_owned();
         let _on_interrupt = on_interrupt(move || {
-            // Threads may still be creating files there; without the directory they cannot.
+            // Threads may still be creating files in the directory, which they no longer can once
+            // it is gone.
             let is_removed = |_: &u32| remove_temporary(&path);
             let _ = (0..REMOVALS).find(is_removed);
         })?;
         Ok(Self { directory, _on_interrupt })
     }
 
-    /// Returns its path.
+    /// Returns the directory's path.
     pub fn path(&self) -> &Path {
         self.directory.path()
     }

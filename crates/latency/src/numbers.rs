@@ -13,7 +13,7 @@ pub fn median(mut figures: Vec<f64>) -> f64 {
     }
 }
 
-/// Operations per second, with three significant digits.
+/// A number of operations per second, formatted with three significant digits.
 #[derive(Debug, Clone, Copy)]
 pub struct Rate(pub f64);
 

@@ -1,14 +1,14 @@
-//! Directories that this program creates, fills and removes; others are never removed.
+//! Directories that this program creates, fills and removes; it never removes other directories.
 //!
-//! A directory is created exclusively, and first of all a mark file is written into it. Only a
-//! directory with the mark, or an empty one, is removed; anything else at that path is an error
-//! that names it. Symbolic links are never followed.
+//! A directory is created exclusively, and a mark file is written into it before anything else.
+//! Only a directory with the mark, or an empty one, is removed; anything else at that path is an
+//! error that names the path. Symbolic links are never followed.
 //!
 //! A directory is renamed before it is removed, so that threads that are still creating files in it
 //! fail, and its mark is removed last.
 //!
-//! A crash is safe at each step: the next run removes an empty or marked directory, and the rest of
-//! a renamed one.
+//! A crash is safe at each step: the next run removes an empty or marked directory, and the remains
+//! of a renamed one.
 
 use std::ffi::OsString;
 use std::fs::symlink_metadata;
@@ -26,11 +26,12 @@ const MARK_TEXT: &str =
 /// Suffix of a directory's name while it is being removed.
 const REMOVED: &str = ".removed";
 
-/// A directory that was created here and is removed when this is dropped, or at an interruption.
+/// A directory that was created here and is removed when the value is dropped, or at an
+/// interruption.
 #[derive(Debug)]
 pub(crate) struct OwnDirectory {
     path: PathBuf,
-    /// Whether it is kept.
+    /// Whether the directory is kept.
     is_kept: bool,
     _on_interrupt: Guard,
 }
@@ -86,10 +87,10 @@ impl Drop for OwnDirectory {
 /// Removes a directory that was created here, if it exists.
 ///
 /// # Errors
-/// It was not created here, and stays; errors of the filesystem.
+/// The directory was not created here, and stays; errors of the filesystem.
 pub(crate) fn remove_own(path: &Path) -> Result<(), Failure> {
     let removed = for_removal(path);
-    // Leftovers of an earlier removal.
+    // Leftovers of an earlier removal are removed first.
     if is_own(&removed)? {
         remove_whole(&removed)?;
     }
@@ -140,13 +141,13 @@ fn create_marked(path: &Path) -> Result<(), Failure> {
     marked.map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-#[expect(clippy::disallowed_methods, reason = "a directory that was made here")]
+#[expect(clippy::disallowed_methods, reason = "a directory that was created here")]
 fn rename(from: &Path, to: &Path) -> Result<(), Failure> {
     std::fs::rename(from, to).map_err(|error| format!("{}: {error}", from.display()).into())
 }
 
 /// Removes a directory with its contents, the mark last.
-#[expect(clippy::disallowed_methods, reason = "a directory that was made here")]
+#[expect(clippy::disallowed_methods, reason = "a directory that was created here")]
 fn remove_whole(path: &Path) -> Result<(), Failure> {
     let removed = || -> std::io::Result<()> {
         for entry in std::fs::read_dir(path)? {
@@ -218,7 +219,7 @@ mod tests {
         let unmarked = scratch.path().join("unmarked");
         std::fs::create_dir(&unmarked).unwrap();
         std::fs::write(unmarked.join("thesis"), "1").unwrap();
-        // The same at the path of a renamed directory.
+        // The same applies at the path of a renamed directory.
         let taken = scratch.path().join("taken");
         std::fs::create_dir(&taken).unwrap();
         std::fs::rename(&unmarked, for_removal(&taken)).unwrap();

@@ -14,7 +14,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut batch = Builder::new(0);
     batch.push(1, 0, b"three apples", b"")?;
     batch.push(2, 0, b"a pear", b"")?;
-    partition.append(&batch.finish())?.ticket.wait()?; // it now survives the process
+    partition.append(&batch.finish())?.ticket.wait()?; // the batch survives the process
 
     let polled = partition.poll(Strategy::First, 10)?;
     for message in Batch::decode(&polled.to_vec())?.messages() {

@@ -5,7 +5,7 @@ use std::fmt;
 
 use crate::sync::{Condvar, Mutex};
 
-/// Wakes all waiters whenever an append may be possible again. A waiter passes a [`Moment`] from
+/// Wakes all waiters whenever an append may be possible again. A waiter passes a [`Moment`] taken
 /// before its refused call, so that no wake-up between that call and the wait is lost.
 #[derive(Default)]
 pub(crate) struct Backpressure {

@@ -28,7 +28,7 @@ pub enum ErrorKind {
     Full,
     /// Another process or handle holds the log: try again later.
     Busy,
-    /// The system refused a call for another reason: open the log again.
+    /// A system call failed for another reason: open the log again.
     Io,
     /// The log or partition was closed or deleted.
     Closed,
@@ -38,7 +38,7 @@ pub enum ErrorKind {
 
 /// A failed operation: its kind, a message, and the file and offset if known.
 ///
-/// Cloning it is cheap, because one failure may fail many appends.
+/// Errors are cheap to clone, because one failure may fail many appends.
 #[derive(Clone)]
 pub struct Error(Arc<Inner>);
 
@@ -68,13 +68,13 @@ impl Error {
         Self::new(ErrorKind::InvalidArgument, message)
     }
 
-    /// Creates the error for something that does not exist.
+    /// Creates the error for an object that does not exist.
     #[cold]
     pub(crate) fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// Creates the error for a call on something that was closed or deleted.
+    /// Creates the error for a call on an object that was closed or deleted.
     #[cold]
     pub(crate) fn closed(what: impl fmt::Display) -> Self {
         Self::new(ErrorKind::Closed, format!("{what} was closed"))
@@ -117,17 +117,17 @@ impl Error {
         self
     }
 
-    /// Returns its kind.
+    /// Returns the error's kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// Returns the file, if it concerns one.
+    /// Returns the file that the error concerns, if any.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
 
-    /// Returns the offset in the file, in bytes.
+    /// Returns the offset of the error in that file, in bytes.
     pub fn offset(&self) -> Option<u64> {
         self.0.offset
     }

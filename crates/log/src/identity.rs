@@ -1,4 +1,4 @@
-//! The identity of a log: one file with the version of the format and the log's id.
+//! The identity of a log: a file with the format version and the log's id.
 //!
 //! A directory that contains other files but no identity is not a log, and is never written to.
 
@@ -93,8 +93,8 @@ impl LastOpening {
 
     /// Records the opening, once all partitions are recovered.
     ///
-    /// The record is not synced: it can be lost only if the machine dies. A process that dies while
-    /// writing it leaves an empty record, which counts as one of another boot.
+    /// The record is not synced: only a crash of the machine can lose it. A process that dies while
+    /// writing the record leaves it empty; an empty record counts as one from another boot.
     ///
     /// # Errors
     /// I/O errors.

@@ -1,8 +1,8 @@
 //! Inspecting a log's directory without opening the log: nothing is written and no lock is taken,
 //! so the log may be open elsewhere. The result is its state on disk at a point in time.
 //!
-//! Batches that only the owner's memory contains are not visible. A write to the end of a
-//! partition's last segment may be in progress: trailers distinguish it from damage ([`Severity`]).
+//! Batches that are only in the owner's memory are not visible. A write to the end of a partition's
+//! last segment may be in progress: trailers distinguish it from damage ([`Severity`]).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,15 +49,15 @@ pub struct PartitionFiles<'a> {
 /// A segment's file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SegmentFile {
-    /// Its path.
+    /// The file's path.
     pub path: PathBuf,
-    /// Offset of its first message.
+    /// Offset of the segment's first message.
     pub base_offset: u64,
-    /// Lower bound on its batches' timestamps, in microseconds since 1970.
+    /// Lower bound on the timestamps of the segment's batches, in microseconds since 1970.
     pub base_timestamp_us: u64,
     /// Generation: 0 as written, 1 rewritten without gaps.
     pub generation: u8,
-    /// Its length in bytes, unused preallocated space included.
+    /// The file's length in bytes, including unused preallocated space.
     pub bytes: u64,
 }
 
@@ -75,9 +75,9 @@ pub enum Severity {
 /// A finding of a verification.
 #[derive(Debug, Clone)]
 pub struct Finding {
-    /// Its severity.
+    /// The finding's severity.
     pub severity: Severity,
-    /// Its description.
+    /// The description of the finding.
     pub error: Error,
 }
 
@@ -86,15 +86,15 @@ pub struct Finding {
 pub struct VerifyReport {
     /// All findings.
     pub findings: Vec<Finding>,
-    /// Partitions that were read.
+    /// Number of partitions read.
     pub partitions: u64,
-    /// Segments that were read.
+    /// Number of segments read.
     pub segments: u64,
-    /// Batches with valid checksums.
+    /// Number of batches with valid checksums.
     pub batches: u64,
-    /// Messages in them.
+    /// Number of messages in these batches.
     pub messages: u64,
-    /// Bytes that were read.
+    /// Number of bytes read.
     pub bytes: u64,
 }
 
@@ -140,7 +140,7 @@ impl LogDirectory {
         self.env.log
     }
 
-    /// Returns its streams, by their ids.
+    /// Returns the log's streams, by their ids.
     pub fn streams(&self) -> &BTreeMap<u32, StreamInfo> {
         &self.streams
     }
@@ -186,8 +186,8 @@ impl LogDirectory {
         Ok(PartitionFiles { log: self, id, incarnation, segments: segments.collect() })
     }
 
-    /// Reads and verifies everything: every checksum, that offsets are consecutive, and indexes
-    /// against segments. `seen` is called with the number of bytes read so far.
+    /// Reads every segment and verifies all checksums, that offsets are consecutive, and that
+    /// indexes agree with segments. Calls `seen` with the number of bytes read so far.
     ///
     /// # Errors
     /// Errors of listing directories; findings are not errors.
@@ -208,17 +208,17 @@ impl LogDirectory {
 }
 
 impl PartitionFiles<'_> {
-    /// Returns its id.
+    /// Returns the partition's id.
     pub fn id(&self) -> PartitionId {
         self.id
     }
 
-    /// Returns its incarnation.
+    /// Returns the partition's incarnation.
     pub fn incarnation(&self) -> u64 {
         self.incarnation
     }
 
-    /// Returns its segments, in the order of their offsets.
+    /// Returns the partition's segments, in the order of their offsets.
     pub fn segments(&self) -> impl Iterator<Item = SegmentFile> {
         self.segments.iter().map(|segment| SegmentFile {
             path: segment.path(Kind::Log),
@@ -358,8 +358,8 @@ impl PartitionFiles<'_> {
         }
     }
 
-    /// Returns the severity of bytes at the end of the last segment that are not a batch: a torn
-    /// tail or damage.
+    /// Returns the severity of an end of the last segment that is not a whole batch: a torn tail or
+    /// damage.
     fn severity_of_end(&self, segment: &Segment) -> Severity {
         let hole = recovery::find_end(&self.log.env, segment)
             .and_then(|end| recovery::find_hole(&self.log.env, segment, &end));
@@ -373,9 +373,9 @@ impl PartitionFiles<'_> {
 /// The result of compacting a log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactReport {
-    /// Segments that were rewritten.
+    /// Number of segments rewritten.
     pub segments: u64,
-    /// Bytes of these segments before and after.
+    /// Size of these segments before and after, in bytes.
     pub bytes: [u64; 2],
 }
 
@@ -383,8 +383,8 @@ pub struct CompactReport {
 /// be open.
 ///
 /// # Errors
-/// Busy, if the log is open: its owner does the same on its own; corruption, if a segment is
-/// damaged: it stays as it is; I/O errors.
+/// Busy, if the log is open: its owner rewrites sealed segments itself; corruption, if a segment is
+/// damaged: that segment stays unchanged; I/O errors.
 pub fn compact(storage: Arc<dyn Storage>, directory: &Path) -> Result<CompactReport> {
     let _lock = storage.lock(&directory.join(layout::LOCK)).map_err(|error| {
         Error::from(error).while_doing(format_args!(

@@ -1,7 +1,7 @@
 //! A journal: a file of records that is rewritten when most of them are obsolete.
 //!
 //! Files are named `NAME-NNNNNN.journal`. The first record of each file is a snapshot of all
-//! earlier records, so the file with the highest number is the whole journal.
+//! earlier records, so the file with the highest number alone is the journal.
 //!
 //! # Order of a rewrite
 //!
@@ -10,12 +10,12 @@
 //!    journal.
 //! 3. The old file is removed.
 //!
-//! A crash before step 2 leaves the temporary file, a later one the old file; either is removed
+//! A crash before step 2 leaves the temporary file, a later crash the old file; either is removed
 //! when the journal is opened.
 //!
 //! # Crash while appending
-//! The end of the file may be torn: it is cut off when the journal is opened. Damage followed by a
-//! whole record is not the result of a crash; it is an error.
+//! The end of the file may be torn; the torn part is cut off when the journal is opened. Damage
+//! followed by a whole record cannot result from a crash and is an error.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub(crate) struct Journal {
     length: u64,
     next_record: u64,
     snapshot_length: u64,
-    /// The error because of which the next record begins a new file.
+    /// The error after which the next record must begin a new file.
     failed: Option<Error>,
 }
 
@@ -207,11 +207,13 @@ impl Journal {
     }
 
     /// Appends a record, and makes it durable if `is_durable`; otherwise it survives the process.
-    /// `snapshot` returns the first record of a new file, if one is begun; it includes `record`.
+    /// `snapshot` returns the first record of a new file, if one is begun; that snapshot includes
+    /// `record`.
     ///
     /// # Errors
-    /// I/O errors, after which the file may or may not contain the record: the next call begins a
-    /// new file, which settles that. Errors of `snapshot`, after which nothing was written.
+    /// I/O errors, after which the file may or may not contain the record; the next call begins a
+    /// new file, which resolves the uncertainty. Errors of `snapshot`, after which nothing was
+    /// written.
     pub(crate) fn append(
         &mut self,
         record: &[u8],
@@ -253,7 +255,7 @@ impl Journal {
         })
     }
 
-    /// Begins a new file with a snapshot, durably; the contents of the old one then no longer
+    /// Begins a new file with a snapshot, durably; the contents of the old file then no longer
     /// matter.
     ///
     /// # Errors
@@ -278,7 +280,7 @@ impl Journal {
             }
         };
         drop(old.file);
-        // A file that cannot be removed is removed when the journal is opened next.
+        // A file that cannot be removed now is removed when the journal is next opened.
         let _ = self.storage.remove(&old.path);
         Ok(())
     }

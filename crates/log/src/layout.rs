@@ -13,8 +13,8 @@
 //! ```
 //!
 //! An incarnation begins when a partition is created or purged, and its number is never reused.
-//! Files of another incarnation are therefore recognised by their path: a directory that the
-//! catalog does not name is left over, and is removed.
+//! Files of another incarnation are therefore identified by their path: a directory that the
+//! catalog does not name is left over and is removed.
 
 use std::path::{Path, PathBuf};
 
@@ -55,8 +55,8 @@ pub(crate) fn parse_incarnation(name: &str) -> Option<(u32, u64)> {
     (format!("{}.{}", parsed.0, parsed.1) == name).then_some(parsed)
 }
 
-/// Removes the directory of an incarnation with its files. Files that cannot be removed are removed
-/// when the log is next opened.
+/// Removes the directory of an incarnation with its files. Files that cannot be removed now are
+/// removed when the log is next opened.
 pub(crate) fn remove_incarnation(storage: &dyn Storage, directory: &Path) {
     let Ok(entries) = storage.list(directory) else { return };
     for entry in entries {

@@ -20,7 +20,7 @@
 //! batch.push(1, 0, b"three apples", b"")?;
 //! batch.push(2, 0, b"a pear", b"")?;
 //! let appended = partition.append(&batch.finish())?;
-//! appended.ticket.wait()?; // it survives the process
+//! appended.ticket.wait()?; // the batch survives the process
 //!
 //! let polled = partition.poll(Strategy::Offset(1), 10)?.to_vec();
 //! let message = Batch::decode(&polled)?.messages().next().expect("a message");

@@ -25,19 +25,19 @@ const ENTRY_BYTES: usize = 34;
 /// A reader of a partition that stores its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Consumer {
-    /// A consumer, by its id.
+    /// A single consumer, identified by its id.
     Single(u32),
-    /// A group of consumers, by its id.
+    /// A consumer group, identified by its id.
     Group(u32),
 }
 
-/// A consumer of an incarnation of a partition.
+/// The key of an offset: a partition, its incarnation, and the consumer.
 type Key = (PartitionId, u64, Consumer);
 
 /// The offsets of a log.
 pub(crate) struct Offsets {
     state: Mutex<State>,
-    /// Locked by the writing thread.
+    /// Locked by the thread that writes pending offsets.
     journal: Mutex<Journal>,
     changed: Condvar,
 }
@@ -51,9 +51,9 @@ struct State {
 }
 
 impl Offsets {
-    /// Opens the offsets in a directory, which are created if they do not exist. `end_of` returns
-    /// the end of a partition whose incarnation exists: an offset beyond its last message is
-    /// clamped to that message.
+    /// Opens the offsets in a directory, and creates their journal if it does not exist. `end_of`
+    /// returns the end of a partition whose incarnation exists: an offset beyond its last message
+    /// is clamped to that message.
     ///
     /// # Errors
     /// Corruption; I/O errors.

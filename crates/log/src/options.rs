@@ -10,11 +10,11 @@ use tailwater_io::{Clock, SharedMemory, Storage};
 
 use crate::{Error, Result};
 
-/// What an acknowledged append survives.
+/// The failure that an acknowledged append survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
-    /// Nothing: it is lost with the process.
+    /// None: the append is lost with the process.
     Memory,
     /// The death of the process (SIGKILL), but not of the machine or the container.
     #[default]
@@ -38,10 +38,10 @@ impl Durability {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartialBlocks {
-    /// It is padded and never written again. A sealed segment is rewritten without the gaps.
+    /// The block is padded and never rewritten. A sealed segment is rewritten without the gaps.
     #[default]
     Pad,
-    /// It is kept in memory and written again when it is full.
+    /// The block is kept in memory and rewritten when it is full.
     Carry,
 }
 
@@ -49,7 +49,7 @@ pub enum PartialBlocks {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TopicOptions {
-    /// What an acknowledged append survives.
+    /// The failure that an acknowledged append survives.
     pub durability: Durability,
     /// Number of unpersisted messages that triggers a persist.
     pub messages_required_to_save: u32,
@@ -59,7 +59,7 @@ pub struct TopicOptions {
     pub save_interval_us: u64,
     /// Size at which a segment is sealed, in bytes.
     pub segment_bytes: u64,
-    /// Age at which messages may be removed, in microseconds; `None` keeps them.
+    /// Age at which messages may be removed, in microseconds; `None` keeps them indefinitely.
     pub message_expiry_us: Option<u64>,
     /// Size of a partition beyond which its oldest segments are removed, in bytes.
     pub partition_bytes_max: Option<u64>,
@@ -120,7 +120,8 @@ pub enum IoModeChoice {
     /// Direct if the filesystem supports it, otherwise buffered, with a warning.
     #[default]
     Auto,
-    /// Direct: past the page cache. If the filesystem refuses it, opening the log fails.
+    /// Direct: bypassing the page cache. If the filesystem does not support it, opening the log
+    /// fails.
     Direct,
     /// Buffered: through the page cache.
     Buffered,
@@ -143,8 +144,8 @@ impl IoModeChoice {
 /// The memory of unpersisted batches of topics of durability [`Process`](Durability::Process).
 #[derive(Debug, Clone, Default)]
 pub enum TailMemory {
-    /// Shared memory in `/dev/shm`. If there is none, appends wait for the write to the segment,
-    /// with a warning.
+    /// Shared memory in `/dev/shm`. If there is no shared memory, appends wait for the write to the
+    /// segment, with a warning.
     #[default]
     Automatic,
     /// Shared memory in this directory, which must be on a tmpfs.
@@ -158,7 +159,7 @@ pub enum TailMemory {
 /// Options of a log.
 #[derive(Debug, Clone)]
 pub struct LogOptions {
-    /// Storage that holds the log.
+    /// Storage that contains the log.
     pub storage: Arc<dyn Storage>,
     /// Source of time.
     pub clock: Arc<dyn Clock>,
@@ -173,20 +174,20 @@ pub struct LogOptions {
     /// Memory for recent data, in bytes: unpersisted batches and, as space permits, persisted ones
     /// that consumers may still poll. Appends beyond it wait or fail.
     ///
-    /// 0 (the default) is automatic: an eighth of the memory that the process may have, between 64
-    /// MiB and 1 GiB, within which the persisted part grows while memory is free and gives way
-    /// under memory pressure. The persisted part is sized only if the log has persisters.
+    /// 0 (the default) is automatic: an eighth of the memory available to the process, between 64
+    /// MiB and 1 GiB, within which the persisted part grows while memory is free and shrinks under
+    /// memory pressure. The persisted part is sized only if the log has persisters.
     pub tail_bytes_max: usize,
     /// Upper bound on a partition's unpersisted bytes; appends beyond it wait or fail.
     pub partition_unpersisted_bytes_max: u64,
-    /// Size of the largest batch that is accepted, in bytes.
+    /// Maximum size of an accepted batch, in bytes.
     pub batch_bytes_max: usize,
-    /// Number of threads that persist. With 0, the caller must call
+    /// Number of threads that persist batches. With 0, the caller must call
     /// [`Log::run_pending`](crate::Log::run_pending).
     pub persisters: usize,
     /// Memory for prefetching from segments, in bytes.
     pub read_ahead_bytes_max: usize,
-    /// Identifier of the machine's present boot; `None` if it is unknown. If the log was last
+    /// Identifier of the machine's current boot; `None` if it is unknown. If the log was last
     /// opened in the same boot, no completed write can have been lost: missing bytes are damage.
     pub boot_id: Option<String>,
 }

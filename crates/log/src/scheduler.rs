@@ -1,10 +1,10 @@
 //! Threads that take the steps of partitions: persists and commands.
 //!
-//! A partition is queued, or one thread takes a step for it, or it has no work: no two threads ever
-//! work for the same partition at the same time. A thread takes one step and queues the partition
-//! again at the end if it has more work, so that partitions take turns. Writes of several
-//! partitions on one device are in flight simultaneously, and the device merges the flushes of its
-//! cache.
+//! A partition either is queued, or has one thread taking a step for it, or has no work: two
+//! threads never work on the same partition at the same time. A thread takes one step and queues
+//! the partition again at the end if it has more work, so that partitions take turns. Writes of
+//! several partitions on one device are in flight simultaneously, and the device merges the flushes
+//! of its cache.
 //!
 //! Deadlines wake partitions at the time of their next save interval, retention or release.
 
@@ -18,7 +18,7 @@ use tailwater_io::Clock;
 
 use crate::sync::{Condvar, Mutex};
 
-/// What threads work for: a partition.
+/// The unit that threads work on: a partition.
 pub(crate) trait Scheduled: Send + Sync {
     /// Takes one step, and queues itself again if more work is left.
     fn run_step(&self);
@@ -74,7 +74,7 @@ enum Next {
 }
 
 impl Scheduler {
-    /// Queues a partition that is neither queued nor being worked for.
+    /// Queues a partition that is neither queued nor being worked on.
     pub(crate) fn push(&self, partition: Arc<dyn Scheduled>) {
         self.state.lock().ready.push_back(partition);
         self.changed.notify_one();

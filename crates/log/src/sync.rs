@@ -1,4 +1,4 @@
-//! Locks, atomics and published values: those of the system or, with `--cfg shuttle`, of the model
+//! Locks, atomics and published values: the system's or, with `--cfg shuttle`, those of the model
 //! checker shuttle, which then schedules the threads.
 
 #[cfg(not(shuttle))]
@@ -39,7 +39,7 @@ impl<T> Published<T> {
     }
 }
 
-/// The same under the model checker.
+/// The published value under the model checker.
 #[cfg(shuttle)]
 #[derive(Debug)]
 pub(crate) struct Published<T>(Mutex<Option<Arc<T>>>);
@@ -91,7 +91,7 @@ mod shuttled {
             self.0.wait(guard).unwrap_or_else(PoisonError::into_inner)
         }
 
-        /// The model checker has no time: this waits until it is notified.
+        /// Waits until notified, because the model checker has no time.
         pub(crate) fn wait_timeout<'a, T>(
             &self,
             guard: MutexGuard<'a, T>,

@@ -8,7 +8,7 @@ use crate::{Error, Result};
 
 type Callback = Box<dyn FnOnce(Result<()>) + Send>;
 
-/// The outcome of an append or a command, now or later.
+/// The current or future outcome of an append or a command.
 ///
 /// Waiting does not require a thread: [`Self::on_complete`] registers a function. Dropping a ticket
 /// has no effect on the append.
@@ -53,7 +53,7 @@ impl Ticket {
     }
 
     /// Calls `then` with the outcome: immediately if the ticket is complete, otherwise in the
-    /// thread that completes it, which `then` must not block.
+    /// thread that completes it; `then` must not block that thread.
     pub fn on_complete(self, then: impl FnOnce(Result<()>) + Send + 'static) {
         match self.0 {
             State::Complete(outcome) => then(outcome),
@@ -62,7 +62,7 @@ impl Ticket {
     }
 }
 
-/// The other side of a pending ticket.
+/// The side of a pending ticket that completes it.
 #[derive(Default)]
 pub(crate) struct Signal {
     state: Mutex<SignalState>,
@@ -120,7 +120,7 @@ impl Signal {
 
 impl Drop for Signal {
     fn drop(&mut self) {
-        // Without completion, the owner of the callback would wait forever.
+        // Otherwise the owner of the callback would wait forever.
         let mut state = self.state.lock();
         let callback = state.callback.take();
         drop(state);

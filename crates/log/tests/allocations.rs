@@ -19,7 +19,7 @@ fn batch(count: u64) -> Vec<u8> {
 fn appends_and_polls_allocate_for_no_message() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
-    let log = Log::open(directory.path(), &options).expect("it opens");
+    let log = Log::open(directory.path(), &options).expect("the log opens");
     let stream = log.create_stream(None, "s").expect("a stream");
     for durability in [Durability::Memory, Durability::Disk] {
         let options = TopicOptions { durability, ..TopicOptions::default() };
@@ -41,7 +41,7 @@ fn appends_and_polls_allocate_for_no_message() {
             let mut polled = 0;
             let (polling, _) = allocations(|| {
                 let found = partition.poll_memory(Strategy::Offset(offset), count as u32);
-                polled = found.expect("a poll").expect("it is in memory").count;
+                polled = found.expect("a poll").expect("a poll from memory").count;
             });
             assert_eq!(u64::from(polled), count);
             println!(
@@ -50,12 +50,11 @@ fn appends_and_polls_allocate_for_no_message() {
             );
             all.push((appending, polling));
         }
-        // A chunk, a ticket and occasionally a vector; nothing that grows with the number of
-        // messages.
+        // An append allocates a chunk, a ticket and occasionally a vector, but nothing per message.
         for (appending, polling) in &all {
             assert!(*appending <= 20 * 8, "{all:?}");
             assert!(*polling <= 4, "{all:?}");
         }
     }
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
 }

@@ -1,4 +1,4 @@
-//! A thousand idle partitions take little memory of the process.
+//! A thousand idle partitions use little of the process's memory.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ fn anonymous() -> Option<u64> {
 
 #[test]
 fn a_thousand_idle_partitions_take_little_memory() {
-    // On a tmpfs syncs are fast, and files are not memory of the process.
+    // On a tmpfs syncs are fast, and files do not count as memory of the process.
     let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let directory = directory.expect("a directory");
     let clock = SimStorage::new(1).clock();
@@ -29,7 +29,7 @@ fn a_thousand_idle_partitions_take_little_memory() {
         persisters: 0,
         ..LogOptions::default()
     };
-    let log = Log::open(directory.path(), &options).expect("it opens");
+    let log = Log::open(directory.path(), &options).expect("the log opens");
     let Some(before) = anonymous() else { return eprintln!("skipped: memory is unknown") };
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = TopicOptions { durability: Durability::Memory, ..TopicOptions::default() };
@@ -40,15 +40,15 @@ fn a_thousand_idle_partitions_take_little_memory() {
     for partition in log.partitions() {
         drop(partition.append(&batch).expect("an append"));
     }
-    // They are persisted, and later idle.
+    // First the partitions are persisted, later they become idle.
     for _ in 0..2 {
         clock.advance(11_000_000_000);
         log.run_pending();
     }
     assert_eq!(log.tail_memory().0, 0);
-    let after = anonymous().expect("it was known before");
+    let after = anonymous().expect("the amount of memory");
     let each = after.saturating_sub(before) / u64::from(PARTITIONS);
     println!("{each} bytes for each partition");
     assert!(each <= BYTES_MAX, "{each} bytes for each partition");
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
 }

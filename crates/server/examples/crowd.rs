@@ -4,7 +4,7 @@
 //! `cargo run --release -p tailwater-server --example crowd -- ADDRESS PID` connects to a running
 //! server as its root user `iggy`. Before and during each crowd, one client repeatedly sends and
 //! polls a message of 100 bytes at a fixed rate; the table shows the server's resident memory and
-//! the percentiles of these calls. The latency of a late call counts from its due time.
+//! the percentiles of these calls. The latency of a late call is measured from its due time.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -64,7 +64,7 @@ async fn main() -> Result<()> {
     create_topic(&client, "many", PARTITIONS).await?;
     let busy = connect(address).await?;
     let sending = tokio::spawn(send_by_turns(busy));
-    measure(&format!("{PARTITIONS} partitions that get messages in turn"), &client, &process)
+    measure(&format!("{PARTITIONS} partitions that receive messages in turn"), &client, &process)
         .await?;
     sending.abort();
 
@@ -105,7 +105,7 @@ async fn send(client: &IggyClient, topic: &str, partition: u32) -> Result<()> {
     Ok(())
 }
 
-/// Sends messages to all partitions in turn, without end.
+/// Sends messages to all partitions in turn, indefinitely.
 async fn send_by_turns(client: IggyClient) -> Result<Infallible> {
     loop {
         for partition in 0..PARTITIONS {
@@ -195,7 +195,7 @@ async fn login(address: SocketAddr, client: u128) -> Result<TcpStream> {
     }
 }
 
-/// Sends garbage, a byte per second, or nothing, and reconnects whenever it is disconnected.
+/// Sends garbage, a byte per second, or nothing, and reconnects after each disconnect.
 async fn misbehave(address: SocketAddr, number: usize) {
     loop {
         let Ok(mut stream) = TcpStream::connect(address).await else { continue };

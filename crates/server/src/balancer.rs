@@ -1,4 +1,4 @@
-//! Chooses partitions for batches that name none.
+//! Chooses partitions for batches that do not name one.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ pub(crate) struct Balancer {
 }
 
 impl Balancer {
-    /// Returns the index of the next one of `count` partitions.
+    /// Returns the index of the next partition among `count`.
     pub(crate) fn next(&self, topic: TopicId, count: usize) -> usize {
         let turn = |counter: &AtomicUsize| counter.fetch_add(1, Ordering::Relaxed) % count.max(1);
         let counters = self.next.read().unwrap_or_else(PoisonError::into_inner);

@@ -16,8 +16,8 @@ use crate::status::Status;
 pub(crate) struct Consumers {
     /// Maximum number of consumers of one partition.
     consumers_max: usize,
-    /// Counts of partitions, initialized at a partition's first new consumer. Locked while a
-    /// consumer is added or removed.
+    /// Number of consumers of each partition, initialized at the partition's first new consumer.
+    /// Locked while a consumer is added or removed.
     counts: Mutex<HashMap<PartitionId, Count>>,
 }
 
@@ -148,7 +148,7 @@ mod tests {
             append(&log, id);
         }
         let single = Consumer::Single;
-        // Stored before the server started.
+        // This offset was stored before the server started.
         log.store_offset(one, single(1), 0, false).expect("stored").wait().expect("stored");
         let consumers = Consumers::new(3);
         let store = |id, consumer| store(&consumers, &log, id, consumer);

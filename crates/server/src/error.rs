@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 
-/// Why a server failed to start or shut down.
+/// The reason why a server failed to start or shut down.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServerError {

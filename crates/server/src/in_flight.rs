@@ -5,15 +5,16 @@
 //! that fit into a connection's own buffers are not counted, so that logins and small commands
 //! never wait.
 //!
-//! A request or reply that is larger than its share waits for the whole share, and then exceeds it.
+//! A request or reply that is larger than its share waits until the whole share is free, and then
+//! exceeds it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::Semaphore;
 
-/// Maximum size of requests and replies that are not counted, in bytes. The number of connections
-/// bounds these.
+/// Maximum size of requests and replies that are not counted, in bytes. The limit on connections
+/// bounds their total.
 pub(crate) const UNCOUNTED_BYTES: usize = 16 << 10;
 /// Maximum size of a small request, in bytes.
 const SMALL_BYTES: usize = 64 << 10;
@@ -102,7 +103,7 @@ impl Pool {
     }
 }
 
-/// A waiter, counted until this is dropped.
+/// A waiter, counted until the value is dropped.
 struct Waiting<'a>(&'a AtomicUsize);
 
 impl<'a> Waiting<'a> {
@@ -118,7 +119,7 @@ impl Drop for Waiting<'_> {
     }
 }
 
-/// Room that stays reserved until this is dropped.
+/// Room that stays reserved until the value is dropped.
 #[derive(Debug)]
 pub(crate) struct Reservation {
     pool: Arc<Pool>,

@@ -1,6 +1,6 @@
 //! A message log server for unmodified Apache Iggy clients.
 //!
-//! It implements Iggy's binary protocol 0.11 over TCP, on one node, and stores messages in
+//! The server implements Iggy's binary protocol 0.11 over TCP, on one node, and stores messages in
 //! [`tailwater_log`]. Networking runs on a tokio runtime; segments are written by the log's own
 //! threads.
 //!

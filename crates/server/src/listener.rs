@@ -36,8 +36,8 @@ pub(crate) async fn listen(
     TcpListener::bind(address).await.map_err(listen)
 }
 
-/// Accepts connections until the server shuts down, and returns those that are still open. `admit`
-/// spawns a task that serves a connection, or closes it.
+/// Accepts connections until the server shuts down, and returns the ones that are still open.
+/// `admit` spawns a task that serves a connection, or closes it.
 pub(crate) async fn accept(
     listener: TcpListener,
     mut is_shutdown: watch::Receiver<bool>,

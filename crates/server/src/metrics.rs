@@ -28,7 +28,7 @@ pub(crate) const BUCKETS: usize = 53;
 pub(crate) struct Metrics {
     /// Index of each code's counters in `commands`.
     pub(crate) places: Box<[u8; CODES]>,
-    /// The counters of unknown codes first.
+    /// Counters by command, those of unknown codes first.
     pub(crate) commands: Vec<CommandCounters>,
     /// Replies with a status other than 0, by their status.
     pub(crate) statuses: Mutex<BTreeMap<u32, u64>>,
@@ -70,7 +70,7 @@ fn bucket(us: u64) -> usize {
     (2 * power + half).min(BUCKETS - 1)
 }
 
-/// Returns the upper bound of a bucket, exclusive, in microseconds; none for the last bucket.
+/// Returns the upper bound of a bucket, exclusive, in microseconds; `None` for the last bucket.
 pub(crate) fn bucket_end_us(bucket: usize) -> Option<u64> {
     if bucket + 1 >= BUCKETS {
         return None;
@@ -93,7 +93,7 @@ impl Metrics {
                 commands.push(CommandCounters::new(meta.name));
             }
         }
-        // A login has no code of its own.
+        // A login's code in the header is 0.
         places[0] = places[LOGIN_REGISTER_CODE as usize];
         Self {
             places,

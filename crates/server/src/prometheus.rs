@@ -249,7 +249,7 @@ fn storage(text: &mut Text, state: &State) {
         }
     }
     let name = "tailwater_storage_duration_seconds";
-    let help = "Duration of reads, writes and syncs; purpose append with call write is a persist.";
+    let help = "Duration of reads, writes and syncs; a write with purpose append is a persist.";
     text.metric(name, "summary", help);
     for (label, figures) in &figures {
         let calls: [(&str, &Latencies); 3] =

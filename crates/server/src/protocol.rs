@@ -29,7 +29,7 @@ pub(crate) const START_BYTES: usize = 8;
 const EARLIER_FRAME_BYTES: u32 = 4 << 10;
 
 /// Returns whether a client's first frame is one of Iggy's earlier protocol (server 0.8 and
-/// before): the length of what follows, the code of a ping or login, and the body. A header of this
+/// before): the length of the rest, the code of a ping or login, and the body. A header of this
 /// protocol begins with a checksum, which clients leave at zero.
 pub(crate) fn is_earlier_protocol(start: [u8; START_BYTES]) -> bool {
     let [a, b, c, d, e, f, g, h] = start;
@@ -60,7 +60,7 @@ pub(crate) struct Head {
     pub(crate) checksum: u128,
 }
 
-/// A header with an invalid value.
+/// The error for a header with an invalid value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct InvalidHead {
     /// The id that the client chose.
@@ -162,7 +162,7 @@ impl AsRef<[u8]> for ReplyStart {
 
 /// Encodes the frame that ends a session.
 pub(crate) fn encode_eviction(client: u128, reason: EvictionReason) -> [u8; HEADER_BYTES] {
-    // The client's decoder requires an id.
+    // The client's decoder requires a nonzero id.
     let client = client.max(1);
     let header = match reason {
         EvictionReason::IncompatibleProtocol => EvictionHeader::incompatible_protocol(

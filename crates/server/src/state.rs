@@ -15,7 +15,7 @@ use crate::metrics::Metrics;
 use crate::session::Sessions;
 use crate::users::Users;
 
-/// The state of a running server. Every part has its own lock, or none.
+/// The state of a running server. Each part has its own lock or needs none.
 pub(crate) struct State {
     pub(crate) config: Config,
     pub(crate) log: Log,
@@ -35,7 +35,7 @@ pub(crate) struct State {
     pub(crate) started: Instant,
     /// Start time in microseconds since 1970.
     pub(crate) started_us: u64,
-    /// Port that TCP clients connect to.
+    /// Port to which TCP clients connect.
     pub(crate) port: u16,
 }
 

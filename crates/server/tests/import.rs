@@ -64,7 +64,7 @@ async fn run(
     imported.await.expect("no panic")
 }
 
-/// Returns ids and payloads of a partition's messages, with their offsets checked.
+/// Returns the ids and payloads of a partition's messages, after checking their offsets.
 fn messages(directory: &Path, topic: TopicId, partition: u32) -> Vec<(u128, String)> {
     let log = Log::open(directory, &LogOptions::default()).expect("a log");
     let partition = log.partition(topic.partition(partition)).expect("a partition");
@@ -152,13 +152,13 @@ async fn an_import_refuses_what_is_no_log_and_writes_nothing() {
     #[expect(clippy::disallowed_methods, reason = "another program's directory")]
     std::fs::create_dir_all(&marker).expect("a directory");
     let error = run(&source(&server, "iggy"), None, &foreign).await.expect_err("refused");
-    assert!(error.to_string().contains("holds another program's files ('streams')"), "{error}");
+    assert!(error.to_string().contains("contains another program's files ('streams')"), "{error}");
     assert_eq!(foreign.read_dir().expect("a directory").count(), 1);
 
     let target = directory.path().join("target");
     let error = run(&source(&server, "wrong"), None, &target).await.expect_err("refused");
     assert!(matches!(error, ImportError::Source(ClientError::Evicted("login"))), "{error}");
-    assert!(!target.exists(), "nothing is made before the login");
+    assert!(!target.exists(), "nothing is created before the login");
     server.shutdown().await.expect("a shutdown");
 }
 

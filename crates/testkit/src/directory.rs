@@ -7,16 +7,16 @@ use std::time::SystemTime;
 /// A file as it was at a point in time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
-    /// Time of the last write.
+    /// Time of the last write to the file.
     pub modified: SystemTime,
-    /// Its bytes.
+    /// The file's bytes.
     pub contents: Vec<u8>,
 }
 
 /// Returns the files below a directory, by path.
 ///
 /// # Panics
-/// If one of them cannot be read.
+/// If a file cannot be read.
 #[expect(clippy::disallowed_methods, reason = "reads a directory from outside the engine")]
 pub fn snapshot(directory: &Path) -> BTreeMap<PathBuf, File> {
     let mut files = BTreeMap::new();

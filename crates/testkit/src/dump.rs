@@ -15,11 +15,11 @@ use std::fmt::Write as _;
 /// One live entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// The name of its column family.
+    /// The name of the entry's column family.
     pub family: String,
-    /// Its key.
+    /// The entry's key.
     pub key: Vec<u8>,
-    /// Its value.
+    /// The entry's value.
     pub value: Vec<u8>,
 }
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-/// A filesystem of a given kind and size, unmounted when this is dropped.
+/// A filesystem of a given kind and size, unmounted when the value is dropped.
 #[derive(Debug)]
 pub struct Mounted {
     directory: TempDir,
@@ -25,7 +25,7 @@ impl Mounted {
         let directory = tempfile::tempdir().expect("a directory");
         let (image, target) = (directory.path().join("image"), directory.path().join("disk"));
         let file = File::create(&image).expect("an image");
-        file.set_len(bytes).expect("its length");
+        file.set_len(bytes).expect("the length of the image");
         std::fs::create_dir(&target).expect("a directory");
         let mount = |()| run(Command::new("mount").args(["-o", "loop"]).args([&image, &target]));
         let made = make(kind, &image).and_then(mount);
@@ -38,7 +38,7 @@ impl Mounted {
         }
     }
 
-    /// Returns its mount point.
+    /// Returns the filesystem's mount point.
     pub fn path(&self) -> PathBuf {
         self.directory.path().join("disk")
     }
@@ -49,7 +49,7 @@ impl Mounted {
     /// If the remount fails.
     pub fn make_read_only(&self) {
         run(Command::new("mount").args(["-o", "remount,ro"]).arg(self.path()))
-            .expect("it can be made read-only");
+            .expect("a read-only mount");
     }
 }
 
@@ -59,7 +59,7 @@ impl Drop for Mounted {
     }
 }
 
-/// A directory that is mounted at a second path, until this is dropped.
+/// A directory that is mounted at a second path until the value is dropped.
 #[derive(Debug)]
 pub struct Bound {
     path: PathBuf,
@@ -93,7 +93,7 @@ impl Drop for Bound {
     }
 }
 
-/// Prints a line on standard error, not with `eprintln!`, whose output is shown only for failing
+/// Prints a line on standard error, without `eprintln!`, whose output is shown only for failing
 /// tests.
 pub fn say(line: &str) {
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());

@@ -1,4 +1,4 @@
-//! Helpers for storages that change some calls of another one and forward the rest.
+//! Helpers for storages that wrap another storage: they change some calls and forward the rest.
 
 /// Forwards calls of `tailwater_io::Storage` to a field of `self`: `forward_storage!(field: rename,
 /// remove);` inside the `impl`.

@@ -33,9 +33,9 @@ const SMALL_NAMES: [&str; 5] = ["small-2", "small-5", "small-6", "small-7", "sma
 /// A golden database in memory.
 #[derive(Debug)]
 struct Unpacked {
-    /// Its files by name.
+    /// The database's files by name.
     files: BTreeMap<String, Vec<u8>>,
-    /// Its contents.
+    /// The database's contents.
     entries: Vec<Entry>,
 }
 
@@ -55,12 +55,12 @@ pub fn small_names() -> &'static [&'static str] {
 /// returned value is dropped.
 ///
 /// # Panics
-/// If there is no database of that name, or the copy cannot be written.
+/// If there is no database with this name, or the copy cannot be written.
 pub fn unpack(name: &str) -> TempDir {
     let directory = tempfile::Builder::new()
         .prefix("tailwater-golden-")
         .tempdir()
-        .expect("a temporary directory can be made");
+        .expect("a temporary directory");
     unpack_into(name, directory.path());
     directory
 }
@@ -68,7 +68,7 @@ pub fn unpack(name: &str) -> TempDir {
 /// Writes the files of a golden database into an existing directory.
 ///
 /// # Panics
-/// If there is no database of that name, or the copy cannot be written.
+/// If there is no database with this name, or the copy cannot be written.
 pub fn unpack_into(name: &str, directory: &Path) {
     for (file, contents) in &unpacked(name).files {
         write(&directory.join(file), contents);
@@ -78,7 +78,7 @@ pub fn unpack_into(name: &str, directory: &Path) {
 /// Returns the files of a golden database: their names and bytes.
 ///
 /// # Panics
-/// If there is no database of that name.
+/// If there is no database with this name.
 pub fn files(name: &str) -> BTreeMap<String, Vec<u8>> {
     unpacked(name).files.clone()
 }
@@ -87,7 +87,7 @@ pub fn files(name: &str) -> BTreeMap<String, Vec<u8>> {
 /// keys in their families' order.
 ///
 /// # Panics
-/// If there is no database of that name.
+/// If there is no database with this name.
 pub fn dump(name: &str) -> Vec<Entry> {
     unpacked(name).entries.clone()
 }
@@ -138,7 +138,8 @@ fn write(path: &Path, contents: &[u8]) {
         .unwrap_or_else(|error| panic!("cannot write {}: {error}", path.display()));
 }
 
-/// Declares a test of `$check` for each golden database, and one that checks that none is missing.
+/// Declares a test of `$check` for each golden database, and a test that checks that none of these
+/// tests is missing.
 #[macro_export]
 macro_rules! golden_tests {
     ($check:path) => {

@@ -1,7 +1,7 @@
 //! Helpers that the tests of all crates share.
 //!
 //! - [`golden`]: databases written by RocksDB, with the contents that RocksDB read from them.
-//! - [`oracle`]: the real RocksDB itself, for databases written during a test.
+//! - [`oracle`]: the real RocksDB, for databases written during a test.
 //! - [`dump`]: the contents of a database, in the format of both.
 //! - [`model`]: the expected results that follow from a dump.
 //! - [`mutation`]: mutated copies of the sources.
@@ -14,8 +14,8 @@
     doc = "- [`volatile_disk`]: disks that lose unflushed writes when their power is cut."
 )]
 //!
-//! Nothing here is part of a release. A failure here is a failure of the calling test, so these
-//! functions panic with a description instead of returning errors.
+//! Nothing here is part of a release. A failure in these functions is a failure of the calling
+//! test, so they panic with a description instead of returning errors.
 
 pub mod directory;
 pub mod dump;

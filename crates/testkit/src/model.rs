@@ -7,11 +7,11 @@ use crate::dump::Entry;
 /// The contents of one column family, in its order.
 #[derive(Debug, Clone)]
 pub struct Family {
-    /// Its name.
+    /// The column family's name.
     pub name: String,
-    /// The order of its keys.
+    /// The order of the keys.
     pub comparator: Comparator,
-    /// Its keys and values, in that order.
+    /// The keys and values, in that order.
     pub entries: Vec<(Vec<u8>, Vec<u8>)>,
 }
 

@@ -1,7 +1,7 @@
 //! Mutated copies of this repository, to verify that tests detect the mutations.
 //!
 //! A [`MutatedTree`] contains the tracked files in a directory below `target`, changed so that an
-//! environment variable switches each mutation on: one build serves all of them.
+//! environment variable enables each mutation: one build serves all mutations.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,14 +14,14 @@ use std::process::{Command, Output};
 pub struct MutatedTree {
     tree: PathBuf,
     target: PathBuf,
-    /// The environment variable that names the mutation that is on.
+    /// The environment variable that names the enabled mutation.
     switch: String,
 }
 
 impl MutatedTree {
     /// Copies the tracked files to `target/NAME/tree`. `change` returns the new contents of a
-    /// source file, given by its path from the root of the repository, if it changes. `switch` is
-    /// the environment variable that names the mutation.
+    /// source file, given by its path from the root of the repository, or `None` if it is
+    /// unchanged. `switch` is the environment variable that names the mutation.
     ///
     /// # Errors
     /// Errors of reading and writing files, and of running git.
@@ -48,7 +48,7 @@ impl MutatedTree {
                 contents = changed.into_bytes();
             }
             kept.insert(to.clone());
-            // Unchanged files are not written, so that they are not rebuilt.
+            // Unchanged files are not rewritten, so that they are not rebuilt.
             if fs::read(&to).ok().as_ref() != Some(&contents) {
                 fs::create_dir_all(to.parent().unwrap_or(&tree))?;
                 fs::write(&to, contents)?;

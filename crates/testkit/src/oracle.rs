@@ -19,7 +19,7 @@ use crate::dump::{self, Entry};
 /// Maximum duration of a script.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The real RocksDB in a separate process, which ends when this is dropped.
+/// The real RocksDB in a separate process, which ends when the value is dropped.
 #[derive(Debug)]
 pub struct Oracle {
     process: Child,
@@ -40,7 +40,7 @@ impl Oracle {
     /// that `part` of the tests is skipped, and why.
     ///
     /// # Panics
-    /// If it is not available and the environment requires it.
+    /// If the oracle is not available and the environment requires it.
     pub fn start(part: &str) -> Option<Self> {
         Self::start_in(part, Path::new("."))
     }
@@ -48,7 +48,7 @@ impl Oracle {
     /// Like [`Oracle::start`], but its working directory is `directory`.
     ///
     /// # Panics
-    /// If it is not available and the environment requires it.
+    /// If the oracle is not available and the environment requires it.
     pub fn start_in(part: &str, directory: &Path) -> Option<Self> {
         match Self::try_start(directory) {
             Ok(oracle) => Some(oracle),
@@ -56,7 +56,7 @@ impl Oracle {
                 let required =
                     std::env::var_os("TAILWATER_ORACLE").is_some_and(|it| it == "required");
                 assert!(!required, "{part} needs the real RocksDB: {reason}");
-                // Not with `eprintln!`, whose output is shown only for failing tests.
+                // This does not use `eprintln!`, whose output is shown only for failing tests.
                 let message = format!("LEFT OUT: {part} needs the real RocksDB: {reason}\n");
                 let _ = std::io::stderr().write_all(message.as_bytes());
                 None
@@ -87,7 +87,7 @@ impl Oracle {
         Ok(oracle)
     }
 
-    /// Executes a script and returns what it recorded.
+    /// Executes a script and returns the lines that it recorded.
     ///
     /// # Errors
     /// The first error. The rest of the script was skipped, and the database is closed.
@@ -154,7 +154,7 @@ impl Oracle {
 
 impl Drop for Oracle {
     fn drop(&mut self) {
-        // The program ends with its input.
+        // The program ends when its input ends.
         self.input = None;
         let _ = self.process.wait();
     }
@@ -187,7 +187,7 @@ impl Script {
         script
     }
 
-    /// Like [`Script::open`], but without opening the database.
+    /// Like [`Script::open`], but does not open the database.
     pub fn describe(directory: &Path, database: &str, families: &[(&str, &str)]) -> Self {
         let mut script = Self::default();
         script.line(&[&"directory", &directory.display()]);

@@ -6,7 +6,7 @@
 
 use std::env;
 
-/// A generator and its seed.
+/// A random number generator and its seed.
 #[derive(Debug)]
 pub struct Seed {
     value: u64,

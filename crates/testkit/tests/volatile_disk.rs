@@ -1,6 +1,6 @@
 //! Filesystems on a disk whose power is cut.
 //!
-//! `dd` writes files and `cat` reads them: they run in other processes than the one that serves the
+//! `dd` writes files and `cat` reads them: they run in processes other than the one that serves the
 //! disk.
 #![cfg(target_os = "linux")]
 #![expect(clippy::disallowed_methods, reason = "accesses files that are not a database's")]
@@ -80,14 +80,14 @@ fn a_slow_disk_is_slow_to_sync() {
     };
     let begun = Instant::now();
     assert!(write(&disk.path().join("synced"), 's', true));
-    // Tests the disk's guarantees, not its speed.
+    // The disk guarantees only a minimum duration of flushes.
     assert!(begun.elapsed() >= delay);
 }
 
 #[test]
 fn nothing_is_left_mounted_not_even_by_a_panic() {
     let Some(disk) = mounted("ext4", Shape::default(), 1) else { return };
-    let directory = disk.path().parent().expect("its directory").display().to_string();
+    let directory = disk.path().parent().expect("the parent directory").display().to_string();
     let mounts = || std::fs::read_to_string("/proc/self/mounts").expect("mounts");
     let attached =
         || Command::new("losetup").args(["--list", "--noheadings"]).output().expect("losetup");

@@ -1,10 +1,10 @@
-//! Databases, packed.
+//! The packed databases.
 
 use std::io::Read;
 
 use crate::Files;
 
-/// The small databases that targets mutate: their names and archives. See `databases/README.md`.
+/// The small databases that targets mutate: their names and archives. See `fuzz/README.md`.
 pub const SMALL_DATABASES: [(&str, &[u8]); 4] = [
     ("small", include_bytes!("../../databases/small.tar.zst")),
     ("wal", include_bytes!("../../databases/wal.tar.zst")),
@@ -12,10 +12,10 @@ pub const SMALL_DATABASES: [(&str, &[u8]); 4] = [
     ("wal-zstd", include_bytes!("../../databases/wal-zstd.tar.zst")),
 ];
 
-/// Returns the files of the small database of that name.
+/// Returns the files of the small database with this name.
 ///
 /// # Panics
-/// If there is none.
+/// If there is no such database.
 pub fn small_database(name: &str) -> Files {
     let (_, archive) = SMALL_DATABASES
         .into_iter()
@@ -27,7 +27,7 @@ pub fn small_database(name: &str) -> Files {
 /// Returns the files in a `.tar.zst` archive by their names, without their folders.
 ///
 /// # Errors
-/// Errors of reading an archive that is damaged.
+/// Errors of reading a damaged archive.
 pub fn unpack(archive: &[u8]) -> std::io::Result<Files> {
     let mut decoder = zstd::Decoder::new(archive)?;
     decoder.window_log_max(31)?;

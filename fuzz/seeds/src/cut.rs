@@ -14,19 +14,19 @@ use tailwater_fuzz_seeds::{BlockRole, Files, Table, TableBlock, fragments, join}
 
 use crate::Corpora;
 
-/// The longest seed, in bytes.
+/// Maximum length of a seed, in bytes.
 const LENGTH_MAX: usize = 40 << 10;
-/// Number of blocks of each kind taken from one table.
+/// Maximum number of blocks of each kind taken from one table.
 const BLOCKS_MAX: usize = 3;
-/// Number of records that are cut out of one log.
+/// Maximum number of records taken from one log.
 const RECORDS_MAX: usize = 12;
 
-/// Moves of a cursor: to the first, forward, back, to a key, to the last, back. Read as other
-/// choices they are as good as any.
+/// Moves of a cursor: to the first entry, forward, back, to a key, to the last entry, back. Targets
+/// that interpret them as other choices get arbitrary ones.
 const MOVES: [u8; 24] =
     [0, 4, 4, 6, 4, 2, 3, b'k', b'e', b'y', 4, 6, 6, 1, 6, 6, 3, 2, b'k', b'1', 5, 1, 6, 0];
 
-/// Seeds that no database is needed for.
+/// Adds the seeds that require no database.
 pub(super) fn without_database(corpora: &Corpora) -> io::Result<()> {
     let numbers: Vec<u8> = (0..=255).step_by(3).collect();
     for target in ["block_model", "index_model", "log_round_trip", "log_fragments", "compress"] {
@@ -63,7 +63,7 @@ pub(super) fn without_database(corpora: &Corpora) -> io::Result<()> {
     corpora.add("wide_column", b"\x02\x02\x02\x02\x01\x01\x11\x00\x01\x01\x02axyz")
 }
 
-/// Cuts a database.
+/// Cuts a database into seeds.
 pub(super) fn database(corpora: &Corpora, files: &Files) -> io::Result<()> {
     for (name, bytes) in files {
         corpora.add("file_name", &join(&MOVES, name.as_bytes()))?;
@@ -182,7 +182,7 @@ fn wal(corpora: &Corpora, log: &[u8], number: u64) -> io::Result<()> {
         let short = &record[..record.len().min(LENGTH_MAX)];
         corpora.add("write_batch", short)?;
     }
-    // The same fragments, as `log_fragments` spells them.
+    // The same fragments, as choices of `log_fragments`.
     let mut spelled = number_bytes[..4].to_vec();
     for fragment in fragments(log) {
         let payload = &log[fragment.payload];
@@ -225,7 +225,7 @@ fn options(corpora: &Corpora, text: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Batches of messages, one with a gap and its trailer behind it, and a journal.
+/// Returns batches of messages, one of them followed by a gap with its trailer, and a journal.
 fn message_batches() -> io::Result<Vec<Vec<u8>>> {
     let mut builder = Builder::new(7);
     for number in 0..3 {

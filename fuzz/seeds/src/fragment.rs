@@ -1,19 +1,18 @@
-//! The fragments of a record log: where they stand, and how one is framed with the checksum that
-//! belongs to it.
+//! The fragments of a record log: their locations, and their framing with a valid checksum.
 
 use std::ops::Range;
 
 use tailwater_format::checksum::{crc32c, mask_crc32c};
 use tailwater_format::log::{BLOCK_LENGTH, HEADER_LENGTH, RECYCLABLE_HEADER_LENGTH};
 
-/// A fragment that stands in a log.
+/// A fragment in a log.
 #[derive(Debug, Clone)]
 pub struct Fragment {
-    /// Its type.
+    /// The fragment's type.
     pub kind: u8,
-    /// Header and payload.
+    /// Range of header and payload in the log.
     pub place: Range<usize>,
-    /// Range of its payload in the log.
+    /// Range of the payload in the log.
     pub payload: Range<usize>,
 }
 
@@ -21,8 +20,8 @@ fn is_recyclable(kind: u8) -> bool {
     matches!(kind, 5..=8 | 11 | 131)
 }
 
-/// Returns the fragments of a log, as their lengths say, up to the first that does not fit its
-/// block in each.
+/// Returns the fragments of a log according to their lengths: in each block, up to the first
+/// fragment that does not fit.
 pub fn fragments(log: &[u8]) -> Vec<Fragment> {
     let mut fragments = Vec::new();
     for (number, block) in log.chunks(BLOCK_LENGTH).enumerate() {
@@ -44,7 +43,7 @@ pub fn fragments(log: &[u8]) -> Vec<Fragment> {
     fragments
 }
 
-/// Appends a fragment of that type. `log_number` is written only where the type has one.
+/// Appends a fragment of this type. `log_number` is written only if the type has one.
 pub fn put_fragment(log: &mut Vec<u8>, kind: u8, log_number: u32, payload: &[u8]) {
     let start = log.len();
     log.extend_from_slice(&[0; 4]);
@@ -57,8 +56,8 @@ pub fn put_fragment(log: &mut Vec<u8>, kind: u8, log_number: u32, payload: &[u8]
     write_crc(&mut log[start..]);
 }
 
-/// Writes into a fragment the checksum that its bytes have; one shorter than a header stays as it
-/// is.
+/// Writes the checksum of a fragment's bytes into it; a fragment shorter than a header is left
+/// unchanged.
 pub fn write_crc(fragment: &mut [u8]) {
     if let Some((header, covered)) = fragment.split_at_mut_checked(6) {
         header[..4].copy_from_slice(&mask_crc32c(crc32c(covered)).to_le_bytes());

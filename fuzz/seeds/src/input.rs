@@ -1,10 +1,10 @@
 //! The input of a target: choices first, then the bytes to be decoded.
 //!
-//! The first byte says how many bytes of choices follow. So a mutation of the data leaves the
-//! choices alone and the other way round, and a real block becomes a seed by putting some choices
+//! The first byte is the number of bytes of choices that follow. A mutation of the data therefore
+//! leaves the choices alone and vice versa, and a real block becomes a seed when choices are put
 //! before it.
 
-/// The choices of an input, taken one after the other; zeros where there are no more.
+/// The choices of an input, taken one after the other; zeros once none are left.
 #[derive(Debug, Clone)]
 pub struct Choices<'a> {
     bytes: &'a [u8],
@@ -18,12 +18,12 @@ impl<'a> Choices<'a> {
         (Self::new(bytes), data)
     }
 
-    /// The choices that all of `bytes` are.
+    /// Treats all of `bytes` as choices.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    /// Whether none are left.
+    /// Returns whether no choices are left.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -35,7 +35,7 @@ impl<'a> Choices<'a> {
         first
     }
 
-    /// One of the numbers below `count`, or 0 where there is none.
+    /// Returns a number below `count`, or 0 if there is none.
     pub fn below(&mut self, count: usize) -> usize {
         match count {
             0 | 1 => 0,
@@ -44,12 +44,12 @@ impl<'a> Choices<'a> {
         }
     }
 
-    /// True or false.
+    /// Returns true or false.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 != 0
     }
 
-    /// One of some values.
+    /// Returns one of `values`.
     ///
     /// # Panics
     /// If `values` is empty.
@@ -57,7 +57,7 @@ impl<'a> Choices<'a> {
         values[self.below(values.len())].clone()
     }
 
-    /// A little-endian number of this many bytes, at most 8.
+    /// Returns a little-endian number of `length` bytes, at most 8.
     pub fn number(&mut self, length: usize) -> u64 {
         (0..length).fold(0, |number, place| number | u64::from(self.byte()) << (8 * place))
     }
@@ -69,14 +69,14 @@ impl<'a> Choices<'a> {
         head
     }
 
-    /// Bytes that their length, one byte, precedes.
+    /// Returns bytes that are preceded by their length in one byte.
     pub fn string(&mut self) -> &'a [u8] {
         let length = usize::from(self.byte());
         self.bytes(length)
     }
 }
 
-/// Returns the input of these choices, at most 255 bytes of them, and these data.
+/// Returns the input with these choices, at most 255 bytes, and this data.
 pub fn join(choices: &[u8], data: &[u8]) -> Vec<u8> {
     let choices = &choices[..choices.len().min(255)];
     let mut input = vec![choices.len() as u8];

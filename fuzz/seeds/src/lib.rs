@@ -1,8 +1,8 @@
-//! The initial corpus of the fuzz targets: databases that RocksDB wrote, taken apart.
+//! The initial corpus of the fuzz targets: databases that RocksDB wrote, cut into parts.
 //!
 //! The fuzz targets mutate the small databases of [`small_database`]; the `tailwater-fuzz-seeds`
-//! program cuts the parts of databases, small and large, into corpora. Both need to know where a
-//! table's blocks and a log's fragments stand.
+//! program cuts the parts of databases, small and large, into corpora. Both need the locations of a
+//! table's blocks and a log's fragments.
 
 mod archive;
 mod fragment;

@@ -2,8 +2,8 @@
 //!
 //! usage: tailwater-fuzz-seeds CORPUS_DIRECTORY [ARCHIVE.tar.zst]...
 //!
-//! The small databases that are part of the program always come first. Seeds are named by what they
-//! hold, so that cutting them again adds nothing.
+//! The small databases that are part of the program are always cut first. Seeds are named after
+//! their contents, so that cutting them again adds nothing.
 
 mod cut;
 
@@ -14,7 +14,7 @@ use std::{env, fs, io};
 
 use tailwater_fuzz_seeds::{SMALL_DATABASES, unpack};
 
-/// The corpora, and where they go.
+/// The corpora and their directory.
 struct Corpora {
     directory: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! The blocks of a table: where they stand and what they are.
+//! The blocks of a table: their locations and kinds.
 
 use std::ops::Range;
 
@@ -16,52 +16,52 @@ use tailwater_format::varint::Reader;
 /// The kind of a block in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockRole {
-    /// Entries of users.
+    /// Entries of a user's keys.
     Data,
-    /// Index entries: the root, and the partitions of one in two levels.
+    /// Index entries: the root of the index, and the partitions of a two-level index.
     Index,
-    /// A filter or a partition of one.
+    /// A filter, or a partition of a filter.
     Filter,
     /// Index entries over the partitions of a filter.
     FilterIndex,
-    /// The names and places of the meta blocks.
+    /// The names and locations of the meta blocks.
     MetaIndex,
     /// The properties.
     Properties,
     /// The dictionary of the data blocks.
     Dictionary,
-    /// Range tombstones and whatever else the metaindex names.
+    /// Range tombstones, and other blocks that the metaindex names.
     OtherMeta,
 }
 
-/// A block and its place.
+/// A block and its location.
 #[derive(Debug, Clone, Copy)]
 pub struct TableBlock {
-    /// Its kind.
+    /// The block's kind.
     pub role: BlockRole,
-    /// Its location.
+    /// The block's location.
     pub handle: BlockHandle,
 }
 
-/// A table taken apart.
+/// The parts of a table.
 #[derive(Debug)]
 pub struct Table {
-    /// Its footer.
+    /// The footer.
     pub footer: Footer,
-    /// Its properties.
+    /// The properties.
     pub properties: Properties,
-    /// The format of its index entries.
+    /// The format of the index entries.
     pub index_format: IndexFormat,
-    /// Its blocks, in no order.
+    /// The blocks, in no particular order.
     pub blocks: Vec<TableBlock>,
     dictionary: Option<DecompressionDictionary>,
 }
 
 impl Table {
-    /// Takes a table apart.
+    /// Parses a table into its parts.
     ///
     /// # Errors
-    /// Errors of its decoders: for tables that are not as RocksDB wrote them.
+    /// Errors of the decoders, for tables that are not as RocksDB wrote them.
     pub fn parse(file: &[u8]) -> Result<Self> {
         let footer = Footer::decode(file, 0)?;
         let mut table = Self {
@@ -124,7 +124,7 @@ impl Table {
         Ok(table)
     }
 
-    /// Adds the blocks that an index block leads to.
+    /// Adds the blocks to which an index block points.
     fn add_below(&mut self, file: &[u8], index: BlockHandle, role: BlockRole) -> Result<()> {
         let block = self.contents(file, index)?;
         let layout = Layout::parse(&block)?;
@@ -137,16 +137,16 @@ impl Table {
         Ok(())
     }
 
-    /// A block with its trailer, as it stands in the file.
+    /// Returns a block with its trailer, as stored in the file.
     pub fn raw<'a>(&self, file: &'a [u8], handle: BlockHandle) -> &'a [u8] {
         let start = handle.offset as usize;
         file.get(start..start + handle.size as usize + BLOCK_TRAILER_LENGTH).unwrap_or_default()
     }
 
-    /// A block's uncompressed bytes.
+    /// Returns a block's uncompressed bytes.
     ///
     /// # Errors
-    /// Errors of its decoders.
+    /// Errors of the decoders.
     pub fn contents(&self, file: &[u8], handle: BlockHandle) -> Result<Vec<u8>> {
         let (block, kind) =
             self.footer.block_checksum().verify(handle.offset, self.raw(file, handle))?;
@@ -161,8 +161,8 @@ impl Table {
         self.dictionary.as_ref().map(DecompressionDictionary::bytes)
     }
 
-    /// Makes the checksums of every block and of the footer right again after bytes of the file
-    /// were changed.
+    /// Recomputes the checksums of every block and of the footer after bytes of the file were
+    /// changed.
     pub fn write_checksums(&self, file: &mut [u8]) {
         let checksum = self.footer.block_checksum();
         for block in &self.blocks {
@@ -175,8 +175,9 @@ impl Table {
     }
 }
 
-/// Writes into a footer at `offset` of its file the checksum that its bytes have; one of a format
-/// version without a checksum, or of an unknown type, stays as it is.
+/// Writes the checksum of a footer's bytes into the footer, which is at `offset` of its file. A
+/// footer of a format version without a checksum, or with an unknown checksum type, is left
+/// unchanged.
 pub fn write_footer_checksum(footer: &mut [u8; FOOTER_LENGTH], offset: u64) {
     const CHECKSUM: Range<usize> = 5..9;
     const BASE_CONTEXT: Range<usize> = 9..13;

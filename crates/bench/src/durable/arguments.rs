@@ -24,7 +24,7 @@ pub struct DurableArguments {
     /// Comma-separated numbers of concurrent writers in synced, each measured separately
     #[arg(long, value_delimiter = ',', default_value = "1,4,16,64", value_parser = writers)]
     pub(super) writers: Vec<usize>,
-    /// The same for unsynced
+    /// Comma-separated numbers of concurrent writers in unsynced, each measured separately
     #[arg(long, value_delimiter = ',', default_value = "1,4", value_parser = writers)]
     pub(super) unsynced_writers: Vec<usize>,
     /// Duration of each measurement of synced and unsynced, in seconds
@@ -114,7 +114,7 @@ pub(super) mod tests {
         arguments: DurableArguments,
     }
 
-    /// Returns the parsed arguments, or the error message.
+    /// Parses `line` and returns the arguments, or the error message.
     pub(in super::super) fn typed(line: &[&str]) -> Result<DurableArguments, String> {
         let typed = Typed::try_parse_from(std::iter::once(&"durable").chain(line));
         typed.map(|typed| typed.arguments).map_err(|error| error.to_string())

@@ -25,11 +25,11 @@ pub(super) struct Experiment<'a, 'e> {
 }
 
 impl<'a, 'e> Experiment<'a, 'e> {
-    /// Creates the experiment that the arguments request. Each row is tried with one write. If the
-    /// filesystem has no direct I/O, raw writes are left out, and the report says so.
+    /// Creates the experiment that the arguments request. Each row is tested with one write. If the
+    /// filesystem does not support direct I/O, raw writes are omitted, and the report says so.
     ///
     /// # Errors
-    /// An impossible measurement, with the argument that requests it.
+    /// A measurement that is impossible, with the argument that requests it.
     pub(super) fn new(
         arguments: &'a DurableArguments,
         known: &[&'e dyn Engine],
@@ -39,7 +39,9 @@ impl<'a, 'e> Experiment<'a, 'e> {
         let scratch = arguments.subjects.new_directory()?;
         if !Raw::is_possible_in(scratch.path())? {
             experiment.rows.retain(|row| !row.is_raw());
-            experiment.notes.push("no raw writes: the filesystem refuses direct I/O".to_owned());
+            experiment
+                .notes
+                .push("no raw writes: the filesystem does not support direct I/O".to_owned());
         }
         for row in &experiment.rows {
             experiment.try_out(row)?;
@@ -66,7 +68,7 @@ impl<'a, 'e> Experiment<'a, 'e> {
         for run in 0..self.arguments.runs {
             for (&task, measured) in self.tasks.iter().zip(&mut measurements) {
                 for turn in 0..self.rows.len() {
-                    // Each row goes first in turn.
+                    // In successive runs, each row goes first in turn.
                     let index = (turn + run) % self.rows.len();
                     let row = &self.rows[index];
                     if task.has(row) {
@@ -125,8 +127,8 @@ impl<'a, 'e> Experiment<'a, 'e> {
     }
 }
 
-/// Writes back the filesystem's dirty data, so that no measurement pays for the writeback of
-/// another.
+/// Writes back the filesystem's dirty data, so that no measurement includes the writeback of
+/// another one.
 fn write_everything_back(directory: &Path) -> Result<(), Failure> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = rustix::fs::open(directory, flags, Mode::empty())?;

@@ -6,13 +6,13 @@
 //! | `fillseq` | one writer puts keys in order, each put synced |
 //! | `unsynced` | the puts of `synced` without a sync, by one writer and by four |
 //!
-//! A raw write overwrites 4 KiB of a file of zeros with direct I/O, durably: the upper bound of the
-//! device for a log. There are as many threads as writers, each in its own region.
+//! A raw write overwrites 4 KiB of a file of zeros with direct I/O, durably: the upper bound that
+//! the device sets for a log. There are as many threads as writers, each in its own region.
 //!
-//! Everything is measured once in each run. The subjects take turns within it: engines,
-//! configurations of Tailwater (`configuration`) and raw writes. Ratios are within one run, since a
-//! device's speed changes from minute to minute. Each measurement has a new database in a new
-//! directory, which is removed before the next one begins.
+//! Each run measures every row once, in turn: engines, configurations of Tailwater
+//! (`configuration`) and raw writes. Ratios are computed within a run, because a device's speed
+//! changes from minute to minute. Each measurement has a new database in a new directory, which is
+//! removed before the next one begins.
 
 mod arguments;
 mod configuration;

@@ -1,12 +1,12 @@
 //! Busy processes, one for each processor.
 //!
 //! A writer that waited for the device needs a processor when the device completes. Next to a busy
-//! process it may wait for the end of that process's time slice, a tick, which shows as writes of
-//! more than 3 ms.
+//! process, the writer may wait for the end of that process's time slice, which is a scheduler
+//! tick; this shows as writes of more than 3 ms.
 //!
-//! Each has its own session, like another user's program. Where the kernel schedules by session
-//! rather than by thread (`sched_autogroup_enabled`), a process in the writers' session would
-//! hardly disturb them.
+//! Each busy process has its own session, like another user's program. Where the kernel schedules
+//! by session rather than by thread (`sched_autogroup_enabled`), a process in the writers' session
+//! would hardly disturb them.
 
 use std::process::{Child, Command, Stdio};
 
@@ -17,7 +17,7 @@ use crate::store::Failure;
 /// The command that runs a busy process.
 pub(crate) const NEIGHBOUR_COMMAND: &str = "durable-neighbour";
 
-/// Busy processes. They end when this is dropped.
+/// Busy processes, which end when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Neighbours(Vec<Child>);
 
@@ -41,7 +41,7 @@ impl Neighbours {
 impl Drop for Neighbours {
     fn drop(&mut self) {
         for child in &mut self.0 {
-            // A process that has already ended must also be reaped.
+            // A process that has already ended must still be reaped.
             let _ = child.kill();
             let _ = child.wait();
         }

@@ -16,7 +16,7 @@ use crate::workloads::puts::{Figures, Length, VALUE_BYTES};
 /// All results.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Changes when the meaning of a field changes.
+    /// Version of the report's fields; it changes when the meaning of a field changes.
     schema: u32,
     /// Length of a measurement of `synced` and of `unsynced`.
     length: Length,
@@ -25,7 +25,7 @@ pub(super) struct Report {
     runs: usize,
     /// Whether busy processes ran on every processor.
     neighbour: bool,
-    /// Label of the row that engines are compared with.
+    /// Label of the row with which engines are compared.
     compared_with: Option<String>,
     /// Properties of the system and the device, by name.
     environment: BTreeMap<&'static str, String>,
@@ -42,16 +42,16 @@ pub(super) struct Measurement {
     /// The engine's options; raw writes have none.
     options: Option<String>,
     median: Figures,
-    /// Median ratio of its rates to those of raw writes in the same runs.
+    /// Median ratio of the row's rates to the rates of raw writes in the same runs.
     to_raw: Option<f64>,
-    /// Median ratio to the row that engines are compared with.
+    /// Median ratio to the row with which engines are compared.
     to_compared: Option<f64>,
     runs: Vec<Figures>,
 }
 
 impl Measurement {
-    /// Creates the measurement of `row`, compared with raw writes and the row that engines are
-    /// compared with.
+    /// Creates the measurement of `row`, compared with raw writes and with the row with which
+    /// engines are compared.
     pub(super) fn new(
         task: Task,
         row: &Row<'_>,

@@ -7,7 +7,7 @@ use crate::store::Failure;
 
 /// Engines that are compared by default.
 const ENGINES: [&str; 2] = ["tailwater", "rocksdb"];
-/// The engine that configurations apply to.
+/// The engine to which configurations apply.
 const CONFIGURED: &str = "tailwater";
 
 /// One row of the comparison.
@@ -25,7 +25,7 @@ pub(super) enum Writes<'e> {
     Engine {
         engine: &'e dyn Engine,
         options: String,
-        /// The arguments that request it and its options.
+        /// The arguments that request the engine and its options.
         asked_by: &'static str,
     },
 }
@@ -71,12 +71,12 @@ impl<'e> Row<'e> {
         Ok(rows)
     }
 
-    /// Returns whether it makes raw writes.
+    /// Returns whether the row makes raw writes.
     pub(super) fn is_raw(&self) -> bool {
         matches!(self.writes, Writes::Raw(_))
     }
 
-    /// Returns the arguments that request it.
+    /// Returns the arguments that request the row.
     pub(super) fn asked_by(&self) -> &'static str {
         match self.writes {
             Writes::Raw(_) => "--raw",
@@ -84,7 +84,7 @@ impl<'e> Row<'e> {
         }
     }
 
-    /// Returns the name of its engine, if it has one.
+    /// Returns the name of the row's engine, if it has one.
     pub(super) fn engine_name(&self) -> Option<&'static str> {
         match self.writes {
             Writes::Raw(_) => None,
@@ -99,8 +99,8 @@ fn options_with(options: &str, more: &str) -> String {
     texts.into_iter().filter(|text| !text.is_empty()).collect::<Vec<_>>().join(";")
 }
 
-/// Returns the label of the row that engines are compared with: the first row of a second engine if
-/// there is one, otherwise the first of several configurations; `None` if there is only one row.
+/// Returns the label of the row with which engines are compared: the first row of a second engine
+/// if there is one, otherwise the first of several configurations; `None` if there is only one row.
 pub(super) fn reference<'r>(rows: &'r [Row<'_>]) -> Option<&'r str> {
     let engines: Vec<_> = rows.iter().filter(|row| !row.is_raw()).collect();
     let first = engines.first()?;

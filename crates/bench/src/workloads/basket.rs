@@ -53,7 +53,7 @@ impl Workload {
         Self::Overwrite,
     ];
 
-    /// Returns its name in `db_bench`.
+    /// Returns the workload's name in `db_bench`.
     pub fn name(self) -> &'static str {
         match self {
             Self::FillSeq => "fillseq",
@@ -68,7 +68,7 @@ impl Workload {
         }
     }
 
-    /// Returns whether it starts with a new database.
+    /// Returns whether the workload starts with a new database.
     pub(crate) fn begins_anew(self) -> bool {
         matches!(self, Self::FillSeq | Self::FillRandom)
     }

@@ -1,8 +1,8 @@
 //! Overlapping range deletions, and reads while they are in the memtable.
 //!
-//! Each deletion extends a little beyond both ends of the previous one, so that finally all of them
-//! cover the keys in the middle. They stay in the memtable while keys are read. An engine that
-//! splits them into fragments that do not overlap, each with all deletions that cover it, needs
+//! Each deletion extends a little beyond both ends of the previous one, so that in the end all
+//! deletions cover the keys in the middle. The deletions stay in the memtable while keys are read.
+//! An engine that splits them into disjoint fragments, each with all deletions that cover it, needs
 //! time and memory quadratic in their number.
 
 use std::time::{Duration, Instant};

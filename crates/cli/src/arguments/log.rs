@@ -28,7 +28,7 @@ pub(crate) enum LogVerb {
     Dump(LogDumpArguments),
     /// Rewrite sealed segments without their padding gaps
     ///
-    /// The log must not be open: a process that has it open does the same in the background.
+    /// The log must not be open: the process that has it open rewrites segments in the background.
     Compact(LogCompactArguments),
     /// Fill a log with the messages of a running server of Apache Iggy
     ///

@@ -49,7 +49,7 @@ pub(crate) enum Command {
     /// Inspect or change a database in RocksDB's format
     ///
     /// The verbs from get to options only read: they write nothing and take no lock, so the
-    /// database may be open elsewhere, and is shown in its current state. The others hold the
+    /// database may be open elsewhere, and is shown in its current state. The other verbs hold the
     /// database's lock while they work. Each uses the options of the database's OPTIONS file, which
     /// --options overrides.
     #[command(after_help = EXIT_CODES)]
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     /// writes a report in JSON; docs/tail.md describes both.
     #[command(after_help = TAIL_EXAMPLES)]
     Tail(TailArguments),
-    /// The process of one run of tail
+    /// The measured process of one run of tail
     #[command(name = CHILD_COMMAND, hide = true)]
     TailChild {
         /// Description of the run
@@ -109,7 +109,7 @@ pub(crate) struct Common {
     #[arg(long, value_name = "TEXT")]
     pub(crate) options: Option<String>,
     /// Take over directories of wal_dir, db_paths and cf_paths that another database has claimed.
-    /// Use this only if that database no longer exists, or if this one was moved or restored
+    /// Use this only if that database no longer exists, or if this database was moved or restored
     #[arg(long)]
     pub(crate) adopt_directories: bool,
 }
@@ -133,7 +133,7 @@ impl Common {
 /// The encoding of keys.
 #[derive(Debug, Args)]
 pub(crate) struct Keys {
-    /// Expect keys in hex, whatever the output format. Without this and --hex, keys are text in
+    /// Expect keys in hex, whatever the output format. Without this or --hex, keys are text in
     /// which \xNN is a byte, \\ a backslash, and \n \r \t \0 have their usual meanings
     #[arg(long)]
     pub(crate) key_hex: bool,

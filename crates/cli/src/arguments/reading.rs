@@ -39,7 +39,7 @@ pub(crate) enum Reading {
     /// superfluous.
     #[command(after_help = examples(&[
         ("tailwater db verify DIR", "findings, and counts of what was read"),
-        ("tailwater db verify DIR --json", "the same for a program"),
+        ("tailwater db verify DIR --json", "the same as JSON"),
     ]))]
     Verify(VerifyArguments),
     /// Print an overview of the database, or one of RocksDB's properties
@@ -58,13 +58,13 @@ pub(crate) enum Reading {
     /// Figures on flushes and compactions are zero, because the database is open for reading.
     #[command(after_help = examples(&[
         ("tailwater db stats DIR", "every column family"),
-        ("tailwater db stats DIR --column-family users --json", "one, for a program"),
+        ("tailwater db stats DIR --column-family users --json", "one column family, as JSON"),
     ]))]
     Stats(StatsArguments),
     /// Print a MANIFEST record by record, and the resulting state
     #[command(after_help = examples(&[
         ("tailwater db manifest DIR", "the MANIFEST that CURRENT names"),
-        ("tailwater db manifest DIR MANIFEST-000005", "a given one"),
+        ("tailwater db manifest DIR MANIFEST-000005", "a given MANIFEST"),
     ]))]
     Manifest(ManifestArguments),
     /// Print write-ahead logs record by record, and the result of recovery
@@ -96,14 +96,14 @@ pub(crate) enum Reading {
     Blob(BlobArguments),
     /// Print the names of the column families
     #[command(after_help = examples(&[
-        ("tailwater db column-families DIR", "their names, in the order of their ids"),
+        ("tailwater db column-families DIR", "the names, in the order of the ids"),
         ("tailwater db column-families DIR --json", "with ids and comparators"),
     ]))]
     ColumnFamilies(ColumnFamiliesArguments),
-    /// Print the options in effect, and where they come from
+    /// Print the options in effect, and their origins
     #[command(after_help = examples(&[
         ("tailwater db options DIR", "the options of the newest OPTIONS file"),
-        ("tailwater db options DIR --column-family users", "those of one column family"),
+        ("tailwater db options DIR --column-family users", "the options of one column family"),
     ]))]
     Options(OptionsArguments),
 }
@@ -222,7 +222,7 @@ pub(crate) struct ManifestArguments {
 
 #[derive(Debug, Args)]
 pub(crate) struct WalArguments {
-    /// The database's directory, or that of its logs
+    /// The database's directory, or the directory of its logs
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
     /// Names or numbers of logs in it; without any, all logs

@@ -31,7 +31,7 @@ pub(crate) enum Writing {
             "its tombstone is dropped together with the value"),
     ]))]
     SingleDelete(SingleDeleteArguments),
-    /// Remove all keys of a range
+    /// Remove all keys in a range
     #[command(after_help = examples(&[
         ("tailwater db delete-range DIR user:17 user:18", "all keys that begin with user:17"),
     ]))]
@@ -81,14 +81,14 @@ pub(crate) enum Writing {
     /// Write the contents of memory and logs to tables
     #[command(after_help = examples(&[
         ("tailwater db flush DIR", "every column family"),
-        ("tailwater db flush DIR --column-family users", "one"),
+        ("tailwater db flush DIR --column-family users", "one column family"),
     ]))]
     Flush(FlushArguments),
     /// Merge tables down to the last level, without obsolete records
     ///
     /// Writes the contents of memory and logs to tables first. Prints tables and bytes before and
     /// after for each column family. A damaged table stops the compaction of its column family
-    /// without losing data; the others are compacted.
+    /// without losing data; the other column families are compacted.
     #[command(after_help = examples(&[
         ("tailwater db compact DIR", "every column family"),
         ("tailwater db compact DIR --column-family users --from a --to b", "the tables of a range"),
@@ -100,9 +100,9 @@ pub(crate) enum Writing {
     /// docs/options.md lists the options that can be changed. If one is refused, all options of its
     /// column family, or of the database, keep their values.
     #[command(after_help = examples(&[
-        ("tailwater db set-options DIR write_buffer_size=32m", "of the default column family"),
-        ("tailwater db set-options DIR --column-family users ttl=86400", "of another"),
-        ("tailwater db set-options DIR max_background_jobs=4", "of the database"),
+        ("tailwater db set-options DIR write_buffer_size=32m", "options of the default column family"),
+        ("tailwater db set-options DIR --column-family users ttl=86400", "options of another column family"),
+        ("tailwater db set-options DIR max_background_jobs=4", "options of the database"),
     ]))]
     SetOptions(SetOptionsArguments),
     /// Create a column family

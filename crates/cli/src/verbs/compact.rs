@@ -22,7 +22,7 @@ struct Compacted {
     after: Tables,
 }
 
-/// Why the compaction of a column family failed.
+/// The failed compaction of a column family.
 struct Failed {
     error: tailwater::Error,
     /// Whether some of its tables were replaced before the failure.

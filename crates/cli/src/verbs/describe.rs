@@ -16,7 +16,7 @@ pub(super) fn user_key(output: &Output, internal_key: &[u8]) -> String {
     output.key(tailwater_format::key::user_key(internal_key))
 }
 
-/// Returns an internal key in its parts.
+/// Returns the parts of an internal key as JSON.
 pub(super) fn internal_key_json(output: &Output, internal_key: &[u8]) -> Value {
     match ParsedKey::parse(internal_key) {
         Ok(key) => json!({
@@ -28,7 +28,7 @@ pub(super) fn internal_key_json(output: &Output, internal_key: &[u8]) -> Value {
     }
 }
 
-/// Returns a sum of sizes in a MANIFEST, which may be arbitrary.
+/// Returns the sum of sizes from a MANIFEST; it saturates, because they may be arbitrary numbers.
 fn sum(sizes: impl Iterator<Item = u64>) -> u64 {
     sizes.fold(0, u64::saturating_add)
 }

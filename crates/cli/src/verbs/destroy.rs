@@ -43,19 +43,19 @@ pub(crate) fn run(arguments: &DestroyArguments, output: &mut Output) -> Result<O
     Ok(Outcome::Well)
 }
 
-/// Returns whether a file with this name proves that there is a database, or the rest of an
-/// interrupted destruction, which removes CURRENT first.
+/// Returns whether a file with this name proves that there is a database, or the remains of one
+/// whose destruction was interrupted: a destruction removes CURRENT first.
 fn says_database(name: &str) -> bool {
     use FileKind::{Current, Identity, Manifest, Options};
     matches!(FileKind::parse(name), Some(Current | Identity | Manifest(_) | Options(_)))
 }
 
-/// Returns the options that locate the database's files. Neither CURRENT nor the MANIFEST is needed
-/// for that.
+/// Returns the options that locate the database's files. This needs neither CURRENT nor the
+/// MANIFEST.
 ///
 /// # Errors
-/// Refused, if the OPTIONS file cannot be read and no options are given: directories that it names
-/// would be left over.
+/// Refused, if the OPTIONS file cannot be read and no options are given: directories named in it
+/// would be left behind.
 fn options(
     storage: &Arc<dyn Storage>,
     directory: &Path,
@@ -63,7 +63,8 @@ fn options(
 ) -> Result<OpenOptions> {
     let mut options = new_options(given)?;
     match (Settings::load(storage, directory, given), given.options) {
-        // It is read again under the lock, since other processes may change it until then.
+        // The OPTIONS file is read again under the lock, because other processes may change it
+        // until then.
         (Ok(_), over) => options.set_load_when_opened(over.unwrap_or_default()),
         (Err(Failure::Engine(error)), Some(_)) => {
             complain(&format_args!("{error}; using the options of --options instead"))

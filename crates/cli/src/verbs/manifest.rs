@@ -52,7 +52,9 @@ fn number_of(name: &str) -> Result<u64> {
         _ => name.parse().ok(),
     };
     parsed.ok_or_else(|| {
-        Failure::Usage(format!("'{name}' is no MANIFEST: a name like MANIFEST-000005 or a number"))
+        Failure::Usage(format!(
+            "'{name}' is not a MANIFEST: use a name (MANIFEST-000005) or a number"
+        ))
     })
 }
 
@@ -97,7 +99,7 @@ fn print_numbers(output: &mut Output, edit: &VersionEdit) -> Result<()> {
             "timestamps stored",
             edit.persist_user_defined_timestamps.map(|stored| stored.to_string()),
         ),
-        ("logs gone below", number(edit.wal_deletion)),
+        ("logs deleted below", number(edit.wal_deletion)),
         ("last compacted MANIFEST", number(edit.last_compacted_manifest_length)),
     ];
     for (name, value) in fields {
@@ -239,7 +241,7 @@ fn irregular(output: &mut Output, irregularity: &Irregularity) -> Result<Outcome
     })
 }
 
-/// Prints the state that results from the edits, or why they are inconsistent.
+/// Prints the state that results from the edits, or the reason why they are inconsistent.
 fn state(
     storage: &dyn Storage,
     arguments: &ManifestArguments,
@@ -252,7 +254,8 @@ fn state(
             if output.is_json() {
                 output.json_line(&json!({ "kind": "state", "problem": error.to_string() }))?;
             } else {
-                output.line(format_args!("\na database does not open with this: {error}"))?;
+                output
+                    .line(format_args!("\na database in this state cannot be opened: {error}"))?;
             }
             return Ok(Outcome::Damage);
         }

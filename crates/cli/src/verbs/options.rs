@@ -17,7 +17,7 @@ use crate::settings::Settings;
 /// The origin of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// The default.
+    /// RocksDB's or Tailwater's default.
     Default,
     /// The OPTIONS file.
     File,
@@ -162,7 +162,7 @@ impl Group {
         Self { kind, column_family: column_family.cloned(), title, entries: entries.collect() }
     }
 
-    /// Returns the options that RocksDB does not have, which are in a separate file.
+    /// Returns Tailwater's own options, which are in a separate file.
     fn of_our_own(settings: &Settings) -> Self {
         let [effective, filed] =
             [&settings.effective, &settings.filed].map(|options| &options.database().tailwater);
@@ -181,7 +181,7 @@ impl Group {
         Self { kind: "tailwater", column_family: None, title, entries: entries.collect() }
     }
 
-    /// Prints it, or returns it as JSON.
+    /// Prints the group, or returns it as JSON.
     fn print(&self, output: &mut Output) -> Result<Value> {
         if output.is_json() {
             let options: Map<String, Value> = self

@@ -22,7 +22,7 @@ struct Range {
     from: Option<Vec<u8>>,
     /// End of the range, exclusive.
     to: Option<Vec<u8>>,
-    /// Common prefix of all its keys.
+    /// Common prefix of all keys in the range.
     prefix: Vec<u8>,
     reverse: bool,
 }
@@ -81,8 +81,8 @@ impl Range {
     fn begin(&self, database: &Database, family: &ColumnFamily) -> Result<DbIterator> {
         let comparator = family.comparator();
         let is_reversed = matches!(comparator, Comparator::ReverseBytewise);
-        // In bytewise order the keys with a prefix are those from the prefix to its successor,
-        // exclusive; in reverse order those after the successor, down to the prefix.
+        // In bytewise order the keys with a prefix range from the prefix to its successor,
+        // exclusive; in reverse order, from after the successor to the prefix.
         let successor = successor(&self.prefix);
         let prefix = Some(self.prefix.clone()).filter(|prefix| !prefix.is_empty());
         let (first, end) = match is_reversed {
@@ -109,7 +109,7 @@ impl Range {
     }
 }
 
-/// Returns the later or the earlier of two keys; a missing key is no bound.
+/// Returns the later or the earlier of two keys; a missing key does not bound the range.
 fn outermost(
     comparator: &Comparator,
     wanted: Ordering,

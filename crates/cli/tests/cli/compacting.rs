@@ -18,7 +18,7 @@ fn tables(path: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 fn databases_that_rocksdb_wrote_are_compacted() {
-    // The options of the others request features that can be read but not written.
+    // The options of the other databases request features that can be read but not written.
     for name in ["basic", "records", "packages", "universal", "wal"] {
         let database = golden::unpack(name);
         let path = database.path();

@@ -175,6 +175,6 @@ fn edits_that_contradict_each_other_are_said_to() {
     change(&manifest, |bytes| bytes.extend_from_within(5792..));
     let answer = db("manifest", database.path(), []);
     assert_eq!(answer.code, 1);
-    assert!(answer.output.contains("does not open with this"), "{}", answer.output);
+    assert!(answer.output.contains("cannot be opened"), "{}", answer.output);
     assert!(answer.output.contains("at offset 6223"), "{}", answer.output);
 }

@@ -15,7 +15,7 @@ struct Program {
 }
 
 impl Program {
-    /// Runs `tailwater db VERB PATH ARGUMENT...` with the options that are given.
+    /// Runs `tailwater db VERB PATH ARGUMENT...` with the given options.
     fn run(&self, verb: &str, job: &Job<'_>, arguments: &[&str], input: &str) -> Answer {
         let mut command = program();
         command.current_dir(self.files.directory());
@@ -75,7 +75,8 @@ impl Target for Program {
             Work::Move(file) => _ = run("ingest", &[file, "--move"])?,
             Work::Checkpoint(target) => _ = run("checkpoint", &[target])?,
             Work::Destroy => _ = run("destroy", &["--yes"])?,
-            // Opening writes the contents of logs to tables, so there is nothing to flush.
+            // Opening the database writes the contents of logs to tables, so there is nothing to
+            // flush.
             Work::Open => {
                 let warnings = run("flush", &[])?.complaints;
                 return Ok(Done { warnings, ..self.dump(job)? });

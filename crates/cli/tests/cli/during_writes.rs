@@ -23,8 +23,8 @@ fn wait_until_it_opens_a_pipe(child: &mut Child) {
 }
 
 /// Regression test: options were read before the lock was taken, which undid changes that another
-/// process made between the two; a column family that it created with a merge operator became
-/// unreadable.
+/// process made in between; a column family that the other process created with a merge operator
+/// became unreadable.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a pipe, not a database's file")]
 fn options_that_another_process_sets_meanwhile_stay() {
@@ -96,8 +96,8 @@ fn with_the_lock(home: &Path) -> (Child, impl Write) {
     command.args(["db", "load"]).arg(&path).args(["-", "--format", "tsv", "--batch", "1", "--ack"]);
     command.arg(&acknowledged).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut holder = command.spawn().expect("the program runs");
-    let mut input = holder.stdin.take().expect("its input");
-    input.write_all(b"a\t1\n").expect("it reads");
+    let mut input = holder.stdin.take().expect("standard input");
+    input.write_all(b"a\t1\n").expect("the process reads");
     while !acknowledged.exists() || read(&acknowledged).is_empty() {
         assert!(holder.try_wait().expect("a state").is_none(), "it ended");
         std::thread::sleep(Duration::from_millis(5));
@@ -131,7 +131,8 @@ fn what_is_being_written_is_not_called_damaged() {
     let log = file(&home, ".log");
     change(&log, |bytes| bytes.truncate(bytes.len() - 1));
     db("wal", &home, []).ended(5, "another process is writing it");
-    // Killed while its input is open: at the end of its input it would continue to write.
+    // The process is killed while its input is open: at the end of its input it would continue to
+    // write.
     holder.kill().expect("killed");
     holder.wait().expect("an end");
     drop(input);
@@ -150,7 +151,7 @@ fn verbs_that_look_beside_a_writer_find_no_damage() {
     command.args(["db", "load"]).arg(&home).args(["-", "--format", "tsv", "--batch", "1"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
     let mut writer = command.spawn().expect("the program runs");
-    let mut input = writer.stdin.take().expect("its input");
+    let mut input = writer.stdin.take().expect("standard input");
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {

@@ -33,7 +33,7 @@ fn a_wrong_command_line_and_damage_have_different_exit_codes() {
     db("get", directory.path(), ["a\\q"]).ended(2, "backslash");
     db("get", directory.path(), ["--hex", "abc"]).ended(2, "not hex");
     db("scan", directory.path(), ["--from", "0g", "--key-hex"]).ended(2, "not hex");
-    db("manifest", directory.path(), ["CURRENT"]).ended(2, "is no MANIFEST");
+    db("manifest", directory.path(), ["CURRENT"]).ended(2, "is not a MANIFEST");
     let table = file(directory.path(), ".sst");
     db("table", &table, ["7"]).ended(2, "a number requires a directory");
     let path = directory.path();
@@ -44,7 +44,7 @@ fn a_wrong_command_line_and_damage_have_different_exit_codes() {
     db("load", path, ["-", "--format", "csv"]).ended(2, "csv");
     db("load", path, ["-", "--format", "tsv", "--batch", "0"]).ended(2, "--batch");
     db("load", path, ["-", "--format", "packages", "--column-family", "depends"])
-        .ended(2, "is for the packages' dependencies");
+        .ended(2, "is reserved for the packages' dependencies");
     db("destroy", path, []).ended(2, "--yes");
     db("dump", path, []).well();
 }
@@ -64,7 +64,7 @@ fn help_is_there_and_ends_well() {
 fn directories_without_a_database_are_said_to_have_none() {
     let empty = tempfile::tempdir().expect("a directory");
     let missing = empty.path().join("missing");
-    // Without the verbs that create a database.
+    // The verbs that create a database are excluded.
     let writing = WRITING_VERBS.into_iter().filter(|(verb, _)| !matches!(*verb, "put" | "load"));
     let verbs: Vec<_> = VERBS.into_iter().chain(writing).collect();
     for path in [empty.path(), &missing] {
@@ -77,7 +77,7 @@ fn directories_without_a_database_are_said_to_have_none() {
     }
     db("get", empty.path(), ["key"]).ended(1, "there is no database here");
     db("delete", &missing, ["key"]).ended(1, "there is no database here");
-    assert!(!missing.exists(), "a directory was made for nothing");
+    assert!(!missing.exists(), "a directory was created");
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_log_that_a_crash_cut_short_is_a_torn_tail() {
 fn what_is_not_supported_is_not_called_damaged() {
     let directory = golden::unpack("blobs");
     let table = file(directory.path(), ".sst");
-    // The magic number of a plain table, which is not a block-based table.
+    // The magic number of a plain table, which is not supported.
     let plain = 0x8242_2296_63bf_9564_u64.to_le_bytes();
     change(&table, |bytes| {
         let at = bytes.len() - plain.len();
@@ -152,7 +152,7 @@ fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::Tem
     for key in 0..10 {
         put(format!("new {key}"), lengths[1]);
     }
-    // Its files are in the state that a killed process leaves.
+    // The files are in the state that a killed process leaves.
     for (path, file) in directory::snapshot(home.path()) {
         write(&copy.path().join(path.file_name().expect("a name")), &file.contents);
     }
@@ -187,7 +187,7 @@ fn the_end_of_a_recycled_log_is_no_damage_and_nothing_is_said_of_it() {
 fn a_manifest_that_a_crash_cut_short_is_a_torn_tail() {
     let directory = golden::unpack("basic");
     let manifest = manifest(directory.path());
-    // The header of a record of 200 bytes, and the first ten of them.
+    // The header of a record of 200 bytes, and the first ten bytes of the record.
     let torn = [&[1, 2, 3, 4, 200, 0, 1][..], &[0; 10]].concat();
     change(&manifest, |bytes| bytes.extend(&torn));
     for (verb, arguments) in
@@ -220,7 +220,11 @@ fn damage_in_the_middle_is_damage() {
     db("dump", directory.path(), []).ended(1, "MANIFEST-000005 at offset 786");
     let answer = db("manifest", directory.path(), []);
     assert_eq!(answer.code, 1);
-    assert!(answer.output.contains("a database does not open with this"), "{}", answer.output);
+    assert!(
+        answer.output.contains("a database in this state cannot be opened"),
+        "{}",
+        answer.output
+    );
     let documents = db("manifest", directory.path(), ["--json"]).json_lines();
     assert!(documents.iter().any(|document| document["kind"] == "damage"));
     assert!(documents.last().expect("a state")["problem"].is_string());
@@ -240,9 +244,9 @@ fn a_reader_who_goes_away_ends_the_program_quietly() {
             .spawn()
             .expect("the program runs");
         let mut line = String::new();
-        let output = child.stdout.take().expect("its output");
+        let output = child.stdout.take().expect("standard output");
         BufReader::with_capacity(64, output).read_line(&mut line).expect("a first line");
-        let ended = child.wait_with_output().expect("it ends");
+        let ended = child.wait_with_output().expect("the process ends");
         assert_eq!(ended.status.code(), Some(0), "{verb}");
         assert_eq!(String::from_utf8_lossy(&ended.stderr), "", "{verb}");
     }
@@ -261,5 +265,5 @@ fn an_answer_that_cannot_be_written_is_said_to_be_lost() {
         .output()
         .expect("the program runs");
     assert_eq!(ended.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&ended.stderr).contains("cannot write the answer"));
+    assert!(String::from_utf8_lossy(&ended.stderr).contains("cannot write the output"));
 }

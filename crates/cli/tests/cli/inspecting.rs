@@ -141,7 +141,8 @@ fn what_an_earlier_use_of_a_log_left_is_not_taken_for_it() {
     let (earlier, log) = (file(directory.path(), "000014.log"), file(directory.path(), ".log"));
     assert_ne!(earlier, log);
     let old = read(&earlier);
-    // Cut at a record boundary of the old log: complete records with another log number follow.
+    // The log is cut at a record boundary of the old log, so complete records with another log
+    // number follow.
     let rest = db("wal", &earlier, ["--json"]).json_lines();
     let at = of_kind(&rest, "batch")[500]["offset"].as_u64().expect("an offset") as usize;
     let new = read(&log);

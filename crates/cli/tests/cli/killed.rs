@@ -1,5 +1,5 @@
-//! Loading that is killed: acknowledged data exists, nothing exists in part, and loading can be
-//! resumed.
+//! Loading that is killed: acknowledged data exists, no package is loaded in part, and loading can
+//! be resumed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -120,7 +120,8 @@ impl Run {
             .expect("the program runs")
     }
 
-    /// Number of packages that the program reported as loaded; an incomplete line does not count.
+    /// Returns the number of packages that the program reported as loaded; an incomplete line does
+    /// not count.
     fn acknowledged(&self) -> usize {
         let text = String::from_utf8(read(&self.acknowledgements)).expect("text");
         let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
@@ -128,7 +129,7 @@ impl Run {
         last.map_or(0, |line| line.parse().expect("a number"))
     }
 
-    /// Loads, and kills the program at a random moment: early, while it creates the database, or
+    /// Loads, and kills the program at a random time: early, while it creates the database, or
     /// after an acknowledgement.
     fn load_and_kill(&self, seed: &mut Seed) {
         let mut child = self.begin();
@@ -141,10 +142,10 @@ impl Run {
         while Instant::now() < moment {
             std::hint::spin_loop();
         }
-        child.kill().expect("it can be killed");
-        let ended = child.wait_with_output().expect("it ends");
+        child.kill().expect("the process can be killed");
+        let ended = child.wait_with_output().expect("the process ends");
         let complaints = String::from_utf8_lossy(&ended.stderr);
-        // It was killed, or had already finished.
+        // The program was killed, or had already finished.
         let is_fine = ended.status.code().is_none_or(|code| code == 0);
         assert!(is_fine, "{}: {complaints}", self.what);
     }
@@ -164,7 +165,7 @@ impl Run {
         let last = acknowledged.max(self.present);
         assert!(
             found >= last && (found == self.present || found <= acknowledged + BATCH),
-            "{}: {found} packages are there, {} were before, {acknowledged} were acknowledged",
+            "{}: {found} packages exist, {} existed before, {acknowledged} were acknowledged",
             self.what,
             self.present
         );
@@ -177,7 +178,7 @@ impl Run {
 
     /// Loads to the end.
     fn finish(&self) {
-        let ended = self.begin().wait_with_output().expect("it ends");
+        let ended = self.begin().wait_with_output().expect("the process ends");
         let complaints = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(0), "{}: {complaints}", self.what);
         assert_eq!(self.acknowledged(), PACKAGES, "{}", self.what);
@@ -185,7 +186,7 @@ impl Run {
         db("verify", &self.path, []).well();
     }
 
-    /// Lets RocksDB read a copy of the database.
+    /// Makes RocksDB read a copy of the database.
     fn check_with_oracle(&self, oracle: &mut Oracle) {
         if !self.path.join("CURRENT").exists() {
             return;

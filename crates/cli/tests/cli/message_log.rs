@@ -18,7 +18,7 @@ fn batch(numbers: std::ops::Range<u64>) -> Vec<u8> {
 
 /// A log with a topic of some segments, each with gaps.
 fn filled(directory: &Path) -> Log {
-    let log = Log::open(directory, &LogOptions::default()).expect("it opens");
+    let log = Log::open(directory, &LogOptions::default()).expect("the log opens");
     let stream = log.create_stream(None, "shop").expect("a stream");
     let options = TopicOptions {
         segment_bytes: 64 << 10,
@@ -26,13 +26,13 @@ fn filled(directory: &Path) -> Log {
         ..TopicOptions::default()
     };
     let topic = log.create_topic(stream, None, "orders", &options, 1).expect("a topic");
-    let partition = log.partition(topic.partition(0)).expect("it is there");
+    let partition = log.partition(topic.partition(0)).expect("the partition");
     for round in 0..40 {
         drop(partition.append(&batch(round * 5..round * 5 + 5)).expect("an append"));
         partition.flush(false).wait().expect("a flush");
     }
     let stored = log.store_offset(partition.id(), Consumer::Group(4), 17, false);
-    stored.expect("an offset").wait().expect("it is stored");
+    stored.expect("an offset").wait().expect("a stored offset");
     log
 }
 
@@ -59,7 +59,7 @@ fn a_log_is_shown_while_it_is_open_and_closed() {
         if let Some(open) = open {
             let refused = log("compact", scratch.path(), &[]);
             refused.ended(1, "its owner rewrites padded segments itself");
-            open.close().expect("it closes");
+            open.close().expect("the log closes");
         }
     }
 }
@@ -67,7 +67,7 @@ fn a_log_is_shown_while_it_is_open_and_closed() {
 #[test]
 fn messages_are_dumped_from_any_offset() {
     let scratch = tempfile::tempdir().expect("a directory");
-    filled(scratch.path()).close().expect("it closes");
+    filled(scratch.path()).close().expect("the log closes");
     let named = ["--stream", "shop", "--topic", "0", "--from", "7", "--limit", "2"];
     let text = log("dump", scratch.path(), &named).well().output;
     let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split('\t').collect()).collect();
@@ -85,7 +85,7 @@ fn messages_are_dumped_from_any_offset() {
 #[test]
 fn damage_is_named_and_other_directories_are_refused() {
     let scratch = tempfile::tempdir().expect("a directory");
-    filled(scratch.path()).close().expect("it closes");
+    filled(scratch.path()).close().expect("the log closes");
     change(&file(scratch.path(), ".log"), |bytes| bytes[300] ^= 1);
     let verified = log("verify", scratch.path(), &["--json"]);
     assert_eq!(verified.code, 1);
@@ -103,13 +103,13 @@ fn damage_is_named_and_other_directories_are_refused() {
 fn compacting_leaves_no_gaps_and_every_message() {
     let scratch = tempfile::tempdir().expect("a directory");
     let topic = TopicId { stream: 0, topic: 0 };
-    filled(scratch.path()).close().expect("it closes");
+    filled(scratch.path()).close().expect("the log closes");
     log("compact", scratch.path(), &[]).well();
     let again = log("compact", scratch.path(), &["--json"]).well().json();
     assert_eq!(again["segments"], 0);
     log("verify", scratch.path(), &[]).well();
-    let opened = Log::open(scratch.path(), &LogOptions::default()).expect("it opens");
-    let stats = opened.partition(topic.partition(0)).expect("it is there").stats();
+    let opened = Log::open(scratch.path(), &LogOptions::default()).expect("the log opens");
+    let stats = opened.partition(topic.partition(0)).expect("the partition").stats();
     assert_eq!((stats.start_offset, stats.end_offset), (0, 200));
 }
 

@@ -79,7 +79,8 @@ fn a_read_only_outside_directory_fails_every_write_and_allows_reads() {
         let before = snapshot(scratch.path());
         let skipped = "a read-only outside directory";
         let Some(mount) = Bound::new(&outside, &outside, true, skipped) else { return };
-        // Tables reach the outside directory only in a flush, which opening does.
+        // Tables reach the outside directory only in a flush, which happens when the database is
+        // opened.
         put(&home, "c", &options).ended(1, "Read-only file system");
         db("destroy", &home, ["--yes", "--options", &options]).ended(1, "Read-only file system");
         let kept = db("scan", &home, ["--options", &options]).well().output;
@@ -113,7 +114,7 @@ fn a_directory_without_permission_is_named_and_keeps_its_files() {
         command.current_dir(scratch.path());
         run(command)
     };
-    // Without root, the command cannot be started as another user.
+    // Without root, a command cannot be started as another user.
     if Command::new("true").uid(NOBODY).gid(NOBODY).status().is_err() {
         say("LEFT OUT: directories without permission: cannot start a process as nobody");
         return;
@@ -169,7 +170,7 @@ fn a_home_copied_to_another_filesystem_and_back_must_adopt_its_directories() {
     put(&away, "b", &options).ended(1, "--adopt-directories");
     copy(&away, &home);
     let answer = put(&home, "b", &options);
-    // The new home may have got the inode of the removed one.
+    // The new home may have the inode of the removed one.
     if answer.code != 0 {
         answer.ended(1, "--adopt-directories");
         put(&away, "x", &options).ended(1, "--adopt-directories");

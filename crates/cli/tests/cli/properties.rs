@@ -4,7 +4,7 @@ use tailwater_testkit::golden;
 
 use crate::support::db;
 
-/// Property names, without their common prefix, and values.
+/// Properties: names without their common prefix, and values.
 type Properties = [(&'static str, &'static str)];
 
 /// The properties that RocksDB 11.8.1 reports for golden databases opened for reading.

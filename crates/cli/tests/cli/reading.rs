@@ -79,7 +79,7 @@ fn get_says_what_is_not_there() {
         .ended(1, "there are: default, counters, ranges, singles");
 }
 
-/// The keys of a family that a scan must print.
+/// Returns the keys of a family that a scan must print.
 fn keys(family: &str, wanted: impl Fn(&[u8]) -> bool) -> Vec<String> {
     let entries = golden::dump("packages").into_iter();
     let entries = entries.filter(|entry| entry.family == family && wanted(&entry.key));

@@ -27,7 +27,7 @@ fn start(path: &Path, more: &[&str]) -> Child {
     command(path, more).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 
-/// Waits for the file with the addresses, and returns that of a transport.
+/// Waits for the file with the addresses, and returns the address of a transport.
 fn address(path: &Path, transport: &str) -> String {
     let file = path.join("runtime/current_config.toml");
     let deadline = Instant::now() + TIMEOUT;
@@ -110,7 +110,7 @@ fn a_signal_ends_the_server_which_says_what_it_did() {
 #[test]
 fn a_configuration_that_is_wrong_is_refused() {
     let wrong = ["serve", "--set", "tcp.address=nowhere"];
-    run_with(wrong).ended(2, "tcp.address (from --set tcp.address): 'nowhere' cannot be used");
+    run_with(wrong).ended(2, "tcp.address (from --set tcp.address): 'nowhere' is invalid");
     run_with(["serve", "--set", "tcp.adress=x"]).ended(2, "the nearest one is tcp.address");
     run_with(["serve", "--set", "nothing"]).ended(2, "KEY=VALUE");
     run_with(["serve", "--config", "/nowhere.toml"]).ended(2, "/nowhere.toml: cannot read");
@@ -123,7 +123,7 @@ fn a_directory_of_iggys_is_refused_and_not_written_to() {
     std::fs::create_dir_all(directory.path().join("streams/1")).expect("a directory");
     let (code, complaints) = end(start(directory.path(), &[]));
     assert_eq!(code, Some(1), "{complaints}");
-    assert!(complaints.contains("holds Apache Iggy's data"), "{complaints}");
+    assert!(complaints.contains("contains Apache Iggy's data"), "{complaints}");
     assert_eq!(directory.path().read_dir().expect("a directory").count(), 1);
 }
 
@@ -159,7 +159,7 @@ fn end_in_time(mut child: Child) -> Option<i32> {
             return status.code();
         }
         if Instant::now() > deadline {
-            // A kill always ends it.
+            // A kill always ends the server.
             let _ = child.kill();
             panic!("the server hangs");
         }
@@ -194,5 +194,5 @@ fn a_level_that_cannot_be_used_leaves_no_directory() {
     let (code, complaints) = end(start(&path, &["--set", "system.logging.level=a=b=c"]));
     assert_eq!(code, Some(2), "{complaints}");
     assert!(complaints.contains("system.logging.level: 'a=b=c' cannot be used"), "{complaints}");
-    assert!(!path.exists(), "nothing is made before the level is known");
+    assert!(!path.exists(), "nothing is created before the level is checked");
 }

@@ -82,7 +82,7 @@ fn what_cannot_be_done_is_said_before_anything_is() {
     assert!(!place.exists());
 }
 
-/// The experiment without `--keep`: only its results remain.
+/// Returns the command of an experiment without `--keep`, of which only the results remain.
 fn passing(directory: &Path, arguments: &[&str]) -> Command {
     let mut command = program();
     command.args(["tail", "--quick", "--directory"]).arg(directory);

@@ -1,4 +1,4 @@
-//! Reading verbs write nothing.
+//! Verbs that read a database write nothing.
 
 use tailwater_testkit::{directory, golden};
 

@@ -88,7 +88,7 @@ fn databases_that_rocksdb_wrote_go_on() {
         let put = [&key, "changed", "--column-family", &changed.family];
         let answer = db("put", database.path(), put);
         assert_eq!(answer.code, 0, "{name}: {}", answer.complaints);
-        // Requested features that can be read but not written.
+        // Warnings about requested features that can be read but not written.
         let expected_warnings: Vec<&str> = match *name {
             "blobs" => {
                 vec!["enable_blob_files=true of 'default' has no effect: new values stand in"]
@@ -129,7 +129,7 @@ fn flush_brings_what_is_in_logs_into_tables() {
         let count = |family: &serde_json::Value| family["table_count"].as_u64().expect("a count");
         families.iter().map(count).collect::<Vec<u64>>()
     };
-    // The state of a database that was not closed.
+    // A database in the state after a process did not close it.
     let (scratch, path) = new();
     db("put", &path, ["a", "1"]).ended(0, "a new one was created");
     db("create-column-family", &path, ["users"]).well();
@@ -265,8 +265,8 @@ fn who_has_the_database_open_keeps_others_from_writing() {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program runs");
-    let mut input = holder.stdin.take().expect("its input");
-    input.write_all(b"a\t1\n").expect("it reads");
+    let mut input = holder.stdin.take().expect("standard input");
+    input.write_all(b"a\t1\n").expect("the process reads");
     while !acknowledgements.exists() || read(&acknowledgements).is_empty() {
         assert_eq!(holder.try_wait().expect("a state"), None, "it ended");
         std::thread::yield_now();
@@ -278,7 +278,7 @@ fn who_has_the_database_open_keeps_others_from_writing() {
     // Read-only verbs need no lock.
     assert_eq!(hex_dump(&path), "default\t61\t31\n");
     drop(input);
-    assert!(holder.wait().expect("it ends").success());
+    assert!(holder.wait().expect("the process ends").success());
     db("put", &path, ["b", "2"]).well();
     assert_eq!(hex_dump(&path), "default\t61\t31\ndefault\t62\t32\n");
 }
@@ -296,7 +296,7 @@ fn with_logs_elsewhere() -> (tempfile::TempDir, std::path::PathBuf, std::path::P
 /// Regression test: a destruction that had failed halfway could not be finished, because the
 /// database no longer existed.
 #[test]
-#[expect(clippy::disallowed_methods, reason = "what a destruction leaves that has failed")]
+#[expect(clippy::disallowed_methods, reason = "the remains of a failed destruction")]
 fn a_destruction_that_failed_half_way_is_finished() {
     for gone in [&["CURRENT"][..], &["CURRENT", "IDENTITY"]] {
         let (_scratch, home, logs) = with_logs_elsewhere();

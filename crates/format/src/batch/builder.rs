@@ -160,8 +160,8 @@ impl WriteBatch {
         self.add(RecordKind::Delete, family.column_family_id(), key.as_ref(), &[])
     }
 
-    /// Removes `key` from the column family `default`, where it must have been written once since
-    /// it was last removed.
+    /// Removes `key` from the column family `default`, where it must have been written exactly once
+    /// since it was last removed.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].
@@ -170,7 +170,7 @@ impl WriteBatch {
         self.single_delete_cf(DEFAULT_FAMILY, key)
     }
 
-    /// Removes `key`, which must have been written once since it was last removed.
+    /// Removes `key`, which must have been written exactly once since it was last removed.
     ///
     /// # Errors
     /// See [`WriteBatch::put`].

@@ -7,14 +7,14 @@ use crate::{timed_value, wide_column};
 
 use super::KEY_LENGTH_MAX;
 
-/// What a record of a batch does.
+/// The effect of a record in a batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RecordKind {
     /// Sets the key's value.
     Put,
     /// Removes the key.
     Delete,
-    /// Removes the key, which was written once since it was last removed.
+    /// Removes the key, which was written exactly once since it was last removed.
     SingleDelete,
     /// Removes every key in `[key, value)`.
     DeleteRange,
@@ -28,7 +28,7 @@ pub enum RecordKind {
     TimedPut,
     /// Bytes for readers of the log, in `value`.
     LogData,
-    /// No change. It marks where the batch of a transaction ends or begins.
+    /// No change: marks the start or end of a transaction's batch.
     Noop,
     /// The records up to the next [`RecordKind::EndPrepare`] are prepared; they take effect when
     /// committed.
@@ -49,7 +49,7 @@ pub enum RecordKind {
     Rollback,
 }
 
-/// What follows a record's tag.
+/// The fields that follow a record's tag.
 #[derive(Clone, Copy)]
 pub(super) enum Layout {
     Key,
@@ -167,14 +167,14 @@ impl RecordKind {
 }
 
 /// One record of a batch, borrowed from its bytes. [`RecordKind`] defines the meaning of `key` and
-/// `value`; those that a kind does not use are empty.
+/// `value`; a field that the kind does not use is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Where the record begins, in bytes from the start of the batch.
     pub offset: usize,
     /// The column family's id; 0 for a record that belongs to none.
     pub column_family: u32,
-    /// What the record does.
+    /// The effect of the record.
     pub kind: RecordKind,
     /// The key, or the name of a transaction.
     pub key: &'a [u8],

@@ -64,8 +64,8 @@ impl Cursor {
 
     /// Scans forward from a restart to the first entry that is not below the target.
     fn scan_bytewise(&mut self, block: &[u8], layout: &Layout, target: &Target<'_>) -> Result<()> {
-        // Number of leading bytes of the previous entry that match the target; it differs in the
-        // next one.
+        // Number of leading bytes of the previous entry that match the target; the next byte
+        // differs.
         let mut matched = 0;
         while self.position.next < layout.entries_end {
             let entry = self.position.next;

@@ -27,8 +27,8 @@ pub struct Cursor {
 /// malformed block may claim that each of its keys shares a long prefix with the previous one.
 const BACKWARDS_KEYS_MAX: usize = 1 << 20;
 
-/// The entries of one restart interval, decoded on the first step back into it; only the last of
-/// them if their keys are long.
+/// The entries of one restart interval, decoded on the first step back into it; only its last
+/// entries if their keys are long.
 #[derive(Debug, Default)]
 struct Backwards {
     entries: Vec<BackwardsEntry>,

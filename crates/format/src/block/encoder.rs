@@ -82,7 +82,7 @@ impl Encoder {
     }
 
     /// Determines how to write an entry with this key, which must be written next. A key that may
-    /// not share is written whole.
+    /// not share a prefix is written whole.
     #[inline]
     pub(super) fn place(&mut self, key: &[u8], may_share: bool) -> EntryForm {
         if self.restart_is_due() {
@@ -106,7 +106,7 @@ impl Encoder {
         }
     }
 
-    /// Appends the part of a key that it does not share with the previous one.
+    /// Appends the part of a key that is not shared with the previous key.
     #[inline]
     pub(super) fn put_key(&mut self, key: &[u8], shared: usize) {
         let unshared = key.get(shared..).unwrap_or_default();

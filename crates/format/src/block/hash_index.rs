@@ -69,7 +69,7 @@ pub(super) struct HashIndexBuilder {
     buckets: f64,
     /// The hashes of the keys and their restarts.
     keys: Vec<(u32, u8)>,
-    /// Whether a block had too many restarts.
+    /// Whether a block since the last reset had too many restarts.
     given_up: bool,
     /// The finished buckets and their number.
     finished: Vec<u8>,

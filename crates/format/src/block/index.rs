@@ -61,7 +61,7 @@ impl IndexCursor {
         self.handle
     }
 
-    /// Returns the first internal key of that block; empty if the index has none.
+    /// Returns the first internal key of the block; empty if the index does not store first keys.
     pub fn first_key<'a>(&self, block: &'a [u8]) -> &'a [u8] {
         block.get(self.first_key.start as usize..self.first_key.end as usize).unwrap_or_default()
     }
@@ -102,7 +102,7 @@ impl IndexCursor {
 
     /// Moves to the first entry that is not below a target; past the last if there is none. The
     /// range `among` contains the last restart whose key is not above the target, or only the first
-    /// restart; `compare` compares a key of the block with the target.
+    /// restart if there is none; `compare` compares a key of the block with the target.
     #[inline]
     pub fn seek(
         &mut self,

@@ -9,7 +9,7 @@ use crate::table::BlockHandle;
 use crate::table::footer::MAX_BLOCK_HANDLE_LENGTH;
 use crate::varint::{put_fixed64, put_length_prefixed, put_varsigned64, varint_length};
 
-/// Which keys of an index are shortened.
+/// Selects the index keys to shorten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum IndexShortening {
     /// None: each index key is the last key of its block.
@@ -23,10 +23,10 @@ pub enum IndexShortening {
 
 impl IndexShortening {
     /// Sets `out` to the index key, an internal key, of a block that ends with the internal key
-    /// `last` and is followed by one that begins with `next`, or by none. Returns whether the user
-    /// key alone separates them, which it does not if both blocks contain it.
+    /// `last` and is followed by a block that begins with `next`, or by no block. Returns whether
+    /// the user key alone separates the two blocks; it does not if both contain it.
     ///
-    /// An index has user keys only if they suffice for every one of its entries.
+    /// An index has user keys only if they suffice for every entry.
     pub fn separate(
         self,
         comparator: &Comparator,
@@ -132,9 +132,9 @@ impl IndexBuilder {
     }
 
     /// Adds the entry of the block at `handle`. `separator` is an internal key at or above the last
-    /// of the block, `first_key` its first key, which is omitted if the format has none. A block
-    /// that does not directly follow the previous one gets a whole key and handle instead of a
-    /// delta.
+    /// key of the block, `first_key` the block's first key, which is omitted if the format does not
+    /// store first keys. A block that does not directly follow the previous one gets a whole key
+    /// and handle instead of a delta.
     pub fn add(&mut self, separator: &[u8], handle: BlockHandle, first_key: &[u8]) {
         let format = self.options.format;
         self.values.encode(handle, self.last_handle, format.first_keys.then_some(first_key));

@@ -1,4 +1,4 @@
-//! Blocks: sorted entries with shared key prefixes, as data, index and meta blocks hold them.
+//! Blocks: sorted entries with shared key prefixes, as stored in data, index and meta blocks.
 //!
 //! ```text
 //! entry*                     shared | unshared | value length | [value offset] | key bytes | value

@@ -16,8 +16,8 @@ pub(super) struct Position {
     pub(super) next: u32,
     /// The current entry's key.
     pub(super) key: Vec<u8>,
-    /// Offset of the next restart's entry, by which a restart is recognised; `u32::MAX` after the
-    /// last.
+    /// Offset of the next restart's entry, which identifies the entry as a restart; `u32::MAX`
+    /// after the last restart.
     next_restart_offset: u32,
     next_restart: u32,
     pub(super) valid: bool,
@@ -88,7 +88,7 @@ impl Position {
         Ok(Some(head))
     }
 
-    /// Returns whether the next entry is a restart, and if so counts it as passed.
+    /// Returns whether the next entry is a restart; if so, advances to the restart after it.
     #[inline(always)]
     pub(super) fn meets_restart(&mut self, block: &[u8], layout: &Layout) -> Result<bool> {
         let at_restart = self.next == self.next_restart_offset;

@@ -21,9 +21,9 @@ pub struct RestartPrefixes {
 }
 
 impl RestartPrefixes {
-    /// Collects the prefixes of an index block. `delta_values` is that of its
-    /// [`super::IndexFormat`]; `user_keys` is whether its keys lack trailers. The keys must be in
-    /// bytewise order.
+    /// Collects the prefixes of an index block. `delta_values` is the field of its
+    /// [`super::IndexFormat`]; `user_keys` states whether its keys lack trailers. The keys must be
+    /// in bytewise order.
     ///
     /// # Errors
     /// Corruption, for a restart that refers to no entry, and a key that is too short.
@@ -77,7 +77,7 @@ impl RestartPrefixes {
         }
     }
 
-    /// Returns the heap memory it takes, in bytes.
+    /// Returns the heap memory in use, in bytes.
     pub fn memory(&self) -> usize {
         self.shared.len() + size_of_val(&*self.words)
     }

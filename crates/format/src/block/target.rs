@@ -12,7 +12,8 @@ pub struct Target<'a> {
     pub comparator: &'a Comparator,
     /// The user key.
     pub user_key: &'a [u8],
-    /// The sequence number and the type, packed: of equal user keys the higher one comes first.
+    /// The sequence number and the type, packed: among equal user keys, the higher trailer sorts
+    /// first.
     pub trailer: u64,
 }
 

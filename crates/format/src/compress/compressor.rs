@@ -106,8 +106,8 @@ impl Compressor {
         Ok(Self { codec, max_compressed_bytes_per_kb })
     }
 
-    /// Returns the type of the blocks that it compresses. LZ4 and LZ4HC are distinguished by the
-    /// level, not by the requested type.
+    /// Returns the type of the compressed blocks. LZ4 and LZ4HC are distinguished by the level, not
+    /// by the requested type.
     pub fn compression(&self) -> Compression {
         match self.codec {
             Codec::None => Compression::None,

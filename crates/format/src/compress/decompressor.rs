@@ -33,12 +33,12 @@ impl DecompressionDictionary {
         Ok(Self { bytes, zstd: OnceLock::new() })
     }
 
-    /// Returns the bytes as the table holds them.
+    /// Returns the bytes as stored in the table.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
 
-    /// Returns the memory it takes, in bytes.
+    /// Returns the memory in use, in bytes.
     pub fn memory_usage(&self) -> usize {
         let digest = self.zstd.get().and_then(Option::as_ref).map_or(0, DDict::sizeof);
         size_of::<Self>() + self.bytes.capacity() + digest
@@ -90,7 +90,7 @@ impl Decompressor {
         if compression == Compression::Bzip2 {
             return decompress_bzip2_growing(&block, output);
         }
-        // Only growth is filled with zeros: an output that is reused costs nothing here.
+        // Only the grown part is filled with zeros: reusing an output costs nothing here.
         output.resize(block.uncompressed_length, 0);
         self.decompress_into(&block, dictionary, output)
     }

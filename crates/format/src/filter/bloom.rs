@@ -24,8 +24,8 @@ pub(super) struct FastLocalBloom {
 }
 
 impl FastLocalBloom {
-    /// Returns the filter with `length` bytes of lines and the number of probes in the third byte
-    /// of metadata; `None` if that is invalid.
+    /// Returns the filter with `length` bytes of lines and `probes`, the third byte of its
+    /// metadata; `None` if the parameters are invalid.
     pub(super) fn new(length: usize, probes: u8) -> Option<Self> {
         let lines = u32::try_from(length / LINE).ok().filter(|&lines| lines > 0)?;
         (1..=30).contains(&probes).then_some(Self { lines, probes: probes.into() })
@@ -53,7 +53,7 @@ impl FastLocalBloom {
     }
 }
 
-/// Returns whether the bit of a line that the top nine bits of `state` name is set.
+/// Returns whether a line's bit is set; the top nine bits of `state` are its number.
 #[inline(always)]
 fn probe(line: &[u8; LINE], state: u32) -> bool {
     let byte = line.get((state >> 26) as usize).copied().unwrap_or_default();

@@ -11,9 +11,9 @@
 //! others       reserved: every key may be present
 //! ```
 //!
-//! A block of five bytes or fewer contains no keys. A filter that is not understood reports that a
-//! key may be present, which costs a read and is never wrong; so reading a filter cannot fail. The
-//! partitions of a partitioned filter are filter blocks themselves. Source:
+//! A block of five bytes or fewer contains no keys. A filter of an unknown structure reports that
+//! any key may be present, which costs a read but is never wrong; so reading a filter cannot fail.
+//! The partitions of a partitioned filter are filter blocks themselves. Source:
 //! `table/block_based/filter_policy.cc`.
 
 mod bloom;
@@ -54,8 +54,8 @@ impl<'a> FilterKey<'a> {
     }
 }
 
-/// The structure of a filter block and its parameters, without the block: to be kept with a cached
-/// block.
+/// The structure of a filter block and its parameters, without the block; kept together with a
+/// cached block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterLayout(Layout);
 
@@ -122,7 +122,7 @@ impl<'a> FilterReader<'a> {
     }
 
     /// Returns whether `key` may be among the keys and prefixes that were added; `false` is
-    /// definite.
+    /// certain.
     #[inline]
     pub fn may_contain(&self, key: &FilterKey<'_>) -> bool {
         match &self.layout.0 {

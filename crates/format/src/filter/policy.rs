@@ -1,4 +1,4 @@
-//! Filter policies: what a table's filter is built with.
+//! Filter policies: the parameters with which a table's filter is built.
 //!
 //! Source: `table/block_based/filter_policy.cc`.
 

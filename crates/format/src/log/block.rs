@@ -13,7 +13,7 @@ pub trait BlockSource {
     /// `block.len()` bytes mean that the log ends there; the source is not called again.
     ///
     /// # Errors
-    /// Those of the source. The reader returns them; what it returns afterwards is unspecified.
+    /// The errors of the source. The reader returns them; its later results are unspecified.
     fn fill(&mut self, block: &mut [u8]) -> Result<usize, Self::Error>;
 }
 

@@ -10,7 +10,7 @@ use crate::varint::Reader;
 pub enum Event<'a> {
     /// A whole record.
     Record(Record<'a>),
-    /// The sizes of user-defined timestamps, which the records after it rely on.
+    /// The sizes of user-defined timestamps, which later records rely on.
     TimestampSizes(TimestampSizes<'a>),
     /// The log's record about its predecessor.
     Predecessor(PredecessorWal),
@@ -26,7 +26,7 @@ pub enum Event<'a> {
     End,
 }
 
-/// A whole record and its position.
+/// A whole record and its location.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// The logged bytes, assembled and decompressed.
@@ -75,17 +75,17 @@ pub struct Damage {
     /// of the file.
     pub recycled: bool,
     /// Whether a fragment of this log is damaged. Always true without `recycled`; with it, true if
-    /// a header with this log's number, or one that differs from such a header in a single bit, is
-    /// there, or if `followed`.
+    /// the bytes contain a header with this log's number, or a header that differs from such a
+    /// header in a single bit, or if `followed`.
     pub own: bool,
     /// Whether the dropped bytes contain a whole fragment of this recycled log, so that the log
     /// does not end here.
     pub followed: bool,
-    /// What is wrong.
+    /// The problem.
     pub reason: DamageReason,
 }
 
-/// What is wrong with damaged bytes.
+/// The problem with damaged bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamageReason {
     /// A fragment's checksum does not match; the rest of its block is dropped, since its length may

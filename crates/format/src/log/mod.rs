@@ -106,7 +106,7 @@ mod fragment_type {
     }
 }
 
-/// What a log records about its predecessor, so that a missing or truncated log is detected
+/// A log's record about its predecessor, by which a missing or truncated log is detected
 /// (`track_and_verify_wals`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PredecessorWal {

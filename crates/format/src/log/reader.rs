@@ -57,7 +57,7 @@ struct Fragment {
     payload: PayloadLocation,
 }
 
-/// What is at the cursor.
+/// The bytes at the cursor, classified.
 enum Physical {
     Fragment(Fragment),
     Zeros { offset: u64, length: u64, lossy: bool },
@@ -78,7 +78,7 @@ enum Found {
 impl<S: BlockSource> RecordReader<S> {
     /// Creates a reader of the log that `source` provides from its beginning. `log_number` is the
     /// number in the file's name; records that carry another are left over from an earlier use of
-    /// the file. For a MANIFEST it does not matter.
+    /// the file. For a MANIFEST the number has no effect.
     pub fn new(source: S, log_number: u64) -> Self {
         Self {
             cursor: BlockCursor::new(source),
@@ -109,7 +109,7 @@ impl<S: BlockSource> RecordReader<S> {
     /// Returns the next event; after [`Event::End`] it is always the end.
     ///
     /// # Errors
-    /// Those of the source.
+    /// The errors of the source.
     pub fn next_event(&mut self) -> Result<Event<'_>, S::Error> {
         Ok(match self.find()? {
             Found::Event(event) => event,
@@ -186,7 +186,7 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Adds a fragment to the current record; `None` while that is incomplete.
+    /// Adds a fragment to the current record; `None` while the record is incomplete.
     fn take(&mut self, fragment: Fragment) -> Option<Found> {
         use fragment_type::*;
         let begins = matches!(fragment.kind, FULL | FIRST | RECYCLABLE_FULL | RECYCLABLE_FIRST);
@@ -256,7 +256,7 @@ impl<S: BlockSource> RecordReader<S> {
         }
     }
 
-    /// Enables decompression; returns what is wrong with the record that requests it.
+    /// Enables decompression; returns the damage if the record that requests it is invalid.
     fn set_compression(&mut self, payload: &PayloadLocation) -> Option<DamageReason> {
         let kind = Reader::new(self.bytes(payload)).fixed32("compression type").unwrap_or(0);
         if kind != ZSTD {

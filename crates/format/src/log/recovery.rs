@@ -2,7 +2,8 @@
 
 use super::event::{DamageReason, Event, Stale};
 
-/// How much damage a database accepts in its write-ahead logs when it opens: `wal_recovery_mode`.
+/// The damage that a database accepts in its write-ahead logs when it is opened:
+/// `wal_recovery_mode`.
 ///
 /// A MANIFEST is read under [`RecoveryMode::TolerateCorruptedTailRecords`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -18,7 +19,7 @@ pub enum RecoveryMode {
     SkipAnyCorruptedRecords,
 }
 
-/// What to do after an event.
+/// The action to take after an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Accept the event and continue reading.
@@ -60,8 +61,8 @@ impl RecoveryMode {
         }
     }
 
-    /// Returns the verdict on a log that ends too early: a crash leaves such a log, but if a later
-    /// log has records, something is missing.
+    /// Returns the verdict on a log that ends inside a record: a crash can leave such a log, but if
+    /// a later log has records, data is missing.
     fn torn(self) -> Verdict {
         match self {
             Self::TolerateCorruptedTailRecords | Self::SkipAnyCorruptedRecords => Verdict::End,

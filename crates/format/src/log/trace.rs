@@ -1,8 +1,8 @@
 //! Detects traces of a recycled log in bytes that are not a valid fragment of it.
 //!
 //! A recycled log is followed by the old contents of its file, which may be any bytes. So the log
-//! ends at an invalid fragment, unless there are traces of this log: a header that carries the
-//! log's number, or does so if one bit is flipped, or a whole fragment with that number after it.
+//! ends at an invalid fragment, unless it left traces there: a header that carries the log's
+//! number, possibly with one flipped bit, or a later whole fragment with that number.
 
 use super::{HEADER_LENGTH, PADDING_TYPE, RECYCLABLE_HEADER_LENGTH, fragment_type, mask_crc};
 use crate::varint::Reader;
@@ -47,8 +47,8 @@ impl Header {
     }
 
     /// Returns the checksum of the fragment at the start of `bytes`, which has this header; `None`
-    /// if it is incomplete. The checksum does not cover the length, but the length determines what
-    /// the checksum covers.
+    /// if the fragment is incomplete. The checksum does not cover the length, but the length
+    /// determines what the checksum covers.
     pub(super) fn crc_of(&self, bytes: &[u8]) -> Option<u32> {
         Some(crc32c::crc32c(bytes.get(HEADER_LENGTH - 1..self.fragment_length())?))
     }
@@ -59,7 +59,7 @@ impl Header {
         self.crc_of(bytes).is_some_and(|crc| mask_crc(crc) == self.masked_crc)
     }
 
-    /// Returns whether a writer of log `log_number` may have written this header.
+    /// Returns whether the writer of log `log_number` may have written this header.
     fn is_of(&self, log_number: u32) -> bool {
         let written = matches!(
             self.kind,

@@ -6,8 +6,8 @@
 //! # Padding
 //!
 //! A log that is written with direct I/O ends each synced group at a boundary of 4 KiB, so that a
-//! block with an acknowledged byte is never written again. The rest of the last block is one record
-//! of [`PADDING_TYPE`], which readers ignore; it is only placed between whole records, because it
+//! block with acknowledged bytes is never rewritten. The rest of the last block is one record of
+//! [`PADDING_TYPE`], which readers ignore; it is only placed between whole records, because it
 //! would end a fragmented one. A gap too short for it is extended by 4 KiB, except at the end of a
 //! block, where readers expect or skip zeros. In a compressed log readers also decompress the
 //! padding, so its payload is empty or one skippable zstd frame.
@@ -40,9 +40,8 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Begins a log. `log_number` is the number in the file's name. `recyclable` records carry it;
-    /// a file that still holds an older log requires them, and then every record of the log must be
-    /// recyclable.
+    /// Begins a log. `log_number` is the number in the file's name. `recyclable` records carry it.
+    /// In a file that still contains an older log, every record must be recyclable.
     pub fn new(log_number: u64, recyclable: bool) -> Self {
         Self::resume(log_number, recyclable, 0)
     }

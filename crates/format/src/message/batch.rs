@@ -49,12 +49,13 @@ const ZEROS_AT: usize = 52;
 pub struct Header {
     /// Id of the partition; 0 until a log has accepted the batch.
     pub partition: u64,
-    /// Offset that the messages' deltas count from: that of the first message, except in a part of
-    /// a batch; 0 until a log has accepted it.
+    /// Offset that the messages' deltas are relative to: the first message's offset, except in a
+    /// part of a batch; 0 until a log has accepted it.
     pub base_offset: u64,
     /// When the log accepted the batch, in microseconds since 1970; 0 until then.
     pub base_timestamp_us: u64,
-    /// The producer's timestamp that the messages' deltas count from, in microseconds since 1970.
+    /// The producer's timestamp that the messages' deltas are relative to, in microseconds since
+    /// 1970.
     pub origin_timestamp_us: u64,
     /// Length of the batch in bytes, the header included.
     pub length: u64,

@@ -1,4 +1,4 @@
-//! The bytes of the message log: batches, and what surrounds them in a segment.
+//! The bytes of the message log: batches, and the structures around them in a segment.
 //!
 //! A batch has the layout of Apache Iggy's protocol 0.11.0. It is the same on the wire, in a
 //! segment and in a poll, so that a poll is a read and a send ([`batch`]). A segment is a sequence

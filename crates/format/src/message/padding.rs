@@ -1,7 +1,7 @@
 //! Padding between groups of batches in a segment that is written with direct I/O.
 //!
-//! A group is written as whole blocks, so it ends with a gap up to the next block. A block with an
-//! acknowledged byte is never written again: the next group begins after the gap.
+//! A group is written as whole blocks, so it ends with a gap up to the next block. A block with
+//! acknowledged bytes is never rewritten: the next group begins after the gap.
 //!
 //! ```text
 //! gap     := zeros, trailer               zeros: at least 40 bytes
@@ -14,14 +14,14 @@
 //!
 //! A reader that expects a batch looks at the 8 bytes of its length: zero means a gap, or space
 //! that was never written, and the next batch may begin at the end of the gap ([`batch_at`]). A gap
-//! has at least [`GAP_MIN`] bytes: a group that would leave less takes one more block. So writers
-//! and readers agree on the end of a gap from its beginning alone ([`gap_end`]).
+//! has at least [`GAP_MIN`] bytes: a group that would leave a shorter gap takes one more block. So
+//! writers and readers derive the end of a gap from its start alone ([`gap_end`]).
 //!
 //! The trailer distinguishes a torn tail from a hole. A torn write may lack any of its sectors, so
 //! a batch may be missing although others of the same group follow it. But if a later trailer
-//! counts the missing batch among the durable bytes, it was written after that batch was
-//! acknowledged: then the batch was lost to damage. The trailer is inside a gap, so that readers
-//! skip it.
+//! counts the missing batch among the durable bytes, that trailer was written after the batch was
+//! acknowledged, so the batch was lost to damage. Trailers are inside gaps, so that readers skip
+//! them.
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -46,7 +46,7 @@ pub fn gap_end(position: u64, block: u64) -> u64 {
     (position + GAP_MIN).next_multiple_of(block)
 }
 
-/// What may begin at a position in a segment.
+/// The structure that may begin at a position in a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// A batch, or invalid bytes.
@@ -55,8 +55,8 @@ pub enum Next {
     Gap(u64),
 }
 
-/// Returns what may begin at `position`. `bytes` are the bytes from there: to the end of the
-/// segment, or at least [`GAP_MIN`] of them.
+/// Returns the structure that may begin at `position`. `bytes` are the bytes from there: to the end
+/// of the segment, or at least [`GAP_MIN`] of them.
 pub fn batch_at(position: u64, bytes: &[u8]) -> Next {
     let is_gap = match u64_at(bytes, LENGTH_AT, "length") {
         Ok(length) => length == 0,

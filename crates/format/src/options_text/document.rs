@@ -66,7 +66,7 @@ impl std::fmt::Display for Version {
     }
 }
 
-/// What the options of a section apply to.
+/// The scope of a section's options.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SectionKind {
     /// The versions of the writer and of the format.
@@ -98,7 +98,7 @@ pub struct Entry {
 /// A section with its entries in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Section {
-    /// What the options apply to.
+    /// The scope of the options.
     pub kind: SectionKind,
     /// The line number of the section's head, from 1; 0 for a section that was not read from a
     /// file.
@@ -128,7 +128,7 @@ impl Section {
 /// An OPTIONS file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The version of RocksDB that wrote the file, or whose options it holds; 0.0.0 if it is not
+    /// The version of RocksDB that wrote the file, or whose options the file contains; 0.0.0 if not
     /// stated.
     pub rocksdb_version: Version,
     /// The sections in order, except the version's.

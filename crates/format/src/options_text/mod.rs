@@ -7,7 +7,7 @@
 //! - the option string, [`parse_option_string`]: `name=value;name={name=value;...};`, which is also
 //!   used as a value in the file.
 //!
-//! Characters that could be taken for syntax are escaped, see [`escape`]. Source:
+//! Characters that would be read as syntax are escaped, see [`escape`]. Source:
 //! `options/options_parser.cc`, `options/options_helper.cc`, `util/string_util.cc`.
 
 mod document;
@@ -37,7 +37,7 @@ pub enum TextLocation {
 pub struct TextError {
     /// Where the error is.
     pub place: TextLocation,
-    /// What is wrong there, with the name of the option if there is one.
+    /// The problem, with the name of the option if there is one.
     pub reason: Cow<'static, str>,
 }
 

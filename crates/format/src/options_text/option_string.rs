@@ -1,7 +1,7 @@
 //! The option string: `a=b;c={x=y;z={...}};`.
 //!
 //! A value is the text between `=` and the next `;`. A value that begins with a brace extends to
-//! the closing one, keeps both, and only white space may follow it before the `;`. White space
+//! the closing brace and includes both; only white space may follow before the `;`. White space
 //! around names and values is ignored, and braces around the whole string are removed.
 
 use super::{TextError, TextLocation, is_space, trim};

@@ -13,9 +13,9 @@
 //! ```
 //!
 //! Numbers are little-endian. From version 6 on the index is found through the metaindex, and the
-//! footer's checksum is of the table's type and depends on the footer's offset, as those of blocks
-//! do. Version 0 has no first byte and no version, and different magic numbers. Source:
-//! `table/format.cc`.
+//! footer's checksum has the table's checksum type and depends on the footer's offset, like a
+//! block's checksum. Version 0 has no first byte and no version, and different magic numbers.
+//! Source: `table/format.cc`.
 
 use crate::checksum::{ChecksumType, context_modifier};
 use crate::varint::{Reader, put_varint64};
@@ -92,8 +92,8 @@ pub struct Footer {
     pub format_version: u32,
     /// Checksum type of the blocks and, from version 6 on, of the footer.
     pub checksum_type: ChecksumType,
-    /// A random number of this file that is part of all its checksums; nonzero from version 6 on,
-    /// zero before.
+    /// A random number of this file that is included in all its checksums; nonzero from version 6
+    /// on, zero before.
     pub base_context: u32,
     /// The metaindex block.
     pub metaindex: BlockHandle,
@@ -209,8 +209,8 @@ impl Footer {
     ///
     /// # Errors
     /// Unsupported, for an unsupported format version or a metaindex of 4 GiB; corruption, if an
-    /// index handle or base context checksum that the version requires is missing, if one that it
-    /// disallows is present, or if the metaindex does not end at `offset`.
+    /// index handle or base context checksum that the version requires is missing, if one that the
+    /// version disallows is present, or if the metaindex does not end at `offset`.
     pub fn encode(&self, offset: u64) -> Result<[u8; FOOTER_LENGTH]> {
         let version = self.format_version;
         if !(MIN_FORMAT_VERSION..=MAX_FORMAT_VERSION).contains(&version) {
@@ -257,7 +257,7 @@ impl Footer {
     }
 }
 
-/// Returns the checksum of a footer at `offset`. The contents of its checksum field do not matter.
+/// Returns the checksum of a footer at `offset`. The contents of the checksum field are ignored.
 fn footer_checksum(
     checksum_type: ChecksumType,
     mut footer: [u8; FOOTER_LENGTH],

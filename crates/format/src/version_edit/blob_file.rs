@@ -1,7 +1,7 @@
 //! The fields about blob files.
 //!
-//! Both end in custom fields, `(custom tag: varint32, field: slice)*, 0`, of which none is yet
-//! defined; a tag with bit 6 set is rejected. Source: `db/blob/blob_file_addition.cc`,
+//! Both fields end in custom fields, `(custom tag: varint32, field: slice)*, 0`; no custom field is
+//! defined yet, and a tag with bit 6 set is rejected. Source: `db/blob/blob_file_addition.cc`,
 //! `db/blob/blob_file_garbage.cc`.
 
 use super::text;

@@ -46,14 +46,14 @@ mod custom {
     pub(super) const PATH_ID: u32 = super::NOT_IGNORABLE + 1;
 }
 
-/// How often a file is expected to be read, as encoded in MANIFESTs.
+/// The expected read frequency of a file, as encoded in MANIFESTs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Temperature(pub u8);
 
 impl Temperature {
     /// Unknown.
     pub const UNKNOWN: Self = Self(0);
-    /// Read all the time.
+    /// Read constantly.
     pub const HOT: Self = Self(0x04);
     /// Between hot and cool.
     pub const WARM: Self = Self(0x08);
@@ -102,7 +102,7 @@ pub struct NewFile {
     pub epoch_number: u64,
     /// Checksum of the whole file, if configured.
     pub checksum: Option<FileChecksum>,
-    /// How often the file is expected to be read.
+    /// The expected read frequency of the file.
     pub temperature: Temperature,
     /// Whether the file is marked for compaction.
     pub marked_for_compaction: bool,
@@ -155,7 +155,7 @@ impl Default for NewFile {
 }
 
 impl NewFile {
-    /// Reads what follows tag 7.
+    /// Reads the field that follows tag 7.
     pub(super) fn decode_1(reader: &mut Reader<'_>) -> Result<Self> {
         let level = reader.varint32("level")?;
         let number = reader.varint64("new file number")?;
@@ -164,7 +164,7 @@ impl NewFile {
         Ok(file)
     }
 
-    /// Reads what follows tag 100.
+    /// Reads the field that follows tag 100.
     pub(super) fn decode_2(reader: &mut Reader<'_>) -> Result<Self> {
         let mut file = Self::decode_1(reader)?;
         file.smallest_sequence = reader.varint64("smallest sequence")?;
@@ -172,7 +172,7 @@ impl NewFile {
         Ok(file)
     }
 
-    /// Reads what follows tag 102.
+    /// Reads the field that follows tag 102.
     pub(super) fn decode_3(reader: &mut Reader<'_>) -> Result<Self> {
         let level = reader.varint32("level")?;
         let number = reader.varint64("new file number")?;
@@ -186,7 +186,7 @@ impl NewFile {
         Ok(file)
     }
 
-    /// Reads what follows tag 103. One custom field is not about the file, and sets
+    /// Reads the field that follows tag 103. One custom field is not about the file, and sets
     /// `min_log_number_to_keep`.
     pub(super) fn decode_4(
         reader: &mut Reader<'_>,

@@ -2,7 +2,7 @@
 //!
 //! An edit is a sequence of tagged fields in any order; a missing field changes nothing. Edits are
 //! written in RocksDB's order. A tag with [`IGNORABLE_TAG`] set is followed by the length of its
-//! field, so that readers can skip it if they do not know it; it is then lost when the edit is
+//! field, so that readers can skip an unknown field; the field is then lost when the edit is
 //! written again. Any other unknown tag is rejected.
 //!
 //! | tag | field |
@@ -128,7 +128,7 @@ pub struct VersionEdit {
     pub min_log_number_to_keep: Option<u64>,
     /// The highest sequence number in tables and logs.
     pub last_sequence: Option<Sequence>,
-    /// Where compactions of levels begin next.
+    /// The keys at which the next compactions of levels begin.
     pub compact_cursors: Vec<CompactCursor>,
     /// Tables removed from levels.
     pub deleted_files: BTreeSet<DeletedFile>,
@@ -352,7 +352,7 @@ impl VersionEdit {
             put_varint32(out, deleted.level);
             put_varint64(out, deleted.number);
         }
-        // Versions that do not know the separate field find it in the first new file.
+        // Versions that do not know the separate field read the number from the first new file.
         let mut min_log_number_to_keep = self.min_log_number_to_keep;
         for file in &self.new_files {
             file.encode(min_log_number_to_keep.take(), out)?;

@@ -1,7 +1,7 @@
 //! The field with the progress of a subcompaction, so that it can resume after an interruption.
 //!
-//! It and its parts are `(custom tag: varint32, field: slice)*, 1`. A custom tag with bit 16 set
-//! may be ignored; any other must be known.
+//! The field and its parts are `(custom tag: varint32, field: slice)*, 1`. A custom tag with bit 16
+//! set may be ignored; any other must be known.
 
 use super::{NewFile, field, put_field, put_number_field, tag};
 use crate::varint::{Reader, put_length_prefixed, put_varint32};
@@ -25,13 +25,13 @@ mod level_custom {
     pub(super) const OUTPUT_RECORDS: u32 = 3;
 }
 
-/// What a subcompaction wrote to one level since its progress was last recorded.
+/// The output of a subcompaction to one level since its progress was last recorded.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LevelProgress {
     /// Total number of records written to the level.
     pub output_records: u64,
-    /// The tables completed since; their level fields have no meaning. If there are none, the level
-    /// is not recorded.
+    /// The tables completed since then; their level fields have no meaning. If there are none, the
+    /// level is not recorded.
     pub output_files: Vec<NewFile>,
 }
 

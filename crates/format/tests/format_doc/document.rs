@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct Example {
     pub(crate) name: String,
-    /// The file that it is from, below `tests/golden`.
+    /// The file that contains it, below `tests/golden`.
     pub(crate) file: String,
     pub(crate) offset: usize,
-    /// Offset of the block to which the example is the trailer.
+    /// Offset of the block whose trailer the example is.
     pub(crate) block: Option<usize>,
     /// All its bytes.
     pub(crate) bytes: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) struct Field {
 }
 
 impl Example {
-    /// The bytes of the file that it is from.
+    /// The bytes of the file that contains the example.
     pub(crate) fn whole_file(&self) -> Vec<u8> {
         golden(&self.file)
     }

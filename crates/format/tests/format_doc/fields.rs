@@ -28,7 +28,7 @@ pub(crate) fn meaning(kind: &str, bytes: &[u8]) -> String {
             format!("{:?}", ParsedKey::parse(reader.length_prefixed("key").unwrap()).unwrap())
         }
         "key end" => {
-            // The unshared part of a key: some of the user key, and the trailer.
+            // The unshared part of a key: a part of the user key, and the trailer.
             let bytes = rest(&mut reader);
             let trailer = u64::from_le_bytes(*bytes.last_chunk().unwrap());
             let kind = ValueType::from_byte(trailer as u8).unwrap();

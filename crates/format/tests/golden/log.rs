@@ -94,7 +94,7 @@ fn random_length(random: &mut fastrand::Rng) -> usize {
     if random.u8(..) < 20 { random.usize(..100_000) } else { random.usize(..900) }
 }
 
-/// Everything that a log contains before its end.
+/// All events of a log before its end.
 #[derive(Debug, Default, PartialEq)]
 struct Log {
     records: Vec<(Vec<u8>, u64, u64)>,
@@ -295,7 +295,7 @@ fn a_flipped_bit_of_a_header_does_not_make_a_record_one_of_another_log() {
 #[test]
 fn what_is_left_of_an_old_record_is_not_of_this_log() {
     for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
-        // Regardless of how the file ends.
+        // The result does not depend on how the file ends.
         let (_, _, end) = read(bytes, 10).records.pop().expect("a record");
         for length in end as usize + 1..bytes.len() {
             let is_end = match first_irregularity(&bytes[..length], 10) {
@@ -306,7 +306,7 @@ fn what_is_left_of_an_old_record_is_not_of_this_log() {
             assert!(is_end, "{length}");
         }
     }
-    // But not if a whole record of this log follows.
+    // Damage before a whole record of this log is reported as followed.
     let mut bytes = STALE_UNALIGNED.to_vec();
     bytes.extend(fragment(5, b"later", 10));
     let found = first_irregularity(&bytes, 10);
@@ -335,7 +335,7 @@ fn unwritten_space_before_written_bytes_may_have_lost_some() {
     assert!(!is_lossy(&bytes));
     bytes.push(1);
     assert!(is_lossy(&bytes));
-    // Those of the next block are found.
+    // The reader finds a fragment in the next block, so nothing is lost.
     bytes.truncate(636);
     bytes.resize(BLOCK_LENGTH, 0);
     bytes.extend(fragment(1, b"later", 4));

@@ -40,7 +40,7 @@ impl Measured {
 #[derive(Clone, Copy)]
 pub(super) struct Schedule {
     pub(super) start: Instant,
-    /// Messages due before this are not measured.
+    /// Messages due before this time are not measured.
     pub(super) measured_from: Instant,
     pub(super) end: Instant,
 }
@@ -124,7 +124,7 @@ pub(super) fn consume(
         .map(|partition| (partition, 0))
         .collect();
     loop {
-        // Read before the polls: if it is set, messages that they do not find do not exist.
+        // Read before the polls: if it is set, the polls find all remaining messages.
         let is_over = producers_ended.load(Ordering::Acquire);
         let mut found = 0;
         for (partition, offset) in &mut mine {

@@ -1,8 +1,8 @@
 //! `tailwater log bench group-commit`: durable writes per acknowledged append, for different
 //! numbers of partitions with concurrent appends.
 //!
-//! Every partition has a fixed number of appends in flight; the acknowledgement of one sends the
-//! next. Appends to one partition that wait for a write in flight are acknowledged by the next
+//! Every partition has a fixed number of appends in flight; each acknowledgement triggers the next
+//! append. Appends to one partition that wait for a write in flight are acknowledged by the next
 //! write; writes of several partitions are in flight together, and the device merges their flushes.
 
 use std::fmt::Write as _;

@@ -1,17 +1,17 @@
 //! `tailwater log bench`: the effect of persisting on the latency of a message log.
 //!
-//! Producers send batches at a fixed rate to a server with one event loop per shard, from which
-//! consumers poll them, as in pull request 3068 of Apache Iggy, which this experiment reproduces. A
-//! loop serves appends and polls; the modes differ in which threads persist messages, and how:
+//! This experiment reproduces pull request 3068 of Apache Iggy: producers send batches at a fixed
+//! rate to a server with one event loop per shard, and consumers poll the batches. A loop serves
+//! appends and polls; the modes differ in which threads persist messages, and how:
 //!
 //! - `buffered`: by the loop, through the page cache;
 //! - `direct_inline`: by the loop, with direct I/O, each write durable (`O_DIRECT`, `O_DSYNC`);
 //! - `direct_deferred`: by separate threads, with direct I/O, each write durable;
 //! - the other modes are `direct_deferred` with other durabilities.
 //!
-//! The rate determines when a send is due, and its latency counts from that time even if earlier
-//! sends delay it (no coordinated omission). A message's latency to its consumer counts from the
-//! due time of its send to the return of the poll that contains it.
+//! The rate determines when a send is due, and its latency is measured from that time even if
+//! earlier sends delay it (no coordinated omission). A message's latency to its consumer is
+//! measured from the due time of its send to the return of the poll that contains it.
 
 mod clients;
 mod event_loop;
@@ -34,7 +34,7 @@ pub use mode::Mode;
 pub use open_time::OpenArguments;
 use report::Report;
 
-/// Experiments other than that with producers and consumers.
+/// Experiments other than the one with producers and consumers.
 #[derive(Debug, Clone, Subcommand)]
 pub enum Experiment {
     /// Measure the time and the number of reads to open a log with many segments

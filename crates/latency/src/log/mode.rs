@@ -6,7 +6,8 @@ use clap::ValueEnum;
 use serde::Serialize;
 use tailwater_log::{Durability, IoModeChoice, PartialBlocks, TailMemory};
 
-/// A mode of persisting: which threads persist, how, and what an acknowledged send survives.
+/// A mode of persisting: the threads that persist, the kind of I/O, and the failure that an
+/// acknowledged send survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[value(rename_all = "snake_case")]

@@ -115,7 +115,7 @@ fn fill(arguments: &OpenArguments, directory: &Path) -> Result<(), Failure> {
     batch.push(0, 0, &vec![b'x'; MESSAGE_BYTES], b"")?;
     let batch = batch.finish();
     for _ in 0..arguments.segments {
-        // One batch to each partition in turn; each starts a new segment.
+        // Each partition gets one batch in turn; each batch starts a new segment.
         for partition in 0..partitions {
             drop(log.partition(topic.partition(partition))?.append(&batch)?);
         }

@@ -217,7 +217,7 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "\nLatencies count from the scheduled send time: a producer's to its acknowledgement, a \
+            "\nLatencies are measured from the scheduled send time: a producer's to its acknowledgement, a \
              consumer's\nto the poll that contains the message. '-': fewer than ten samples above."
         )
     }

@@ -10,16 +10,16 @@ use tailwater_io::kernel::System;
 
 use super::files;
 
-/// Number of attempts at operations that the kernel refuses while processes end or memory is
-/// reclaimed, and the pause between them.
+/// Number of attempts at operations that fail while processes end or memory is reclaimed, and the
+/// pause between them.
 const TRIES: u32 = 100;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A group that is removed, with the processes in it, when this is dropped.
+/// A group that is removed, with the processes in it, when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Group {
     system: System,
-    /// Its path below the system's root.
+    /// The group's path below the system's root.
     path: PathBuf,
 }
 
@@ -38,12 +38,12 @@ impl Group {
         Err(io::Error::other(said))
     }
 
-    /// Returns its path below the system's root.
+    /// Returns the group's path below the system's root.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Returns the directory of its files.
+    /// Returns the directory of the group's files.
     pub(super) fn directory(&self) -> PathBuf {
         self.system.path(&self.path)
     }

@@ -11,7 +11,7 @@ use super::files;
 /// Value of a cgroup v1 limit above which it means "unlimited", in bytes.
 const UNLIMITED: u64 = 1 << 60;
 
-/// Parent groups for new groups, or why there are none.
+/// Parent groups for new groups, or the reasons why there are none.
 #[derive(Debug)]
 pub(super) struct Places {
     /// In the memory hierarchy of cgroup v1.
@@ -34,7 +34,7 @@ pub(super) fn places(system: &System) -> Places {
 }
 
 /// Returns the top of the hierarchy, where the groups of dead runs can be found; or the process's
-/// own group if that has a limit, which new groups must not escape.
+/// own group if it has a limit, which new groups must not escape.
 fn v1(system: &System, mounts: &[Mount], cgroup: &str) -> Result<PathBuf, String> {
     let mount = hierarchy(mounts, Some("memory")).ok_or("no memory controller is mounted")?;
     let own = of_process(mounts, cgroup, Some("memory")).filter(|path| is_limited(system, path));

@@ -25,7 +25,7 @@ struct Actions {
     by_number: BTreeMap<u64, Action>,
 }
 
-/// An action that stays registered until this is dropped.
+/// An action that stays registered until the guard is dropped.
 #[must_use = "dropping this unregisters the action"]
 pub struct Guard {
     number: u64,
@@ -37,7 +37,7 @@ impl fmt::Debug for Guard {
     }
 }
 
-/// Registers an action. It must neither create nor drop a [`Guard`], and not take long.
+/// Registers an action. It must neither create nor drop a [`Guard`], and must not take long.
 ///
 /// # Errors
 /// I/O errors, or another interrupt handler in this process.
@@ -53,7 +53,7 @@ pub fn on_interrupt(action: impl FnOnce() + Send + 'static) -> Result<Guard, Fai
     Ok(Guard { number })
 }
 
-/// Kills a child at an interruption. The guard is dropped when the child has been waited for.
+/// Kills a child at an interruption. The guard must be dropped once the child has been waited for.
 ///
 /// # Errors
 /// The errors of [`on_interrupt`].

@@ -7,7 +7,7 @@ use super::files;
 
 const SETTING: &str = "/sys/kernel/mm/lru_gen/enabled";
 
-/// The previous setting, restored when this is dropped.
+/// The previous setting, restored when the value is dropped.
 #[derive(Debug)]
 pub(super) struct Lru {
     system: System,
@@ -71,7 +71,7 @@ impl RestoreOnInterrupt {
 /// Restores the setting, unless the LRU was off.
 pub(super) fn put_back(system: &System, mask: u32) {
     if mask > 0 {
-        // A process that was permitted to disable it may enable it.
+        // A process that was permitted to disable the LRU is permitted to enable it.
         let _ = files::write(&system.path(SETTING), &format!("{mask:#06x}"));
     }
 }

@@ -5,9 +5,9 @@
 //!
 //! 1. a separate memory cgroup in cgroup v1, including swap if the kernel accounts for it; since v1
 //!    does not report stalls, also a second group in the unified hierarchy if that is mounted;
-//! 2. one in cgroup v2, without swap;
+//! 2. a memory cgroup in cgroup v2, without swap;
 //! 3. a systemd scope, by `systemd-run`;
-//! 4. none. [`MemoryLimit::describe`] states the consequences.
+//! 4. no limit. [`MemoryLimit::describe`] states the consequences.
 //!
 //! A child enters its group before its program starts: a shell script enters the group and then
 //! executes the program. Pages that another group read stay charged to that group while they are in
@@ -38,9 +38,10 @@
 //!
 //! # Cleanup
 //!
-//! After a drop, a failure or an interruption ([`interrupt`]) nothing is left: children are killed,
-//! groups removed, settings restored. After `kill -9` the groups stay; their names identify their
-//! process, and the next limit removes them, kills the processes in them, and restores the setting.
+//! After a drop, a failure or an interruption ([`interrupt`]) nothing is left behind: children are
+//! killed, groups removed, settings restored. After `kill -9` the groups stay; their names identify
+//! their process, and the next limit removes them, kills the processes in them, and restores the
+//! setting.
 
 mod eviction;
 mod files;
@@ -64,7 +65,7 @@ use self::lru::Lru;
 use self::scope::Scopes;
 use crate::failure::Failure;
 
-/// The machine that limits are set on: this one, or a fake one in tests.
+/// The machine on which limits are set: this one, or a fake one in tests.
 #[derive(Debug, Clone)]
 pub struct Host {
     /// The location of `/proc` and `/sys`.
@@ -89,7 +90,8 @@ impl Default for Host {
 /// A limit on the memory of children started through it, until it is dropped.
 #[derive(Debug)]
 pub struct MemoryLimit {
-    // In drop order: children and groups, the setting, the action for an interruption.
+    // The fields are in drop order: children and groups, the setting, the action for an
+    // interruption.
     how: How,
     lru: Lru,
     _interrupt: interrupt::Guard,
@@ -112,9 +114,9 @@ enum How {
 /// The kernel's accounting of a process's memory.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Paths {
-    /// Its memory cgroup.
+    /// The process's memory cgroup.
     pub memory: Option<MemoryGroup>,
-    /// The group in the unified hierarchy that reports its stalls.
+    /// The group in the unified hierarchy that reports the process's stalls.
     pub pressure: Option<PathBuf>,
 }
 
@@ -128,7 +130,7 @@ impl MemoryLimit {
         Self::on(Host::default(), bytes)
     }
 
-    /// Creates a limit on a machine that may be fake.
+    /// Creates a limit on a machine, which may be fake.
     ///
     /// # Errors
     /// The errors of [`Self::new`].
@@ -294,7 +296,7 @@ impl Paths {
         Self { memory, pressure }
     }
 
-    /// Adds them to a target.
+    /// Adds the groups to a target.
     #[must_use]
     pub fn watch(self, mut target: Target) -> Target {
         if let Some(pressure) = self.pressure {

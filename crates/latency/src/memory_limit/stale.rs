@@ -1,9 +1,10 @@
-//! Removes the groups of runs that ended without removing them.
+//! Removes groups left behind by earlier runs.
 //!
 //! A group is named `tailwater-limit-NAMESPACE-PROCESS-START-NUMBER-LRU`: the PID namespace of its
-//! creator, since processes of other namespaces cannot be checked; its process id; its start time,
-//! so that another process with the same id is not mistaken for it; the number of groups it had
-//! created before; and the setting of the multi-generational LRU to restore, in hexadecimal.
+//! creator, because processes of other namespaces cannot be checked; the creator's process id; the
+//! creator's start time, so that another process with the same id is not mistaken for it; the
+//! number of groups that the creator had created before; and the setting of the multi-generational
+//! LRU to restore, in hexadecimal.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -58,7 +59,7 @@ fn namespace(system: &System) -> u64 {
 /// Returns the start time of a process, in clock ticks since boot: the 22nd field of its `stat`.
 fn start(system: &System, process: u32) -> Option<u64> {
     let stat = system.read(format!("/proc/{process}/stat"))?;
-    // The second field is a name in parentheses, which may hold anything.
+    // The second field is a name in parentheses, which may contain any characters.
     let (_, fields) = stat.rsplit_once(')')?;
     fields.split_ascii_whitespace().nth(19)?.parse().ok()
 }

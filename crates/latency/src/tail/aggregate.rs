@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::numbers::median;
 
 /// Aggregates the numbers at the same place in each of `values`. Unknown numbers are ignored; if
-/// all are unknown, so is the result. A text is kept if it is the same everywhere.
+/// all are unknown, so is the result. A text is kept if it is the same in all values.
 pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) -> Value {
     let objects: Vec<&Map<String, Value>> = values.iter().filter_map(Value::as_object).collect();
     if objects.is_empty() {
@@ -29,8 +29,8 @@ pub(super) fn aggregate(values: &[Value], with: &dyn Fn(&[f64]) -> Option<f64>) 
     Value::Object(aggregated)
 }
 
-/// Returns the ratio of each number of `figures` to the one at the same place in `reference`;
-/// unknown if that is zero.
+/// Returns the ratio of each number of `figures` to the number at the same place in `reference`;
+/// unknown if the latter is zero.
 pub(super) fn ratios(figures: &Value, reference: &Value) -> Value {
     match (figures, reference) {
         (Value::Object(figures), Value::Object(reference)) => {
@@ -57,12 +57,12 @@ pub(super) fn mean(numbers: &[f64]) -> Option<f64> {
     Some(numbers.iter().sum::<f64>() / numbers.len() as f64)
 }
 
-/// Returns the smallest.
+/// Returns the smallest number.
 pub(super) fn minimum(numbers: &[f64]) -> Option<f64> {
     numbers.iter().copied().min_by(f64::total_cmp)
 }
 
-/// Returns the largest.
+/// Returns the largest number.
 pub(super) fn maximum(numbers: &[f64]) -> Option<f64> {
     numbers.iter().copied().max_by(f64::total_cmp)
 }

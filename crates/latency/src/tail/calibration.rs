@@ -2,7 +2,7 @@
 //!
 //! Each configuration runs an unthrottled writer. The writer first fills the memory that the engine
 //! allows; then the engine slows it down to the rate of flushes and compactions, which is the
-//! measured rate. A calibration run must therefore not be short. Since compactions have a backlog
+//! measured rate. A calibration run must therefore not be short. Because compactions have a backlog
 //! by then, only a fraction of the slowest configuration's rate is used.
 
 use std::time::Duration;

@@ -2,8 +2,8 @@
 //! read a key-value database whose hot set is in the page cache, inside a memory limit.
 //!
 //! The consumer reads each byte once. Through the page cache these bytes evict the hot set; in
-//! direct mode they do not. The process, its memory limit, the database and the figures are those
-//! of `tailwater tail`; the log is filled once, outside the limit.
+//! direct mode they do not. The process, its memory limit, the database and the figures are the
+//! same as in `tailwater tail`; the log is filled once, outside the limit.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -31,9 +31,9 @@ use crate::numbers::median;
 use crate::own::OwnDirectory;
 use crate::parsing::{above_zero, at_least_one};
 
-/// Messages in a batch of the log.
+/// Number of messages in a batch of the log.
 const BATCH: u32 = 100;
-/// Payload of a message, in bytes.
+/// Length of a message's payload, in bytes.
 const MESSAGE_BYTES: usize = 1000;
 /// Maximum number of messages of a poll.
 const POLL: u32 = 1000;

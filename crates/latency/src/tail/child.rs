@@ -20,7 +20,7 @@ use super::workload::{End, Reading, Reads, Writing, read, write};
 use crate::entries::key;
 use crate::failure::Failure;
 
-/// Distance between bytes that a neighbour accesses in its memory, in bytes.
+/// Distance between the bytes that a neighbour accesses in its memory, in bytes.
 const PAGE_BYTES: usize = 4096;
 /// Number of threads that warm the cache before measuring.
 const WARMING_READERS: usize = 8;
@@ -142,7 +142,7 @@ fn have_memory(bytes: u64) -> ! {
         std::thread::sleep(Duration::from_secs(1) / STEPS as u32);
     }
     loop {
-        // Accessed repeatedly, like memory in use.
+        // The memory is accessed repeatedly, so that it counts as in use.
         for page in taken.iter().flat_map(|step| step.iter().step_by(PAGE_BYTES)) {
             std::hint::black_box(*page);
         }
@@ -150,7 +150,7 @@ fn have_memory(bytes: u64) -> ! {
     }
 }
 
-/// Reads the whole hot set, the first `hot_keys`, once.
+/// Reads the whole hot set, which is the first `hot_keys` keys, once.
 fn warm(database: &dyn TailDatabase, hot_keys: u64) -> Result<(), Failure> {
     let read = |first: usize| -> Result<(), Failure> {
         let mut value = Vec::new();
@@ -309,7 +309,7 @@ fn work(
             .into_iter()
             .map(|reader| reader.join().map_err(panicked)?)
             .collect::<Result<_, Failure>>();
-        // No read waits for a stalled writer, which ends later.
+        // The readers' time ends here: a stalled writer ends later.
         let read_until_ns = clock.monotonic_ns();
         let written_bytes = concurrent_work.join().map_err(panicked)??;
         scan.map_or(Ok(()), |scan| scan.join().map_err(panicked)?)?;

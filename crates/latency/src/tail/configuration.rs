@@ -1,10 +1,10 @@
-//! The configurations that are compared: which bytes bypass the page cache.
+//! The configurations that are compared: they differ in the bytes that bypass the page cache.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
 use tailwater_io::Purpose;
 
-/// A configuration of the database, under its name in reports.
+/// A configuration of the database; variants are named as in reports.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, ValueEnum, Serialize, Deserialize,
 )]
@@ -48,7 +48,7 @@ pub enum Configuration {
 }
 
 impl Configuration {
-    /// Configurations that are compared by default. The others are compared with the first.
+    /// Configurations that are compared by default. The first one is the reference for the others.
     pub const DEFAULT: [Self; 5] = [
         Self::Buffered,
         Self::DirectCompactionWritesOnly,
@@ -65,7 +65,7 @@ impl Configuration {
         Self::NoCompaction,
     ];
 
-    /// Returns its name in reports and as an argument.
+    /// Returns the configuration's name in reports and as an argument.
     pub fn name(self) -> &'static str {
         match self {
             Self::Buffered => "buffered",
@@ -86,7 +86,7 @@ impl Configuration {
         }
     }
 
-    /// Returns its options, as an option string.
+    /// Returns the configuration's options, as an option string.
     pub fn options(self) -> &'static str {
         match self {
             Self::Buffered => "",
@@ -125,7 +125,7 @@ impl Configuration {
         }
     }
 
-    /// Returns its table options with a block cache of `block_cache_bytes`.
+    /// Returns the configuration's table options with a block cache of `block_cache_bytes`.
     pub(super) fn table_options(self, block_cache_bytes: u64) -> Option<String> {
         let block_cache = format!("block_cache={block_cache_bytes}");
         match self {
@@ -137,7 +137,7 @@ impl Configuration {
         }
     }
 
-    /// Returns whether only Tailwater has its options.
+    /// Returns whether only Tailwater supports the configuration's options.
     pub fn is_of_tailwater_only(self) -> bool {
         matches!(
             self,
@@ -151,7 +151,7 @@ impl Configuration {
         )
     }
 
-    /// Returns the purposes for which its reads bypass the page cache.
+    /// Returns the purposes whose reads bypass the page cache.
     pub(super) fn direct_reads(self) -> &'static [Purpose] {
         const COMPACTION: [Purpose; 2] = [Purpose::CompactionRead, Purpose::CompactionBlobRead];
         match self {

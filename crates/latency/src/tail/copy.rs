@@ -32,7 +32,7 @@ pub(super) enum Copied {
     Bytes,
 }
 
-/// Copies all files of a database `from` into `to`, which must exist and contain none of them.
+/// Copies all files of the database in `from` into `to`, which must exist and contain none of them.
 ///
 /// # Errors
 /// Errors of the filesystem.
@@ -109,7 +109,7 @@ fn copy_file(storage: &PosixStorage, from: &Path, to: &Path) -> Result<(), Failu
 /// Checks that a filesystem has enough space.
 ///
 /// # Errors
-/// Too little space: the message says how much is missing, and what for.
+/// Too little space: the message states the required space and its use.
 pub(super) fn check_free_space(directory: &Path, needed: u64, why: &str) -> Result<(), Failure> {
     let system = rustix::fs::statvfs(directory)
         .map_err(|error| format!("{}: {}", directory.display(), io::Error::from(error)))?;

@@ -20,7 +20,7 @@ pub enum EngineName {
 }
 
 impl EngineName {
-    /// Returns its name in reports and as an argument.
+    /// Returns the engine's name in reports and as an argument.
     pub fn name(self) -> &'static str {
         match self {
             Self::Tailwater => "tailwater",
@@ -74,7 +74,7 @@ pub trait TailDatabase: Sync {
     fn activity(&self) -> Result<Activity, Failure>;
 
     /// Returns a description of the purposes whose I/O mode is not the configured one; `None` if
-    /// there are none, or the engine does not report it.
+    /// there are none, or the engine does not report modes.
     ///
     /// # Errors
     /// Errors of the engine.
@@ -90,26 +90,26 @@ pub struct Activity {
     pub purposes: BTreeMap<String, Moved>,
     /// Total time that writers were stalled.
     pub stalled: Duration,
-    /// Backlog of compaction in bytes, by its own estimate.
+    /// Compaction backlog in bytes, by the engine's own estimate.
     pub pending_compaction_bytes: u64,
-    /// Number of times that it reduced its background requests in favour of users' reads; `None` if
-    /// it never does.
+    /// Number of times that the engine reduced its background requests in favour of users' reads;
+    /// `None` if it never does.
     pub held_back: Option<u64>,
-    /// The read calls on files for users; `None` if it does not report them.
+    /// The read calls on files for users; `None` if the engine does not report them.
     pub user_reads: Option<tailwater_io::Latencies>,
 }
 
 /// Bytes moved between files and memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
-    /// From files.
+    /// Number of bytes read from files.
     pub read_bytes: u64,
-    /// To files.
+    /// Number of bytes written to files.
     pub written_bytes: u64,
 }
 
 impl Activity {
-    /// Returns the activity since `earlier`; the backlog is the current one.
+    /// Returns the activity since `earlier`; the backlog is the current backlog.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let moved = |(purpose, now): (&String, &Moved)| {
             let before = earlier.purposes.get(purpose).copied().unwrap_or_default();

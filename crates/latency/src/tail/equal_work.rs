@@ -1,7 +1,7 @@
 //! Checks whether configurations did the same work.
 //!
-//! A slow configuration stalls its writer, compacts less, and so disturbs its reads less: its tail
-//! latency looks better than it is.
+//! A slow configuration stalls its writer and compacts less, and therefore disturbs its reads less:
+//! its tail latency looks better than it is.
 
 use super::figures::Figures;
 
@@ -11,18 +11,18 @@ const TOLERANCE: f64 = 0.03;
 /// A figure of the work that runs during the reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Written by the writer.
+    /// Bytes written by the writer.
     Written,
     /// Fraction of the time in which the writer was stalled.
     Stalled,
-    /// Read and written by compactions.
+    /// Bytes read and written by compactions.
     Compacted,
 }
 
 impl Work {
     const ALL: [Self; 3] = [Self::Written, Self::Stalled, Self::Compacted];
 
-    /// Returns its field in the report.
+    /// Returns the figure's field in the report.
     pub(super) fn field(self) -> &'static str {
         match self {
             Self::Written => "write_mb_per_second",

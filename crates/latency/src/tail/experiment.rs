@@ -82,8 +82,8 @@ impl<'a> Experiment<'a> {
         let Plan { directory, parameters, .. } = &self.plan;
         let size = self.source.bytes();
         let is_there = self.source.is_there(directory);
-        // A copy grows by its logs and by data that is not yet compacted; or, in one compaction, by
-        // the whole database.
+        // A copy grows by its logs and by data that is not yet compacted; in the experiment with
+        // one compaction, it grows by the whole database.
         let growth = match parameters.kind {
             Kind::Overwriting => (size / 4).max(256 << 20),
             Kind::Merging => size + (size / 20),

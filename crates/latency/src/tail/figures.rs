@@ -12,7 +12,7 @@ use super::latency::Latencies;
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) reads_per_second: f64,
-    /// Megabytes of 1,000,000 bytes, keys and values.
+    /// Rate of keys and values written, in megabytes of 1,000,000 bytes per second.
     pub(super) write_mb_per_second: f64,
     #[serde(flatten)]
     pub(super) latencies: Latencies,
@@ -23,7 +23,7 @@ pub(super) struct Figures {
     pub(super) stall_share: f64,
     /// Fraction of the time in which readers were runnable without a processor.
     pub(super) run_queue_share: Option<f64>,
-    /// The same time per read.
+    /// Time per read in which a reader was runnable without a processor, in microseconds.
     pub(super) run_queue_us_per_read: Option<f64>,
     /// The engine's description of I/O that did not use the configured mode.
     #[serde(default)]
@@ -39,13 +39,13 @@ pub(super) struct Figures {
     pub(super) kernel: Kernel,
 }
 
-/// Some seconds of reads alone.
+/// Figures of a few seconds of reads alone.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(super) struct Phase {
     pub(super) reads_per_second: f64,
     #[serde(flatten)]
     pub(super) latencies: Latencies,
-    /// Pages fetched from the device, with or without the page cache, if known.
+    /// Pages fetched from the device per second, with or without the page cache, if known.
     pub(super) fetched_pages_per_second: Option<f64>,
 }
 
@@ -64,11 +64,11 @@ impl Phase {
 /// system does not report are `null`.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(super) struct Kernel {
-    /// Read and written by compactions.
+    /// Rate at which compactions read and wrote, in megabytes per second.
     pub(super) compaction_mb_per_second: Option<f64>,
     /// Compaction backlog at the end of the run, by the engine's estimate.
     pub(super) compaction_backlog_bytes: Option<f64>,
-    /// Number of times that the engine's streams were granted fewer requests than they asked for,
+    /// Number of times that the engine's streams were granted fewer requests than requested,
     /// because users' reads were slow.
     #[serde(default)]
     pub(super) held_back: Option<f64>,

@@ -1,4 +1,4 @@
-//! Incidents during a run that a cache must cope with.
+//! Incidents during a run with which a cache must cope.
 
 use clap::ValueEnum;
 use serde::{Deserialize, Serialize};
@@ -18,7 +18,7 @@ pub enum Incident {
 }
 
 impl Incident {
-    /// Returns whether it requires a memory limit.
+    /// Returns whether the incident requires a memory limit.
     pub(super) fn needs_limit(self) -> bool {
         matches!(self, Self::LowerLimit | Self::Neighbour)
     }

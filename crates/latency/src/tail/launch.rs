@@ -1,4 +1,4 @@
-//! Runs the work of a run: in a separate process, or in tests in this one.
+//! Runs the work of a run in a separate process or, in tests, in this process.
 
 use std::io::{BufRead as _, BufReader};
 use std::os::unix::process::ExitStatusExt as _;
@@ -42,18 +42,18 @@ pub(super) trait Launch {
     /// number of bytes that the process read with direct I/O in a phase, if known.
     ///
     /// # Errors
-    /// Errors of the engine, and of the process that it runs in.
+    /// Errors of the engine, and of the process in which it runs.
     fn run(
         &self,
         assignment: &Assignment,
         direct_bytes: &dyn Fn(&Figures) -> Option<u64>,
     ) -> Result<Vec<Figures>, Failure>;
 
-    /// Evicts the files in some directories from the page cache. Returns the number of their pages
-    /// still in memory, if the kernel reports it.
+    /// Evicts the files in some directories from the page cache. Returns the number of pages of
+    /// these files still in memory, if the kernel reports it.
     ///
     /// # Errors
-    /// Errors of listing them.
+    /// Errors of listing the directories.
     fn evict(&self, directories: &[&Path]) -> Result<Option<u64>, Failure>;
 
     /// Returns the parameters of the device probe.
@@ -112,7 +112,8 @@ impl Processes {
     }
 
     /// Causes an incident of the memory limit some time after the run has begun, and undoes it when
-    /// the run has ended. `run` receives a message at the beginning, and is closed at the end.
+    /// the run has ended. The channel `run` receives a message when the run begins, and is closed
+    /// when it ends.
     fn disturb(
         &self,
         incident: Incident,
@@ -165,7 +166,7 @@ impl Processes {
         for line in BufReader::new(output).lines() {
             match serde_json::from_str(&line?)? {
                 Message::Began => {
-                    // There is no receiver if there is no incident.
+                    // Without an incident there is no receiver.
                     let _ = began.send(());
                     sampler = Some(self.sampler(assignment, child)?);
                 }

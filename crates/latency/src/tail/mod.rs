@@ -1,7 +1,7 @@
 //! The effect of direct I/O on the tail latency of reads: `tailwater tail`.
 //!
 //! Readers read a hot set that fits into memory while a writer overwrites the whole key space of a
-//! database that does not, so that compactions run all the time. I/O of compactions through the
+//! database that does not fit, so that compactions run all the time. I/O of compactions through the
 //! page cache evicts the hot set. Configurations differ in which I/O bypasses the page cache, and
 //! the latencies of reads show the effect.
 //!
@@ -11,8 +11,8 @@
 //! reports its measurements; `results` are stored run by run, so that an interrupted experiment can
 //! be resumed; `report` and `table` present the results.
 //!
-//! An interruption leaves directories under temporary names, which the next experiment there
-//! removes; a source database gets its name only when it is complete.
+//! An interruption leaves directories with temporary names, which the next experiment in the same
+//! place removes; a source database gets its name only when it is complete.
 
 mod aggregate;
 mod arguments;

@@ -40,7 +40,8 @@ pub(super) enum Kind {
     Merging,
 }
 
-/// The parameters that make runs comparable: results may be combined if all are equal.
+/// The parameters that determine whether runs are comparable: results may be combined if all are
+/// equal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Parameters {
     pub(super) kind: Kind,
@@ -49,13 +50,13 @@ pub(super) struct Parameters {
     pub(super) version: String,
     /// The memory limit of a run.
     pub(super) limit_bytes: Option<u64>,
-    /// Kind of memory limit, known only once it is set.
+    /// Kind of memory limit, known only once the limit is set.
     #[serde(default)]
     pub(super) limited_by: String,
     pub(super) keys: u64,
     pub(super) key_bytes: usize,
     pub(super) value_bytes: usize,
-    /// Number of keys that are read, from the first on.
+    /// Number of keys that are read, starting with the first key.
     pub(super) hot_keys: u64,
     pub(super) readers: usize,
     /// Rate of an open loop; `None` for a closed loop.
@@ -87,7 +88,7 @@ impl Parameters {
         Duration::from_secs_f64(self.duration_seconds)
     }
 
-    /// Returns the options of a row's engine: those that all rows share, and its own.
+    /// Returns the options of a row's engine: the options that all rows share, and the row's own.
     pub(super) fn options_of(&self, row: Row) -> String {
         let table = row.configuration.table_options(self.block_cache_bytes);
         let table = table.map(|table| format!("block_based_table_factory={{{table}}}"));
@@ -132,7 +133,7 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// Returns its options, as an option string.
+    /// Returns the row's options, as an option string.
     pub(super) fn options(self) -> String {
         let options = self.configuration.options();
         match self.compaction_bytes_per_second {
@@ -142,7 +143,7 @@ impl Row {
         }
     }
 
-    /// Returns its name within its engine: the configuration, and the rate if it has one.
+    /// Returns the row's name within its engine: the configuration, and the rate if it has one.
     pub(super) fn label(self) -> String {
         match self.compaction_bytes_per_second {
             Some(rate) => format!("{} {}M", self.configuration.name(), rate >> 20),
@@ -150,7 +151,7 @@ impl Row {
         }
     }
 
-    /// Returns its name for files.
+    /// Returns the row's name for files.
     pub(super) fn file_name(self) -> String {
         format!("{}-{}", self.engine.name(), self.label().replace(' ', "-"))
     }
@@ -257,7 +258,7 @@ impl Defaults {
                 hot: HotSet::Percent(100.0 / 12.0),
                 configurations: &Configuration::MERGING,
                 reads_per_second: Some(10_000.0),
-                // Enough readers that a read waiting for the disk rarely delays others.
+                // This is enough readers that a read waiting for the disk rarely delays others.
                 readers: 16,
                 runs: 1,
                 ..published
@@ -307,7 +308,8 @@ impl Plan {
         ROCKSDB_14743_HOT_KEYS.into_iter().map(of_hot_set).collect()
     }
 
-    /// Returns the rows of a run in the order in which they are measured: each goes first in turn.
+    /// Returns the rows of a run in the order in which they are measured: in successive runs, each
+    /// row goes first in turn.
     pub(super) fn order(&self, run: usize) -> impl Iterator<Item = Row> {
         let count = self.rows.len();
         (0..count).map(move |turn| self.rows[(turn + run) % count])
@@ -351,8 +353,8 @@ fn parameters(arguments: &TailArguments, defaults: &Defaults) -> Result<Paramete
         let hot = Bytes(hot_bytes);
         return Err(format!("--hot: {hot} are more than the database, {database} (--size)"));
     }
-    // Leaves room for block overhead, and for overwritten values and compacted blocks that are not
-    // yet evicted.
+    // This leaves room for block overhead, and for overwritten values and compacted blocks that are
+    // not yet evicted.
     let block_cache = hot_keys * VALUE_BYTES as u64 / 2 * 3;
     Ok(Parameters {
         kind: defaults.kind,

@@ -17,7 +17,7 @@ use crate::failure::Failure;
 /// All results of an experiment.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
-    /// Changes when the meaning of a field changes.
+    /// Version of the report's fields; it changes when the meaning of a field changes.
     schema: u32,
     pub(super) parameters: Parameters,
     pub(super) environment: Environment,
@@ -37,12 +37,12 @@ pub(super) struct ConfigurationReport {
     minimum: Value,
     maximum: Value,
     pub(super) variation: Value,
-    /// Ratios of the medians to those of the same engine's `buffered`.
+    /// Ratios of the medians to the medians of the same engine's `buffered` row.
     ratios_to_buffered: Value,
-    /// Figures in which its work differs from that of the reference row.
+    /// Figures in which the row's work differs from the reference row's.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work: Vec<Work>,
-    /// Figures in which its work differs from that of the first engine in the same configuration.
+    /// Figures in which the row's work differs from the first engine's in the same configuration.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work_of_engines: Vec<Work>,
     pub(super) runs: Vec<Run>,
@@ -127,14 +127,14 @@ impl Report {
         Ok(())
     }
 
-    /// Returns the row of the first engine with the same configuration, if that is another engine.
+    /// Returns the first engine's row with the same configuration, if that is another engine.
     fn first_engine(&self, of: Row) -> Option<&ConfigurationReport> {
         let same = |report: &&ConfigurationReport| Row { engine: of.engine, ..report.row } == of;
         self.configurations.iter().find(same).filter(|first| first.row.engine != of.engine)
     }
 
-    /// Returns the figures with the work that a row should have done: those of `buffered`,
-    /// otherwise the medians of the engine's rows.
+    /// Returns the figures with the work that a row should have done: the figures of `buffered`, or
+    /// else the medians of the engine's rows.
     fn reference(&self, row: Row) -> Result<Figures, Failure> {
         if let Some(buffered) = self.buffered(row) {
             return Ok(buffered.median.clone());
@@ -153,7 +153,7 @@ impl ConfigurationReport {
     /// Creates a row, not yet compared with others.
     ///
     /// # Errors
-    /// Figures that cannot be aggregated: does not occur.
+    /// Figures that cannot be aggregated, which does not occur.
     pub(super) fn new(row: Row, runs: Vec<Run>) -> Result<Self, Failure> {
         let figures = runs.iter().map(|run| serde_json::to_value(&run.figures));
         let figures = figures.collect::<Result<Vec<_>, _>>()?;

@@ -13,7 +13,7 @@ use crate::files::{create_directory, read_json, write_json, write_text};
 const MARK: &str = "RESULTS-OF-TAILWATER-TAIL";
 /// Text of the mark file.
 const MARK_TEXT: &str = "Each experiment overwrites the files in this directory.\n";
-/// Files that are written there.
+/// Names of the files written to a results directory.
 const WRITTEN: [&str; 4] = ["parameters.json", "report.json", "table.txt", "runs"];
 
 /// One run of one row.
@@ -32,8 +32,8 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Opens the results of `plan`: empty, or, when resuming, those of the earlier experiment with
-    /// equal parameters. A calibrated write rate is copied to the plan.
+    /// Opens the results of `plan`: empty or, when resuming, the results of the earlier experiment
+    /// with equal parameters. A calibrated write rate is copied to the plan.
     ///
     /// # Errors
     /// Resuming with different parameters; foreign files that would be overwritten; errors of the

@@ -23,7 +23,7 @@ impl Arrivals {
         Self { start_ns, interval_ns, offset_ns, count: 0 }
     }
 
-    /// Returns when the next read is due, on the clock that gave `start_ns`.
+    /// Returns the time at which the next read is due, on the clock of `start_ns`.
     pub(super) fn next_ns(&mut self) -> u64 {
         let due = self.offset_ns + self.count as f64 * self.interval_ns;
         self.count += 1;
@@ -31,10 +31,10 @@ impl Arrivals {
     }
 }
 
-/// Limits bytes to a rate, in small bursts.
+/// Limits a writer to a rate in bytes per second, in small bursts.
 ///
-/// After a stall the writer catches up at most a tenth of a second, so that it does not flood the
-/// engine.
+/// After a stall the writer catches up on at most a tenth of a second, so that it does not flood
+/// the engine.
 #[derive(Debug)]
 pub(super) struct Pace<'c> {
     clock: &'c dyn Clock,
@@ -99,7 +99,8 @@ mod tests {
             pace.wait(1000, u64::MAX);
             at_once += 1;
         }
-        // 100 ms of catching up, 10 ms of lead, and the write that exceeded the limit.
+        // The burst consists of 100 ms of catching up, 10 ms of lead, and the write that exceeded
+        // the limit.
         assert!((110..=113).contains(&at_once), "{at_once}");
     }
 }

@@ -41,12 +41,12 @@ impl Source {
         Self { version: 1, keys, value_bytes, kind, tree_options }
     }
 
-    /// Returns its approximate size, in bytes.
+    /// Returns the database's approximate size, in bytes.
     pub(super) fn bytes(&self) -> u64 {
         self.keys * (KEY_BYTES + self.value_bytes) as u64
     }
 
-    /// Returns its path below `directory`.
+    /// Returns the database's path below `directory`.
     pub(super) fn path(&self, directory: &Path) -> PathBuf {
         let kind = match self.kind {
             Kind::Overwriting => "source",
@@ -55,16 +55,17 @@ impl Source {
         directory.join(format!("{kind}-{}x{}", self.keys, self.value_bytes))
     }
 
-    /// Returns whether it exists with these parameters.
+    /// Returns whether the database exists with these parameters.
     pub(super) fn is_there(&self, directory: &Path) -> bool {
         let described = read_json::<Self>(&self.path(directory).join(DESCRIPTION));
         matches!(described, Ok(Some(description)) if description == *self)
     }
 
-    /// Builds it, replacing another that was created here.
+    /// Builds the database, replacing any database that was created here.
     ///
     /// # Errors
-    /// A foreign file or directory at its path; errors of the engine and of the filesystem.
+    /// A foreign file or directory at the database's path; errors of the engine and of the
+    /// filesystem.
     pub(super) fn build(&self, directory: &Path) -> Result<(), Failure> {
         let path = self.path(directory);
         let unfinished = path.with_extension("unfinished");

@@ -8,7 +8,7 @@ use super::report::{ConfigurationReport, Report};
 const WIDTH: usize = 100;
 
 /// Returns the effect of `direct_compaction_read_write` on the reads, compared with `buffered`, for
-/// the first engine that has both; and whether the two did equal work.
+/// the first engine with both configurations, and whether the two did equal work.
 pub(super) fn sentences(report: &Report) -> Option<String> {
     let direct = report.configurations.iter().find(|found| {
         found.row.configuration == Configuration::DirectCompactionReadWrite

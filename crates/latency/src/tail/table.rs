@@ -66,7 +66,7 @@ impl Table<'_> {
             if parameters.readers == 1 { "reader" } else { "readers" },
         )?;
         match parameters.reads_per_second {
-            Some(rate) => write!(f, "open loop: {rate} reads/s, counted from when they were due")?,
+            Some(rate) => write!(f, "open loop: {rate} reads/s, measured from when they were due")?,
             None => write!(f, "closed loop: a read starts when the previous one has ended")?,
         }
         if parameters.is_warm {

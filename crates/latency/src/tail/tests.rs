@@ -150,7 +150,7 @@ fn every_field_of_the_report_is_documented() {
                     if !document.contains(&format!("`{name}`")) {
                         missing.push(name.clone());
                     }
-                    // Its fields are purposes.
+                    // The fields of this one are purposes.
                     if name != "bytes_per_purpose" {
                         values.push(value);
                     }
@@ -266,7 +266,7 @@ fn one_compaction_merges_two_inputs_while_reads_come_at_a_rate() {
         assert_eq!(read > (4 << 20) as f64, index < 3, "{index}: {read}");
         for phase in ["before_compaction", "after_compaction"] {
             let reads = &configuration["median"][phase]["reads_per_second"];
-            // Their number depends on other load on the machine.
+            // The number of reads depends on other load on the machine.
             assert_eq!(reads.as_f64() > Some(1.0), index < 3, "{index}: {reads}");
         }
     }

@@ -27,7 +27,8 @@ impl TreeOptions {
         open_files: 200,
     };
 
-    /// Similar proportions for a few dozen megabytes, of which engines need a part themselves.
+    /// Similar proportions for a memory limit of a few dozen megabytes, part of which the engines
+    /// themselves need.
     pub(super) const SMALL: Self = Self {
         table_bytes: 4 << 20,
         base_level_bytes: 16 << 20,

@@ -14,7 +14,7 @@ use super::schedule::{Arrivals, Pace};
 use crate::entries::{KEY_BYTES, RandomValues, key};
 use crate::failure::Failure;
 
-/// The end of a run, on its clock; any thread may end the run earlier.
+/// The end of a run, as a time on the run's clock; any thread may end the run earlier.
 #[derive(Debug)]
 pub(super) struct End(AtomicU64);
 
@@ -50,7 +50,7 @@ pub(super) struct Reading {
     pub(super) moves_from_ns: Option<u64>,
     /// Number of readers.
     pub(super) readers: usize,
-    /// Reads per second of all readers together; without it each reader starts a read when its
+    /// Reads per second of all readers together; without a rate, each reader starts a read when its
     /// previous one has ended.
     pub(super) reads_per_second: Option<f64>,
     /// Seed of the keys.
@@ -73,7 +73,7 @@ impl Reading {
 #[derive(Debug)]
 pub(super) struct Reads {
     /// Latency of each read, in nanoseconds; for reads that were due but not started before the
-    /// end, their wait.
+    /// end, the time they waited.
     pub(super) latencies: Histogram<u64>,
     /// Number of completed reads.
     pub(super) count: u64,
@@ -81,7 +81,7 @@ pub(super) struct Reads {
     pub(super) run_queue: Option<RunQueue>,
 }
 
-/// Reads random hot keys until the end. `reader` is the number of this reader.
+/// Reads random hot keys until the end, as the reader with number `reader`.
 pub(super) fn read(
     database: &dyn TailDatabase,
     clock: &dyn Clock,
@@ -278,7 +278,7 @@ pub(super) mod tests {
     fn a_closed_loop_waits_for_slow_reads() {
         let reads = reads(None, 20_000_000);
         assert_eq!(reads.count, 1001);
-        // Only the slow read itself counts.
+        // Only the slow read itself counts as slow.
         assert_eq!(reads.latencies.count_between(20_000, u64::MAX), 1);
     }
 
@@ -294,7 +294,8 @@ pub(super) mod tests {
     #[test]
     fn reads_that_the_end_came_before_count_with_what_they_waited() {
         let reads = reads(Some(1000.0), 8_000_000);
-        // Reads due at 0, 1 and 2 ms, of which the last takes until 12 ms; and those of 3 to 7 ms.
+        // The reads due at 0, 1 and 2 ms, of which the last takes until 12 ms, and the reads due at
+        // 3 to 7 ms.
         assert_eq!((reads.count, reads.latencies.len()), (3, 8));
     }
 }

@@ -24,7 +24,7 @@ fn file_out_of_memory(directory: &Path) -> std::path::PathBuf {
     for _ in 0..FILE_MIB {
         file.write_all(&chunk).expect("room");
     }
-    // The caches of the whole machine are in use by others, so only the file's pages are evicted.
+    // Other programs use the caches of the whole machine, so only the file's pages are evicted.
     let evicted = evict(&System::at("/no/such/root"), &[directory]).expect("a file");
     assert!(!evicted.machine);
     // A few pages may stay, for example if another process reads the file.
@@ -46,7 +46,7 @@ fn a_child_reads_more_than_its_limit() {
     let mut child = command.args([&path, &path]).stdout(Stdio::null()).spawn().expect("a child");
     let target = limit.target(directory.path(), child.id());
     let sampler = Sampler::start(target, Duration::from_millis(10)).expect("a thread");
-    assert!(child.wait().expect("it ends").success());
+    assert!(child.wait().expect("the process ends").success());
     let figures = sampler.stop().expect("figures");
     for (name, value) in figures.named() {
         say(&format!("figures: {name} {value:?}"));
@@ -95,13 +95,13 @@ fn what_still_runs_ends_with_the_limit() {
         return;
     }
     let mut child = limit.command("sleep").arg("1000").spawn().expect("a child");
-    // A moment later it is in the group.
+    // Soon afterwards the process is in the group.
     let paths = limit.paths(child.id());
     while Paths::of_process(&System::default(), child.id()).memory != paths.memory {
         std::thread::sleep(Duration::from_millis(1));
     }
     drop(limit);
-    assert!(!child.wait().expect("it ended").success());
+    assert!(!child.wait().expect("the process ends").success());
     let left = [paths.memory.map(|group| group.path().to_owned()), paths.pressure];
     assert!(left.iter().flatten().all(|path| !path.exists()), "{left:?}");
 }

@@ -13,7 +13,7 @@ use tailwater_testkit::filesystem::say;
 /// Path of the scratch file; set in the process that is to be interrupted.
 const SCRATCH: &str = "TAILWATER_INTERRUPTED_SCRATCH";
 
-/// Not a test on its own: a process with a limit, a child and a scratch file, that waits.
+/// Not a test on its own: a process that waits, with a limit, a child and a scratch file.
 #[test]
 fn the_process_that_is_interrupted() {
     let Some(scratch) = std::env::var_os(SCRATCH).map(PathBuf::from) else { return };
@@ -48,9 +48,11 @@ impl Waiting {
             .stdout(Stdio::piped())
             .spawn()
             .expect("a process");
-        let lines = BufReader::new(process.stdout.take().expect("its output")).lines();
+        let lines = BufReader::new(process.stdout.take().expect("standard output")).lines();
         let mut lines = lines.map(|line| line.expect("text"));
-        let line = lines.find(|line| line.starts_with("THERE ")).expect("it gets there");
+        let line = lines
+            .find(|line| line.starts_with("THERE "))
+            .expect("the process reports that it waits");
         let mut words = line.split(' ').skip(1);
         let child = words.next().expect("a number").parse().expect("a number");
         let group = words.next().filter(|group| !group.is_empty()).map(PathBuf::from);
@@ -61,13 +63,13 @@ impl Waiting {
 
     fn signal(&mut self, signal: Signal) -> std::process::ExitStatus {
         let process = Pid::from_raw(self.process.id() as i32).expect("a number");
-        kill_process(process, signal).expect("it is there");
-        self.process.wait().expect("it ends")
+        kill_process(process, signal).expect("a running process");
+        self.process.wait().expect("the process ends")
     }
 
     fn child_is_gone(&self) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child));
-        // A zombie counts as ended: it may not yet be reaped.
+        // A zombie, which is not yet reaped, counts as ended.
         stat.map_or(true, |stat| stat.contains(") Z "))
     }
 }
@@ -97,7 +99,7 @@ fn the_next_run_clears_up_after_one_that_was_killed() {
     let Some(group) = waiting.group.clone() else {
         say("LEFT OUT: groups of a run that was killed: this machine has no limit");
         let child = Pid::from_raw(waiting.child as i32).expect("a number");
-        kill_process(child, Signal::KILL).expect("it is there");
+        kill_process(child, Signal::KILL).expect("a running process");
         return;
     };
     drop(MemoryLimit::new(64 << 20).expect("a limit"));

@@ -137,7 +137,7 @@ fn play_program(root: &Path, name: &str) {
     );
     put(root, &format!("/bin/{name}"), &script);
     let executable = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(root.join("bin").join(name), executable).expect("it can be run");
+    std::fs::set_permissions(root.join("bin").join(name), executable).expect("an executable file");
 }
 
 #[test]

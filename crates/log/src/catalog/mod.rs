@@ -31,8 +31,8 @@ const NAME: &str = "catalog";
 #[derive(Debug)]
 pub(crate) struct Catalog {
     inner: Mutex<Inner>,
-    /// The state in `inner`, for readers that must not wait for a change. Not a `Published`, which
-    /// may be empty.
+    /// The state in `inner`, for readers that must not wait for a change. Not a `Published`,
+    /// because that may be empty.
     published: ArcSwap<CatalogSnapshot>,
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Catalog {
 struct Inner {
     journal: Journal,
     state: State,
-    /// Whether the journal may contain a change that the state does not.
+    /// Whether the journal may contain a change that the state lacks.
     is_unsettled: bool,
     is_closed: bool,
 }
@@ -78,7 +78,7 @@ impl Catalog {
         self.lock().is_closed = true;
     }
 
-    /// Returns whether the next process may find a failed change in the journal.
+    /// Returns whether the journal may contain a failed change, which the next process would apply.
     pub(crate) fn is_unsettled(&self) -> bool {
         self.lock().is_unsettled
     }
@@ -117,7 +117,7 @@ impl Catalog {
         self.apply(&mut self.lock(), changes.iter().map(change).collect())
     }
 
-    /// Creates a stream; without an id it gets the lowest free one.
+    /// Creates a stream, with the lowest free id if none is given.
     ///
     /// # Errors
     /// Already exists; errors of the journal.
@@ -246,9 +246,9 @@ impl Catalog {
         Ok(deleted)
     }
 
-    /// Reserves incarnations for partitions that are about to be created or purged. They are
-    /// reserved only in memory: after a restart, a number that is not in the journal may be
-    /// reserved again; its directory has then been removed.
+    /// Reserves incarnations for partitions that are about to be created or purged. The reservation
+    /// exists only in memory: after a restart, a number that is not in the journal may be reserved
+    /// again, once its directory has been removed.
     pub(crate) fn reserve_incarnations(&self, count: u64) -> u64 {
         let mut inner = self.lock();
         let first = inner.state.next_incarnation;
@@ -288,12 +288,12 @@ impl Catalog {
         self.apply(&mut inner, create_partitions(id, partitions, created_us).collect())
     }
 
-    /// Records that incarnation `from` of a partition is followed by another, whose directory
-    /// exists and is durable.
+    /// Records that `incarnation`, whose directory exists and is durable, replaces incarnation
+    /// `from` of a partition.
     ///
     /// # Errors
-    /// Not found, if the partition has been deleted, even if another with its id was created;
-    /// errors of the journal.
+    /// Not found, if the partition has been deleted, even if another partition with its id was
+    /// created; errors of the journal.
     pub(crate) fn purge(&self, id: PartitionId, from: u64, incarnation: u64) -> Result<()> {
         let mut inner = self.lock();
         if inner.state.partition(id)?.incarnation != from {
@@ -323,11 +323,11 @@ impl Catalog {
 }
 
 impl Catalog {
-    /// Makes changes durable, then publishes them: all of them or none.
+    /// Makes changes durable, then publishes them, atomically.
     ///
-    /// A record whose sync failed may be in the journal's file. So the journal is immediately
-    /// rewritten without it; if that fails too, the catalog is unsettled until a later change
-    /// succeeds.
+    /// A record whose sync failed may be in the journal's file. The journal is therefore
+    /// immediately rewritten without that record; if the rewrite fails too, the catalog is
+    /// unsettled until a later change succeeds.
     fn apply(&self, inner: &mut Inner, changes: Vec<Change>) -> Result<()> {
         inner.check_open()?;
         let mut next = inner.state.clone();

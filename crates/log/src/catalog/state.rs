@@ -11,32 +11,32 @@ use crate::{Error, Result};
 /// Id of a topic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicId {
-    /// Id of its stream.
+    /// Id of the topic's stream.
     pub stream: u32,
-    /// Its id within the stream.
+    /// Id of the topic within its stream.
     pub topic: u32,
 }
 
 /// Id of a partition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PartitionId {
-    /// Id of its stream.
+    /// Id of the partition's stream.
     pub stream: u32,
-    /// Id of its topic within the stream.
+    /// Id of the partition's topic within the stream.
     pub topic: u32,
-    /// Its id within the topic.
+    /// Id of the partition within its topic.
     pub partition: u32,
 }
 
 impl PartitionId {
-    /// Returns its topic's id.
+    /// Returns the id of the partition's topic.
     pub fn topic(self) -> TopicId {
         TopicId { stream: self.stream, topic: self.topic }
     }
 }
 
 impl TopicId {
-    /// Returns the id of one of its partitions.
+    /// Returns the id of a partition of this topic.
     pub fn partition(self, partition: u32) -> PartitionId {
         PartitionId { stream: self.stream, topic: self.topic, partition }
     }
@@ -51,33 +51,33 @@ impl std::fmt::Display for PartitionId {
 /// A stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamInfo {
-    /// Its name, unique in the log.
+    /// The stream's name, unique in the log.
     pub name: String,
-    /// When it was created, in microseconds since 1970.
+    /// Creation time, in microseconds since 1970.
     pub created_us: u64,
-    /// Its topics, by their ids.
+    /// The stream's topics, by their ids.
     pub topics: BTreeMap<u32, TopicInfo>,
 }
 
 /// A topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TopicInfo {
-    /// Its name, unique in its stream.
+    /// The topic's name, unique in its stream.
     pub name: String,
-    /// When it was created, in microseconds since 1970.
+    /// Creation time, in microseconds since 1970.
     pub created_us: u64,
-    /// Its options.
+    /// The topic's options.
     pub options: TopicOptions,
-    /// Its partitions, by their ids.
+    /// The topic's partitions, by their ids.
     pub partitions: BTreeMap<u32, PartitionInfo>,
 }
 
 /// A partition.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartitionInfo {
-    /// Its incarnation, which each purge replaces.
+    /// The partition's incarnation, which each purge replaces.
     pub incarnation: u64,
-    /// When it was created, in microseconds since 1970.
+    /// Creation time, in microseconds since 1970.
     pub created_us: u64,
 }
 
@@ -161,8 +161,8 @@ impl State {
         found.ok_or_else(|| Error::not_found(format!("no {id}")))
     }
 
-    /// Applies one change. A change to something that does not exist has no effect: a later change
-    /// deleted it.
+    /// Applies one change. A change to an object that does not exist has no effect: a later change
+    /// has deleted that object.
     pub(super) fn apply(&mut self, change: &Change) {
         match change {
             Change::CreateStream { stream, name, created_us } => {

@@ -36,12 +36,12 @@ pub struct Log {
     partitions: Mutex<BTreeMap<PartitionId, Arc<Partition>>>,
     /// Joined when the log is closed.
     threads: Mutex<Vec<Thread>>,
-    /// Sizes the cache of recent data, if that is automatic.
+    /// Sizes the cache of recent data, if its size is automatic.
     tuner: Arc<Tuner>,
     report: OpenReport,
     is_closed: Mutex<bool>,
-    /// Held while topics or partitions are created, changed or deleted, from the choice of an id to
-    /// the creation of the partitions with it: an id is reused only once nothing of its previous
+    /// Held while topics or partitions are created, changed or deleted, from the choice of an id
+    /// until the partitions with that id exist: an id is reused only once nothing of its previous
     /// owner remains.
     changing: Mutex<()>,
     /// Held until the log is closed.
@@ -52,10 +52,10 @@ impl Log {
     /// Opens the log in a directory, which is created if it does not exist.
     ///
     /// # Errors
-    /// Busy, if it is open elsewhere; invalid argument, if the directory has other files;
-    /// corruption, for its catalog or offsets; not supported, for an I/O mode that the filesystem
-    /// refuses; I/O errors. Damage in a partition is not an error: [`Self::open_report`] reports
-    /// it, and the partition refuses appends.
+    /// Busy, if the log is open elsewhere; invalid argument, if the directory contains other files;
+    /// corruption, in the catalog or the offsets; not supported, for an I/O mode that the
+    /// filesystem does not support; I/O errors. Damage in a partition is not an error:
+    /// [`Self::open_report`] reports it, and the partition refuses appends.
     pub fn open(directory: impl AsRef<Path>, options: &LogOptions) -> Result<Self> {
         let directory = directory.as_ref();
         let storage = &options.storage;
@@ -182,7 +182,7 @@ impl Log {
         self.catalog.records(prefix)
     }
 
-    /// Sets records, and removes those without a value: all of them or none. They are durable when
+    /// Sets records, and removes those without a value, atomically. The changes are durable when
     /// this returns.
     ///
     /// # Errors
@@ -191,8 +191,8 @@ impl Log {
         self.catalog.set_records(changes)
     }
 
-    /// Creates a stream, with the lowest free id if none is given. It is durable when this returns,
-    /// as all changes of the catalog are.
+    /// Creates a stream, with the lowest free id if none is given. The stream is durable when this
+    /// returns, as are all changes of the catalog.
     ///
     /// # Errors
     /// Already exists, for name or id; invalid argument, for the name; I/O errors.
@@ -278,7 +278,7 @@ impl Log {
     /// Adds partitions to a topic. Returns their ids.
     ///
     /// # Errors
-    /// Not found; I/O errors. On an error none of them exists.
+    /// Not found; I/O errors. On an error none of the new partitions exists.
     pub fn create_partitions(&self, id: TopicId, count: u32) -> Result<Vec<u32>> {
         if count == 0 {
             return Ok(Vec::new());
@@ -368,7 +368,7 @@ impl Log {
     }
 
     /// Closes partitions and removes their files, once the catalog no longer contains them. If that
-    /// is uncertain, they refuse further appends, which the next process might remove.
+    /// is uncertain, the partitions refuse further appends, which the next process might remove.
     fn finish_deletion(&self, deleted: Result<()>, partitions: Vec<Arc<Partition>>) -> Result<()> {
         if let Err(error) = &deleted {
             if self.catalog.is_unsettled() {
@@ -379,7 +379,7 @@ impl Log {
         for partition in partitions {
             self.partitions.lock().remove(&partition.id());
             self.offsets.forget(partition.id(), u64::MAX);
-            // Files that cannot be removed are removed when the log is next opened.
+            // Files that cannot be removed now are removed when the log is next opened.
             partition.delete().on_complete(|_| ());
         }
         Ok(())
@@ -416,9 +416,9 @@ impl Log {
         found.ok_or_else(|| Error::not_found(format!("no {id}")))
     }
 
-    /// Stores a consumer's offset: that of the last message it has processed. The offset is visible
-    /// immediately; the ticket completes when it survives the process, or with `is_durable` a power
-    /// cut.
+    /// Stores a consumer's offset, which is that of the last message it has processed. The offset
+    /// is visible immediately; the ticket completes when the offset survives the process or, with
+    /// `is_durable`, a power cut.
     ///
     /// # Errors
     /// Not found; invalid argument, for an offset beyond the partition's last message.
@@ -438,7 +438,7 @@ impl Log {
         Ok(self.offsets.set(id, stats.incarnation, consumer, Some(offset), is_durable))
     }
 
-    /// Returns a consumer's offset; `None` if it has stored none.
+    /// Returns a consumer's offset; `None` if the consumer has stored none.
     ///
     /// # Errors
     /// Not found.
@@ -477,13 +477,13 @@ impl Log {
     /// consumers to its last message.
     ///
     /// # Errors
-    /// Not found; those of [`Partition::truncate`].
+    /// Not found; the errors of [`Partition::truncate`].
     pub fn truncate(&self, id: PartitionId, offset: u64) -> Result<()> {
         let partition = self.partition(id)?;
         self.wait(partition.truncate_and_clamp(offset, Some(Arc::clone(&self.offsets))))
     }
 
-    /// Persists everything and closes the log. Its shared memory is removed.
+    /// Persists everything, closes the log and removes its shared memory.
     ///
     /// # Errors
     /// The first error of a partition; shared memory then keeps the unpersisted batches.
@@ -494,7 +494,7 @@ impl Log {
                 return Ok(());
             }
         }
-        // A topic that is created from now on fails, since the catalog is closed.
+        // From here on creating a topic fails, because the catalog is closed.
         let _changing = self.changing.lock();
         let partitions = std::mem::take(&mut *self.partitions.lock());
         let tickets: Vec<Ticket> = partitions.values().map(|partition| partition.close()).collect();
@@ -507,7 +507,7 @@ impl Log {
         self.offsets.close();
         self.tuner.end();
         drop(std::mem::take(&mut *self.threads.lock()));
-        // Unless everything is persisted, the next process needs the contents of shared memory.
+        // If anything is unpersisted, the next process needs the contents of shared memory.
         let outcome = outcome.and(synced);
         let outcome = self.env.memory.close(outcome.is_ok()).and(outcome);
         drop(partitions);

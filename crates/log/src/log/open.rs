@@ -31,7 +31,7 @@ pub struct OpenReport {
     pub warnings: Vec<String>,
     /// Effective I/O modes.
     pub modes: Modes,
-    /// Partitions with recovered, cut off or damaged data.
+    /// Partitions with recovered, cut-off or damaged data.
     pub partitions: Vec<(PartitionId, Recovered)>,
 }
 
@@ -45,7 +45,7 @@ pub struct Modes {
     pub append_sync: &'static str,
     /// Mode of reads of segments: `direct` or `buffered`.
     pub read: &'static str,
-    /// Mode of indexes, which are small and read as a whole: `buffered`.
+    /// Mode of indexes, which are small and read whole: `buffered`.
     pub index: &'static str,
     /// Mode of the journals of the catalog and of consumers' offsets: `buffered`.
     pub offsets: &'static str,
@@ -95,7 +95,7 @@ pub(super) fn open_env(
     let last = LastOpening::read(&**storage, &directory)?;
     let is_same_boot = last.is_same_boot(&opening);
     let name = shared_name(storage.identity(&directory)?);
-    // In a copy of a log's directory, the recorded memory belongs to the original.
+    // In a copy of a log's directory, the recorded shared memory belongs to the original.
     let left = last.shared_memory.filter(|left| left.ends_with(&name));
     if is_same_boot && left != opening.shared_memory {
         check_left_memory(left.as_deref(), id, &directory)?;
@@ -129,7 +129,8 @@ pub(super) fn open_env(
     })
 }
 
-/// Fails if acknowledged batches were left elsewhere: later they would be mistaken for new ones.
+/// Fails if acknowledged batches were left in other shared memory: later they would be mistaken for
+/// new ones.
 fn check_left_memory(left: Option<&Path>, log: u128, directory: &Path) -> Result<()> {
     let Some(path) = left else { return Ok(()) };
     let left = match PosixSharedMemory::open_existing(path) {
@@ -227,7 +228,7 @@ fn shared_name(identity: FileIdentity) -> String {
     format!("{SHARED_PREFIX}{:x}-{:x}", identity.device, identity.inode)
 }
 
-/// Opens the shared memory of a log, and warns of shared memory whose log no longer exists.
+/// Opens the shared memory of a log, and warns about shared memory whose log no longer exists.
 fn open_shared(
     options: &LogOptions,
     directory: &Path,

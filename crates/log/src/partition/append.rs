@@ -27,13 +27,13 @@ const REFUSED_RETRY_NS: u64 = 100_000_000;
 impl Partition {
     /// Appends a producer's batch ([`Batch`]) without waiting.
     ///
-    /// Its messages get the next offsets. They are readable immediately, or, on topics that
+    /// Its messages get the next offsets. They become readable immediately or, on topics that
     /// acknowledge only persisted appends, once they are persisted.
     ///
     /// # Errors
     /// Full, if there is no room now: nothing was appended. [`Self::try_append_or`] notifies the
-    /// caller when to try again. Invalid argument, for a batch that is damaged or too large. No
-    /// space or I/O, if an earlier persist failed.
+    /// caller when it can retry. Invalid argument, for a batch that is damaged or too large. No
+    /// space or I/O, if an earlier write to a segment failed.
     pub fn try_append(&self, batch: &[u8]) -> Result<Appended> {
         self.try_append_verified(&self.verify(batch)?)
     }
@@ -98,8 +98,8 @@ impl Partition {
     }
 
     /// Tries to append a batch from [`Self::verify`]. If there is no room, nothing is appended, and
-    /// `wake` is called once there may be room. It may be called while the log holds locks, so it
-    /// must not call the log, but may only notify another thread that does.
+    /// `wake` is called once there may be room. The log may hold locks during that call, so `wake`
+    /// must not call the log; it may only notify another thread.
     ///
     /// # Errors
     /// The errors of [`Self::try_append`].

@@ -17,7 +17,7 @@ use crate::{Error, ErrorKind, Result};
 #[derive(Debug)]
 pub(super) struct Command {
     pub(super) effect: Effect,
-    /// Whether the persist that the command waits for has failed.
+    /// Whether the write that the command waits for has failed.
     pub(super) persist_failed: bool,
     signal: Arc<Signal>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Command {
 pub(super) enum Effect {
     /// Persists all messages below an offset, and syncs them if `is_synced`.
     Flush { offset: u64, is_synced: bool },
-    /// Removes all messages: another incarnation begins at offset 0.
+    /// Removes all messages: a new incarnation begins at offset 0.
     Purge,
     /// Removes the messages from an offset on, and clamps the offsets of consumers.
     Truncate { offset: u64, offsets: Option<Arc<Offsets>> },
@@ -46,7 +46,7 @@ pub(super) enum Effect {
 }
 
 impl Command {
-    /// Creates a command without a waiter.
+    /// Creates a command for whose completion no caller waits.
     pub(super) fn unattended(effect: Effect) -> Self {
         Self { effect, persist_failed: false, signal: Signal::new() }
     }
@@ -75,7 +75,7 @@ impl Command {
 }
 
 impl Owner {
-    /// Returns the error of a command that requires everything to be persisted.
+    /// Returns the error with which a command fails that requires everything to be persisted.
     fn why_not_persisted(&self) -> Error {
         self.health.error(self.id).unwrap_or_else(|| Error::closed(self.id))
     }
@@ -86,7 +86,7 @@ impl Owner {
         self.commands.push_back(command);
     }
 
-    /// Fails the commands that wait for a persist that failed. Returns the signals to complete.
+    /// Fails the commands that wait for a failed write. Returns the signals to complete.
     pub(super) fn fail_commands(&mut self, error: &Error) -> Completions {
         let mut completions = Completions::new();
         let mut stay = std::collections::VecDeque::new();
@@ -104,7 +104,7 @@ impl Owner {
         completions
     }
 
-    /// Refuses all queued commands of a partition that was closed. Returns the signals to complete.
+    /// Refuses all queued commands of a closed partition. Returns the signals to complete.
     fn refuse_commands(&mut self, env: &Env) -> Completions {
         let commands = std::mem::take(&mut self.commands);
         let refused = commands.into_iter().map(|command| {
@@ -146,8 +146,8 @@ impl Partition {
 
     /// Removes the messages whose offsets are `offset` or above. The next message has this offset.
     ///
-    /// If the offset is inside a batch, the ticket's error is of kind invalid argument and states
-    /// where the batch begins and ends: a batch is kept or removed as a whole.
+    /// A batch is kept or removed as a whole: if the offset is inside a batch, the ticket fails
+    /// with an invalid argument error that states where the batch begins and ends.
     pub fn truncate(&self, offset: u64) -> Ticket {
         self.truncate_and_clamp(offset, None)
     }
@@ -281,7 +281,7 @@ impl Partition {
             }
             return Err(error);
         }
-        // Regions that cannot be removed are removed when the log is next opened.
+        // Regions that cannot be removed now are removed when the log is next opened.
         let _ = self.remove_survivors(files);
         *files = Files::default();
         {
@@ -304,7 +304,7 @@ impl Partition {
         Ok(())
     }
 
-    /// Removes an incarnation's files. Files that cannot be removed are removed when the log is
+    /// Removes an incarnation's files. Files that cannot be removed now are removed when the log is
     /// next opened.
     fn remove_directory(&self, incarnation: u64) {
         layout::remove_incarnation(&*self.env.segment_files.storage, &self.directory(incarnation));
@@ -352,13 +352,13 @@ impl Partition {
         let is_there = |snapshot: &Snapshot| {
             snapshot.segments.iter().any(|segment| Arc::ptr_eq(segment, &rewritten.old))
         };
-        // A truncation may have removed or cut the segment since.
+        // A truncation may have removed or cut the segment since it was rewritten.
         if !is_there(&self.snapshot()) || !rewritten.is_current() {
             rewritten.discard(&self.env.segment_files);
             return Ok(());
         }
         if let Err(error) = rewritten.install(&self.env.segment_files) {
-            // Both generations may exist: neither may outlive the segment.
+            // Both generations' files may exist, and neither must outlive the segment.
             files.unused.push(rewritten.new.path(Kind::Log));
             let _ = self.remove_unused(files);
             return Err(error);

@@ -12,8 +12,8 @@
 //!   [`Scheduler`](crate::scheduler::Scheduler). Only one thread at a time takes steps for a
 //!   partition: a write in flight is part of the order, and nothing that changes files overtakes
 //!   it.
-//! - A command that ends the present state of a partition (purge, truncate, delete, close) is a
-//!   *barrier*: from the moment it is queued until it is done, appends are refused with
+//! - A command that ends the current state of a partition (purge, truncate, delete, close) is a
+//!   *barrier*: from when it is queued until it is done, appends are refused with
 //!   [`ErrorKind::Full`], and their callers wait for room. Earlier appends are persisted first, or
 //!   removed by the purge.
 //! - Readers pin a [`Snapshot`]: segments and chunks of one incarnation. A snapshot is replaced as
@@ -29,22 +29,23 @@
 //! - An append and the removal of old segments: only sealed segments are removed, and appends go to
 //!   the last one.
 //! - Persists, rotations and commands: they are steps, and one thread takes one step at a time.
-//! - Rewriting a sealed segment and its removal: the rewriting is a step, and so is the
-//!   installation of the result, which first checks that the segment still exists.
+//! - The rewriting of a sealed segment and its removal: each part of the rewriting is a step, and
+//!   so is the installation of the result, which first checks that the segment still exists.
 //! - An append and the release of an idle partition's memory: the release holds the lock, and does
 //!   nothing if there is an unpersisted batch. Cutting off preallocated space is a step.
 //!
 //! # Incarnations
 //!
-//! Every create and every purge begins an incarnation with a new number, which the catalog makes
+//! Every creation and every purge begins an incarnation with a new number, which the catalog makes
 //! durable before the incarnation is used. Its files are in a separate directory; its chunks in
 //! shared memory and its consumers' offsets carry the number. Data of another incarnation is
 //! therefore never mistaken for this one's: a write in flight ends in a directory that is removed,
-//! a chunk that a dead process left is discarded.
+//! and a chunk left by a dead process is discarded.
 //!
 //! # Crash at each step
 //!
-//! - Persist: the group exists as a whole, or in part, which recovery cuts off ([`recovery`]).
+//! - Persist: the group exists as a whole, or only in part; recovery cuts off a partial group
+//!   ([`recovery`]).
 //! - Rotate: the old segment is cut and synced first; the name of the new one is durable before
 //!   anything is written to it.
 //! - Purge: before the catalog contains the new incarnation, the new directory is left over;
@@ -100,7 +101,7 @@ pub struct Partition {
     snapshot: Published<Snapshot>,
 }
 
-/// The files of a partition, as the writing thread needs them.
+/// The state of a partition's files that the writing thread uses.
 #[derive(Debug, Default)]
 struct Files {
     writer: Option<SegmentWriter>,
@@ -129,7 +130,7 @@ pub(crate) struct Snapshot {
     pub(crate) progress: Arc<Progress>,
 }
 
-/// How far readers may read in an incarnation.
+/// The bound up to which readers may read in an incarnation.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     /// Offset after the last message that readers may see.
@@ -145,7 +146,7 @@ impl Progress {
 /// The next step of the owner.
 enum Step {
     Persist(Group),
-    /// Appends batches of a dead process that the disk had no space for.
+    /// Appends batches of a dead process for which the disk had no space.
     Recover,
     Command(Command),
     Space,
@@ -219,12 +220,12 @@ impl Partition {
         Self::new(env, catalog, owner, Files::default(), Vec::new())
     }
 
-    /// Returns its id.
+    /// Returns the partition's id.
     pub fn id(&self) -> PartitionId {
         self.id
     }
 
-    /// Returns its figures.
+    /// Returns the partition's figures.
     pub fn stats(&self) -> PartitionStats {
         let owner = self.owner.lock();
         // A purge replaces both under the lock.
@@ -241,13 +242,13 @@ impl Partition {
         }
     }
 
-    /// Returns the error with which appends fail; `None` if they are accepted.
+    /// Returns the error with which appends fail; `None` if appends are accepted.
     pub fn failure(&self) -> Option<Error> {
         self.owner.lock().health.error(self.id)
     }
 
-    /// Replaces the options. The durability and the handling of partial blocks stay until the log
-    /// is opened again.
+    /// Replaces the options. The durability and the handling of partial blocks stay unchanged until
+    /// the log is opened again.
     pub(crate) fn set_options(&self, options: &TopicOptions) {
         let mut owner = self.owner.lock();
         owner.options = TopicOptions {
@@ -262,7 +263,7 @@ impl Partition {
         self.snapshot.load().unwrap_or_else(|| Arc::new(Snapshot::empty(0)))
     }
 
-    /// Publishes the owner's chunks, and the segments as `change` leaves them.
+    /// Publishes the owner's chunks, and the segments as modified by `change`.
     fn publish(&self, owner: &mut Owner, change: impl FnOnce(&mut Vec<Arc<Segment>>)) {
         let old = self.snapshot();
         let mut segments = old.segments.clone();
@@ -410,7 +411,7 @@ impl Partition {
     }
 
     /// Releases the chunks and the preallocated space of an idle partition: many idle partitions
-    /// must not take what active ones need.
+    /// must not use up the memory and space that active ones need.
     fn release(&self, files: &mut Files) {
         let is_idle = {
             let mut owner = self.owner.lock();
@@ -449,7 +450,7 @@ impl Partition {
 impl Scheduled for Partition {
     fn wake(&self) {
         if self.env.memory.is_refused() {
-            // The system may have free memory again, of which there is no notification.
+            // The system does not notify the log when memory is free again.
             self.env.backpressure.changed();
         }
         let mut owner = self.owner.lock();
@@ -465,7 +466,7 @@ impl Scheduled for Partition {
         match step {
             Step::Persist(group) => {
                 let mut files = self.files.lock();
-                // The outcome is in the owner's health.
+                // The owner's health records the outcome.
                 let _ = self.persist(&mut files, &group);
             }
             Step::Recover => self.retry_survivors(),

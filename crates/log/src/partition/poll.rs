@@ -113,8 +113,8 @@ impl Wanted {
 }
 
 impl Partition {
-    /// Returns up to `count` messages, but only about 1 MiB, beginning with the strategy's first
-    /// message; none at the end of the partition.
+    /// Returns up to `count` messages and about 1 MiB, beginning with the strategy's first message;
+    /// none at the end of the partition.
     ///
     /// Messages that are not in memory are read from a segment, which blocks on the device. A
     /// caller that must not block uses [`Self::poll_memory`].
@@ -204,7 +204,7 @@ impl Partition {
         Ok(Some(wanted.polled))
     }
 
-    /// Reads batches from the segment of the wanted offset. Batches before an error are included.
+    /// Reads batches from the segment of the wanted offset. Batches before an error are returned.
     fn poll_segment(&self, snapshot: &Snapshot, end: u64, wanted: &mut Wanted) -> Result<()> {
         let offset = wanted.offset;
         let (segment, segment_end) = segment_of(snapshot, offset, end)?;
@@ -297,8 +297,8 @@ impl Partition {
         reads: bool,
     ) -> Result<Option<u64>> {
         let end = snapshot.progress.visible_end();
-        // A chunk that begins before that time contains the message, or the next chunk begins with
-        // it.
+        // The message is in the last chunk that begins before that time, or first in the next
+        // chunk.
         for (index, chunk) in snapshot.chunks.iter().enumerate().rev() {
             let Some(bytes) = chunk.bytes() else { break };
             let Some(first) = batches(chunk, &bytes, chunk.place().first_batch).next() else {
@@ -318,8 +318,8 @@ impl Partition {
         if !reads {
             return Ok(None);
         }
-        // The last segment that begins before that time contains it, or the next one begins with
-        // it.
+        // The message is in the last segment that begins before that time, or first in the next
+        // segment.
         let before = |segment: &Arc<Segment>| segment.start().base_timestamp_us < timestamp_us;
         let index = snapshot.segments.partition_point(before);
         let first_in_memory = snapshot.chunks.first().map(|chunk| chunk.place().base_offset);
@@ -339,7 +339,7 @@ impl Partition {
     }
 }
 
-/// Returns the segment of an offset, and the offset after its last message.
+/// Returns the segment that contains an offset, and the offset after the segment's last message.
 fn segment_of(snapshot: &Snapshot, offset: u64, end: u64) -> Result<(&Arc<Segment>, u64)> {
     let index = snapshot.segments.partition_point(|segment| segment.base_offset() <= offset);
     let Some(segment) = index.checked_sub(1).and_then(|last| snapshot.segments.get(last)) else {

@@ -3,18 +3,18 @@
 //! # Steps
 //!
 //! 1. The directory is listed. File names identify the segments and their first offsets; if a
-//!    segment was rewritten, the newer generation is used. No message of a sealed segment is read.
+//!    segment was rewritten, the newer generation is used. Sealed segments are not read.
 //! 2. The last segment is scanned from the last batch in its index, if the segment has that batch
 //!    at the indexed position, otherwise from the beginning. The scan ends at the first bytes that
 //!    are not a whole batch.
 //! 3. If a trailer beyond that end shows that later bytes were acknowledged, the end is a hole. On
 //!    a topic of durability `disk`, or in the same boot of the machine, a hole is damage: the
 //!    partition is *fenced*. It is readable up to the hole and accepts no appends until the file is
-//!    restored. Otherwise the machine died before the bytes reached the device, which the
-//!    durability permits: the bytes beyond the hole are kept in a file next to the segment.
+//!    restored. Otherwise the machine died before the bytes reached the device, a loss that the
+//!    topic's durability permits: the bytes beyond the hole are kept in a file next to the segment.
 //! 4. The segment is cut after its last batch, and synced.
-//! 5. Batches that a dead process left in shared memory are appended, if they continue from there.
-//!    They are persisted before their memory is removed. If the disk is full, the partition is
+//! 5. Batches that a dead process left in shared memory are appended if they continue the offsets,
+//!    and are persisted before their memory is removed. If the disk is full, the partition is
 //!    readable, and this step is retried until it succeeds.
 //!
 //! A crash at any step is safe: only unused files were removed, and the next opening recovers in
@@ -132,7 +132,7 @@ pub(crate) struct End {
 }
 
 /// Opens the incarnation of a partition that the catalog names. An error or damage fences only this
-/// partition: its files and its batches in shared memory stay.
+/// partition; its files and its batches in shared memory remain.
 pub(crate) fn open(
     env: &Arc<Env>,
     catalog: &Arc<Catalog>,
@@ -191,7 +191,7 @@ fn recover(
     for name in &listing.left_over {
         let path = directory.join(name);
         if env.segment_files.storage.remove(&path).is_err_and(|error| !error.is_not_found()) {
-            // It may be a generation of a segment, and must not outlive the segment.
+            // The file may be a generation of a segment, and must not outlive the segment.
             files.unused.push(path);
         }
     }
@@ -245,7 +245,7 @@ fn recover(
 }
 
 /// Returns the end of the last segment's batches. The scan begins at the last entry of the index,
-/// if the batch there is the one that the entry describes.
+/// if the entry describes the batch there.
 pub(crate) fn find_end(env: &Env, segment: &Segment) -> Result<End> {
     let entries = segment.read_index(&env.segment_files)?;
     if let Some(last) = entries.last().copied() {
@@ -352,7 +352,8 @@ fn hole_error(segment: &Segment, end: &End, stable: u64) -> Error {
     Error::corruption(&segment.path(Kind::Log), end.position, message)
 }
 
-/// Cuts the last segment after its batches, and continues in it, or in a new one if it is dense.
+/// Cuts the last segment after its batches, and continues in that segment, or in a new one if it is
+/// dense.
 fn resume(
     env: &Env,
     files: &mut Files,
@@ -388,7 +389,7 @@ fn resume(
 }
 
 impl Partition {
-    /// Retries to append the batches that a dead process left in shared memory.
+    /// Retries appending the batches that a dead process left in shared memory.
     pub(super) fn retry_survivors(&self) {
         let mut files = self.files.lock();
         let mut recovered = Recovered::default();
@@ -409,8 +410,8 @@ impl Partition {
     /// Appends those batches left in shared memory by a dead process that continue from the last
     /// segment, and persists them. Only then is their memory removed.
     fn take_survivors(&self, files: &mut Files, recovered: &mut Recovered) -> Result<()> {
-        // The survivors may fill the shared memory. Their own memory keeps the batches until they
-        // are persisted.
+        // The survivors may fill the shared memory, so their copies go to private memory; the
+        // originals remain in shared memory until they are persisted.
         let kind = std::mem::replace(&mut self.owner.lock().kind, MemoryKind::Private);
         let persisted = self.append_survivors(files, recovered);
         if persisted.is_ok() {
@@ -423,7 +424,7 @@ impl Partition {
         persisted?;
         self.remove_survivors(files)?;
         self.owner.lock().awaits_survivors = false;
-        // Appends may be waiting for this.
+        // Appends may be waiting for the end of recovery.
         self.env.backpressure.changed();
         Ok(())
     }
@@ -493,7 +494,7 @@ impl Partition {
         }
     }
 
-    /// Removes this partition's shared memory that a dead process left.
+    /// Removes the shared memory that a dead process left for this partition.
     pub(super) fn remove_survivors(&self, files: &mut Files) -> Result<()> {
         let Some(shared) = self.env.memory.shared() else { return Ok(()) };
         while let Some(survivor) = files.survivors.last() {

@@ -1,4 +1,4 @@
-//! Removing messages, by truncation from the end and retention from the beginning, and unused
+//! Removal of messages, by truncation from the end and retention from the beginning, and of unused
 //! files.
 //!
 //! Each removal is durable before the next, so that a crash leaves no hole ([`super`]).
@@ -13,7 +13,7 @@ use crate::segment::Segment;
 use crate::{Error, Result};
 
 impl Partition {
-    /// Removes all but the first `stay` segments, and cuts the last remaining one.
+    /// Removes all but the first `stay` segments, and cuts the last remaining segment.
     pub(super) fn remove_from(
         &self,
         files: &mut Files,
@@ -35,7 +35,7 @@ impl Partition {
                 // counts.
                 let old = first.path(Kind::Log);
                 match &mut files.writer {
-                    // It is the same file, which was truncated.
+                    // The new segment is the same file, which was truncated.
                     Some(next) if next.segment().path(Kind::Log) == old => next.sync(),
                     _ => self.remove_segment(files, first),
                 }
@@ -118,15 +118,16 @@ impl Partition {
     }
 
     /// Removes up to `most` of the oldest segments for which `goes` returns true, given the offset
-    /// after the segment and the lower bound on the timestamps of the next one. The last one stays.
+    /// after the segment and the lower bound on the timestamps of the next segment. The last
+    /// segment stays.
     pub(super) fn remove_oldest(
         &self,
         files: &mut Files,
         most: usize,
         goes: impl Fn(u64, u64) -> bool,
     ) -> Result<()> {
-        // Retry earlier failed removals first: otherwise that segment would reappear after a
-        // restart, followed by a gap.
+        // Earlier failed removals are retried first: otherwise the unremoved segment would reappear
+        // after a restart, followed by a gap.
         self.remove_unused(files)?;
         for _ in 0..most {
             let snapshot = self.snapshot();

@@ -15,7 +15,7 @@ const KEPT_MAX: usize = 32;
 /// Read-ahead memory required for each kept cursor, in bytes.
 const BYTES_PER_CURSOR: usize = 2 << 20;
 
-/// The end of a poll.
+/// A cursor: the position where a poll ended.
 #[derive(Debug)]
 pub(crate) struct Cursor {
     /// The segment that the cursor reads and pins.
@@ -27,7 +27,7 @@ pub(crate) struct Cursor {
 #[derive(Debug)]
 pub(crate) struct Cursors {
     kept_max: usize,
-    /// The least recently used first.
+    /// Cursors with their partitions and offsets, the least recently used first.
     kept: Mutex<Vec<(PartitionId, u64, Cursor)>>,
 }
 
@@ -39,7 +39,8 @@ impl Cursors {
         Self { kept_max, kept: Mutex::default() }
     }
 
-    /// Removes and returns the cursor of an offset, in a segment that the partition still has.
+    /// Removes and returns the cursor at an offset, if the partition still has the cursor's
+    /// segment.
     pub(crate) fn take(
         &self,
         id: PartitionId,

@@ -3,8 +3,8 @@
 //! # Order
 //!
 //! 1. The batches are copied into a new file under a temporary name, with direct I/O, and synced.
-//! 2. The owner renames it to the name of the next generation and syncs the directory: from here on
-//!    it is the segment, and the old file is obsolete.
+//! 2. The owner renames the file to the name of the next generation and syncs the directory: from
+//!    here on the new file is the segment, and the old file is obsolete.
 //! 3. The new segment is published, log and index together. Readers that pinned the old one
 //!    continue with it.
 //! 4. The old files are removed.
@@ -101,7 +101,7 @@ impl Rewriting {
     /// Copies more batches.
     ///
     /// # Errors
-    /// Corruption, if the segment is damaged: it stays as it is; I/O errors.
+    /// Corruption, if the segment is damaged: it stays unchanged; I/O errors.
     pub(crate) fn advance(mut self: Box<Self>, files: &SegmentFiles) -> Result<Advanced> {
         match self.copy() {
             Ok(true) => return Ok(Advanced::Part(self)),
@@ -159,7 +159,7 @@ impl Rewritten {
         Ok((self.old.scan(files, 0)?, writer))
     }
 
-    /// Returns whether the old segment is unchanged since it was copied.
+    /// Returns whether the old segment has not changed since it was copied.
     pub(crate) fn is_current(&self) -> bool {
         self.old.length() == self.old_length
     }
@@ -182,7 +182,7 @@ impl Rewritten {
     }
 
     /// Removes the replaced segment (step 4 of the module's list). If this does not run, recovery
-    /// removes it.
+    /// removes that segment.
     pub(crate) fn remove_old(&self, files: &SegmentFiles) {
         for kind in [Kind::Index, Kind::Log] {
             let _ = files.storage.remove(&self.old.path(kind));

@@ -1,4 +1,4 @@
-//! How the files of segments are opened.
+//! Opening the files of segments.
 
 use std::sync::Arc;
 

@@ -14,7 +14,7 @@ use crate::Result;
 pub(super) const INTERVAL: u64 = 64 << 10;
 
 impl Segment {
-    /// Returns its index, after reading or rebuilding it if necessary.
+    /// Returns the segment's index, after reading or rebuilding it if necessary.
     pub(super) fn entries(&self, files: &SegmentFiles) -> Result<Arc<Vec<Entry>>> {
         if let Some(entries) = &*self.index.lock() {
             return Ok(Arc::clone(entries));
@@ -70,8 +70,8 @@ impl Segment {
         *self.index.lock() = Some(Arc::new(entries));
     }
 
-    /// Rebuilds the index from the segment, and tries to write its file, without which the next
-    /// process rebuilds it again.
+    /// Rebuilds the index from the segment, and tries to write its file; without that file the next
+    /// process rebuilds the index again.
     pub(super) fn rebuild_index(&self, files: &SegmentFiles) -> Result<Arc<Vec<Entry>>> {
         let mut entries: Vec<Entry> = Vec::new();
         let mut scanner = self.scan(files, 0)?;
@@ -87,7 +87,7 @@ impl Segment {
         }
         let entries = Arc::new(entries);
         *self.index.lock() = Some(Arc::clone(&entries));
-        // Without its file the index is rebuilt again.
+        // If writing fails, the next process rebuilds the index again.
         let _ = self.write_index(files);
         Ok(entries)
     }

@@ -1,8 +1,8 @@
 //! Segments: the files that hold a partition's batches.
 //!
 //! A [`Segment`] is a reader's view of a segment. Only the owner of a partition writes its last
-//! segment, through a [`SegmentWriter`]. All earlier ones are sealed and never change, except that
-//! a sealed segment may be replaced by one without gaps ([`dense`]).
+//! segment, through a [`SegmentWriter`]. All earlier segments are sealed and never change, except
+//! that a sealed segment may be replaced by a copy without gaps ([`dense`]).
 
 mod cursor;
 pub(crate) mod dense;
@@ -33,7 +33,7 @@ use crate::tail::SegmentStart;
 pub(crate) struct Segment {
     start: SegmentStart,
     generation: u8,
-    /// Incarnation of its partition.
+    /// Incarnation of the segment's partition.
     incarnation: u64,
     directory: PathBuf,
     /// Readable bytes: all of a sealed segment, the persisted part of the last one.
@@ -91,12 +91,12 @@ impl Segment {
         Seed::new(self.start.base_offset, self.incarnation)
     }
 
-    /// Returns the directory of its partition's incarnation.
+    /// Returns the directory of the partition's incarnation.
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// Returns the path of the file of this kind.
+    /// Returns the path of the segment's file of this kind.
     pub(crate) fn path(&self, kind: Kind) -> PathBuf {
         self.directory.join(self.name().file(kind).to_string())
     }
@@ -111,7 +111,7 @@ impl Segment {
         self.length.store(length, Ordering::Release);
     }
 
-    /// Returns its file, open for reading.
+    /// Returns the segment's file, open for reading.
     ///
     /// # Errors
     /// I/O errors.

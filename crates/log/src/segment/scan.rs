@@ -33,10 +33,10 @@ pub(crate) struct Scanner {
 /// A batch that was read.
 #[derive(Debug)]
 pub(crate) struct Scanned<'a> {
-    /// Its start in the segment.
+    /// Start of the batch in the segment.
     pub(crate) position: u64,
     pub(crate) header: Header,
-    /// The bytes of its messages.
+    /// The bytes of the batch's messages.
     pub(crate) messages: &'a [u8],
 }
 
@@ -85,7 +85,7 @@ impl Scanner {
             if self.position >= self.end {
                 return Ok(None);
             }
-            // Nothing beyond the shortest gap is read until it is certain that there is no gap.
+            // Bytes beyond the shortest gap are read only once it is certain that there is no gap.
             let shortest_gap = gap_end(self.position, BLOCK) - self.position;
             let mut header = [0; HEADER_BYTES];
             let first =
@@ -119,8 +119,8 @@ impl Scanner {
         Ok(Some((self.position, header)))
     }
 
-    /// Returns whether the next batch is the one that an entry of the index describes. The segment
-    /// takes precedence over the index.
+    /// Returns whether an entry of the index describes the next batch. The segment takes precedence
+    /// over the index.
     pub(crate) fn is_at(&mut self, entry: &Entry) -> bool {
         self.peek().is_ok_and(|next| {
             next.is_some_and(|(position, header)| {

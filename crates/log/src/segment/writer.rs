@@ -1,16 +1,16 @@
-//! Writing the last segment of a partition, which only its owner does.
+//! Writing the last segment of a partition; only the partition's owner does so.
 //!
 //! # Order
 //!
 //! 1. The file is created, and its name made durable.
 //! 2. Space is preallocated ahead of the writes ([`SegmentWriter::prepare`]). If writes are small
-//!    and durable, it is filled with zeros, because a durable write into written space changes no
-//!    metadata; otherwise it is only reserved. It is preallocated in small pieces between writes,
-//!    so that no write waits long.
+//!    and durable, the space is filled with zeros, because a durable write into written space
+//!    changes no metadata; otherwise it is only reserved. Space is preallocated in small pieces
+//!    between writes, so that no write waits long.
 //! 3. Groups are written one after the other, each with one call.
 //! 4. Sealing cuts off unused space, syncs, and writes the index.
 //!
-//! A crash at any step leaves whole groups, possibly followed by a torn one, then zeros.
+//! A crash at any step leaves whole groups, possibly followed by a torn group, then zeros.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -116,8 +116,8 @@ impl SegmentWriter {
         if file.length()? != length {
             file.truncate(length)?;
         }
-        // Readers see the recovered batches and later appends follow them: a later crash must
-        // neither lose them nor bring back the bytes that were cut off.
+        // Readers see the recovered batches, and later appends follow them: a later crash must
+        // neither lose these batches nor bring back the bytes that were cut off.
         file.sync_all(Purpose::LogAppend)?;
         // The process that created the segment may have died before it synced the name.
         files.storage.sync_directory(segment.directory())?;
@@ -207,7 +207,7 @@ impl SegmentWriter {
         }
     }
 
-    /// Cuts off unused space: the partition is idle.
+    /// Cuts off unused space, because the partition is idle.
     pub(crate) fn release_space(&mut self) {
         // Space that cannot be cut off stays for later writes.
         if self.prepared > self.written && self.file.truncate(self.written).is_ok() {
@@ -240,7 +240,7 @@ impl SegmentWriter {
         self.sync()
     }
 
-    /// Makes a call, unless an earlier call failed.
+    /// Runs `call`, unless an earlier call failed.
     fn attempt(
         &mut self,
         call: impl FnOnce(&mut dyn WriteFile) -> tailwater_io::Result<()>,

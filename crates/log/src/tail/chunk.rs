@@ -17,9 +17,9 @@ const INDEX_INTERVAL: usize = 16 << 10;
 /// The start of a segment, as in its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SegmentStart {
-    /// Offset of its first message.
+    /// Offset of the segment's first message.
     pub(crate) base_offset: u64,
-    /// Lower bound on its batches' timestamps, in microseconds since 1970.
+    /// Lower bound on the timestamps of the segment's batches, in microseconds since 1970.
     pub(crate) base_timestamp_us: u64,
 }
 
@@ -28,11 +28,11 @@ pub(crate) struct SegmentStart {
 pub(crate) struct ChunkPlace {
     /// The segment.
     pub(crate) segment: SegmentStart,
-    /// Position of its first byte in the segment.
+    /// Position of the chunk's first byte in the segment.
     pub(crate) position: u64,
-    /// Offset of its first batch.
+    /// Offset of the chunk's first batch.
     pub(crate) base_offset: u64,
-    /// Position of its first batch in the chunk, after the carried part of a block.
+    /// Position in the chunk of the first batch, after the carried part of a block.
     pub(crate) first_batch: usize,
 }
 
@@ -60,7 +60,7 @@ impl Chunk {
         self.bytes.load()
     }
 
-    /// Drops the bytes. Readers that hold them keep them.
+    /// Drops the chunk's reference to its bytes. Readers that hold the bytes keep them.
     pub(crate) fn evict(&self) {
         self.bytes.store(None);
     }
@@ -132,8 +132,8 @@ impl Index {
         self.count.store(count + 1, Ordering::Release);
     }
 
-    /// Returns the position of the last entry for which `fulfils` is true; it must be true of all
-    /// entries before that one.
+    /// Returns the position of the last entry for which `fulfils` is true; it must also be true for
+    /// all entries before that one.
     fn last_where(&self, fulfils: impl Fn(&Slot) -> bool) -> Option<usize> {
         let count = self.count.load(Ordering::Acquire);
         let known = self.slots.get(..count)?;
@@ -155,7 +155,7 @@ pub(crate) struct Walk<'a> {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkedBatch {
     pub(crate) header: Header,
-    /// Its start and end in the chunk.
+    /// Start and end of the batch in the chunk.
     pub(crate) start: usize,
     pub(crate) end: usize,
 }

@@ -40,7 +40,8 @@ pub(crate) struct ChunkPool {
     me: Weak<Self>,
     shared: Option<Arc<dyn SharedMemory>>,
     limit: usize,
-    /// Number of the first region of this process: lower ones belong to earlier processes.
+    /// Number of the first region of this process: regions with lower numbers belong to earlier
+    /// processes.
     first_region: u64,
     state: Mutex<State>,
     /// Whether most of the limit is held; derived from the state at each change.
@@ -50,22 +51,22 @@ pub(crate) struct ChunkPool {
 
 #[derive(Default)]
 struct State {
-    /// Bytes of all pieces.
+    /// Size of all pieces, in bytes.
     used: usize,
     /// Value of `used` up to which persisted chunks are kept, in bytes.
     target: usize,
     free: BTreeMap<(MemoryKind, usize), Vec<Piece>>,
-    /// Bytes of `free`.
+    /// Size of `free`, in bytes.
     free_bytes: usize,
     /// Persisted chunks, the oldest first.
     cached: VecDeque<Arc<Chunk>>,
-    /// Bytes of `cached`.
+    /// Size of `cached`, in bytes.
     cached_bytes: usize,
     /// Number of the next region of shared memory.
     next_region: u64,
     /// Whether the system refused the last request for memory.
     is_refused: bool,
-    /// Whether the log was closed: its regions are removed, or belong to the next process.
+    /// Whether the log was closed: its regions then are removed or belong to the next process.
     is_closed: bool,
 }
 
@@ -76,7 +77,7 @@ struct Piece {
 }
 
 impl ChunkPool {
-    /// Creates memory of at most `limit` bytes. Existing regions of shared memory are not touched.
+    /// Creates memory of at most `limit` bytes. Existing regions of shared memory stay unchanged.
     ///
     /// # Errors
     /// Errors of listing the regions.
@@ -120,8 +121,8 @@ impl ChunkPool {
     }
 
     /// Returns whether unpersisted chunks and readers hold more than half of the limit, or the
-    /// system refused more memory. Then partitions persist immediately, and release chunks that are
-    /// not full.
+    /// system refused more memory. If so, partitions persist immediately and release chunks that
+    /// are not full.
     pub(crate) fn is_tight(&self) -> bool {
         self.is_tight.load(Ordering::Relaxed)
     }
@@ -237,7 +238,7 @@ impl ChunkPool {
     fn release(&self, evicted: Evicted) {
         match evicted {
             Evicted::Piece(piece) => self.unmap(piece),
-            // Its memory returns here, or when the last reader drops its slice.
+            // The chunk's memory returns here, or when the last reader drops its slice.
             Evicted::Chunk(chunk) => chunk.evict(),
         }
     }
@@ -278,8 +279,8 @@ impl ChunkPool {
         self.backpressure.changed();
     }
 
-    /// Evicts those of these chunks that are persisted, and returns free memory to the system,
-    /// because their partition is idle.
+    /// Evicts the persisted chunks among `chunks`, whose partition is idle, and returns free memory
+    /// to the system.
     pub(crate) fn release_chunks(&self, chunks: &[Arc<Chunk>]) {
         let mut evicted = Vec::new();
         let mut state = self.state.lock();
@@ -302,8 +303,8 @@ impl ChunkPool {
         }
     }
 
-    /// Evicts all chunks, and removes the regions of this process if `is_persisted`. Otherwise they
-    /// stay: the next process recovers batches from them.
+    /// Evicts all chunks, and removes the regions of this process if `is_persisted`. Otherwise the
+    /// regions stay, and the next process recovers batches from them.
     ///
     /// # Errors
     /// I/O errors.
@@ -381,7 +382,7 @@ impl PageSource for Source {
     fn give_back(&self, mut pages: Pages) {
         let mut state = self.memory.state.lock();
         if state.is_closed {
-            // Its regions' names may belong to another owner by now.
+            // The names of the regions may belong to another owner by now.
             return;
         }
         if state.used > state.target {
@@ -393,7 +394,7 @@ impl PageSource for Source {
         }
         drop(state);
         if self.kind == MemoryKind::Shared {
-            // After reuse, the next process must not find batches of this use after the new ones.
+            // After reuse, the next process must not find old batches after the new ones.
             pages.zero();
         }
         let piece = Piece { pages, region: self.region.clone() };

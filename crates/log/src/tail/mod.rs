@@ -3,9 +3,9 @@
 //!
 //! A partition's tail is a sequence of [`Chunk`]s. A chunk holds batches in the layout of the
 //! segment, with the same alignment to blocks, so persisting it is one write of its memory, and a
-//! poll returns slices of it. A chunk that is persisted in full stays as a cache until its memory
-//! is needed: the oldest chunk of all partitions is evicted first ([`ChunkPool`]). An idle
-//! partition releases its chunks.
+//! poll returns slices of it. A fully persisted chunk stays as a cache until its memory is needed:
+//! the oldest chunk of all partitions is evicted first ([`ChunkPool`]). An idle partition releases
+//! its chunks.
 //!
 //! Topics of durability `process` keep their tails in shared memory, which outlives the process:
 //! the next process recovers the batches from it ([`survivors`]).

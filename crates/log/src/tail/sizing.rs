@@ -1,5 +1,5 @@
 //! The cache of recent data sizes itself, as the engine's block cache does
-//! ([`tailwater_io::sizing`]): it takes memory that is free and gives it back under pressure.
+//! ([`tailwater_io::sizing`]): it takes free memory and returns it under pressure.
 //!
 //! Only persisted chunks are evicted. Unpersisted ones are bounded only by the hard limit, which is
 //! fixed when the log is opened.
@@ -13,7 +13,7 @@ use tailwater_io::sizing::{GhostHits, LOOK, Sizing};
 use super::ChunkPool;
 use crate::sync::{Condvar, Mutex};
 
-/// The automatic hard limit, as a fraction of the memory that the process may have: 1/LIMIT_PART.
+/// The automatic hard limit, as a fraction of the memory available to the process: 1/LIMIT_PART.
 const LIMIT_PART: u64 = 8;
 /// Bounds on the automatic hard limit, in bytes.
 const LIMITS: [u64; 2] = [64 << 20, 1 << 30];
@@ -22,7 +22,7 @@ const LIMIT_UNKNOWN: u64 = 256 << 20;
 /// Initial target of the cache, in bytes.
 const FIRST_TARGET: usize = 256 << 20;
 
-/// Returns the hard limit of a log's tails for a process that may have `memory` bytes.
+/// Returns the hard limit of a log's tails, in bytes, for a process with `memory` bytes available.
 pub(crate) fn automatic_limit(memory: Option<u64>) -> usize {
     let [least, most] = LIMITS;
     let limit = memory.map_or(LIMIT_UNKNOWN, |memory| (memory / LIMIT_PART).clamp(least, most));
@@ -50,7 +50,7 @@ impl Tuner {
             decided = Instant::now();
             let Some(left) = memory.left() else { continue };
             let target = tails.target();
-            // Recent data is evicted by age, so no evicted key returns.
+            // Recent data is evicted by age, so there are no ghost hits.
             let ghosts = GhostHits::default();
             let next = sizing.next(target, tails.used(), left, ghosts, elapsed);
             pause = sizing.pause();

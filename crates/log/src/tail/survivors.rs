@@ -1,6 +1,6 @@
 //! Batches that a process left in shared memory when it died.
 //!
-//! The batches of a chunk are recovered up to the first that is not whole, belongs to another
+//! The batches of a chunk are recovered up to the first one that is incomplete, belongs to another
 //! partition or does not continue the offsets. The rest of the chunk is zero: its memory was zeroed
 //! before use, so bytes of an earlier use are never mistaken for a batch.
 
@@ -23,10 +23,10 @@ pub(crate) struct Survivor {
     bytes: Vec<u8>,
 }
 
-/// The shared memory that a process left of one log.
+/// The shared memory that a dead process left for one log.
 #[derive(Default)]
 pub(crate) struct Survivors {
-    /// By partition and incarnation; in the order of their offsets.
+    /// Chunks by partition and incarnation, in the order of their offsets.
     chunks: BTreeMap<(PartitionId, u64), Vec<Survivor>>,
     /// Regions without batches.
     empty: Vec<String>,
@@ -69,7 +69,7 @@ impl Survivors {
         !self.chunks.is_empty()
     }
 
-    /// Removes and returns the regions without batches, and those of incarnations that do not
+    /// Removes and returns the regions without batches and the regions of incarnations that do not
     /// exist.
     pub(crate) fn take_unclaimed(
         &mut self,
@@ -91,7 +91,7 @@ impl Survivors {
 }
 
 impl Survivor {
-    /// Returns its batches, in order.
+    /// Returns the survivor's batches, in order.
     pub(crate) fn batches(&self) -> SurvivingBatches<'_> {
         let bytes = self.bytes.get(HEADER_BYTES..).unwrap_or_default();
         let at = self.header.first_batch as usize;

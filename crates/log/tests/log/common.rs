@@ -22,7 +22,7 @@ pub(crate) const DIRECTORY: &str = "/log";
 pub(crate) struct Machine {
     pub(crate) storage: Arc<SimStorage>,
     pub(crate) memory: Option<SimSharedMemory>,
-    /// Number of times that it was booted.
+    /// Number of times that the machine was booted.
     pub(crate) boot: u64,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn topic(durability: Durability, partial_blocks: PartialBlocks) -> To
     TopicOptions { durability, partial_blocks, segment_bytes: 64 << 10, ..TopicOptions::default() }
 }
 
-/// The payload of message `number`, which differs from all others.
+/// The payload of message `number`, which is unique.
 pub(crate) fn payload(number: u64, length: usize) -> Vec<u8> {
     let mut bytes = number.to_le_bytes().to_vec();
     bytes.resize(length.max(8), (number % 251) as u8);

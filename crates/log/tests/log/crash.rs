@@ -24,11 +24,11 @@ use tailwater_log::{
 #[derive(Debug, Clone)]
 struct Step {
     what: What,
-    /// Number of calls made when it began.
+    /// Number of storage calls made when the operation began.
     begun: u64,
-    /// Number of calls made when it was done and its outcome durable.
+    /// Number of storage calls made when the operation was done and its outcome durable.
     done: Option<u64>,
-    /// The contents of the partition after it.
+    /// The contents of the partition after the operation.
     after: Model,
 }
 
@@ -50,11 +50,11 @@ struct History {
     id: PartitionId,
     durability: Durability,
     steps: Vec<Step>,
-    /// Numbers of calls when appends were acknowledged, by step.
+    /// Number of storage calls when each append was acknowledged, by step.
     acks: Acks,
     /// Whether a device that failed to sync may have lost bytes that it had accepted.
     loses_synced: bool,
-    /// Offsets that a consumer stored durably, with the number of calls made by then.
+    /// Offsets that a consumer stored durably, each with the number of storage calls made by then.
     stored: Vec<(u64, u64)>,
 }
 
@@ -68,7 +68,7 @@ enum End {
 
 impl History {
     fn model(&self) -> Model {
-        self.steps.last().expect("it was created").after.clone()
+        self.steps.last().expect("the creation").after.clone()
     }
 
     fn step(&mut self, what: What, begun: u64, done: Option<u64>, after: Model) {
@@ -81,7 +81,8 @@ impl History {
         let is_certain = |(index, step): (usize, &Step)| {
             let acked = match step.what {
                 What::Append => acks.get(&(index as u64)).copied(),
-                // It removes persisted messages, and implies nothing about earlier appends.
+                // Removal affects only persisted messages, and implies nothing about earlier
+                // appends.
                 What::Remove => None,
                 What::Create | What::Purge | What::Truncate => step.done,
             };
@@ -98,8 +99,8 @@ impl History {
     }
 
     /// Returns the lowest and highest offset at which the partition may begin after a step:
-    /// segments whose removal was done by this call are gone; those of a command that has begun may
-    /// be.
+    /// segments whose removal was done by this call are gone; segments of a removal in progress may
+    /// be gone.
     fn starts(&self, index: usize, call: u64) -> (u64, u64) {
         let start = self.steps[index].after.start;
         let later = self
@@ -115,7 +116,7 @@ impl History {
         })
     }
 
-    /// Checks what is found after a crash at a call.
+    /// Checks the contents found after a crash at a call.
     fn check(&self, found: &Model, call: u64, end: End, what: &str) {
         let lowest = self.lowest(call, end);
         let highest = self.steps.iter().rposition(|step| step.begun <= call).unwrap_or(0);
@@ -207,10 +208,10 @@ impl Work {
     }
 
     fn log(&self) -> &Log {
-        self.log.as_ref().expect("it is open")
+        self.log.as_ref().expect("an open log")
     }
 
-    /// Makes one random operation; returns false once a call has failed.
+    /// Runs one random operation; returns false once a call has failed.
     fn step(&mut self) -> bool {
         let begun = self.calls();
         let goes_on = self.draw();
@@ -310,7 +311,7 @@ impl Work {
             }
             15 | 16 => {
                 let model = self.histories[index].model();
-                // The outcome is known only later.
+                // The outcome is only known later.
                 let all = Model { start: model.end(), numbers: Default::default() };
                 self.histories[index].step(What::Remove, begun, None, all);
                 let ticket = match self.rng.bool() {
@@ -365,12 +366,12 @@ impl Work {
 
     fn finish(&mut self, index: usize) {
         let calls = self.calls();
-        self.histories[index].steps.last_mut().expect("it was begun").done = Some(calls);
+        self.histories[index].steps.last_mut().expect("a step in progress").done = Some(calls);
     }
 }
 
-/// Opens what a crash left, and checks every partition. Returns false if one is damaged because the
-/// device lost bytes that it had accepted.
+/// Opens the log that a crash left, and checks every partition. Returns false if one is damaged
+/// because the device lost bytes that it had accepted.
 fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &str) -> bool {
     let log = match Log::open(crate::common::DIRECTORY, &machine.options()) {
         Ok(log) => log,
@@ -392,19 +393,19 @@ fn check(machine: &Machine, histories: &[History], call: u64, end: End, what: &s
         }
         let numbers = found.iter().map(|(_, number)| *number).collect();
         history.check(&Model { start, numbers }, call, end, what);
-        // It continues from there.
+        // The partition continues from there.
         let before = partition.stats().end_offset;
-        let appended = partition.append(&batch(0..3, 100)).expect("it takes appends");
+        let appended = partition.append(&batch(0..3, 100)).expect("the partition accepts appends");
         assert_eq!(appended.base_offset, before);
         let flushed = partition.flush(true);
         log.run_pending();
-        flushed.wait().expect("it persists");
-        appended.ticket.wait().expect("it is acknowledged");
+        flushed.wait().expect("a flush");
+        appended.ticket.wait().expect("an acknowledgement");
         assert_eq!(read_all(&partition).len(), found.len() + 3);
         let offset = log.offset(history.id, Consumer::Single(1)).expect("an offset");
         assert!(offset.is_none_or(|offset| offset < before), "{what}: {offset:?} of {before}");
     }
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
     drop(log);
     let log = machine.open();
     if histories.iter().any(|history| history.loses_synced) {
@@ -446,7 +447,7 @@ fn acknowledged_messages_survive_the_process() {
         let has_memory = seed % 4 != 0;
         let mut work = Work::new(seed, has_memory);
         let after = work.rng.u64(1..400);
-        // From some call on nothing reaches the disk: the process is dead.
+        // From call `after` on nothing reaches the disk, as if the process were dead.
         work.machine.storage.set_faults(FaultPlan::from(after, Fault::PowerCut));
         for _ in 0..80 {
             if !work.step() {
@@ -461,7 +462,7 @@ fn acknowledged_messages_survive_the_process() {
     }
 }
 
-/// Opens what the process would leave if it died at this moment.
+/// Opens the log as the process would leave it if it died now.
 fn die(work: &Work, seed: u64) {
     let storage: SimStorage = work.machine.storage.process_crash_image(seed);
     let memory = work.machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));

@@ -29,7 +29,7 @@ fn filled(durability: Durability) -> (Machine, TopicId) {
             log.run_pending();
         }
     }
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
     (machine, topic)
 }
 
@@ -60,7 +60,7 @@ fn write(storage: &SimStorage, path: &str, bytes: &[u8]) {
     let mode = IoMode::Buffered;
     let mut file =
         storage.create(path.as_ref(), Create::Truncate, mode, Purpose::LogAppend).expect("a file");
-    file.write_all_at(bytes, 0, Purpose::LogAppend).expect("it is written");
+    file.write_all_at(bytes, 0, Purpose::LogAppend).expect("a write");
 }
 
 fn expected() -> Vec<(u64, u64)> {
@@ -104,14 +104,14 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
         assert_eq!(later.first_offset, 250);
         let other = log.partition(topic.partition(1)).expect("a partition");
         assert_eq!(read_all(&other), expected());
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
     }
 }
 
 #[test]
 fn a_hole_in_the_last_segment_fences_its_partition_alone() {
     for durability in [Durability::Disk, Durability::Process] {
-        // In the same boot nothing written can be missing, whatever the topic's durability.
+        // In the same boot no written byte can be missing, whatever the topic's durability.
         let (machine, topic) = filled(durability);
         let logs = files(&machine.storage, topic.partition(0), Kind::Log);
         let last = logs.last().expect("a segment").clone();
@@ -134,18 +134,18 @@ fn a_hole_in_the_last_segment_fences_its_partition_alone() {
         let log = left.open();
         let (id, recovered) = &log.open_report().partitions[0];
         assert_eq!(*id, topic.partition(0));
-        let fenced = recovered.fenced.clone().expect("it is fenced");
+        let fenced = recovered.fenced.clone().expect("a fenced partition");
         assert_eq!(fenced.kind(), ErrorKind::Corruption);
         assert_eq!(fenced.path(), Some(Path::new(last)), "{fenced}");
         let partition = log.partition(topic.partition(0)).expect("a partition");
-        let error = partition.try_append(&batch(0..1, 10)).expect_err("it takes no appends");
+        let error = partition.try_append(&batch(0..1, 10)).expect_err("appends are refused");
         assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
-        // It is readable up to there.
+        // The partition is readable up to the damage.
         let found = read_all(&partition);
         assert!(!found.is_empty() && found == expected()[..found.len()]);
         let other = log.partition(topic.partition(1)).expect("a partition");
         assert_eq!(read_all(&other), expected());
-        drop(other.try_append(&batch(0..1, 10)).expect("others take appends"));
+        drop(other.try_append(&batch(0..1, 10)).expect("other partitions accept appends"));
         assert!(log.close().is_err(), "closing reports it");
         drop(log);
         // Nothing was changed: once the file is restored, the partition is whole again.
@@ -184,7 +184,7 @@ fn a_fenced_partition_is_not_trimmed() {
     for _ in 0..2 {
         let log = left.open();
         let partition = log.partition(topic.partition(0)).expect("a partition");
-        assert!(partition.failure().is_some(), "it is fenced");
+        assert!(partition.failure().is_some(), "a fenced partition");
         for _ in 0..5 {
             left.storage.clock().advance(100_000_000_000);
             log.run_pending();
@@ -240,8 +240,8 @@ fn a_partition_that_cannot_be_read_is_fenced_alone() {
     let log = machine.open();
     let consumer = Consumer::Single(1);
     let broken = log.partition(topic.partition(0)).expect("a partition");
-    assert_eq!(broken.failure().expect("it is fenced").kind(), ErrorKind::Io);
-    broken.try_append(&batch(0..1, 10)).expect_err("it takes no appends");
+    assert_eq!(broken.failure().expect("a fenced partition").kind(), ErrorKind::Io);
+    broken.try_append(&batch(0..1, 10)).expect_err("appends are refused");
     let other = log.partition(topic.partition(1)).expect("a partition");
     assert_eq!(read_all(&other), expected());
     log.store_offset(topic.partition(1), consumer, 7, true).expect("an offset").on_complete(|_| ());
@@ -282,7 +282,7 @@ fn an_index_that_is_missing_or_wrong_is_made_anew() {
     for change in 0..4 {
         for (path, bytes) in indexes.iter().zip(&original) {
             match change {
-                0 => machine.storage.remove(path.as_ref()).expect("it is removed"),
+                0 => machine.storage.remove(path.as_ref()).expect("a removal"),
                 1 => write(&machine.storage, path, &bytes[..bytes.len() / 2]),
                 2 => write(&machine.storage, path, &vec![0xff; bytes.len()]),
                 // Another partition's file, with a different incarnation.
@@ -296,7 +296,7 @@ fn an_index_that_is_missing_or_wrong_is_made_anew() {
             let polled = partition.poll(Strategy::Offset(offset), 1).expect("a poll");
             assert_eq!(polled.first_offset, offset);
         }
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
     }
 }
 
@@ -306,7 +306,7 @@ fn verification_names_what_is_damaged() {
     let storage = Arc::clone(&machine.storage) as Arc<dyn Storage>;
     let verify = || {
         let log = LogDirectory::read(Arc::clone(&storage), Path::new("/log")).expect("a log");
-        log.verify(|_| ()).expect("it is verified")
+        log.verify(|_| ()).expect("a verification")
     };
     let report = verify();
     assert!(report.findings.is_empty(), "{:?}", report.findings);
@@ -323,7 +323,7 @@ fn verification_names_what_is_damaged() {
         .map(|finding| finding.error.path().map(Path::to_owned))
         .collect();
     assert_eq!(damage, [Some(Path::new(&logs[1]).to_owned())]);
-    machine.storage.remove(logs[1].as_ref()).expect("it is removed");
+    machine.storage.remove(logs[1].as_ref()).expect("a removal");
     let report = verify();
     let missing = report.findings.iter().any(|finding| {
         finding.severity == Severity::Damage && finding.error.to_string().contains("next segment")
@@ -351,7 +351,7 @@ fn opening_reads_no_message_of_sealed_segments() {
         .map(|path| machine.storage.metadata(path.as_ref()).expect("a file").length)
         .sum();
     assert!(read.read_bytes < lengths, "{} of {lengths}", read.read_bytes);
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
 }
 
 #[test]
@@ -369,16 +369,16 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
         log.run_pending();
         let full = FaultRule::new(Fault::NoSpace).purpose(Purpose::LogAppend);
         machine.storage.set_faults(FaultPlan::none().with(full.from(0)));
-        let appended = partition.try_append(&batch(5..10, 100)).expect("it is taken");
+        let appended = partition.try_append(&batch(5..10, 100)).expect("an append");
         log.run_pending();
         let is_there = durability != Durability::Disk;
         if is_there {
-            appended.ticket.wait().expect("it was acknowledged");
+            appended.ticket.wait().expect("an acknowledgement");
             let error = partition.try_append(&batch(10..11, 100)).expect_err("there is no space");
             assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
             assert!(error.path().is_some(), "{error}");
         } else {
-            let error = appended.ticket.wait().expect_err("it is not acknowledged");
+            let error = appended.ticket.wait().expect_err("no acknowledgement");
             assert_eq!(error.kind(), ErrorKind::NoSpace, "{error}");
         }
         // Readers are served: existing messages are readable.
@@ -390,8 +390,8 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
         assert_eq!(next, if is_there { 10 } else { 5 });
         let appended = partition.try_append(&batch(next..next + 5, 100)).expect("there is space");
         log.run_pending();
-        appended.ticket.wait().expect("it is acknowledged");
-        log.close().expect("it closes");
+        appended.ticket.wait().expect("an acknowledgement");
+        log.close().expect("the log closes");
         drop(log);
         let log = machine.open();
         let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -400,7 +400,7 @@ fn a_full_disk_refuses_appends_and_service_resumes() {
     }
 }
 
-/// Batches that a dead process left are acknowledged: they stay in shared memory until there is
+/// Batches left by a dead process are acknowledged: they stay in shared memory until there is
 /// space, even if later processes die or close the log, and their offsets are not reused.
 #[test]
 fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
@@ -453,10 +453,10 @@ fn a_log_opened_on_a_full_disk_recovers_when_there_is_space() {
         assert_eq!(partition.failure().map(|error| error.to_string()), None, "{what}");
         let appended = partition.try_append(&batch(600..605, 100)).expect("there is space");
         log.run_pending();
-        appended.ticket.wait().expect("it is acknowledged");
+        appended.ticket.wait().expect("an acknowledgement");
         let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));
         assert!(regions.is_some_and(|regions| regions.len() <= 1), "{what}");
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
         drop(log);
         let log = machine.open();
         let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -492,7 +492,7 @@ fn died_with_batches(partial_blocks: PartialBlocks, then: Durability) -> (Machin
     (Machine { storage, memory, boot: 1 }, topic)
 }
 
-/// Purging a partition discards batches that wait for space.
+/// Purging a partition discards batches that are waiting for space.
 #[test]
 fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {
     let (machine, topic) = died_with_batches(PartialBlocks::Pad, Durability::Process);
@@ -502,10 +502,10 @@ fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {
     let partition = log.partition(topic.partition(0)).expect("a partition");
     let purged = partition.purge();
     log.run_pending();
-    purged.wait().expect("it is purged");
-    let memory = machine.memory.as_ref().expect("it has some");
+    purged.wait().expect("a purge");
+    let memory = machine.memory.as_ref().expect("shared memory");
     assert_eq!(memory.list().expect("a list"), [""; 0]);
-    let appended = partition.try_append(&batch(0..5, 100)).expect("it is in memory");
+    let appended = partition.try_append(&batch(0..5, 100)).expect("an append");
     assert_eq!(appended.base_offset, 0);
     assert_eq!(read_all(&partition).len(), 5);
 }
@@ -513,7 +513,7 @@ fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {
 #[test]
 fn a_full_shared_memory_is_no_signal() {
     let machine = Machine::new(1, true);
-    machine.memory.as_ref().expect("it has some").set_limit(200 << 10);
+    machine.memory.as_ref().expect("shared memory").set_limit(200 << 10);
     let log = machine.open();
     let stream = log.create_stream(None, "s").expect("a stream");
     let options = topic(Durability::Process, PartialBlocks::Pad);
@@ -543,13 +543,13 @@ fn a_copy_of_the_directory_takes_nothing_of_the_original() {
     let parent = tempfile::tempdir().expect("a directory");
     let original = parent.path().join("original");
     let copy = parent.path().join("copy");
-    let log = Log::open(&original, &Default::default()).expect("it opens");
+    let log = Log::open(&original, &Default::default()).expect("the log opens");
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1).expect("a topic");
     let partition = log.partition(topic.partition(0)).expect("a partition");
     drop(partition.append(&batch(0..5, 100)).expect("an append"));
     partition.flush(true).wait().expect("a flush");
-    // Only in memory.
+    // This batch is only in memory.
     drop(partition.append(&batch(5..10, 100)).expect("an append"));
     let copied = std::process::Command::new("cp").arg("-r").arg(&original).arg(&copy).status();
     assert!(copied.expect("cp").success());
@@ -559,13 +559,13 @@ fn a_copy_of_the_directory_takes_nothing_of_the_original() {
         assert_eq!(read_all(&partition).len(), 5);
     }
     assert_eq!(read_all(&partition).len(), 10);
-    log.close().expect("it closes");
-    // Under another name it is the same log.
+    log.close().expect("the log closes");
+    // The directory under another name is the same log.
     let link = parent.path().join("link");
     std::os::unix::fs::symlink(&original, &link).expect("a link");
-    let log = Log::open(&link, &Default::default()).expect("it opens");
+    let log = Log::open(&link, &Default::default()).expect("the log opens");
     let partition = log.partition(topic.partition(0)).expect("a partition");
     assert_eq!(read_all(&partition).len(), 10);
-    let error = Log::open(&original, &Default::default()).expect_err("it is open");
+    let error = Log::open(&original, &Default::default()).expect_err("the log is open");
     assert_eq!(error.kind(), ErrorKind::Busy);
 }

@@ -32,7 +32,7 @@ fn create_topic(log: &Log, durability: Durability) -> TopicId {
     log.create_topic(stream, None, "topic", &options, 1).expect("a topic")
 }
 
-/// Appends batches of one message, and writes each, with a sync only if the topic requires it.
+/// Appends batches of one message and writes each, with a sync only if the topic requires it.
 fn append(log: &Log, partition: &Partition, numbers: std::ops::Range<u64>) {
     for number in numbers {
         let appended = partition.append(&batch(number..number + 1, 900)).expect("an append");
@@ -103,7 +103,7 @@ fn a_closed_log_is_durable_with_its_offsets() {
         let stored = log.store_offset(partition, Consumer::Single(7), 3, false).expect("stored");
         log.run_pending();
         stored.wait().expect("an offset");
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
         after_power_cuts(&machine.storage, |left| {
             let log = left.open();
             assert_holds(&log, topic, 0..5, "closed");
@@ -177,7 +177,7 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
     }
 }
 
-/// A topic whose record a dying process had not synced accepts messages in the next one.
+/// A topic whose record a dying process had not synced accepts messages in the next process.
 #[test]
 fn what_a_dead_process_left_is_durable_before_the_next_builds_on_it() {
     let machine = Machine::new(6, false);
@@ -203,7 +203,8 @@ fn what_a_dead_process_left_is_durable_before_the_next_builds_on_it() {
     }
 }
 
-/// A topic that did not survive power cuts is changed to one that does, after it has messages.
+/// A topic with messages is changed from a durability that does not survive power cuts to one that
+/// does.
 #[test]
 fn a_topic_that_becomes_durable_keeps_what_readers_saw() {
     let machine = Machine::new(7, false);
@@ -280,7 +281,7 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Consumers of a topic that lost messages with its process are set back permanently.
+/// The offsets of a topic's consumers stay clamped after the topic lost messages with its process.
 #[test]
 fn an_offset_beyond_the_end_stays_where_it_was_set_back() {
     let machine = Machine::new(9, false);
@@ -323,7 +324,7 @@ fn offsets_beyond_a_truncation_are_set_back_durably() {
     });
 }
 
-/// The file of the first segment is truncated and continues under its name.
+/// The file of the first segment is truncated, and appends continue in it under the same name.
 #[test]
 fn a_truncation_to_the_first_offset_is_durable_where_the_name_stays() {
     let machine = Machine::new(11, false);
@@ -332,7 +333,7 @@ fn a_truncation_to_the_first_offset_is_durable_where_the_name_stays() {
     let id = topic.partition(0);
     let partition = log.partition(id).expect("a partition");
     for number in 0..2 {
-        // Each is larger than a segment.
+        // Each batch is larger than a segment.
         let appended = partition.append(&batch(number..number + 1, 70_000)).expect("an append");
         log.run_pending();
         appended.ticket.wait().expect("an acknowledgement");
@@ -358,8 +359,7 @@ fn a_segment_is_removed_only_after_its_dense_copy_is_durable() {
     let mut replay = machine.storage.replay();
     for call in machine.storage.calls().iter().map(|call| call.number) {
         replay.advance_to(call);
-        // One image in eight loses the rename and keeps the removal, unless something orders the
-        // two.
+        // One image in eight loses the rename and keeps the removal, unless the two are ordered.
         for seed in 0..8 * IMAGES {
             let left = self::machine(replay.crash_image(seed), 2).open();
             let partition = left.partition(topic.partition(0)).expect("a partition");

@@ -44,11 +44,11 @@ fn batches_that_a_full_disk_refused_are_never_read() {
     let log = machine.open();
     let (_, partition) = create_topic(&log, Durability::Disk);
     append(&log, &partition, 0..1, 100);
-    // Each takes a separate chunk.
+    // Each batch takes a separate chunk.
     let rule = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
     machine.storage.set_faults(FaultPlan::none().with(rule));
     let refused: Vec<_> = (100..103)
-        .map(|number| partition.append(&batch(number..number + 1, 40_000)).expect("it is taken"))
+        .map(|number| partition.append(&batch(number..number + 1, 40_000)).expect("an append"))
         .collect();
     log.run_pending();
     for appended in refused {
@@ -58,7 +58,7 @@ fn batches_that_a_full_disk_refused_are_never_read() {
     machine.storage.set_faults(FaultPlan::none());
     append(&log, &partition, 1..3, 40_000);
     assert_eq!(numbers(&partition), [0, 1, 2]);
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
     drop(log);
     let log = machine.open();
     assert_eq!(numbers(&log.partitions()[0]), [0, 1, 2]);
@@ -88,7 +88,7 @@ fn a_change_that_failed_is_not_made_by_the_next_process() {
         append(&log, &partition, 3..5, 100);
         let storage = Arc::new(machine.storage.process_crash_image(1));
         let log = Machine { storage, memory: None, boot: 1 }.open();
-        let partition = log.partition(topic.partition(0)).expect("it was not deleted");
+        let partition = log.partition(topic.partition(0)).expect("the partition");
         assert_eq!(numbers(&partition), [0, 1, 2, 3, 4], "change {change}");
     }
 }
@@ -109,7 +109,9 @@ fn where_a_failed_change_may_count_nothing_more_is_accepted() {
         let changed = if change == 0 { log.purge_topic(topic) } else { log.delete_topic(topic) };
         changed.expect_err("the sync failed");
         machine.storage.set_faults(FaultPlan::none());
-        let error = partition.try_append(&batch(3..4, 100)).expect_err("its fate is unknown");
+        let error = partition
+            .try_append(&batch(3..4, 100))
+            .expect_err("the state of the partition is uncertain");
         assert_eq!(error.kind(), ErrorKind::Io, "{error}");
         assert_eq!(numbers(&partition), [0, 1, 2]);
     }
@@ -132,7 +134,7 @@ fn a_truncation_that_fails_half_way_accepts_nothing_more() {
                 vec![0, 1, 2]
             }
             Err(_) => {
-                partition.try_append(&batch(1..2, 100)).expect_err("it is half truncated");
+                partition.try_append(&batch(1..2, 100)).expect_err("a truncation failed halfway");
                 numbers(&partition)
             }
         };
@@ -185,7 +187,7 @@ fn a_sync_that_failed_is_not_repeated() {
     partition.try_append(&batch(2..3, 100)).expect_err("written bytes may be lost");
 }
 
-/// Shared memory is full, but recovery needs memory itself.
+/// Shared memory is full, but recovery itself needs memory.
 #[test]
 fn a_log_opens_while_shared_memory_is_full_of_what_was_left() {
     let memory = SimSharedMemory::new(600_000);
@@ -210,7 +212,7 @@ fn a_log_opens_while_shared_memory_is_full_of_what_was_left() {
     assert_eq!(regions, [""; 0], "regions are left over");
 }
 
-/// Memory that the system refused may be available later, without a notification.
+/// Memory that the system refused may become available later without a notification.
 #[test]
 fn an_append_waits_until_the_system_has_memory_again() {
     let memory = SimSharedMemory::new(1 << 30);
@@ -231,8 +233,8 @@ fn an_append_waits_until_the_system_has_memory_again() {
     });
     assert!(receiver.recv_timeout(Duration::from_millis(300)).is_err(), "there is no memory");
     drop(others);
-    memory.remove("other").expect("it is removed");
-    assert!(receiver.recv_timeout(Duration::from_secs(60)).expect("it returns"));
+    memory.remove("other").expect("a removal");
+    assert!(receiver.recv_timeout(Duration::from_secs(60)).expect("a result in time"));
     drop(thread);
     assert_eq!(numbers(&partition), [0]);
 }
@@ -245,7 +247,7 @@ fn a_log_that_could_not_be_closed_gives_back_its_memory() {
     append(&log, &partition, 0..3, 100);
     let slice = partition.poll(tailwater_log::Strategy::First, 10).expect("a poll");
     fail(&machine, Fault::InputOutput, Operation::Sync, 0);
-    log.close().expect_err("it cannot be sealed");
+    log.close().expect_err("the segment cannot be sealed");
     machine.storage.set_faults(FaultPlan::none());
     drop((log, partition));
     // The next owner's regions have the same names as those that a reader still holds.

@@ -20,7 +20,7 @@ fn all_options() -> Vec<TopicOptions> {
 fn messages_are_there_when_the_log_is_opened_again() {
     let directory = tempfile::tempdir().expect("a directory");
     let topics = {
-        let log = Log::open(directory.path(), &LogOptions::default()).expect("it opens");
+        let log = Log::open(directory.path(), &LogOptions::default()).expect("the log opens");
         let stream = log.create_stream(None, "shop").expect("a stream");
         let mut topics = Vec::new();
         for (index, options) in all_options().into_iter().enumerate() {
@@ -32,17 +32,17 @@ fn messages_are_there_when_the_log_is_opened_again() {
                     let numbers = round * 10..round * 10 + 10;
                     let appended = partition.append(&batch(numbers, 400)).expect("an append");
                     assert_eq!(appended.base_offset, round * 10);
-                    appended.ticket.wait().expect("it is acknowledged");
+                    appended.ticket.wait().expect("an acknowledgement");
                 }
                 let stored = log.store_offset(partition.id(), Consumer::Group(7), 123, true);
-                stored.expect("an offset").wait().expect("it is stored");
+                stored.expect("an offset").wait().expect("a stored offset");
             }
             topics.push(topic);
         }
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
         topics
     };
-    let log = Log::open(directory.path(), &LogOptions::default()).expect("it opens again");
+    let log = Log::open(directory.path(), &LogOptions::default()).expect("the log reopens");
     assert_eq!(log.open_report().partitions.len(), 0, "{:?}", log.open_report());
     for topic in topics {
         for number in 0..2 {
@@ -64,11 +64,11 @@ fn messages_are_there_when_the_log_is_opened_again() {
 fn one_log_has_one_owner_and_no_other_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
-    let log = Log::open(directory.path(), &options).expect("it opens");
-    let error = Log::open(directory.path(), &options).expect_err("it is open");
+    let log = Log::open(directory.path(), &options).expect("the log opens");
+    let error = Log::open(directory.path(), &options).expect_err("the log is open");
     assert_eq!(error.kind(), ErrorKind::Busy, "{error}");
     drop(log);
-    drop(Log::open(directory.path(), &options).expect("it opens"));
+    drop(Log::open(directory.path(), &options).expect("the log opens"));
     let other = tempfile::tempdir().expect("a directory");
     let file = other.path().join("state.log");
     tailwater_io::Storage::create(
@@ -79,7 +79,7 @@ fn one_log_has_one_owner_and_no_other_files() {
         tailwater_io::Purpose::Metadata,
     )
     .expect("a file");
-    let error = Log::open(other.path(), &options).expect_err("it is somebody else's");
+    let error = Log::open(other.path(), &options).expect_err("another program's directory");
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     assert!(error.to_string().contains("'state.log'"), "{error}");
 }
@@ -99,7 +99,7 @@ fn timestamps_are_found() {
         let appended = partition.try_append(&batch(number..number + 1, 1000)).expect("an append");
         times.push(appended.timestamp_us);
         if number % 7 == 0 {
-            partition.flush(false).on_complete(|outcome| outcome.expect("it is persisted"));
+            partition.flush(false).on_complete(|outcome| outcome.expect("a persisted batch"));
             log.run_pending();
         }
     }
@@ -111,7 +111,7 @@ fn timestamps_are_found() {
                 assert_eq!(found, (expected < 300).then_some(expected), "time {at}");
             }
         }
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
     }
     let log = machine.open();
     let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -128,7 +128,7 @@ fn timestamps_are_found() {
 fn modes_are_reported_for_each_purpose() {
     let machine = crate::common::Machine::new(1, true);
     let options = LogOptions { syncs_appends: true, ..machine.options() };
-    let log = Log::open(crate::common::DIRECTORY, &options).expect("it opens");
+    let log = Log::open(crate::common::DIRECTORY, &options).expect("the log opens");
     let modes = log.modes();
     assert_eq!((modes.append, modes.append_sync, modes.read), ("direct", "dsync", "direct"));
     assert_eq!((modes.index, modes.offsets), ("buffered", "buffered"));
@@ -140,14 +140,14 @@ fn modes_are_reported_for_each_purpose() {
 fn the_memory_of_tails_is_sized_automatically_by_default() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
-    let log = Log::open(directory.path(), &options).expect("it opens");
+    let log = Log::open(directory.path(), &options).expect("the log opens");
     let (used, limit) = log.tail_memory();
     assert!(used == 0 && (64 << 20..=1 << 30).contains(&limit), "{used} of {limit} bytes");
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
 }
 
-/// A log whose process died and whose directory was deleted leaves shared memory, of which the next
-/// log warns.
+/// A log whose process died and whose directory was deleted leaves shared memory, about which the
+/// next log warns.
 #[test]
 fn shared_memory_of_a_log_that_is_gone_is_reported() {
     let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
@@ -164,24 +164,29 @@ fn shared_memory_of_a_log_that_is_gone_is_reported() {
         Err(error) if error.kind() == ErrorKind::NotSupported => {
             return eprintln!("skipped: {error}");
         }
-        log => log.expect("it opens"),
+        log => log.expect("the log opens"),
     };
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1).expect("a topic");
     let partition = log.partition(topic.partition(0)).expect("a partition");
-    partition.append(&batch(0..1, 100)).expect("an append").ticket.wait().expect("it survives");
+    partition
+        .append(&batch(0..1, 100))
+        .expect("an append")
+        .ticket
+        .wait()
+        .expect("an acknowledgement");
     // The log is not closed, as when the process dies.
     std::mem::forget(log);
     let directory = tempfile::tempdir().expect("a directory");
-    let other = Log::open(directory.path(), &options).expect("it opens");
+    let other = Log::open(directory.path(), &options).expect("the log opens");
     assert_eq!(other.open_report().warnings, [""; 0]);
-    other.close().expect("it closes");
-    gone.close().expect("it is removed");
-    let other = Log::open(directory.path(), &options).expect("it opens");
+    other.close().expect("the log closes");
+    gone.close().expect("the log closes");
+    let other = Log::open(directory.path(), &options).expect("the log opens");
     let warnings = &other.open_report().warnings;
     let gone_path = gone_path.display().to_string();
     assert!(warnings.len() == 1 && warnings[0].contains(&gone_path), "{warnings:?}");
-    other.close().expect("it closes");
+    other.close().expect("the log closes");
 }
 
 /// One poll reads from segment to segment, and then from memory.
@@ -199,7 +204,7 @@ fn a_poll_crosses_segments_and_the_tail() {
     };
     // Segments of 64 KiB.
     (0..4).for_each(|number| append(&log, number..number + 1, 40 << 10));
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
     drop(log);
     let log = machine.open();
     append(&log, 4..6, 100);

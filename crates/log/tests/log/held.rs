@@ -1,8 +1,9 @@
-//! A device that delays a write: what continues during the write, and what must not be touched.
+//! A device that delays a write: the operations that continue meanwhile, and the memory that must
+//! not change.
 //!
-//! Known defects of other logs, each with a test: appends and polls continue; a buffer in flight is
-//! never written to; appends queued during a write join the next one; a flush covers pending
-//! batches, even if chunks are exchanged during it; nothing overtakes.
+//! Each test rules out a known defect of other logs: appends and polls continue; a buffer in flight
+//! is never written to; appends queued during a write join the next write; a flush covers pending
+//! batches, even if chunks are exchanged during the flush; no command overtakes a write.
 
 use std::io::IoSlice;
 use std::path::Path;
@@ -29,7 +30,7 @@ struct Gate {
 struct State {
     is_closed: bool,
     held: usize,
-    /// Lengths of writes, in bytes, and their numbers of parts.
+    /// Length of each write, in bytes, and its number of parts.
     writes: Vec<(usize, usize)>,
 }
 
@@ -50,7 +51,7 @@ impl Gate {
         }
     }
 
-    /// Lets a write pass, and compares the memory before and after it was held.
+    /// Lets a write pass, and compares its memory before and after the write was held.
     fn pass(&self, parts: &[IoSlice<'_>]) {
         let before: Vec<Vec<u8>> = parts.iter().map(|part| part.to_vec()).collect();
         let mut state = self.state.lock().expect("no panic");
@@ -142,7 +143,7 @@ fn held(durability: Durability, partial: PartialBlocks) -> Held {
     let gate = Arc::new(Gate::default());
     let storage = Gated { files: Arc::clone(&machine.storage), gate: Arc::clone(&gate) };
     let options = LogOptions { storage: Arc::new(storage), persisters: 2, ..machine.options() };
-    let log = Log::open(crate::common::DIRECTORY, &options).expect("it opens");
+    let log = Log::open(crate::common::DIRECTORY, &options).expect("the log opens");
     let stream = log.create_stream(None, "s").expect("a stream");
     let options = TopicOptions {
         messages_required_to_save: 1,
@@ -164,22 +165,22 @@ fn appends_and_polls_go_on_beside_a_held_write() {
         let Held { gate, log, partition } = held(Durability::Process, partial);
         let _opens = OpensAtEnd(Arc::clone(&gate));
         gate.close();
-        append(&partition, 0).wait().expect("it is acknowledged");
+        append(&partition, 0).wait().expect("an acknowledgement");
         gate.wait_until_held();
         // Fills more than one chunk.
         for number in 1..100 {
-            append(&partition, number).wait().expect("it is acknowledged");
+            append(&partition, number).wait().expect("an acknowledgement");
             let polled = partition.poll_memory(Strategy::Offset(number), 1).expect("a poll");
-            assert_eq!(messages(&polled.expect("it is in memory")), [(number, number)]);
+            assert_eq!(messages(&polled.expect("a poll from memory")), [(number, number)]);
         }
         let flushed = partition.flush(false);
         thread::sleep(Duration::from_millis(20));
-        assert!(!flushed.is_complete(), "a flush sees what is pending");
+        assert!(!flushed.is_complete(), "a flush covers pending batches");
         gate.open();
         flushed.wait().expect("a flush");
         assert_eq!(partition.stats().persisted_offset, 100);
         assert_eq!(read_all(&partition).len(), 100);
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
     }
 }
 
@@ -191,17 +192,17 @@ fn what_queues_up_behind_a_write_goes_with_the_next() {
     let first = append(&partition, 0);
     gate.wait_until_held();
     let rest: Vec<Ticket> = (1..50).map(|number| append(&partition, number)).collect();
-    // None of it is durable, so readers do not see it.
+    // No message is durable, so readers see none.
     assert_eq!(partition.poll(Strategy::First, 100).expect("a poll").count, 0);
     gate.open();
-    first.wait().expect("it is acknowledged");
+    first.wait().expect("an acknowledgement");
     for ticket in rest {
-        ticket.wait().expect("it is acknowledged");
+        ticket.wait().expect("an acknowledgement");
     }
     let writes = gate.writes();
     assert_eq!(writes.len(), 2, "{writes:?}");
     assert_eq!(read_all(&partition).len(), 50);
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
 }
 
 #[test]
@@ -209,14 +210,14 @@ fn a_purge_waits_for_the_write_in_flight_and_appends_wait_for_the_purge() {
     let Held { gate, log, partition } = held(Durability::Process, PartialBlocks::Pad);
     let _opens = OpensAtEnd(Arc::clone(&gate));
     gate.close();
-    append(&partition, 0).wait().expect("it is acknowledged");
+    append(&partition, 0).wait().expect("an acknowledgement");
     gate.wait_until_held();
     let purged = partition.purge();
     let later = {
         let partition = Arc::clone(&partition);
         spawn("appends", move || {
             let appended = partition.append(&batch(7..8, 100)).expect("an append");
-            appended.ticket.wait().expect("it is acknowledged");
+            appended.ticket.wait().expect("an acknowledgement");
             appended.base_offset
         })
         .expect("a thread")
@@ -225,9 +226,9 @@ fn a_purge_waits_for_the_write_in_flight_and_appends_wait_for_the_purge() {
     assert!(!purged.is_complete() && !later.is_finished(), "nothing overtakes the write");
     gate.open();
     purged.wait().expect("a purge");
-    assert_eq!(later.join().expect("it appends"), 0);
+    assert_eq!(later.join().expect("an append"), 0);
     assert_eq!(read_all(&partition), [(0, 7)]);
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
 }
 
 #[test]
@@ -238,12 +239,12 @@ fn one_partitions_held_write_holds_no_other() {
     let other = log.create_partitions(id, 1).expect("another partition");
     let other = log.partition(id.partition(other[0])).expect("a partition");
     gate.close();
-    append(&partition, 0).wait().expect("it is acknowledged");
+    append(&partition, 0).wait().expect("an acknowledgement");
     gate.wait_until_held();
     for number in 0..50 {
-        append(&other, number).wait().expect("it is acknowledged");
+        append(&other, number).wait().expect("an acknowledgement");
     }
     assert_eq!(read_all(&other).len(), 50);
     gate.open();
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
 }

@@ -43,7 +43,7 @@ fn append(log: &Log, partitions: &[Arc<Partition>], number: u64) {
         appended
             .expect("an append")
             .ticket
-            .on_complete(|outcome| outcome.expect("it is persisted"));
+            .on_complete(|outcome| outcome.expect("a persisted batch"));
         let (used, limit) = log.tail_memory();
         assert!(used <= limit, "{used} of {limit} bytes");
     }
@@ -60,7 +60,7 @@ fn lengths(storage: &dyn Storage, directory: &Path, lengths: &mut Vec<u64>) {
         let path = directory.join(&entry.name);
         match FileName::parse(&entry.name) {
             Some(name) if name.kind == Kind::Log => {
-                lengths.push(storage.metadata(&path).expect("it exists").length);
+                lengths.push(storage.metadata(&path).expect("metadata").length);
             }
             Some(_) => {}
             None if storage.list(&path).is_ok() => self::lengths(storage, &path, lengths),
@@ -86,7 +86,7 @@ fn check(machine: &Machine, log: &Log, messages: usize, segment: u64) {
 #[test]
 fn a_thousand_idle_partitions_hold_nothing() {
     let machine = Machine::new(1, true);
-    let log = Log::open(DIRECTORY, &options_of(&machine)).expect("it opens");
+    let log = Log::open(DIRECTORY, &options_of(&machine)).expect("the log opens");
     let partitions = create(&log, PARTITIONS, 1_000_000);
     append(&log, &partitions, 0);
     assert!(log.tail_memory().0 > 0);
@@ -95,17 +95,17 @@ fn a_thousand_idle_partitions_hold_nothing() {
     assert!(persisted && log.tail_memory().0 > 0, "recent messages are in memory");
     pass(&machine, &log, IDLE_NS);
     check(&machine, &log, 1, BLOCK);
-    // They continue where they ended.
+    // The partitions continue where they ended.
     append(&log, &partitions, 1);
     pass(&machine, &log, 2_000_000_000);
     pass(&machine, &log, IDLE_NS);
     check(&machine, &log, 2, 2 * BLOCK);
-    // So do those whose process died.
+    // So do partitions whose process died.
     append(&log, &partitions, 2);
     let storage = Arc::new(machine.storage.process_crash_image(1));
     let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
     let machine = Machine { storage, memory, boot: 1 };
-    let log = Log::open(DIRECTORY, &options_of(&machine)).expect("it opens");
+    let log = Log::open(DIRECTORY, &options_of(&machine)).expect("the log opens");
     check_opened(&machine, &log);
 }
 
@@ -113,7 +113,8 @@ fn options_of(machine: &Machine) -> LogOptions {
     LogOptions { tail_bytes_max: 64 << 20, ..machine.options() }
 }
 
-/// Checks what is held after a process died with one message of each partition unpersisted.
+/// Checks the memory and space held after a process died with one message of each partition
+/// unpersisted.
 fn check_opened(machine: &Machine, log: &Log) {
     assert_eq!(log.tail_memory().0, 0, "memory of tails");
     let regions = machine.memory.as_ref().map(|memory| memory.list().expect("a list"));

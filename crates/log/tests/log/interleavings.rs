@@ -63,11 +63,11 @@ impl Served {
     fn reopen(self) -> (Log, PartitionId) {
         self.is_over.store(true, Ordering::SeqCst);
         for persister in self.persisters {
-            persister.join().expect("it does not panic");
+            persister.join().expect("no panic");
         }
         let id = self.partition.id();
         drop(self.partition);
-        self.log.close().expect("it closes");
+        self.log.close().expect("the log closes");
         drop(self.log);
         (self.machine.open(), id)
     }
@@ -116,9 +116,9 @@ fn a_purge_takes_what_came_before_and_nothing_else() {
                         }
                     })
                 };
-            let acknowledged = appending.join().expect("it appends");
-            purging.join().expect("it purges");
-            reading.join().expect("it reads");
+            let acknowledged = appending.join().expect("appends without panic");
+            purging.join().expect("purges without panic");
+            reading.join().expect("reads without panic");
             assert_eq!(acknowledged, [0, 1, 2, 3]);
             let found = read_all(&served.partition);
             let (log, id) = served.reopen();
@@ -128,7 +128,7 @@ fn a_purge_takes_what_came_before_and_nothing_else() {
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert_eq!(numbers, (4 - numbers.len() as u64..4).collect::<Vec<_>>());
             assert!((0..).zip(&found).all(|(offset, found)| found.0 == offset));
-            log.close().expect("it closes");
+            log.close().expect("the log closes");
         });
     }
 }
@@ -146,15 +146,15 @@ fn a_truncation_keeps_what_is_below_and_what_comes_after() {
             let partition = Arc::clone(&served.partition);
             thread::spawn(move || partition.truncate(1).wait().expect("a truncation"))
         };
-        assert_eq!(appending.join().expect("it appends"), [2, 3]);
-        truncating.join().expect("it truncates");
+        assert_eq!(appending.join().expect("appends without panic"), [2, 3]);
+        truncating.join().expect("truncations without panic");
         let found = read_all(&served.partition);
         let (log, id) = served.reopen();
         assert_eq!(found, read_all(&log.partition(id).expect("a partition")));
         let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
         let possible: [&[u64]; 3] = [&[0], &[0, 3], &[0, 2, 3]];
         assert!(possible.contains(&&numbers[..]), "{numbers:?}");
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
     });
 }
 
@@ -171,14 +171,14 @@ fn a_close_persists_what_was_taken() {
                 let partition = Arc::clone(&served.partition);
                 thread::spawn(move || drop(partition.flush(true).wait()))
             };
-            served.log.close().expect("it closes");
-            let acknowledged = appending.join().expect("it appends");
-            flushing.join().expect("it flushes");
+            served.log.close().expect("the log closes");
+            let acknowledged = appending.join().expect("appends without panic");
+            flushing.join().expect("flushes without panic");
             let (log, id) = served.reopen();
             let found = read_all(&log.partition(id).expect("a partition"));
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert_eq!(numbers, acknowledged);
-            log.close().expect("it closes");
+            log.close().expect("the log closes");
         });
     }
 }
@@ -206,16 +206,16 @@ fn a_close_persists_what_a_topic_that_is_just_created_acknowledged() {
                 }
             })
         };
-        served.log.close().expect("it closes");
-        let acknowledged = creating.join().expect("it does not panic");
+        served.log.close().expect("the log closes");
+        let acknowledged = creating.join().expect("no panic");
         let (log, id) = served.reopen();
         if !acknowledged.is_empty() {
             let late = PartitionId { topic: 1, ..id };
-            let found = read_all(&log.partition(late).expect("it is there"));
+            let found = read_all(&log.partition(late).expect("the partition"));
             let numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
             assert_eq!(numbers, acknowledged);
         }
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
     });
 }
 
@@ -236,8 +236,8 @@ fn a_poll_of_the_tail_never_waits_and_never_misses() {
             }
             thread::yield_now();
         }
-        appending.join().expect("it appends");
+        appending.join().expect("appends without panic");
         let (log, _) = served.reopen();
-        log.close().expect("it closes");
+        log.close().expect("the log closes");
     });
 }

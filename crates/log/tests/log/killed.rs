@@ -9,7 +9,7 @@ use tailwater_log::Durability;
 
 use crate::process::{self, Promised, TOPICS};
 
-/// Number of kills of one log. Its topics grow, so a new log is begun regularly.
+/// Number of times that one log's process is killed. Topics grow, so a new log is begun after that.
 const LIVES: usize = 6;
 
 fn kill_repeatedly(logs: usize, has_shared: bool) {
@@ -50,11 +50,12 @@ fn a_log_does_not_open_without_the_batches_that_a_process_left() {
     let directory = scratch.path().join("log");
     let mut promised = [Promised::default(); TOPICS.len()];
     let time = Duration::from_millis(100);
-    process::append_until(&directory, true, &mut promised, Some(time)).expect("it appends");
+    process::append_until(&directory, true, &mut promised, Some(time))
+        .expect("appends until the kill");
     if !process::has_shared_memory() {
         return println!("skipped: there is no shared memory in /dev/shm");
     }
-    let error = process::find(&directory, false).expect_err("it refuses");
+    let error = process::find(&directory, false).expect_err("the log refuses to open");
     assert!(error.contains("left acknowledged batches in /dev/shm/"), "{error}");
     if !refuses_foreign_memory(&directory, &error) {
         println!("skipped: memory of another user, which only root can make");
@@ -64,23 +65,23 @@ fn a_log_does_not_open_without_the_batches_that_a_process_left() {
     let copied = std::process::Command::new("cp").arg("-r").args([&directory, &copy]).status();
     assert!(copied.expect("cp").success());
     process::find(&copy, false).expect("a copy opens");
-    let found = process::find(&directory, true).expect("it opens");
+    let found = process::find(&directory, true).expect("the log opens");
     process::check(&found, &promised, |durability| durability != Durability::Memory)
-        .expect("all is there");
+        .expect("everything acknowledged");
 }
 
-/// Gives the memory that an error names to another user for a while, in which the log must not
+/// Temporarily gives the memory that an error names to another user; meanwhile the log must not
 /// open either. Returns whether that was possible.
 fn refuses_foreign_memory(directory: &Path, error: &str) -> bool {
     let left = error.split_once("batches in ").and_then(|(_, rest)| rest.split_once(": "));
     let left = Path::new(left.expect("the error names a directory").0);
-    let own = left.metadata().expect("it is there").uid();
+    let own = left.metadata().expect("metadata").uid();
     if chown(left, Some(own + 1), None).is_err() {
         return false;
     }
     let refused = process::find(directory, false);
-    chown(left, Some(own), None).expect("it was given away");
-    let error = refused.expect_err("it refuses");
+    chown(left, Some(own), None).expect("a change of the owner");
+    let error = refused.expect_err("the log refuses to open");
     assert!(error.contains(&left.display().to_string()), "{error}");
     true
 }

@@ -65,7 +65,7 @@ impl Round {
             }
         }
         self.log.run_pending();
-        self.log.close().expect("it closes");
+        self.log.close().expect("the log closes");
     }
 
     fn step(&mut self) {
@@ -92,7 +92,7 @@ impl Round {
                 self.number += count;
                 if self.rng.bool() {
                     self.log.run_pending();
-                    appended.ticket.on_complete(|outcome| outcome.expect("it is persisted"));
+                    appended.ticket.on_complete(|outcome| outcome.expect("a persisted batch"));
                 }
             }
             9..13 => {
@@ -143,9 +143,9 @@ impl Round {
                 self.log.run_pending();
             }
             18 => {
-                self.log.close().expect("it closes");
+                self.log.close().expect("the log closes");
                 self.log = {
-                    // The lock is released with the old one.
+                    // Dropping the old log releases the lock.
                     let machine = self.machine.clone();
                     let closed = std::mem::replace(&mut self.log, Machine::new(0, false).open());
                     drop(closed);

@@ -42,9 +42,9 @@ fn a_purge_of_a_deleted_topic_leaves_the_next_one_of_its_id_alone() {
     let (second, new) = create_topic(&log);
     assert_eq!(second, first, "the id is used again");
     log.run_pending();
-    assert_eq!(purged.wait().expect_err("it was deleted").kind(), ErrorKind::NotFound);
+    assert_eq!(purged.wait().expect_err("the partition was deleted").kind(), ErrorKind::NotFound);
     append(&log, &new, 10..13);
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
     drop(log);
     let log = machine.open();
     assert_eq!(numbers(&log.partition(second.partition(0)).expect("a partition")), [10, 11, 12]);
@@ -78,7 +78,7 @@ fn topics_of_one_id_are_deleted_and_created_at_once() {
     }
 }
 
-/// A storage that acts when a segment is about to be rewritten, and records open files.
+/// A storage that runs an action when a segment is about to be rewritten, and records open files.
 struct Watched {
     files: Arc<SimStorage>,
     on_rewrite: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -154,7 +154,7 @@ fn a_rewritten_segment_does_not_bring_back_what_was_truncated_meanwhile() {
         let partition = weak.upgrade().expect("the partition is open");
         *ticket.lock().expect("no panic") = Some(partition.truncate(3));
     }));
-    // Blocks of one small message: the first segment is rewritten once it is sealed.
+    // Each block contains one small message: the first segment is rewritten once it is sealed.
     let mut count = 0;
     while truncated.lock().expect("no panic").is_none() {
         append(&log, &partition, count..count + 1);
@@ -177,7 +177,7 @@ fn nothing_is_changed_once_a_log_is_closed() {
     log.create_stream(Some(0), "stream").expect("a stream");
     let (id, partition) = create_topic(&log);
     append(&log, &partition, 0..2);
-    log.close().expect("it closes");
+    log.close().expect("the log closes");
     let before = machine.storage.call_count();
     let options = TopicOptions::default();
     for changed in [
@@ -192,7 +192,7 @@ fn nothing_is_changed_once_a_log_is_closed() {
         log.delete_topic(id),
         log.delete_stream(0),
     ] {
-        assert_eq!(changed.expect_err("it is closed").kind(), ErrorKind::Closed);
+        assert_eq!(changed.expect_err("the log is closed").kind(), ErrorKind::Closed);
     }
     assert_eq!(machine.storage.call_count(), before, "files were touched");
 }

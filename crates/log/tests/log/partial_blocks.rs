@@ -1,5 +1,5 @@
-//! The handling of a block that a group does not fill, byte by byte: eight scenarios for carried
-//! blocks, and the same for padded ones.
+//! The handling of a block that a group does not fill, byte by byte: eight scenarios, each for
+//! carried and for padded blocks.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Scenario {
     }
 
     fn log(&self) -> &Log {
-        self.log.as_ref().expect("it is open")
+        self.log.as_ref().expect("an open log")
     }
 
     /// Appends a batch and runs the work that is due. Returns the bytes written for it.
@@ -100,7 +100,7 @@ impl Scenario {
 
     fn reopen(&mut self) {
         let id = self.partition.id();
-        self.log().close().expect("it closes");
+        self.log().close().expect("the log closes");
         self.log = None;
         self.log = Some(self.machine.open());
         self.partition = self.log().partition(id).expect("a partition");
@@ -203,7 +203,7 @@ fn carry_8_a_crash_loses_less_than_a_block() {
     let found = read_all(&partition).len() as u64;
     let persisted = scenario.partition.stats().persisted_offset;
     assert_eq!(found, persisted);
-    assert!((5 - persisted) * 1500 < BLOCK + 1500, "{persisted} of 5 are there");
+    assert!((5 - persisted) * 1500 < BLOCK + 1500, "{persisted} of 5 are persisted");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn pad_5_a_flush_has_nothing_left_to_write() {
     let first = scenario.bytes(0..BLOCK);
     assert_eq!(scenario.flush(), 0);
     scenario.append(1000);
-    // A block with a batch is never written again.
+    // A block with a batch is never rewritten.
     assert_eq!(scenario.bytes(0..BLOCK), first);
     scenario.check();
 }
@@ -241,7 +241,7 @@ fn pad_5_a_flush_has_nothing_left_to_write() {
 fn pad_6_a_sealed_segment_ends_with_its_last_batch_and_becomes_dense() {
     let mut scenario = Scenario::new(PartialBlocks::Pad, Durability::Memory);
     for _ in 0..10 {
-        // 5,000 bytes take 8,192, so 8 of them take 64 KiB.
+        // A batch of 5,000 bytes takes 8,192, so 8 batches take 64 KiB.
         scenario.append(5000);
     }
     scenario.flush();

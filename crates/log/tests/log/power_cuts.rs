@@ -48,7 +48,7 @@ fn play(kind: &str, sector: usize, seed: u64) -> Result<(), String> {
         process::check(&found, &promised, survives)
             .unwrap_or_else(|error| panic!("{what}: {error}"));
         println!("{what}: {promised:?}");
-        // Later lives continue from what was found.
+        // Later lives continue from the contents found.
         for (promised, found) in promised.iter_mut().zip(found) {
             promised.acknowledged = found.end;
         }

@@ -14,21 +14,21 @@ use tailwater_log::{
 
 use crate::common::{batch, read_all};
 
-/// Environment variable with the task of a process: a word and a directory.
+/// Environment variable with a process's task: a word and a directory.
 const TASK: &str = "TAILWATER_LOG_TASK";
 /// Environment variable that makes a process use no shared memory.
 const PRIVATE: &str = "TAILWATER_LOG_PRIVATE";
 /// Environment variable with the lowest number of the next message of the churned topic: numbers
-/// never decrease, but after a purge the log may not show how far they got.
+/// never decrease, but after a purge the log may not contain the last one.
 const NEXT: &str = "TAILWATER_LOG_NEXT";
 /// Number of messages in a batch.
 const BATCH: u64 = 5;
 /// Number of batches appended to the churned topic between two purges.
 const BATCHES_PER_PURGE: u64 = 30;
-/// Maximum wait for output of a process.
+/// Maximum time to wait for output of a process.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The topics of such a log; the last one is continually purged, truncated and trimmed.
+/// The topics of the test's log; the last one is continually purged, truncated and trimmed.
 pub(crate) const TOPICS: [(Durability, PartialBlocks); 5] = [
     (Durability::Process, PartialBlocks::Pad),
     (Durability::Process, PartialBlocks::Carry),
@@ -75,7 +75,7 @@ fn child_process() {
 fn say(line: &str) {
     // The test harness may have begun a line.
     let mut output = std::io::stdout().lock();
-    output.write_all(format!("\n{line}\n").as_bytes()).expect("somebody who listens");
+    output.write_all(format!("\n{line}\n").as_bytes()).expect("a process that reads the output");
 }
 
 fn open(directory: &Path) -> Result<Log> {
@@ -165,7 +165,7 @@ fn churn(log: &Log, number: usize) -> Result<()> {
             match round % 10 {
                 3 => partition.delete_segments(1, u64::MAX).wait()?,
                 6 => partition.retain().wait()?,
-                // Nothing is beyond the end, so this neither seals nor removes anything.
+                // There is nothing beyond the end, so this neither seals nor removes anything.
                 9 => log.truncate(partition.id(), partition.stats().end_offset)?,
                 _ => {}
             }
@@ -221,9 +221,9 @@ pub(crate) fn has_shared_memory() -> bool {
     log.modes().tail == "shared memory"
 }
 
-/// Starts a process that appends, and records what it promises until it ends. Once it has promised
-/// something, `began` is called in another thread to end it; if it does not end, it is killed in
-/// time.
+/// Starts a process that appends, and records its acknowledgements until it ends. After the first
+/// one, calls `began` in another thread to end the process; if the process does not end in time, it
+/// is killed.
 ///
 /// # Errors
 /// The last error that the process reported.
@@ -236,11 +236,11 @@ pub(crate) fn append_until(
     let churned = promised[CHURNED];
     let next = churned.acknowledged.max(churned.purged);
     let mut process = start("append", directory, has_shared, next);
-    let output = process.0.stdout.take().expect("it is piped");
+    let output = process.0.stdout.take().expect("standard output");
     let id = process.0.id().to_string();
     let (began, begun) = std::sync::mpsc::channel::<()>();
     let killer = spawn("kills", move || {
-        // A process without output is also killed in the end.
+        // A process without output is eventually killed, too.
         let _ = begun.recv_timeout(PATIENCE);
         std::thread::sleep(kill_after.unwrap_or(PATIENCE));
         let _ = Command::new("kill").args(["-9", &id]).stderr(Stdio::null()).status();
@@ -271,7 +271,7 @@ pub(crate) fn append_until(
     }
     if kill_after.is_none() {
         drop(process);
-        // The thread may wait for longer than the test should.
+        // The thread may wait for longer than the test should run.
         std::mem::forget(killer.take());
     } else {
         drop(killer);
@@ -288,7 +288,7 @@ pub(crate) fn find(
     has_shared: bool,
 ) -> std::result::Result<[Found; TOPICS.len()], String> {
     let mut process = start("look", directory, has_shared, 0);
-    let output = process.0.stdout.take().expect("it is piped");
+    let output = process.0.stdout.take().expect("standard output");
     let mut all = [Found { first: 0, end: 0 }; TOPICS.len()];
     let mut seen = 0;
     for line in BufReader::new(output).lines().map_while(std::result::Result::ok) {
@@ -304,8 +304,8 @@ pub(crate) fn find(
     if seen < TOPICS.len() { Err(format!("it looked at {seen} topics and ended")) } else { Ok(all) }
 }
 
-/// Compares what was found with what was promised; `survives` returns whether a durability
-/// survives.
+/// Compares the contents found with those promised; `survives` returns whether a durability
+/// survives the failure.
 ///
 /// # Errors
 /// A description of the problem.
@@ -317,7 +317,7 @@ pub(crate) fn check(
     for (number, (durability, _)) in TOPICS.into_iter().enumerate() {
         let (found, promised) = (found[number], promised[number]);
         let is_empty = found.first == found.end;
-        // A purged topic may be empty; messages acknowledged since must be found.
+        // A purged topic may be empty, but messages acknowledged after the purge must be found.
         let all_purged = is_empty && promised.purged >= promised.acknowledged;
         if survives(durability) && found.end < promised.acknowledged && !all_purged {
             // A purge that was not reported removed everything.

@@ -29,7 +29,7 @@ fn state(log: &Log) -> State {
     State { records: log.records(""), topics }
 }
 
-/// Makes one random change, which is durable when this returns.
+/// Makes one random change, which is durable when the function returns.
 fn step(log: &Log, rng: &mut fastrand::Rng, number: u64) {
     let topics: Vec<TopicId> = log
         .streams()
@@ -58,7 +58,7 @@ fn step(log: &Log, rng: &mut fastrand::Rng, number: u64) {
             appended.ticket.wait().expect("an acknowledgement");
         }
         (kind, id) => {
-            // Several in one call: records of a topic, of its stream, and of neither.
+            // Several changes in one call: records of a topic, of its stream, and of neither.
             let mut changes =
                 vec![(format!("user/{}", rng.u32(..4)), Some(format!("value {number}")))];
             if let Some(TopicId { stream, topic }) = id {

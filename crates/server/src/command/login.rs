@@ -68,7 +68,7 @@ pub(crate) async fn login(
         debug!(address = %session.address, user, sdk, "login refused: client id of another user");
     })?;
     if before.is_some_and(|before| before.client != head.client || before.user != user) {
-        // The group memberships belonged to another client.
+        // The group memberships belonged to the session's previous client.
         state.groups.leave_all(session.id);
     }
     info!(address = %session.address, session = session.id.0, user, sdk, "logged in");
@@ -89,8 +89,8 @@ enum Credentials {
 }
 
 impl Credentials {
-    /// Decodes the login after the version. Both kinds use the same operation; the correct kind is
-    /// the one whose encoding ends exactly at the end of the body.
+    /// Decodes the part of a login after the version. Both kinds of login use the same operation;
+    /// the correct kind is the one whose encoding ends exactly at the end of the body.
     fn decode(version: ClientVersionInfo, body: &[u8]) -> Option<Self> {
         let password = LoginRegisterRequest::decode_after_prefix(version.clone(), body);
         if let Ok((login, length)) = password

@@ -26,10 +26,11 @@ use crate::state::State;
 use crate::status::Status;
 use crate::users::Action;
 
-/// Maximum time that a send waits for room before its client is asked to repeat it. Clients time
-/// out after 30 s.
+/// Maximum time that a send waits for room before its client is asked to repeat the send. Clients
+/// time out after 30 s.
 const FULL_TIMEOUT: Duration = Duration::from_secs(20);
-/// Time after which a send that waits for room releases its memory if other requests wait for it.
+/// Time after which a send that waits for room releases its memory if other requests wait for
+/// memory.
 const YIELD_AFTER: Duration = Duration::from_secs(2);
 /// Room reserved for a poll before it reads, in bytes: the maximum that the log returns, unless a
 /// batch is larger.
@@ -75,7 +76,7 @@ fn split(body: &[u8]) -> Result<(&[u8], &[u8]), Status> {
     rest.split_at_checked(length).ok_or(Status::INVALID_COMMAND)
 }
 
-/// Returns the partition that a batch goes to.
+/// Returns the target partition of a batch.
 fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<PartitionId, Status> {
     let catalog = state.log.catalog();
     let topic = resolve::topic_in(&catalog, &header.stream_id, &header.topic_id)?;
@@ -96,8 +97,8 @@ fn target(state: &State, user: u32, header: &SendMessagesHeader) -> Result<Parti
 }
 
 /// Appends a batch, waits until it is acknowledged, and returns its first offset. If there is no
-/// room, the send waits, unless other requests need the batch's memory: a stuck partition must not
-/// fill it.
+/// room, the send waits, unless other requests need the batch's memory: batches for a stuck
+/// partition must not fill the memory of requests.
 async fn append(
     partition: &Partition,
     batch: &[u8],
@@ -183,7 +184,7 @@ pub(super) async fn poll(state: &Arc<State>, request: &Request<'_>) -> Result<Bo
     }
 }
 
-/// The result of a poll's read, and the memory that is reserved for it.
+/// The result of a poll's read, and its reserved memory.
 #[derive(Default)]
 struct Read {
     polled: Polled,
@@ -233,7 +234,7 @@ fn strategy(
 ///
 /// Room is reserved before the read, because a reply that waits for room would keep the messages in
 /// memory. The size of a poll is known only after the read: if a batch exceeds the reserved room,
-/// and no more room is free, it is read again later.
+/// and no more room is free, the batch is read again later.
 async fn read(
     state: &State,
     id: PartitionId,
@@ -266,8 +267,8 @@ async fn read(
 
 /// Extends a poll that ended at the log's byte limit, up to `count` messages: programs assume that
 /// fewer messages than requested mean the end of the partition. It stops at [`EXTENDED_BYTES_MAX`]
-/// or the largest frame, when half of the room for replies is taken, and at an error, which the
-/// next poll returns.
+/// or the maximum frame size, when half of the room for replies is taken, and at an error, which
+/// the next poll returns.
 async fn extend(state: &State, partition: &Arc<Partition>, read: &mut Read, count: u32) {
     let Read { polled, reservation: Some(reservation) } = read else { return };
     let limits = &state.config.limits;

@@ -86,7 +86,7 @@ impl From<Vec<u8>> for Body {
 }
 
 impl Body {
-    /// Returns its bytes; empty for a poll, which is never remembered.
+    /// Returns the body's bytes; empty for a poll, whose reply is never remembered.
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.content {
             Content::Bytes(bytes) => bytes,
@@ -96,7 +96,7 @@ impl Body {
 }
 
 impl Content {
-    /// Returns its length, in bytes.
+    /// Returns the body's length, in bytes.
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Bytes(bytes) => bytes.len(),
@@ -104,7 +104,7 @@ impl Content {
         }
     }
 
-    /// Returns whether it pins memory of the log's tail.
+    /// Returns whether the body pins memory of the log's tail.
     pub(crate) fn is_in_tail(&self) -> bool {
         match self {
             Self::Bytes(_) => false,
@@ -114,7 +114,7 @@ impl Content {
         }
     }
 
-    /// Calls `each` with its parts, in their order.
+    /// Calls `each` with the parts of the body, in order.
     pub(crate) fn for_each<'a>(&'a self, mut each: impl FnMut(&'a [u8])) {
         match self {
             Self::Bytes(bytes) => each(bytes),
@@ -134,7 +134,7 @@ const BULKY_BYTES: usize = 1 << 20;
 /// A handler of requests.
 type Handler = fn(&State, &Request<'_>) -> Outcome;
 
-/// How a command is executed.
+/// The way in which a command is executed.
 enum Command {
     /// Directly, from memory.
     Quick(Handler),
@@ -152,7 +152,7 @@ enum Command {
     StoreOffset,
     /// Deletes a consumer's offset.
     DeleteOffset,
-    /// Supported only by a cluster.
+    /// A command that only a cluster supports.
     Cluster,
 }
 
@@ -215,7 +215,7 @@ fn command(code: u32) -> Option<Command> {
 }
 
 /// Returns whether replies to a command may be large, so that room must be reserved before they are
-/// built. A poll does that itself.
+/// built. A poll reserves its room itself.
 fn is_bulky(code: u32) -> bool {
     matches!(
         code,
@@ -306,7 +306,7 @@ fn count(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Returns the status of a change that the storage refused, and logs the error, which may contain
+/// Returns the status of a change that failed in the storage, and logs the error, which may contain
 /// file names and is not sent to clients.
 fn storage_status(error: &Error) -> Status {
     tracing::warn!(%error, "request failed");

@@ -1,7 +1,7 @@
 //! Options of topics: the settings of clients, and their translation to options of the log.
 //!
-//! An option is transmitted as a key with a typed value. A topic keeps the value that every option
-//! had when the topic was created, and which keys the client set.
+//! An option is transmitted as a key with a typed value. A topic stores the value of every option
+//! as of the topic's creation, and the keys that the client set.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -67,7 +67,7 @@ const KEYS: &[(Key, &str, u8, &str)] = &[
         Key::MessageExpiry,
         "message_expiry",
         UINT64,
-        "Age at which messages are removed, in microseconds or as 7 days; segments go as a whole",
+        "Age at which messages are removed, in microseconds or as 7 days; whole segments are removed",
     ),
     (
         Key::MaxTopicSize,
@@ -79,7 +79,7 @@ const KEYS: &[(Key, &str, u8, &str)] = &[
         Key::SegmentSize,
         "segment_size",
         UINT64,
-        "Size at which a segment is sealed, in bytes or as 128 MiB: 1 MiB to 1 GiB, in 512 bytes",
+        "Size at which a segment is sealed, in bytes or as 128 MiB: 1 MiB to 1 GiB, in 512-byte steps",
     ),
     (
         Key::Durability,
@@ -103,19 +103,19 @@ const KEYS: &[(Key, &str, u8, &str)] = &[
         Key::MessagesRequiredToSave,
         "messages_required_to_save",
         UINT32,
-        "Number of unpersisted messages that begins a persist: 1 to 16777216",
+        "Number of unpersisted messages that triggers a persist: 1 to 16777216",
     ),
     (
         Key::SizeOfMessagesRequiredToSave,
         "size_of_messages_required_to_save",
         UINT64,
-        "Unpersisted bytes that begin a persist, at most 1 GiB",
+        "Unpersisted bytes that trigger a persist, at most 1 GiB",
     ),
     (
         Key::PreallocateSegments,
         "preallocate_segments",
         BOOL,
-        "Accepted without effect: an active segment is always allocated 16 MiB ahead",
+        "Accepted without effect: space is always preallocated, up to 16 MiB ahead of writes",
     ),
 ];
 
@@ -125,13 +125,13 @@ const UPDATABLE: &[Key] = &[Key::CompressionAlgorithm, Key::MessageExpiry, Key::
 /// The value of every option of a topic.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Settings {
-    /// Keys that the client set; the others are defaults.
+    /// Keys that the client set; other options have their defaults.
     explicit: BTreeSet<Key>,
-    /// 1 for none, 2 for gzip.
+    /// Compression on the wire: 1 for none, 2 for gzip.
     pub(super) compression: u8,
-    /// In microseconds, or [`UNLIMITED`].
+    /// Age at which messages are removed, in microseconds, or [`UNLIMITED`].
     pub(super) message_expiry_us: u64,
-    /// In bytes, or [`UNLIMITED`].
+    /// Size of the topic from which its oldest segments are removed, in bytes, or [`UNLIMITED`].
     pub(super) topic_bytes_max: u64,
     segment_bytes: u64,
     durability: Durability,
@@ -201,8 +201,8 @@ impl Settings {
         Ok(())
     }
 
-    /// Sets one option. A size or expiry of 0 means "not set": the value stays; for a new topic
-    /// that is the default.
+    /// Sets one option. A size or expiry of 0 means "not set" and leaves the value unchanged; for a
+    /// new topic that is the default.
     fn set(&mut self, key: Key, entry: &WireUserHeaderEntry<'_>) -> Result<(), Status> {
         let mut is_chosen = true;
         let mut or_unchanged = |value: u64, unchanged: u64| {
@@ -279,7 +279,7 @@ impl Settings {
         }
     }
 
-    /// Returns the stored settings of a topic. Those of a topic that the server did not create are
+    /// Returns the stored settings of a topic. If the server did not create the topic, they are
     /// derived from its options in the log.
     pub(super) fn of(options: &TopicOptions, defaults: &TopicDefaults) -> Self {
         serde_json::from_str(&options.attributes).unwrap_or_else(|_| Self {
@@ -292,8 +292,8 @@ impl Settings {
         })
     }
 
-    /// Encodes the options that the client set, or with `false` the defaults of the others. The
-    /// older name of the durability is returned only for topics that were created with it.
+    /// Encodes the options that the client set, or with `false` the defaults of all other options.
+    /// The older name of the durability is returned only for topics that were created with it.
     pub(super) fn to_wire(&self, are_explicit: bool) -> WireOptions {
         let is_wanted = |key: Key| {
             self.explicit.contains(&key) == are_explicit
@@ -332,8 +332,8 @@ impl Settings {
     }
 }
 
-/// Returns the options of a topic that is imported with `partitions` partitions: those that the
-/// source reports, and defaults for the others.
+/// Returns the options of a topic that is imported with `partitions` partitions: the values that
+/// the source reports, and defaults for other options.
 pub(crate) fn imported_options(topic: &TopicHeader, partitions: u32) -> TopicOptions {
     let config = Config::default();
     let mut settings = Settings::defaults(&config.topics);

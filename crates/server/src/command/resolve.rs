@@ -72,7 +72,7 @@ pub(crate) fn topic_in(
     id.filter(|id| catalog.topic(*id).is_some()).ok_or(Status::TOPIC_ID_NOT_FOUND)
 }
 
-/// Returns the id that a consumer's offsets are stored under: its number, or a hash of its name.
+/// Returns the id under which a consumer's offsets are stored: its number, or a hash of its name.
 pub(crate) fn consumer(consumer: &WireIdentifier) -> Consumer {
     Consumer::Single(match consumer {
         WireIdentifier::Numeric(id) => *id,

@@ -138,7 +138,7 @@ fn stats(state: &State) -> StatsResponse {
     }
 }
 
-/// Figures of the process and the machine; 0 if unknown.
+/// Figures for the process and the machine; 0 if unknown.
 #[derive(Default)]
 struct Machine {
     process_percent: f32,
@@ -180,7 +180,7 @@ impl Machine {
                 machine.threads = process.tasks().map_or(0, |tasks| count(tasks.len()));
             }
         }
-        // The disk with the longest mount point above the directory.
+        // The directory's disk is the one with the longest mount point above it.
         let directory = state.log.directory();
         let disks = Disks::new_with_refreshed_list();
         let below = disks.iter().filter(|disk| directory.starts_with(disk.mount_point()));
@@ -193,7 +193,7 @@ impl Machine {
 }
 
 /// Returns a zip file for diagnosis, with the server's statistics, configuration and streams, but
-/// without messages and secrets.
+/// without messages or secrets.
 pub(super) fn get_snapshot(state: &State, request: &Request<'_>) -> Outcome {
     let get = GetSnapshotRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::GetSnapshot)?;

@@ -20,8 +20,8 @@ pub(crate) fn get_tokens(state: &State, request: &Request<'_>) -> Outcome {
     Ok(GetPersonalAccessTokensResponse { tokens }.to_bytes().into())
 }
 
-/// 42: creates a token. The reply has the token's secret. The secret is not stored, except in
-/// memory in the session's last reply, until its next numbered request.
+/// 42: creates a token. The reply contains the token's secret, which is stored nowhere except in
+/// memory, in the session's last reply, until the session's next numbered request.
 pub(crate) fn create_token(state: &State, request: &Request<'_>) -> Outcome {
     let new = CreatePersonalAccessTokenRequest::decode_from(request.body)?;
     // The server's default is no expiry.

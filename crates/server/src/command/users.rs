@@ -74,7 +74,7 @@ pub(crate) fn delete_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// 35: changes a user's name or status; its sessions end if it becomes inactive.
+/// 35: changes a user's name or status; the user's sessions end if the user becomes inactive.
 pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdateUserRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::UpdateUser)?;
@@ -89,7 +89,7 @@ pub(crate) fn update_user(state: &State, request: &Request<'_>) -> Outcome {
     Ok(Vec::new())
 }
 
-/// 36: replaces a user's permissions, with effect from the next request of its sessions.
+/// 36: replaces a user's permissions, with effect from the next request of the user's sessions.
 pub(crate) fn update_permissions(state: &State, request: &Request<'_>) -> Outcome {
     let update = UpdatePermissionsRequest::decode_from(request.body)?;
     state.users.authorize(request.user, Action::UpdatePermissions)?;

@@ -1,7 +1,7 @@
 //! `current_config.toml`: the configuration of a running server, for its users and for programs
 //! that need its ports.
 //!
-//! The file can be loaded as a configuration. It contains no credentials, because no key does.
+//! The file can be loaded as a configuration. It contains no credentials, because no key holds any.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -21,7 +21,7 @@ const TEMPORARY_NAME: &str = "current_config.toml.tmp";
 /// Address of a disabled transport.
 const OFF: &str = "127.0.0.1:0";
 
-/// Writes the file, with the addresses that the server listens on.
+/// Writes the file, with the addresses on which the server listens.
 ///
 /// # Errors
 /// I/O errors.

@@ -3,27 +3,27 @@
 /// A key that has an effect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
-    /// Its path, such as `tcp.address`.
+    /// The key's path, such as `tcp.address`.
     pub(super) path: &'static str,
-    /// The text of its default.
+    /// The default, as text.
     pub(super) default: &'static str,
 }
 
-/// A section or key of Iggy's that is accepted without effect.
+/// A section or key of Iggy's configuration that is accepted without effect.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ignored {
-    /// Its path; everything below a section is accepted.
+    /// The path; everything below a section is accepted.
     pub(super) path: &'static str,
-    /// Why it has no effect.
+    /// The reason why it has no effect.
     pub(super) reason: &'static str,
 }
 
 /// A key of earlier versions of Iggy's server that is rejected because it was relocated.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Relocated {
-    /// Its path; everything below a section is rejected.
+    /// The path; everything below a section is rejected.
     pub(super) path: &'static str,
-    /// Its new place.
+    /// The new place of the setting.
     pub(super) to: &'static str,
 }
 
@@ -106,7 +106,7 @@ const SHARDS: &str = "connections share one runtime";
 const PATHS: &str = "directories below system.path have fixed names";
 const JWT: &str = "HTTP serves metrics and health only, without a login";
 
-/// Sections and keys of Iggy's that are accepted without effect.
+/// Sections and keys of Iggy's configuration that are accepted without effect.
 pub(super) const IGNORED: &[Ignored] = &[
     ignored("quic", "clients connect by TCP only"),
     ignored("websocket", "clients connect by TCP only"),
@@ -118,7 +118,10 @@ pub(super) const IGNORED: &[Ignored] = &[
     ignored("http.jwt", JWT),
     ignored("http.max_request_size", JWT),
     ignored("http.web_ui", JWT),
-    ignored("data_maintenance.messages.interval", "segments expire as soon as they may"),
+    ignored(
+        "data_maintenance.messages.interval",
+        "expired segments are removed as soon as possible",
+    ),
     ignored("personal_access_token.cleaner", "an expired token is removed within seconds"),
     ignored("message_bus.max_batch", SHARDS),
     ignored("message_bus.peer_queue_capacity", SHARDS),
@@ -137,7 +140,8 @@ pub(super) const IGNORED: &[Ignored] = &[
     ignored("system.logging.rotation_check_interval", "sizes are checked at every write"),
 ];
 
-/// Switches of sections without effect that must not be on, because they would promise a feature.
+/// Switches in sections without effect that must not be on, because they would promise an
+/// unsupported feature.
 pub(super) const REFUSED: &[(&str, &str)] = &[
     ("cluster.enabled", "this server is one node and cannot replicate"),
     ("system.encryption.enabled", "stored messages cannot be encrypted"),
@@ -193,7 +197,7 @@ pub(super) fn variable(path: &str) -> String {
     format!("IGGY_{}", path.replace('.', "_").to_uppercase())
 }
 
-/// Returns whether a path is a section, or below it.
+/// Returns whether `path` is `section` or below it.
 pub(super) fn is_within(path: &str, section: &str) -> bool {
     path.strip_prefix(section).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
@@ -208,12 +212,12 @@ pub(super) fn default(path: &str) -> &'static str {
     find(path).map_or("", |key| key.default)
 }
 
-/// Returns the section or key without effect that a path belongs to.
+/// Returns the section or key without effect to which a path belongs.
 pub(super) fn find_ignored(path: &str) -> Option<&'static Ignored> {
     IGNORED.iter().find(|ignored| is_within(path, ignored.path))
 }
 
-/// Returns the relocated key or section that a path belongs to.
+/// Returns the relocated key or section to which a path belongs.
 pub(super) fn find_relocated(path: &str) -> Option<Relocated> {
     RELOCATED.iter().copied().find(|relocated| is_within(path, relocated.path))
 }

@@ -1,7 +1,7 @@
 //! The configuration: Iggy's file format and names, its environment variables, and flags.
 //!
-//! Loading has two steps. [`sources`] collects texts by key: those of the file, overridden by the
-//! environment, overridden by flags. It compares keys with the table in [`keys`], and reports those
+//! Loading has two steps. [`sources`] collects texts by key from the file, overridden by the
+//! environment, overridden by flags. It compares keys with the table in [`keys`], and reports keys
 //! that are unknown, without effect or relocated. [`read`] then checks each text and builds the
 //! [`Config`]. [`current`] writes the configuration of a running server back to a file.
 
@@ -51,7 +51,7 @@ pub struct Config {
     pub tokens_per_user_max: u32,
     /// `[consumer_group] rebalancing_timeout`.
     pub rebalancing_timeout: Duration,
-    /// `[topic_defaults]`: options of topics that do not set their own.
+    /// `[topic_defaults]`: values of options that a topic does not set.
     pub topics: TopicDefaults,
     /// `[system.segment]`: how segments are written and read.
     pub segment: Segment,
@@ -68,7 +68,7 @@ pub struct Config {
 /// `[tcp]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tcp {
-    /// `address`: where to listen; port 0 takes a free one.
+    /// `address`: where to listen; port 0 selects a free port.
     pub address: SocketAddr,
     /// `[tcp.tls]`; `None` if it is off.
     pub tls: Option<Tls>,
@@ -91,7 +91,7 @@ pub enum Tls {
 /// `[http]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Http {
-    /// `address`: where to listen; port 0 takes a free one.
+    /// `address`: where to listen; port 0 selects a free port.
     pub address: SocketAddr,
     /// `[http.metrics] endpoint`; `None` if metrics are off.
     pub metrics_path: Option<String>,
@@ -109,7 +109,7 @@ pub enum Root {
         /// The password.
         password: String,
     },
-    /// `--with-default-root-credentials`: iggy, iggy.
+    /// `--with-default-root-credentials`: name and password are iggy.
     Default,
     /// The name iggy, and a generated password that is printed once.
     Random,
@@ -125,10 +125,10 @@ impl std::fmt::Debug for Root {
     }
 }
 
-/// `[topic_defaults]`: options of topics that do not set their own.
+/// `[topic_defaults]`: values of options that a topic does not set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopicDefaults {
-    /// What an acknowledged message survives.
+    /// The failure that an acknowledged message survives.
     pub durability: Durability,
     /// Whether stored offsets of consumers survive a power cut.
     pub are_offsets_durable: bool,
@@ -140,7 +140,7 @@ pub struct TopicDefaults {
     pub save_interval: Duration,
     /// Size at which a segment is sealed, in bytes.
     pub segment_bytes: u64,
-    /// Age at which messages are removed; `None` keeps them.
+    /// Age at which messages are removed; `None` keeps them indefinitely.
     pub message_expiry: Option<Duration>,
     /// Size of a topic above which its oldest segments are removed, in bytes.
     pub topic_bytes_max: Option<u64>,
@@ -180,31 +180,31 @@ pub struct Memory {
 pub struct Limits {
     /// Largest frame, in bytes (`[message_bus] max_message_size`).
     pub frame_bytes_max: usize,
-    /// Number of open connections.
+    /// Maximum number of open connections.
     pub connections_max: usize,
-    /// Time in which a connection must log in.
+    /// Time limit for a connection to log in.
     pub unauthenticated_timeout: Duration,
-    /// Time in which a frame that has begun must be complete, and in which a client must read a
-    /// reply; plus a second for each MiB.
+    /// Time limit for a client to complete a frame that has begun, or to read a reply; one second
+    /// is added for each MiB.
     pub stall_timeout: Duration,
-    /// Maximum size of a request or reply, of which a connection has one in memory at a time, in
-    /// bytes.
+    /// Maximum size of a request or reply, in bytes. A connection has one of them in memory at a
+    /// time.
     pub connection_bytes_max: usize,
     /// Bound on the requests and replies of all connections in memory, in bytes.
     pub in_flight_bytes_max: usize,
-    /// Number of streams.
+    /// Maximum number of streams.
     pub streams_max: usize,
-    /// Number of topics of one stream.
+    /// Maximum number of topics of one stream.
     pub topics_max: usize,
-    /// Number of partitions of one topic.
+    /// Maximum number of partitions of one topic.
     pub partitions_max: usize,
-    /// Number of consumer groups of one topic.
+    /// Maximum number of consumer groups of one topic.
     pub groups_max: usize,
-    /// Number of consumers with a stored offset in one partition.
+    /// Maximum number of consumers with a stored offset in one partition.
     pub consumers_max: usize,
-    /// Failed logins of one address in a minute, after which further ones are delayed.
+    /// Number of failed logins from one address in a minute after which further logins are delayed.
     pub failed_logins_max: u32,
-    /// Number of passwords that are hashed at the same time.
+    /// Maximum number of passwords that are hashed concurrently.
     pub password_hashers: usize,
 }
 
@@ -231,7 +231,7 @@ pub struct Logging {
 /// Flags of `tailwater serve`. Each overrides the environment and the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Flags {
-    /// `--config`: path of the configuration file; by default that in `IGGY_CONFIG_PATH`.
+    /// `--config`: path of the configuration file; by default the path in `IGGY_CONFIG_PATH`.
     pub config: Option<PathBuf>,
     /// `--path`: the key `system.path`.
     pub path: Option<PathBuf>,
@@ -323,6 +323,6 @@ impl Default for Config {
     /// The configuration without a file, environment or flags.
     fn default() -> Self {
         let loaded = Self::load(&Flags::default(), &BTreeMap::new());
-        loaded.expect("the table of keys has defaults that can be used").0
+        loaded.expect("valid defaults in the table of keys").0
     }
 }

@@ -114,13 +114,13 @@ fn topics(values: &Values) -> Result<TopicDefaults> {
     let topic_bytes_max = values.bound("topic_defaults.max_topic_size", parse_size)?;
     let topic_bytes_max = topic_bytes_max.filter(|bytes| *bytes != 0);
     if topic_bytes_max.is_some_and(|bytes| bytes < segment_bytes) {
-        let want = "topic_defaults.segment_size at least, or unlimited";
+        let want = "at least topic_defaults.segment_size, or unlimited";
         return Err(values.refuse("topic_defaults.max_topic_size", want));
     }
     let save_bytes = "topic_defaults.size_of_messages_required_to_save";
     let size_of_messages_required_to_save = values.size(save_bytes, 1)?;
     if size_of_messages_required_to_save > 1 << 30 {
-        return Err(values.refuse(save_bytes, "1 GiB at most"));
+        return Err(values.refuse(save_bytes, "at most 1 GiB"));
     }
     let offset_durability = "topic_defaults.consumer_offset_durability";
     Ok(TopicDefaults {
@@ -186,7 +186,7 @@ fn io_mode(values: &Values, key: &str) -> Result<IoModeChoice> {
 fn limits(values: &Values) -> Result<Limits> {
     let frame_bytes_max = values.bytes("message_bus.max_message_size", FRAME_BYTES_MIN)?;
     if frame_bytes_max as u64 > FRAME_BYTES_MAX {
-        return Err(values.refuse("message_bus.max_message_size", "4 GiB at most"));
+        return Err(values.refuse("message_bus.max_message_size", "at most 4 GiB"));
     }
     let limits = Limits {
         frame_bytes_max,
@@ -205,7 +205,7 @@ fn limits(values: &Values) -> Result<Limits> {
     };
     // A frame of the maximum size must fit into the bound of all connections.
     if limits.in_flight_bytes_max < frame_bytes_max.min(limits.connection_bytes_max) {
-        let want = "message_bus.max_message_size or limits.connection_bytes_max at least";
+        let want = "at least message_bus.max_message_size or limits.connection_bytes_max";
         return Err(values.refuse("limits.in_flight_bytes_max", want));
     }
     Ok(limits)
@@ -233,14 +233,14 @@ fn logging(values: &Values) -> Result<Logging> {
 }
 
 /// Reads the credentials of the root user. As in Iggy, the flag for the default credentials
-/// supplies those that the environment lacks.
+/// supplies the ones that the environment lacks.
 fn root(
     flags: &Flags,
     environment: &BTreeMap<String, String>,
     warnings: &mut Vec<String>,
 ) -> Result<Root> {
     let [name, password] = ["IGGY_ROOT_USERNAME", "IGGY_ROOT_PASSWORD"];
-    // As for other variables, an empty one counts as not set.
+    // As with other variables, an empty one counts as not set.
     let given = |variable| environment.get(variable).filter(|text| !text.is_empty()).cloned();
     let refuse = |variable: &str, message: String| {
         Err(ConfigError {
@@ -272,20 +272,20 @@ fn root(
     {
         if !length.contains(&text.len()) {
             let (start, end) = length.into_inner();
-            return refuse(variable, format!("{start} to {end} bytes are needed"));
+            return refuse(variable, format!("it must have {start} to {end} bytes"));
         }
     }
     Ok(Root::Given { name: root.0, password: root.1 })
 }
 
-/// Warns of everything that is reachable from other machines. Only the directory shows whether the
-/// credentials iggy/iggy are valid.
+/// Warns about everything that is reachable without a login from other machines. Whether the
+/// credentials iggy/iggy are valid is only known from the directory.
 fn warn_of_exposure(config: &Config, warnings: &mut Vec<String>) {
     if let Some(Http { address, metrics_path: Some(path), .. }) = &config.http
         && !address.ip().is_loopback()
     {
         warnings.push(format!(
-            "http.address {address} is not a loopback address: {path} needs no login"
+            "http.address {address} is not a loopback address: {path} requires no login"
         ));
     }
 }
@@ -295,9 +295,9 @@ impl Values {
         ConfigError { key: Some(key.to_owned()), source: self.get(key).source, message }
     }
 
-    /// Returns an error that states what is needed instead of the key's text.
+    /// Returns the error for a key's value that states what was expected instead.
     fn refuse(&self, key: &str, want: &str) -> ConfigError {
-        self.refuse_with(key, format!("'{}' cannot be used: {want}", self.get(key).text))
+        self.refuse_with(key, format!("'{}' is invalid: expected {want}", self.get(key).text))
     }
 
     fn lower(&self, key: &str) -> String {
@@ -307,7 +307,7 @@ impl Values {
     fn filled(&self, key: &str) -> Result<String> {
         match self.get(key) {
             Given { text, .. } if text.trim().is_empty() => {
-                Err(self.refuse_with(key, "empty, but it is needed".to_owned()))
+                Err(self.refuse_with(key, "empty, but required".to_owned()))
             }
             Given { text, .. } => Ok(text),
         }
@@ -341,18 +341,18 @@ impl Values {
         let bytes = parse_size(&self.get(key).text).filter(|bytes| *bytes >= least);
         bytes.ok_or_else(|| {
             let least = super::units::format_size(least);
-            self.refuse(key, &format!("a size of {least} at least, as \"64 MiB\""))
+            self.refuse(key, &format!("a size of at least {least}, such as \"64 MiB\""))
         })
     }
 
     fn bytes(&self, key: &str, least: u64) -> Result<usize> {
         let bytes = usize::try_from(self.size(key, least)?);
-        bytes.map_err(|_| self.refuse(key, "more than this machine can address"))
+        bytes.map_err(|_| self.refuse(key, "a size that this machine can address"))
     }
 
     fn positive_duration(&self, key: &str) -> Result<Duration> {
         let duration = parse_duration(&self.get(key).text).filter(|span| !span.is_zero());
-        duration.ok_or_else(|| self.refuse(key, "a duration above zero, as \"30s\" or \"1 m\""))
+        duration.ok_or_else(|| self.refuse(key, "a duration above zero: \"30s\" or \"1 m\""))
     }
 
     /// Returns a bound; `None` for "unlimited".
@@ -364,7 +364,9 @@ impl Values {
         match parse_bound(&text, parse) {
             Some(Bound::At(bound)) => Ok(Some(bound)),
             Some(Bound::Unlimited | Bound::Default) => Ok(None),
-            None => Err(self.refuse(key, "\"unlimited\", or as \"10 GiB\" or \"7 days\"")),
+            None => {
+                Err(self.refuse(key, "\"unlimited\", or a value such as \"10 GiB\" or \"7 days\""))
+            }
         }
     }
 
@@ -375,6 +377,6 @@ impl Values {
             return Ok(address);
         }
         let resolved = text.to_socket_addrs().ok().and_then(|mut addresses| addresses.next());
-        resolved.ok_or_else(|| self.refuse(key, "HOST:PORT, as \"127.0.0.1:8090\""))
+        resolved.ok_or_else(|| self.refuse(key, "HOST:PORT, such as \"127.0.0.1:8090\""))
     }
 }

@@ -19,7 +19,7 @@ pub(super) struct Given {
 #[derive(Debug, Default)]
 pub(super) struct Values {
     given: BTreeMap<String, Given>,
-    /// Keys in the file that need a single value but have a table or an array.
+    /// Keys in the file that require a single value but have a table or an array.
     shapes: BTreeMap<String, &'static str>,
 }
 
@@ -116,7 +116,7 @@ impl Collector {
             } else {
                 let nearest = keys::nearest(&path, names(&path, value.is_table()));
                 self.warnings.push(format!(
-                    "{path} (in {source}) is no key and has no effect; the nearest key is {}",
+                    "{path} (in {source}) is not a key and has no effect; the nearest key is {}",
                     nearest.unwrap_or_default()
                 ));
             }
@@ -124,8 +124,8 @@ impl Collector {
         Ok(())
     }
 
-    /// Records keys that are accepted without effect, down to single values: a section may be off,
-    /// and may contain keys that are rejected.
+    /// Records keys that are accepted without effect, one by one: a section may be off, and may
+    /// contain keys that are rejected.
     fn ignored(
         &mut self,
         path: &str,
@@ -161,7 +161,7 @@ impl Collector {
             return Err(relocation(*relocated, relocated.path, source));
         }
         if let Some(key) = keys::KEYS.iter().find(|key| keys::variable(key.path) == name) {
-            // As in Iggy, an empty variable is one that is not set.
+            // As in Iggy, an empty variable counts as not set.
             if !text.is_empty() {
                 self.values.set(key.path, text, source);
             }
@@ -200,13 +200,13 @@ impl Collector {
         Err(ConfigError { key: Some(path.to_owned()), source, message })
     }
 
-    /// Rejects switches of unsupported features, and warns of keys without effect: once per
+    /// Rejects switches of unsupported features, and warns about keys without effect: once per
     /// section, and once for several keys of a section with the same reason. A section that is off
     /// needs no warning.
     fn finish(mut self) -> Result<(Values, Vec<String>), ConfigError> {
         if let Some((path, shape)) = self.values.shapes.first_key_value() {
             let Given { source, .. } = self.values.get(path);
-            let message = format!("one value is needed, and this is a TOML {shape}");
+            let message = format!("expected a single value, found a TOML {shape}");
             return Err(ConfigError { key: Some(path.clone()), source, message });
         }
         for (path, reason) in keys::REFUSED {
@@ -255,7 +255,8 @@ fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the names that an unknown name may misspell: sections for a section, keys for a key.
+/// Returns the names of which an unknown name may be a misspelling: sections for a section, keys
+/// for a key.
 fn names(path: &str, is_table: bool) -> impl Iterator<Item = String> {
     let depth = path.matches('.').count() + 1;
     keys::all_paths().map(move |known| {

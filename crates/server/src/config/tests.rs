@@ -159,7 +159,7 @@ fn load_variables(variables: &[(&str, &str)]) -> Result<(Config, Vec<String>), C
 
 #[test]
 fn iggys_default_file_is_the_default_with_one_warning_for_each_section() {
-    let (config, warnings) = load(IGGYS).expect("it loads");
+    let (config, warnings) = load(IGGYS).expect("a valid configuration");
     assert_eq!(config, Config::default());
     let begins: Vec<&str> = warnings
         .iter()
@@ -198,7 +198,7 @@ fn flags_override_the_environment_which_overrides_the_file() {
     let variables = environment(&variables);
     let mut flags = settings(&[("http.address", "127.0.0.1:4")]);
     flags.config = Some(file.path().to_owned());
-    let (config, warnings) = Config::load(&flags, &variables).expect("it loads");
+    let (config, warnings) = Config::load(&flags, &variables).expect("a valid configuration");
     assert_eq!(config.tcp.expect("on").address.port(), 2);
     assert_eq!(config.http.expect("on").address.port(), 4);
     assert_eq!(config.path, PathBuf::from("file"));
@@ -207,7 +207,7 @@ fn flags_override_the_environment_which_overrides_the_file() {
 
     flags.path = Some(PathBuf::from("flag"));
     flags.address = Some("127.0.0.1:5".to_owned());
-    let (config, _) = Config::load(&flags, &variables).expect("it loads");
+    let (config, _) = Config::load(&flags, &variables).expect("a valid configuration");
     assert_eq!((config.path, config.tcp.expect("on").address.port()), ("flag".into(), 5));
 }
 
@@ -216,7 +216,7 @@ fn the_environment_names_the_file_and_an_empty_variable_is_none() {
     let file = written("heartbeat.enabled = false");
     let path = file.path().to_str().expect("a path in UTF-8");
     let variables = [("IGGY_CONFIG_PATH", path), ("IGGY_TCP_ADDRESS", "")];
-    let (config, _) = load_variables(&variables).expect("it loads");
+    let (config, _) = load_variables(&variables).expect("a valid configuration");
     assert_eq!(config.heartbeat_interval, None);
     assert_eq!(config.tcp, Config::default().tcp);
 }
@@ -233,7 +233,7 @@ fn all_kinds_of_values_are_read() {
          [tcp]\nenabled = false\n[http]\nenabled = false\n[system.logging]\nformat = 'json'\n\
          retention = 'none'\nmax_file_size = 0\n[message_bus]\nmax_message_size = '1 MB'",
     )
-    .expect("it loads");
+    .expect("a valid configuration");
     assert!(warnings.is_empty(), "{warnings:?}");
     let segment = &config.segment;
     assert_eq!(segment.append_io_mode, IoModeChoice::Buffered);
@@ -263,7 +263,8 @@ fn durability_has_iggys_names_and_an_alias() {
         ("enforce_fsync = true", Durability::Disk),
         ("durability = 'disk'\nenforce_fsync = true", Durability::Disk),
     ] {
-        let (config, _) = load(&format!("[topic_defaults]\n{text}")).expect("it loads");
+        let (config, _) =
+            load(&format!("[topic_defaults]\n{text}")).expect("a valid configuration");
         assert_eq!(config.topics.durability, durability, "{text}");
     }
 }
@@ -291,7 +292,7 @@ fn the_stronger_source_says_what_the_durability_is() {
     let file = "durability = 'process'\nenforce_fsync = true";
     let flags = [(DURABILITY, "process"), (FSYNC, "true")];
     for (text, flags) in [(file, &[][..]), ("", &flags[..])] {
-        let error = durability(text, flags).expect_err("one source says both");
+        let error = durability(text, flags).expect_err("a contradiction within one source");
         assert_eq!(error.key.as_deref(), Some(FSYNC), "{error}");
     }
 }
@@ -302,7 +303,7 @@ fn unknown_names_are_warned_of_with_the_nearest_known_one() {
         "[tcp]\nadress = '127.0.0.1:1'\n[htttp]\nenabled = true\n[system.segmnet]\nx = 1\n\
          [limits]\nconections_max = 3",
     )
-    .expect("it loads");
+    .expect("a valid configuration");
     assert_eq!(warnings.len(), 4, "{warnings:?}");
     for (unknown, nearest) in [
         ("limits.conections_max", "limits.connections_max"),
@@ -317,7 +318,7 @@ fn unknown_names_are_warned_of_with_the_nearest_known_one() {
         assert_eq!(warnings.iter().filter(is_it).count(), 1, "{unknown}: {warnings:?}");
     }
     let variables = [("IGGY_TCP_ADDRES", "x"), ("IGGY_PASSWORD", "of the import")];
-    let (_, warnings) = load_variables(&variables).expect("it loads");
+    let (_, warnings) = load_variables(&variables).expect("a valid configuration");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(warnings[0].contains("nearest one is IGGY_TCP_ADDRESS"), "{warnings:?}");
 }
@@ -334,7 +335,7 @@ fn variables_without_effect_are_warned_of_once_for_each_section() {
         ("IGGY_TEST_VERBOSE", "1"),
         ("IGGY_CONNECTORS_CONFIG_PATH", "x"),
     ])
-    .expect("it loads");
+    .expect("a valid configuration");
     let begins: Vec<_> = warnings.iter().map(|text| text.split(' ').next()).collect();
     assert_eq!(begins, [Some("quic"), Some("cluster"), Some("system.sharding")], "{warnings:?}");
 }
@@ -430,7 +431,7 @@ fn promises_that_cannot_be_kept_are_refused() {
         assert_eq!(error.key.as_deref(), Some(*path));
         let error = load_variables(&[(&keys::variable(path), "TRUE")]).expect_err("refused");
         assert!(error.message.starts_with("true, but "), "{error}");
-        let (_, warnings) = load(&format!("{path} = false")).expect("it loads");
+        let (_, warnings) = load(&format!("{path} = false")).expect("a valid configuration");
         assert!(warnings.is_empty(), "{warnings:?}");
     }
 }
@@ -440,8 +441,8 @@ fn an_unknown_flag_is_refused() {
     let error = Config::load(&settings(&[("tcp.adress", "x")]), &BTreeMap::new());
     let error = error.expect_err("no such key");
     assert!(error.message.ends_with("the nearest one is tcp.address"), "{error}");
-    let (_, warnings) =
-        Config::load(&settings(&[("quic.enabled", "true")]), &BTreeMap::new()).expect("it loads");
+    let (_, warnings) = Config::load(&settings(&[("quic.enabled", "true")]), &BTreeMap::new())
+        .expect("a valid configuration");
     assert!(warnings[0].starts_with("quic has no effect"), "{warnings:?}");
 }
 
@@ -450,15 +451,15 @@ fn the_root_user_has_both_credentials_or_neither() {
     let [name, password] = ["IGGY_ROOT_USERNAME", "IGGY_ROOT_PASSWORD"];
     assert_eq!(Config::default().root, Root::Random);
     for variable in [name, password] {
-        let error = load_variables(&[(variable, "secret")]).expect_err("one of two");
+        let error = load_variables(&[(variable, "secret")]).expect_err("one of two variables");
         assert_eq!(error.source, ConfigSource::Environment(variable.to_owned()));
         assert!(error.message.contains("set both or neither"), "{error}");
         assert!(!error.to_string().contains("secret"));
     }
-    // As for other variables, an empty one counts as not set.
+    // As with other variables, an empty one counts as not set.
     let (config, _) = load_variables(&[(name, ""), (password, "")]).expect("neither");
     assert_eq!(config.root, Root::Random);
-    load_variables(&[(name, "admin"), (password, "")]).expect_err("one of two");
+    load_variables(&[(name, "admin"), (password, "")]).expect_err("one of two variables");
     let (config, _) = load_variables(&[(name, "admin"), (password, "secret")]).expect("both");
     let given = Root::Given { name: "admin".to_owned(), password: "secret".to_owned() };
     assert_eq!(config.root, given);
@@ -466,11 +467,11 @@ fn the_root_user_has_both_credentials_or_neither() {
     assert!(error.message.contains("3 to 100"), "{error}");
 
     let flags = Flags { has_default_root_credentials: true, ..Flags::default() };
-    let (config, warnings) = Config::load(&flags, &BTreeMap::new()).expect("it loads");
+    let (config, warnings) = Config::load(&flags, &BTreeMap::new()).expect("a valid configuration");
     assert_eq!((config.root, warnings.len()), (Root::Default, 0));
     // As in Iggy, the flag fills in what the environment lacks.
     let (config, warnings) =
-        Config::load(&flags, &environment(&[(password, "secret")])).expect("it loads");
+        Config::load(&flags, &environment(&[(password, "secret")])).expect("a valid configuration");
     let filled = Root::Given { name: "iggy".to_owned(), password: "secret".to_owned() };
     assert_eq!((config.root, warnings.len()), (filled, 1));
 }
@@ -478,7 +479,7 @@ fn the_root_user_has_both_credentials_or_neither() {
 #[test]
 fn what_others_can_reach_is_warned_of() {
     let flags = settings(&[("tcp.address", "[::]:1"), ("http.address", "[::]:2")]);
-    let (_, warnings) = Config::load(&flags, &BTreeMap::new()).expect("it loads");
+    let (_, warnings) = Config::load(&flags, &BTreeMap::new()).expect("a valid configuration");
     let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
     assert!(warning.starts_with("http.address [::]:2 is not a loopback address"), "{warning}");
 }
@@ -488,11 +489,13 @@ fn certificates_are_made_only_where_there_is_no_file() {
     let certificate = written("");
     let path = certificate.path().to_str().expect("a path in UTF-8");
     let missing = [("tcp.tls.enabled", "true"), ("tcp.tls.cert_file", "/nowhere.pem")];
-    let (config, _) = Config::load(&settings(&missing), &BTreeMap::new()).expect("it loads");
+    let (config, _) =
+        Config::load(&settings(&missing), &BTreeMap::new()).expect("a valid configuration");
     assert_eq!(config.tcp.expect("on").tls, Some(Tls::SelfSigned));
     let mut there =
         vec![("tcp.tls.enabled", "true"), ("tcp.tls.cert_file", path), ("tcp.tls.key_file", "k")];
-    let (config, _) = Config::load(&settings(&there), &BTreeMap::new()).expect("it loads");
+    let (config, _) =
+        Config::load(&settings(&there), &BTreeMap::new()).expect("a valid configuration");
     let files = Tls::Files { certificate: path.into(), key: "k".into() };
     assert_eq!(config.tcp.expect("on").tls, Some(files));
     there.pop();
@@ -560,7 +563,7 @@ fn bounds_have_words_for_none_and_for_the_default() {
         "[system.logging]\nmax_file_size = 'default'\nretention = 'disabled'\n\
          [topic_defaults]\nmessage_expiry = 'server_default'\nmax_topic_size = '0'",
     )
-    .expect("it loads");
+    .expect("a valid configuration");
     assert_eq!(config.logging.file_bytes_max, Some(500_000_000));
     assert_eq!(config.logging.retention, None);
     assert_eq!((config.topics.message_expiry, config.topics.topic_bytes_max), (None, None));
@@ -598,11 +601,11 @@ fn the_current_configuration_is_one_that_loads_to_the_same() {
         "[system.segment]\nappend_io_mode = 'direct'\n[topic_defaults]\ndurability = 'disk'\n\
          message_expiry = '90 s'\n[heartbeat]\ninterval = '7 s'\n[limits]\nstall_timeout = '9 s'",
     )
-    .expect("it loads");
+    .expect("a valid configuration");
     for config in [Config::default(), config] {
         let address = |port| Some(SocketAddr::from(([127, 0, 0, 1], port)));
         let text = current::render(&config, address(8090), address(3000));
-        let (again, warnings) = load(&text).expect("it loads");
+        let (again, warnings) = load(&text).expect("a valid configuration");
         assert_eq!(again, config);
         assert!(warnings.is_empty(), "{warnings:?}");
     }
@@ -629,9 +632,9 @@ fn the_current_configuration_has_ports_and_no_secret() {
     config.http = None;
     let bound = Some(SocketAddr::from(([127, 0, 0, 1], 12345)));
     let storage = PosixStorage::new();
-    write_current(&storage, &config, bound, None).expect("it is written");
+    write_current(&storage, &config, bound, None).expect("the file is written");
     // A second start replaces it.
-    write_current(&storage, &config, bound, None).expect("it is written");
+    write_current(&storage, &config, bound, None).expect("the file is written");
     let runtime = directory.path().join("runtime");
     #[expect(clippy::disallowed_methods, reason = "the file is read as other programs read it")]
     let text = std::fs::read_to_string(runtime.join("current_config.toml")).expect("the file");
@@ -647,7 +650,7 @@ fn the_current_configuration_has_ports_and_no_secret() {
     assert_eq!(std::iter::once(runtime).flat_map(|path| path.read_dir()).flatten().count(), 1);
     assert!(!format!("{config:?}").contains("TOP-SECRET"));
     for _ in 0..2 {
-        remove_current(&storage, &config).expect("it is removed, or gone already");
+        remove_current(&storage, &config).expect("the file is removed, if it exists");
     }
     let left = directory.path().join("runtime").read_dir().expect("a directory").count();
     assert_eq!(left, 0);

@@ -13,10 +13,10 @@ const KEPT_BYTES: usize = 256 << 10;
 /// Maximum size of a body whose memory is kept for the next body, in bytes.
 const REUSED_BYTES: usize = 2 << 20;
 
-/// Bytes that were read but not yet consumed.
+/// Bytes that have been read but not yet consumed.
 ///
-/// A body shares its memory with the buffer, which reuses it for the next body. An idle connection
-/// must not keep the memory of a large one: see [`Self::is_large`].
+/// A body shares its memory with the buffer, which reuses that memory for the next body. An idle
+/// connection must not keep the memory of a large body: see [`Self::is_large`].
 #[derive(Debug)]
 pub(super) struct Input {
     buffer: BytesMut,
@@ -41,7 +41,7 @@ impl Input {
         Ok(stream.read_buf(&mut self.buffer).await? > 0)
     }
 
-    /// Reads until there are `length` bytes; `moved` is updated with their number.
+    /// Reads until there are `length` bytes; `moved` is updated with the number of bytes read.
     ///
     /// # Errors
     /// Errors of the stream, including its end.

@@ -10,10 +10,10 @@
 //! - A client must complete a frame that it has begun, and read a reply, within a time limit
 //!   ([`pace`]), which is short while others wait for the memory that the connection holds.
 //! - The memory of all connections' requests and replies is bounded ([`crate::in_flight`]): a body
-//!   is read, and a poll executed, only when there is room for it.
+//!   is read, or a poll executed, only when there is room for it.
 //! - An invalid header ends the connection, because the next frame cannot be located.
 //! - A shutdown or the session's eviction ends the connection at any point, except that a request
-//!   in progress is finished, and its client gets a moment to read the reply.
+//!   in progress is finished, and its client gets a short time to read the reply.
 
 mod input;
 mod output;
@@ -55,7 +55,7 @@ const IDLE: Duration = Duration::from_secs(1);
 /// Time that a client has to read its last reply.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// Why a connection ended.
+/// The reason why a connection ended.
 #[derive(Debug)]
 pub(crate) enum End {
     /// The client closed it.
@@ -83,9 +83,9 @@ impl std::fmt::Display for End {
             Self::Shutdown => f.write_str("the server shuts down"),
             Self::Evicted(reason) => write!(f, "evicted: {reason:?}"),
             Self::Garbage => f.write_str("the client sent an invalid frame"),
-            Self::EarlierProtocol => f.write_str(
-                "the client speaks the protocol of Iggy 0.8, and the server that of 0.9",
-            ),
+            Self::EarlierProtocol => {
+                f.write_str("the client uses the protocol of Iggy 0.8, the server that of 0.9")
+            }
             Self::Refused => f.write_str("the client was evicted repeatedly"),
             Self::Slow(what) => write!(f, "the client took too long {what}"),
             Self::Io(error) => write!(f, "{error}"),
@@ -223,7 +223,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             self.stream.flush().await
         };
         let written = unless(&mut self.ended, pace.run(None, &moved, write)).await?;
-        written.ok_or(End::Slow("taking a reply"))??;
+        written.ok_or(End::Slow("reading a reply"))??;
         Err(End::EarlierProtocol)
     }
 
@@ -360,7 +360,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         }
     }
 
-    /// Remembers a reply, or, if the request was not executed, that it will be repeated.
+    /// Remembers a reply or, if the request was not executed, that the client will repeat it.
     fn remember(&self, head: &Head, stamp: Stamp, done: &Result<Body, Status>) {
         match done {
             Ok(body) => self.session.remember_reply(head, stamp, 0, body.bytes()),
@@ -388,12 +388,12 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
             biased;
             written = &mut write => written,
             end = &mut self.ended => {
-                // The request is complete, so the client still gets a moment to read the reply.
+                // The request is complete, so the client still gets a short time to read the reply.
                 let _ = timeout(CLOSING, write).await;
                 return Err(end);
             }
         };
-        written.ok_or(End::Slow("taking a reply"))??;
+        written.ok_or(End::Slow("reading a reply"))??;
         Ok(total)
     }
 
@@ -404,7 +404,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send> Connection<'_, S> {
         let moved = AtomicUsize::new(0);
         let write = write_eviction(&mut self.stream, self.session, client, reason);
         let written = unless(&mut self.ended, pace.run(None, &moved, write)).await?;
-        written.ok_or(End::Slow("taking a reply"))??;
+        written.ok_or(End::Slow("reading a reply"))??;
         self.evictions += 1;
         if self.evictions >= EVICTIONS {
             return Err(End::Refused);

@@ -2,7 +2,7 @@
 //!
 //! The reply to a poll is written directly from its batches, usually in the log's tail, which pins
 //! that memory until the reply is written. If a client is slow, the rest of the reply is therefore
-//! copied after a while, and the tail is released.
+//! copied after `COPY_AFTER`, and the tail is released.
 
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ pub(super) struct Frame {
 }
 
 impl Frame {
-    /// Returns its length, in bytes.
+    /// Returns the reply's length, in bytes.
     pub(super) fn length(&self) -> usize {
         self.start.as_ref().len() + self.content.length()
     }

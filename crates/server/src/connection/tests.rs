@@ -47,8 +47,8 @@ async fn server(path: &Path, settings: &[(&str, &str)]) -> Server {
         has_default_root_credentials: true,
         ..Flags::default()
     };
-    let (config, _) = Config::load(&flags, &BTreeMap::new()).expect("it loads");
-    Server::start(config).await.expect("it starts")
+    let (config, _) = Config::load(&flags, &BTreeMap::new()).expect("a valid configuration");
+    Server::start(config).await.expect("the server starts")
 }
 
 /// Serves a connection, which is logged in if `is_bound`.
@@ -123,13 +123,13 @@ async fn poll_without_reading(
     (client, served)
 }
 
-/// Regression test: room for a reply must be reserved before it is read from a segment.
+/// Regression test: room for a reply must be reserved before the messages are read from a segment.
 #[tokio::test(flavor = "multi_thread")]
 async fn replies_that_wait_for_room_are_not_in_memory() {
     const READERS: u64 = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let topic = {
-        // The server opens the log later, so none of it is in the tail.
+        // The server opens the log later, so the tail is empty.
         let log = Log::open(directory.path().join("log"), &LogOptions::default()).expect("a log");
         let topic = topic(&log);
         let partition = log.partition(topic.partition(0)).expect("a partition");
@@ -156,7 +156,7 @@ async fn replies_that_wait_for_room_are_not_in_memory() {
         }
     })
     .await
-    .expect("one of them reads");
+    .expect("a poll in time");
     sleep(Duration::from_secs(1)).await;
     let read = read_bytes() - before;
     assert!(read < READERS * LARGE as u64 / 2, "{read} bytes were read");
@@ -168,8 +168,8 @@ async fn replies_that_wait_for_room_are_not_in_memory() {
     let answered = tokio::io::AsyncReadExt::read_exact(&mut other, &mut answer);
     timeout(LONG, answered).await.expect("an answer in time").expect("an answer");
     drop((readers, other));
-    timeout(LONG, served).await.expect("its client has gone").expect("no panic");
-    server.shutdown().await.expect("it ends");
+    timeout(LONG, served).await.expect("the connection ends in time").expect("no panic");
+    server.shutdown().await.expect("the server shuts down");
 }
 
 /// Regression test: a reply that is not read must not pin the tail's memory.
@@ -188,14 +188,14 @@ async fn slow_readers_let_the_tail_go() {
         readers.push(poll_without_reading(state, topic, offset).await);
     }
     let appended = tokio::task::spawn_blocking(move || {
-        // More than fits into memory.
+        // These batches do not all fit into memory.
         for _ in 0..8 {
             drop(other.append(&large_batch()).expect("an append"));
         }
     });
     timeout(LONG, appended).await.expect("there is room in time").expect("no panic");
     drop(readers);
-    server.shutdown().await.expect("it ends");
+    server.shutdown().await.expect("the server shuts down");
 }
 
 /// Regression test: the time limit must include bytes buffered by an encrypted stream.
@@ -231,12 +231,12 @@ async fn replies_over_tls_are_taken_in_time() {
     let served = connect(server.state(), stream, true);
     let ping = frame(codes::PING_CODE, &[]);
     let pings = tokio::spawn(async move {
-        // Until the server ends the connection.
+        // Send pings until the server ends the connection.
         while client.write_all(&ping).await.is_ok() && client.flush().await.is_ok() {}
         client
     });
-    let end = timeout(LONG, served).await.expect("it ends in time").expect("no panic");
+    let end = timeout(LONG, served).await.expect("the connection ends in time").expect("no panic");
     assert!(matches!(end, End::Slow(_)), "{end}");
-    timeout(LONG, pings).await.expect("it is closed").expect("no panic");
-    server.shutdown().await.expect("it ends");
+    timeout(LONG, pings).await.expect("the connection is closed in time").expect("no panic");
+    server.shutdown().await.expect("the server shuts down");
 }

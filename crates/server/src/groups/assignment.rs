@@ -12,7 +12,7 @@ use crate::session::SessionId;
 pub(super) struct Held {
     /// The session that owns the partition; it may have left the group.
     pub(super) owner: Option<SessionId>,
-    /// The session that the partition is being handed over to; it may have left the group.
+    /// The session to which the partition is being handed over; it may have left the group.
     pub(super) target: Option<SessionId>,
     /// Whether the owner has polled messages that it has not committed.
     pub(super) is_busy: bool,
@@ -21,9 +21,9 @@ pub(super) struct Held {
 /// Returns a member for each partition, in the order of `partitions`; empty without members.
 /// `members` are sorted.
 ///
-/// A member with too many partitions gives up first those that it is already handing over, then
-/// those without messages in flight, then the last ones. A partition that is given up goes to the
-/// target of its handover if that has room.
+/// A member with too many partitions gives up first partitions that it is already handing over,
+/// then partitions without messages in flight, then the last ones. A partition that is given up
+/// goes to the target of its handover if that member has room.
 pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionId> {
     if members.is_empty() {
         return Vec::new();
@@ -56,8 +56,8 @@ pub(super) fn assign(partitions: &[Held], members: &[SessionId]) -> Vec<SessionI
     chosen.map(|member| members[member]).collect()
 }
 
-/// Returns the number of partitions for each member. Members that have the most keep the most, to
-/// minimize moves.
+/// Returns the number of partitions for each member. Members with the most partitions get the
+/// larger quotas, to minimize moves.
 fn quotas(partitions: &[Held], members: &[SessionId]) -> Vec<usize> {
     let mut owned = vec![0_usize; members.len()];
     let mut promised = vec![0_usize; members.len()];

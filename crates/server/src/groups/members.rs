@@ -15,12 +15,12 @@
 //!
 //! 1. A member joins or leaves, or partitions are added or deleted. [`assign`] chooses an owner for
 //!    each partition.
-//! 2. A partition that is not busy moves immediately. A busy one begins a handover: the next poll
-//!    of its owner is refused, so that the client requests its partitions again and commits the
-//!    messages that it has.
+//! 2. A partition that is not busy moves immediately. A busy partition begins a handover: the next
+//!    poll of its owner is refused, so that the client requests its partitions again and commits
+//!    the messages that it has polled.
 //! 3. The commit, or [`Members::expire`], completes the handover.
 //!
-//! None of it is durable: after a restart, groups have no members until clients join again.
+//! This state is not durable: after a restart, groups have no members until clients join again.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -48,7 +48,7 @@ struct Member {
     id: u32,
     /// Partition of the last poll without a partition.
     last_polled: u32,
-    /// Whether the client requests its partitions, and polls them by their ids.
+    /// Whether the client has requested its partitions, and polls them by their ids.
     has_synchronized: bool,
     /// Whether the member may poll partitions that its client does not know about.
     has_news: bool,
@@ -87,7 +87,7 @@ pub(super) struct Begun {
     since: u64,
 }
 
-/// Why a member must not commit an offset.
+/// The reason why a member must not commit an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refusal {
     /// The session is not a member.
@@ -153,7 +153,7 @@ impl Members {
             partition.polls = 0;
             partition.polled = None;
             partition.committed = None;
-            // Polls in progress read removed messages, and must not count.
+            // Polls in progress read messages that are now removed, and must not count.
             partition.since = self.generation;
         }
         self.complete_handovers(|_, partition| !partition.is_busy());
@@ -177,8 +177,8 @@ impl Members {
     /// Begins a poll of a partition, or of the member's next one if none is given. Returns `None`
     /// if the client must request its partitions first.
     ///
-    /// A refused poll notifies a client that it lost the partition. If a client gained a partition,
-    /// its next poll is refused once, so that it notices before its next heartbeat.
+    /// A refused poll notifies a client that it has lost the partition. If a client gained a
+    /// partition, its next poll is refused once, so that it notices before its next heartbeat.
     pub(super) fn begin_poll(&mut self, session: SessionId, id: Option<u32>) -> Option<Begun> {
         let member = self.members.get_mut(&session)?;
         let id = match id {
@@ -292,7 +292,7 @@ impl Members {
         }
     }
 
-    /// Chooses an owner for each partition, and moves those that are not busy.
+    /// Chooses an owner for each partition, and moves partitions that are not busy.
     fn rebalance(&mut self, now: Instant) {
         self.generation += 1;
         let ids: Vec<u32> = self.partitions.keys().copied().collect();

@@ -5,7 +5,7 @@
 //!
 //! # Locks
 //!
-//! Locks are taken in this order. Polls and commits take only the second, for reading, and the
+//! Locks are taken in this order. Polls and commits take only the second lock, for reading, and the
 //! last.
 //!
 //! 1. `changes`: held while a group is created or deleted, across the write to the catalog.
@@ -48,7 +48,7 @@ pub(crate) struct Groups {
     memberships: Mutex<HashMap<SessionId, Memberships>>,
 }
 
-/// The groups that a session is a member of, by their topics and ids.
+/// The groups of which a session is a member, by their topics and ids.
 type Memberships = BTreeMap<(TopicId, u32), Arc<Group>>;
 
 /// The groups of a topic.
@@ -89,7 +89,7 @@ pub(crate) struct Summary {
 pub(crate) struct MemberSummary {
     /// Number of the member within its group.
     pub(crate) id: u32,
-    /// The partitions that it owns, including those in handover.
+    /// The partitions that the member owns, including partitions in handover.
     pub(crate) partitions: Vec<u32>,
 }
 
@@ -288,7 +288,7 @@ impl Groups {
         self.memberships.lock().contains_key(&session)
     }
 
-    /// Returns the groups that a session is a member of, each as its topic and id.
+    /// Returns the groups of which a session is a member, each as its topic and id.
     pub(crate) fn of_session(&self, session: SessionId) -> Vec<(TopicId, u32)> {
         let memberships = self.memberships.lock();
         memberships.get(&session).into_iter().flat_map(|groups| groups.keys().copied()).collect()
@@ -388,8 +388,8 @@ impl Groups {
         }
     }
 
-    /// Forgets the groups of a topic that have no record, because the log removed it together with
-    /// the topic. A new topic may already have the same id, with its own groups.
+    /// Forgets the groups of a topic that have no record, because the log removed their records
+    /// together with the topic. A new topic may already have the same id, with its own groups.
     fn forget_deleted(&self, log: &Log, topic: TopicId) {
         let records = log.records(&record::prefix(topic));
         let is_deleted = |group: &Arc<Group>| !records.contains_key(&record::key(topic, group.id));
@@ -407,7 +407,7 @@ impl Groups {
         deleted.iter().for_each(|group| self.disband(group));
     }
 
-    /// Completes the handovers that have waited for commits too long. Called once a second.
+    /// Completes handovers that have waited too long for commits. Called once a second.
     pub(crate) fn tick(&self, now: Instant) {
         let topics = self.topics();
         for group in topics.values().flat_map(|topic| topic.groups.values()) {
@@ -485,7 +485,7 @@ fn forget_orphans(log: &Log, topics: &HashMap<TopicId, Topic>) -> tailwater_log:
             if let Consumer::Group(id) = consumer
                 && groups.is_none_or(|groups| !groups.contains_key(&id))
             {
-                // Takes effect immediately. After a crash, the next start repeats it.
+                // The deletion takes effect immediately. After a crash, the next start repeats it.
                 drop(log.delete_offset(partition, consumer, false)?);
             }
         }

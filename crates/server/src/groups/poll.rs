@@ -9,7 +9,7 @@ use crate::status::Status;
 /// A poll in progress. Its partition keeps its owner until the poll has ended and its messages are
 /// committed.
 ///
-/// Dropping it ends the poll without messages.
+/// Dropping the poll ends it without messages.
 #[derive(Debug)]
 #[must_use = "the poll ends when this is dropped"]
 pub(crate) struct Poll {

@@ -15,18 +15,18 @@ use tailwater_log::{Error, ErrorKind, TopicId};
 pub(super) enum Record {
     /// A group.
     Group {
-        /// Id of its topic.
+        /// Id of the group's topic.
         topic: TopicId,
-        /// Its id within the topic.
+        /// Id of the group within the topic.
         id: u32,
-        /// Its name, unique in the topic.
+        /// Name of the group, unique in the topic.
         name: String,
     },
     /// The next id of a topic's groups.
     Next {
         /// Id of the topic.
         topic: TopicId,
-        /// The id.
+        /// The next id.
         id: u32,
     },
 }

@@ -19,7 +19,7 @@ fn config(path: &Path) -> Config {
         has_default_root_credentials: true,
         ..Flags::default()
     };
-    Config::load(&flags, &BTreeMap::new()).expect("it loads").0
+    Config::load(&flags, &BTreeMap::new()).expect("a valid configuration").0
 }
 
 /// Sends a request, and returns the status, the headers and the body of the answer.
@@ -40,7 +40,7 @@ async fn get(address: SocketAddr, path: &str) -> (u16, String, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn metrics_and_health_are_served_and_the_rest_is_not() {
     let directory = tempfile::tempdir().expect("a directory");
-    let server = Server::start(config(directory.path())).await.expect("it starts");
+    let server = Server::start(config(directory.path())).await.expect("the server starts");
     let address = server.addresses().http.expect("HTTP is on");
 
     let (status, _, body) = get(address, "/ping").await;
@@ -81,13 +81,13 @@ async fn metrics_and_health_are_served_and_the_rest_is_not() {
         let _ = stream.read_to_end(&mut answer).await;
         assert!(!answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
     }
-    server.shutdown().await.expect("it ends");
+    server.shutdown().await.expect("the server shuts down");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn idle_connections_keep_nobody_waiting() {
     let directory = tempfile::tempdir().expect("a directory");
-    let server = Server::start(config(directory.path())).await.expect("it starts");
+    let server = Server::start(config(directory.path())).await.expect("the server starts");
     let address = server.addresses().http.expect("HTTP is on");
     let mut idle = Vec::new();
     for _ in 0..super::CONNECTIONS {
@@ -100,13 +100,13 @@ async fn idle_connections_keep_nobody_waiting() {
     }
     let mut rest = Vec::new();
     let closed = tokio::time::timeout(super::HEADER_TIMEOUT / 2, idle[0].read_to_end(&mut rest));
-    assert!(closed.await.is_ok(), "the oldest connection is open still");
+    assert!(closed.await.is_ok(), "the oldest connection is still open");
     let newest = idle.last_mut().expect("a connection");
     newest.write_all(b"GET /ping HTTP/1.1\r\nhost: here\r\n\r\n").await.expect("a request");
     newest.read_to_end(&mut rest).await.expect("an answer");
     assert!(rest.starts_with(b"HTTP/1.1 200"), "the newest connection is served");
     drop(idle);
-    server.shutdown().await.expect("it ends");
+    server.shutdown().await.expect("the server shuts down");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,7 +119,7 @@ async fn health_names_no_files() {
     let stream = log.create_stream(None, "s").expect("a stream");
     let topic = log.create_topic(stream, None, "t", &TopicOptions::default(), 1);
     let partition = log.partition(topic.expect("a topic").partition(0)).expect("a partition");
-    // The last batch proves that those before it were complete.
+    // The last batch proves that earlier batches are complete.
     for _ in 0..5 {
         let mut batch = tailwater_format::message::batch::Builder::new(0);
         batch.push(1, 0, b"payload", b"").expect("a message");
@@ -129,13 +129,13 @@ async fn health_names_no_files() {
     log.close().expect("closed");
     damage(&log_directory);
 
-    let server = Server::start(config(directory.path())).await.expect("it starts");
+    let server = Server::start(config(directory.path())).await.expect("the server starts");
     let (status, _, body) = get(server.addresses().http.expect("HTTP is on"), "/health").await;
     assert_eq!(status, 503, "{body}");
     let document: serde_json::Value = serde_json::from_str(&body).expect("JSON");
     assert_eq!(document["failures"][0]["error"], "Corruption");
     assert!(!body.contains(".log") && !body.contains('/'), "{body}");
-    server.shutdown().await.expect_err("it ends with the damage");
+    server.shutdown().await.expect_err("the damage is reported");
 }
 
 /// Changes a byte of the first batch of every segment below a directory, and removes the indexes,

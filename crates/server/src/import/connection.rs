@@ -34,7 +34,7 @@ const REPLY_BYTES_MAX: usize = 1 << 30;
 /// Id of the polling consumer, which stores no offset.
 const CONSUMER: u32 = 1;
 
-/// Why a request to a server failed.
+/// The reason why a request to a server failed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientError {
@@ -68,7 +68,7 @@ impl fmt::Display for ClientError {
                 write!(f, "{command} was refused: {} ({status})", Status(*status).name())
             }
             Self::Evicted(command) => {
-                write!(f, "{command} was answered with the end of the session")
+                write!(f, "the server ended the session instead of answering {command}")
             }
             Self::Protocol(message) | Self::Missing(message) => f.write_str(message),
         }

@@ -4,9 +4,9 @@
 //!
 //! Offsets of a partition are contiguous on both sides, so a partition of the log that begins at
 //! the source's offset `B` and has `N` messages resumes at `B + N`. `B` is a record in the log,
-//! which is durable before the first message is appended. If the source has since removed messages,
-//! it has none at `B + N`; then `B` is increased before the next append. After a crash at any
-//! moment, the import resumes where the log's messages end.
+//! which is durable before the first message is appended. If the source no longer has a message at
+//! `B + N`, because it has removed messages, `B` is increased before the next append. After a crash
+//! at any time, the import resumes where the log's messages end.
 
 mod connection;
 
@@ -39,7 +39,7 @@ const IDENTITY: &str = "TAILWATER-LOG";
 /// The server to import from.
 #[derive(Clone)]
 pub struct Source {
-    /// Its address, such as `127.0.0.1:8090`.
+    /// The server's address, such as `127.0.0.1:8090`.
     pub address: String,
     /// Name of a user that may read the imported streams.
     pub username: String,
@@ -56,25 +56,27 @@ impl fmt::Debug for Source {
 /// The result of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Imported {
-    /// Partitions that were read.
+    /// Number of partitions read.
     pub partitions: u64,
-    /// Messages that were appended.
+    /// Number of messages appended.
     pub messages: u64,
-    /// Bytes of the batches that were appended.
+    /// Size of the appended batches, in bytes.
     pub bytes: u64,
-    /// Messages that the source removed before they were read, after an import had begun.
+    /// Number of messages that the source removed after the first import began and before they were
+    /// read.
     pub missed: u64,
 }
 
-/// Why an import ended early. Imported messages stay, and another import continues after them.
+/// The reason why an import ended early. Imported messages stay, and another import continues after
+/// them.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The source refused a request, or cannot be reached.
+    /// The source refused a request or cannot be reached.
     Source(ClientError),
     /// An error of the log.
     Log(tailwater_log::Error),
-    /// The directory holds files of another program, or cannot be read.
+    /// The directory contains files of another program, or cannot be read.
     Directory(String),
     /// The log has another stream or topic with this id, or messages that were not imported.
     Conflict(String),
@@ -160,7 +162,7 @@ fn refuse_other_files(directory: &Path) -> Result<(), ImportError> {
     let has_log = entries.iter().any(|entry| entry.name == IDENTITY);
     match entries.first() {
         Some(entry) if !has_log => Err(ImportError::Directory(format!(
-            "{} holds another program's files ('{}'), and no {IDENTITY}",
+            "{} contains another program's files ('{}'), and no {IDENTITY}",
             directory.display(),
             entry.name
         ))),
@@ -197,7 +199,7 @@ impl Import<'_> {
     fn topic(&mut self, stream: u32, topic: &TopicHeader) -> Result<(), ImportError> {
         let name = topic.name.as_str();
         let id = TopicId { stream, topic: topic.id };
-        // Ids count from 0, and the highest are deleted first.
+        // Partition ids count from 0, and the highest are deleted first.
         let partitions = self.connection.partitions(stream, topic.id)?;
         let wanted = partitions.iter().max().map_or(0, |highest| highest + 1);
         let streams = self.log.streams();

@@ -105,7 +105,8 @@ impl Server {
             http: http.as_ref().and_then(|(listener, _)| address(listener)),
         };
         let log = open_log(&storage, &config)?;
-        // From here on this server owns the directory. The file of an earlier server is outdated.
+        // From here on this server owns the directory. The file left by an earlier server is
+        // outdated.
         config::remove_current(&*storage, &config)?;
         command::apply_config(&log, &config)?;
         let groups = Groups::open(&log, &config)?;
@@ -113,7 +114,8 @@ impl Server {
         // Last, because a password generated here would be lost if the start failed later.
         let opened = Users::open(&log, &config);
         if opened.is_err() {
-            // The file claims that a server is listening. Only the first error is returned.
+            // The file, which claims that a server is listening, must go. Only the first error is
+            // returned.
             let _ = config::remove_current(&*storage, &config);
         }
         let (users, root_password) = opened?;
@@ -157,7 +159,7 @@ impl Server {
         self.has_exposed_defaults
     }
 
-    /// Returns the state that its tasks share, for tests.
+    /// Returns the state shared by the server's tasks, for tests.
     #[cfg(test)]
     pub(crate) fn state(&self) -> &Arc<State> {
         &self.state
@@ -239,7 +241,7 @@ fn refuse_foreign_data(storage: &dyn Storage, path: &Path) -> Result<(), ServerE
     match entries.iter().find(|entry| is_iggys(&entry.name)) {
         None => Ok(()),
         Some(entry) => Err(ServerError::ForeignData(format!(
-            "{} holds Apache Iggy's data ('{}'): choose another system.path, and fill it from the \
+            "{} contains Apache Iggy's data ('{}'): choose another system.path, and fill it from the \
              running server with 'tailwater log import'",
             path.display(),
             entry.name
@@ -367,7 +369,7 @@ async fn serve(
     }
 }
 
-/// Ends the session of a connection when this is dropped, however the task ends.
+/// Ends the session of a connection when dropped, however the connection's task ends.
 struct ConnectionGuard<'a> {
     state: &'a State,
     session: Arc<Session>,
@@ -394,19 +396,20 @@ async fn maintain(state: Arc<State>, mut is_shutdown: watch::Receiver<bool>) -> 
         let now_us = SystemClock.wall_us();
         let removed =
             tokio::task::spawn_blocking(move || state.users.remove_expired(&state.log, now_us));
-        // Failures are logged by the callee, and retried.
+        // The callee logs failures and retries.
         let _ = removed.await;
     }
 }
 
-/// Evicts the members of groups that have sent no request for 1.2 heartbeat intervals.
+/// Evicts group members that have sent no request for 1.2 heartbeat intervals.
 fn evict_silent_members(state: &State) {
     let Some(interval) = state.config.heartbeat_interval else { return };
     let limit = interval.saturating_mul(6) / 5;
     for session in state.sessions.all() {
         if session.idle() > limit && state.groups.is_member_anywhere(session.id) {
             session.evict(EvictionReason::StaleClient);
-            // Immediately, because the connection may be blocked writing a reply.
+            // The memberships end immediately, because the connection may be blocked writing a
+            // reply.
             state.groups.leave_all(session.id);
         }
     }

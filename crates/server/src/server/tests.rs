@@ -18,7 +18,7 @@ fn config(path: &Path, settings: &[(&str, &str)]) -> Config {
     let settings = settings.map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
     let flags =
         Flags { path: Some(path.to_owned()), settings: settings.collect(), ..Flags::default() };
-    Config::load(&flags, &BTreeMap::new()).expect("it loads").0
+    Config::load(&flags, &BTreeMap::new()).expect("a valid configuration").0
 }
 
 /// Regression test: a failed start must not create the root user, whose password would be lost.
@@ -33,22 +33,22 @@ async fn a_start_that_fails_makes_up_no_password() {
     assert!(error.starts_with(&format!("http.address: cannot listen on {address}")), "{error}");
     drop(taken);
 
-    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    let server = Server::start(config(&path, &[])).await.expect("the server starts");
     assert!(server.root_password().is_some_and(|password| password.len() > 20));
-    server.shutdown().await.expect("it ends");
-    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    server.shutdown().await.expect("the server shuts down");
+    let server = Server::start(config(&path, &[])).await.expect("the server starts");
     assert_eq!(server.root_password(), None);
-    server.shutdown().await.expect("it ends");
+    server.shutdown().await.expect("the server shuts down");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_the_owner_may_read_a_new_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("above/data");
-    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    let server = Server::start(config(&path, &[])).await.expect("the server starts");
     let mode = path.metadata().expect("a directory").permissions().mode();
     assert_eq!(mode & 0o077, 0, "{mode:o}");
-    server.shutdown().await.expect("it ends");
+    server.shutdown().await.expect("the server shuts down");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -56,16 +56,16 @@ async fn the_file_with_the_addresses_is_there_while_they_are_true() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("data");
     let file = path.join("runtime/current_config.toml");
-    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    let server = Server::start(config(&path, &[])).await.expect("the server starts");
     assert!(file.exists());
     // A second server on the directory does not touch the first one's file.
     Server::start(config(&path, &[])).await.expect_err("the directory is in use");
     assert!(file.exists());
-    server.shutdown().await.expect("it ends");
+    server.shutdown().await.expect("the server shuts down");
     assert!(!file.exists(), "it names addresses that nobody listens on");
 
     // The leftovers of a killed server are removed, even if the start fails after that.
-    let server = Server::start(config(&path, &[])).await.expect("it starts");
+    let server = Server::start(config(&path, &[])).await.expect("the server starts");
     drop(server);
     assert!(file.exists());
     let log = loop {
@@ -95,8 +95,8 @@ async fn credentials_that_everybody_knows_are_reported_where_everybody_can_use_t
         (config(&path, &[]), false),
         (config(&directory.path().join("other"), &[("tcp.address", "0.0.0.0:0")]), false),
     ] {
-        let server = Server::start(config).await.expect("it starts");
+        let server = Server::start(config).await.expect("the server starts");
         assert_eq!(server.has_exposed_defaults(), is_exposed, "{server:?}");
-        server.shutdown().await.expect("it ends");
+        server.shutdown().await.expect("the server shuts down");
     }
 }

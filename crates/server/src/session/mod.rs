@@ -1,6 +1,6 @@
 //! The sessions of connected clients.
 //!
-//! A connection is a session from the moment it is accepted. A login binds it to a user, and to the
+//! A connection has a session as soon as it is accepted. A login binds it to a user, and to the
 //! 128-bit id that the client chose; at most one session is bound to each of these ids.
 //!
 //! # Repeated requests
@@ -27,11 +27,11 @@ use self::replies::Replies;
 pub(crate) use self::replies::{Admission, Stamp};
 use crate::protocol::Head;
 
-/// Number of a connection: unique while the server runs.
+/// Number of a session, unique while the server runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct SessionId(pub(crate) u32);
 
-/// A connection.
+/// A session: a connection and its login.
 pub(crate) struct Session {
     pub(crate) id: SessionId,
     pub(crate) address: SocketAddr,
@@ -46,7 +46,7 @@ pub(crate) struct Session {
     eviction: Notify,
 }
 
-/// The user and client that a session is bound to by a login.
+/// The user and client to which a login binds a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Binding {
     /// Id of the user.
@@ -71,7 +71,7 @@ impl Session {
         }
     }
 
-    /// Returns its binding; `None` before a login.
+    /// Returns the session's binding; `None` before a login.
     pub(crate) fn binding(&self) -> Option<Binding> {
         *self.binding.lock()
     }
@@ -98,7 +98,7 @@ impl Session {
         self.replies.lock()[sequence(head)].remember(head, stamp, status, body);
     }
 
-    /// Records a request that was not executed, and that its client will repeat.
+    /// Records a request that was not executed and that its client will repeat.
     pub(crate) fn expect_again(&self, head: &Head) {
         self.replies.lock()[sequence(head)].expect_again(head);
     }

@@ -1,9 +1,9 @@
 //! The recent requests of a session, and their replies.
 //!
 //! A client's numbers ascend, but its requests may arrive in a different order: a client with
-//! several requests in flight repeats one that was not accepted after others were answered, and its
-//! threads may send requests in another order than they number them. A number below the last one is
-//! therefore new unless it is remembered, or so old that it may have been forgotten.
+//! several requests in flight may repeat an unaccepted one after others were answered, and its
+//! threads may send requests in a different order than they number them. A number below the last
+//! one is therefore new unless it is remembered, or so old that it may have been forgotten.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -43,14 +43,14 @@ impl Stamp {
     }
 }
 
-/// What to do with a request that changes state.
+/// The decision on a request that changes state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Admission {
-    /// It is new.
+    /// The request is new.
     Execute,
-    /// It was already answered, with this status and body.
+    /// The request was already answered, with this status and body.
     Repeat(u32, Arc<[u8]>),
-    /// It cannot be executed.
+    /// The request cannot be executed.
     Refuse(Status),
 }
 
@@ -67,7 +67,7 @@ struct Reply {
 /// The recently answered requests of one number sequence.
 #[derive(Default)]
 pub(super) struct Replies {
-    /// In order of execution, at most one for each number.
+    /// Replies in order of execution, at most one for each number.
     recent: VecDeque<Reply>,
     /// Highest answered number.
     last: Option<u64>,

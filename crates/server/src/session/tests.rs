@@ -1,4 +1,4 @@
-//! Tests of the ownership of client ids, and of which requests are executed.
+//! Tests of the ownership of client ids, and of the choice of requests to execute.
 
 use std::net::Ipv4Addr;
 
@@ -17,20 +17,20 @@ fn a_clients_id_is_taken_over_by_its_own_user_only() {
     let sessions = Sessions::new(1);
     let [first, second, third] =
         [1, 2, 3].map(|port| sessions.open(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
-    let bound = sessions.bind(&first, ALICE, CLIENT).expect("it is free");
+    let bound = sessions.bind(&first, ALICE, CLIENT).expect("an unused client id");
     let refused = sessions.bind(&second, BOB, CLIENT);
     assert_eq!(refused, Err(EvictionReason::SessionError));
     assert_eq!((first.binding(), second.binding()), (Some(bound), None));
     assert_eq!(*first.evicted.lock(), None);
 
-    let taken = sessions.bind(&third, ALICE, CLIENT).expect("its own");
+    let taken = sessions.bind(&third, ALICE, CLIENT).expect("the user's own client id");
     assert!(taken.session > bound.session);
     assert_eq!(*first.evicted.lock(), Some(EvictionReason::NoSession));
     // The first session no longer owns the binding.
     sessions.close(&first);
     assert_eq!(sessions.bind(&second, BOB, CLIENT), Err(EvictionReason::SessionError));
     sessions.close(&third);
-    sessions.bind(&second, BOB, CLIENT).expect("it is free");
+    sessions.bind(&second, BOB, CLIENT).expect("an unused client id");
 }
 
 fn send(request: u64) -> Head {

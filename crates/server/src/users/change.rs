@@ -115,8 +115,8 @@ impl Users {
         Ok(outcome)
     }
 
-    /// Creates a user, with the lowest id that was not used since the server started. Hashes the
-    /// password, so it must be called on a thread that may block.
+    /// Creates a user, with the lowest id that has not been used since the server started. Hashes
+    /// the password, so it must be called on a thread that may block.
     ///
     /// # Errors
     /// Invalid name or password; a name that is taken; errors of the log.
@@ -188,7 +188,7 @@ impl Users {
             new.name = name.map_or_else(|| Arc::clone(&old.name), Arc::from);
             new.is_active = is_active;
             if was_deactivated {
-                // Makes logins in progress fail, and drops the cached password.
+                // A new credential makes logins in progress fail, and drops the cached password.
                 new.credential = Arc::new(Credential::new(old.credential.hash.clone()));
             }
             edit.keep_user(new)?;
@@ -232,7 +232,8 @@ impl Users {
         self.forget(log, |permissions| permissions.forget_topic(topic))
     }
 
-    /// Applies `forget` to the permissions of all users; it returns whether it removed any.
+    /// Applies `forget`, which returns whether it removed any permission, to the permissions of all
+    /// users.
     fn forget(&self, log: &Log, forget: impl Fn(&mut Permissions) -> bool) -> Result<(), Status> {
         self.edit(log, |edit| {
             let users: Vec<_> = edit.directory.users.values().cloned().collect();
@@ -246,8 +247,9 @@ impl Users {
         })
     }
 
-    /// Checks a user's current password and hashes a new one. Waits for the pool, and after failed
-    /// logins from the address also for its turn; a wrong password counts as a failed login.
+    /// Checks a user's current password and hashes a new one. Waits for the pool and, after failed
+    /// logins from the address, also for the address's turn; a wrong password counts as a failed
+    /// login.
     ///
     /// # Errors
     /// Not found; invalid credentials, for the current password; invalid password, for the new one.
@@ -270,8 +272,8 @@ impl Users {
         Ok(NewPassword { user: user.id, replaced: Arc::clone(&user.credential), credential })
     }
 
-    /// Sets a user's prepared password, and returns the user's id. Its sessions and tokens stay
-    /// valid.
+    /// Sets a user's prepared password, and returns the user's id. The user's sessions and tokens
+    /// stay valid.
     ///
     /// # Errors
     /// Not found; invalid credentials, if the password has been changed since; errors of the log.

@@ -1,7 +1,7 @@
 //! The threads that hash passwords.
 //!
 //! A hash takes milliseconds of processor time and megabytes of memory, so only a few run
-//! concurrently; the others wait in order. Work is skipped if its requester is gone.
+//! concurrently; the others wait in order. Work whose requester is gone is skipped.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,7 +19,7 @@ type Job = Box<dyn FnOnce(&mut Workspace) + Send>;
 /// A pool of threads. Dropping it drops pending work, and joins the threads.
 pub(super) struct Hashers {
     shared: Arc<JobQueue>,
-    /// The threads, joined when this is dropped.
+    /// The threads, joined when the pool is dropped.
     threads: Vec<Thread>,
 }
 

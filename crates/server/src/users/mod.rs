@@ -12,7 +12,7 @@
 //! - An id is not reused while the process runs, so a session of a deleted user never becomes a
 //!   session of another user.
 //! - Passwords and tokens are compared only as hashes, in constant time.
-//! - Permissions on a stream or topic end with it, because its id may be reused.
+//! - Permissions on a stream or topic end with that object, because its id may be reused.
 //!
 //! # Cost of a login
 //!
@@ -69,7 +69,7 @@ pub(crate) struct User {
     pub(crate) name: Arc<str>,
     /// Whether the user may log in and do anything.
     pub(crate) is_active: bool,
-    /// Microseconds since 1970.
+    /// Creation time, in microseconds since 1970.
     pub(crate) created_us: u64,
     /// Permissions; `None` if none were ever granted.
     pub(crate) permissions: Option<Permissions>,
@@ -80,9 +80,9 @@ pub(crate) struct User {
 pub(crate) struct Token {
     user: u32,
     pub(crate) name: Arc<str>,
-    /// BLAKE3 of the token. Comparing two of them takes constant time.
+    /// BLAKE3 hash of the token. Hashes are compared in constant time.
     hash: blake3::Hash,
-    /// Microseconds since 1970; `None` for never.
+    /// Expiry time, in microseconds since 1970; `None` for never.
     pub(crate) expires_us: Option<u64>,
 }
 
@@ -165,7 +165,7 @@ impl<'a> From<&'a Config> for Settings<'a> {
     }
 }
 
-/// Why a login is refused.
+/// The reason why a login is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LoginError {
     /// Unknown user, wrong password, or inactive user, which must be indistinguishable.
@@ -185,7 +185,7 @@ pub(crate) struct Users {
     retired: Mutex<BTreeSet<u32>>,
     hashers: Hashers,
     fingerprints: Fingerprints,
-    /// The credential against which passwords of unknown users are checked.
+    /// The credential against which the passwords of unknown users are checked.
     nobody: Arc<Credential>,
     throttle: Throttle,
     tokens_per_user_max: usize,
@@ -241,7 +241,7 @@ impl Users {
         let check = |what: &str, bytes: usize, range: std::ops::RangeInclusive<usize>| {
             let (min, max) = (range.start(), range.end());
             let message =
-                format!("the root user's {what} has {bytes} bytes: it needs {min} to {max}");
+                format!("the root user's {what} has {bytes} bytes: it must have {min} to {max}");
             let is_right = range.contains(&bytes);
             is_right.then_some(()).ok_or_else(|| Error::new(ErrorKind::InvalidArgument, message))
         };
@@ -298,8 +298,8 @@ impl Users {
         self.directory.load().users.values().cloned().collect()
     }
 
-    /// Logs a user in from an address, and returns its id. Waits for the pool, and after failed
-    /// logins from the address also for its turn.
+    /// Logs a user in from an address, and returns its id. Waits for the pool and, after failed
+    /// logins from the address, also for the address's turn.
     ///
     /// # Errors
     /// Invalid credentials.
@@ -328,7 +328,7 @@ impl Users {
         let user = self.directory.load().named(name).cloned();
         let credential = user.as_ref().map_or(&self.nobody, |user| &user.credential);
         let is_right = self.check_password(credential, password).await;
-        // The user may have been deleted, deactivated or given another password since.
+        // The user may have been deleted, deactivated or given another password meanwhile.
         let directory = self.directory.load();
         let is_current = |user: &User| {
             directory.users.get(&user.id).is_some_and(|current| {
@@ -357,7 +357,7 @@ impl Users {
     }
 
     /// Logs a user in with a personal access token, and returns the user's id. After failed logins
-    /// from the address, waits for its turn.
+    /// from the address, waits for the address's turn.
     ///
     /// # Errors
     /// Invalid or expired token; inactive.

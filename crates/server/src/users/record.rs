@@ -25,7 +25,7 @@ pub(super) type Change = (String, Option<String>);
 struct UserRecord {
     name: String,
     is_active: bool,
-    /// Microseconds since 1970.
+    /// Creation time, in microseconds since 1970.
     created_us: u64,
     password: PasswordHash,
     #[serde(skip_serializing_if = "Option::is_none", default)]
@@ -34,9 +34,9 @@ struct UserRecord {
 
 #[derive(Serialize, Deserialize)]
 struct TokenRecord {
-    /// BLAKE3 of the token, in hexadecimal.
+    /// BLAKE3 hash of the token, in hexadecimal.
     hash: String,
-    /// Microseconds since 1970; absent for never.
+    /// Expiry time, in microseconds since 1970; absent for never.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     expires_us: Option<u64>,
 }

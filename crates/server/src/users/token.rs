@@ -1,7 +1,7 @@
 //! Personal access tokens: secrets that log a user in until they expire or are deleted.
 //!
-//! A token is 32 random bytes, shown once; only its hash is stored. A fast hash suffices for that
-//! much randomness.
+//! A token is 32 random bytes, shown once; only its hash is stored. A fast hash suffices for a
+//! secret with that much randomness.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ impl Users {
     }
 
     /// Creates a token, and returns its secret, which is not stored. The token expires
-    /// `expires_after_us` microseconds after its creation; `None` for never. Expired tokens of the
-    /// user are removed.
+    /// `expires_after_us` microseconds after its creation, or never if that is `None`. Expired
+    /// tokens of the user are removed.
     ///
     /// # Errors
     /// Unauthenticated, for a user that was deleted or deactivated; too many tokens; invalid name;
@@ -70,7 +70,7 @@ impl Users {
     /// Deletes a token. Sessions that logged in with it stay logged in.
     ///
     /// # Errors
-    /// Not found; those of the log.
+    /// Not found; errors of the log.
     pub(crate) fn delete_token(&self, log: &Log, user: u32, name: &str) -> Result<(), Status> {
         self.edit(log, |edit| {
             let token = edit.directory.tokens_of(user).find(|token| &*token.name == name).cloned();

@@ -34,8 +34,8 @@ use iggy_binary_protocol::{
 
 use crate::repeated::one_message;
 
-/// Returns a body for each command that a client sends after its login. They refer to the stream
-/// `s`, its topic `t`, and objects that may not exist.
+/// Returns a body for each command that a client sends after its login. The bodies refer to the
+/// stream `s`, its topic `t`, and objects that may not exist.
 pub(crate) fn of_every_command() -> Vec<(&'static CommandMeta, Vec<u8>)> {
     let other = |meta: &&CommandMeta| {
         !matches!(
@@ -211,7 +211,7 @@ fn of(code: u32) -> Vec<u8> {
         | codes::JOIN_CONSUMER_GROUP_CODE
         | codes::LEAVE_CONSUMER_GROUP_CODE
         | codes::SYNC_CONSUMER_GROUP_CODE => group(),
-        // Commands with empty bodies.
+        // The remaining commands have empty bodies.
         _ => return Vec::new(),
     };
     body.to_vec()

@@ -23,7 +23,7 @@ async fn members(client: &IggyClient) -> Vec<BTreeSet<u32>> {
     group.members.iter().map(|member| member.partitions.iter().copied().collect()).collect()
 }
 
-/// Polls and commits as a member of the group, until there are no messages for a while.
+/// Polls and commits as a member of the group, until no messages arrive for a while.
 async fn drain(client: &IggyClient) -> Vec<String> {
     let consumer = Consumer::group(id("g"));
     let mut all = Vec::new();
@@ -128,7 +128,7 @@ async fn a_silent_member_is_evicted() {
     let root = scene.client().await;
     create_topic(&root, 2).await;
     root.create_consumer_group(&id("s"), &id("t"), "g").await.expect("a group");
-    // This client sends nothing, not even heartbeats.
+    // This client sends no requests, not even heartbeats.
     let address = scene.address();
     let url = format!("iggy://iggy:iggy@{address}?heartbeat_interval=10min");
     let silent = IggyClient::from_connection_string(&url).expect("a client");
@@ -141,7 +141,7 @@ async fn a_silent_member_is_evicted() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it is a member still: {:?}", members(&root).await);
+    panic!("the client is still a member: {:?}", members(&root).await);
 }
 
 /// Part of a frame that is never completed does not count as activity.
@@ -166,5 +166,5 @@ async fn a_member_that_sends_a_byte_and_no_more_is_evicted() {
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("it is a member still: {:?}", members(&root).await);
+    panic!("the client is still a member: {:?}", members(&root).await);
 }

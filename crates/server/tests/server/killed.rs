@@ -18,7 +18,7 @@ use crate::common::{config, id, message};
 const DIRECTORY: &str = "TAILWATER_TEST_SERVE";
 /// Number of partitions, each with its own producer.
 const PARTITIONS: u32 = 3;
-/// Number of kills of one server; `TAILWATER_ROUNDS` multiplies it.
+/// Number of times that one server is killed; `TAILWATER_ROUNDS` multiplies it.
 const LIVES: usize = 10;
 /// Number of messages per batch.
 const BATCH: u64 = 10;
@@ -32,7 +32,7 @@ async fn serve() {
     std::future::pending::<()>().await;
 }
 
-/// A serving process, killed when this is dropped.
+/// A serving process, killed when the value is dropped.
 struct Process {
     child: Child,
     address: SocketAddr,
@@ -47,7 +47,7 @@ impl Process {
             .stderr(Stdio::null())
             .spawn()
             .expect("a process");
-        let output = BufReader::new(child.stdout.take().expect("it is piped"));
+        let output = BufReader::new(child.stdout.take().expect("standard output"));
         let mut lines = output.lines().map_while(Result::ok);
         let address = lines.find_map(|line| line.strip_prefix("serving ")?.parse().ok());
         Self { child, address: address.expect("a server that starts") }
@@ -66,7 +66,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -198,7 +198,7 @@ async fn what_was_acknowledged_survives_the_server() {
                 let is_there = |number| numbers.binary_search(&number).is_ok();
                 let found = (first..first + BATCH).filter(|number| is_there(*number)).count();
                 let is_right = found as u64 == BATCH || (found == 0 && uncertain.contains(&first));
-                assert!(is_right, "life {life}: {found} of the batch from {first} on are there");
+                assert!(is_right, "life {life}: {found} messages of the batch from {first} exist");
             }
             let consumer = Consumer::group(id("g"));
             let stored =
@@ -227,7 +227,7 @@ async fn what_was_acknowledged_survives_the_server() {
         }
         purged_below = purger.await.expect("a purger");
     }
-    // Otherwise the test checked nothing.
+    // If nothing was acknowledged, the test checked nothing.
     let acknowledged: u64 = promised.iter().map(|it| it.acknowledged.load(Ordering::Relaxed)).sum();
     assert!(acknowledged > 0, "no batch was acknowledged");
     assert!(committed.iter().any(Option::is_some), "no commit was acknowledged");

@@ -91,7 +91,7 @@ async fn wrong_bodies_of_every_command_do_no_harm() {
         // Status 1 is the reply to a request whose handler panicked.
         assert_ne!(answer.status, 1, "{}: {body:?}", meta.name);
         if request % 100 == 0 {
-            // A damaged body that happens to be valid may have deleted them.
+            // A damaged body that happens to be valid may have deleted the stream or topic.
             let _ = client.create_stream("s").await;
             let options = TopicCreateOptions::default();
             let _ = client.create_topic(&id("s"), "t", &options).await;
@@ -136,7 +136,7 @@ async fn a_client_that_takes_no_replies_is_not_read_from() {
     }
     let mut greedy = Raw::connect(&scene, 7).await;
     greedy.login().await;
-    // Polls endlessly, without reading replies.
+    // This client polls endlessly, without reading replies.
     let poll_body = iggy_binary_protocol::WireEncode::to_bytes(
         &iggy_binary_protocol::requests::messages::PollMessagesRequest {
             consumer: iggy_binary_protocol::WireConsumer::consumer(
@@ -177,7 +177,7 @@ async fn more_connections_than_are_allowed_are_refused() {
     }
 }
 
-/// Pings must not replace a login, in whatever pieces they are written.
+/// Pings must not count as a login, however they are split into writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trickle_of_pings_has_an_end() {
     let scene = Scene::with(&[("limits.unauthenticated_timeout", "1s")]).await;
@@ -200,12 +200,12 @@ async fn a_trickle_of_pings_has_an_end() {
     });
     let mut answers = Vec::new();
     let closed = tokio::time::timeout(Duration::from_secs(10), reading.read_to_end(&mut answers));
-    assert!(closed.await.is_ok(), "it is open still");
+    assert!(closed.await.is_ok(), "the connection is still open");
     assert!(answers.len() >= 256, "pings were answered before");
     trickle.abort();
 }
 
-/// Logins that wait for their turn must not keep connections open beyond the time limit for logins.
+/// Logins that wait for their turn must not keep connections open beyond the login time limit.
 #[tokio::test(flavor = "multi_thread")]
 async fn wrong_passwords_hold_no_connections() {
     let scene = Scene::with(&[
@@ -225,7 +225,7 @@ async fn wrong_passwords_hold_no_connections() {
     for raw in &mut waiting {
         assert!(is_closed(&mut raw.stream).await);
     }
-    // Run one after another, they would take a second each.
+    // Run one after another, the logins would take a second each.
     assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
     loop {
@@ -269,7 +269,8 @@ async fn announced_frames_take_no_room() {
         assert_eq!(poll(&client, 0, PollingStrategy::first(), 1).await, ["m-0"]);
     };
     tokio::time::timeout(Duration::from_secs(10), served).await.expect("answers in time");
-    // A first byte reserves room, but for less time than a stalled client has while nobody waits.
+    // A first byte reserves room, but for less time than a stalled client gets while no one else
+    // waits.
     for (raw, frame) in &mut announcing {
         raw.stream.write_all(&frame[HEADER_SIZE..=HEADER_SIZE]).await.expect("a write");
     }
@@ -309,11 +310,11 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
     let mut answers = Vec::new();
     let closed =
         tokio::time::timeout(Duration::from_secs(20), raw.stream.read_to_end(&mut answers));
-    assert!(closed.await.is_ok(), "it is open still");
+    assert!(closed.await.is_ok(), "the connection is still open");
     assert!(answers.len() <= 5 * HEADER_SIZE, "{} bytes of evictions", answers.len());
 }
 
-/// Clients that have begun a request or login and do not continue must not delay the shutdown.
+/// Clients that have begun but not finished a request or login must not delay the shutdown.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_only_begun_does_not_delay_the_end() {
     let mut scene = Scene::new().await;
@@ -323,9 +324,9 @@ async fn what_was_only_begun_does_not_delay_the_end() {
     body.login().await;
     let frame = body.frame(Operation::SendMessages, 1, 0, &[0; 1 << 20]);
     body.stream.write_all(&frame[..300]).await.expect("a write");
-    // The server has read from both.
+    // Let the server read from both connections.
     tokio::time::sleep(Duration::from_millis(200)).await;
-    // The shutdown did not wait until it would abandon connections.
+    // The shutdown must end before the time at which it abandons connections.
     scene.stop().await;
     assert!(is_closed(&mut header.stream).await && is_closed(&mut body.stream).await);
 

@@ -82,7 +82,7 @@ async fn topics_and_their_options() {
     client.update_topic(&id("s"), &id("t"), "t2", &update).await.expect("an update");
     let found = client.get_topic(&id("s"), &id("t2")).await.expect("a reply").expect("a topic");
     assert_eq!(found.message_expiry, IggyExpiry::NeverExpire);
-    assert_eq!(found.max_topic_size.as_bytes_u64(), 10 << 30, "what is not named stays");
+    assert_eq!(found.max_topic_size.as_bytes_u64(), 10 << 30, "an omitted option keeps its value");
 
     client.create_partitions(&id("s"), &id("t2"), 2).await.expect("more partitions");
     client.delete_partitions(&id("s"), &id("t2"), 4).await.expect("fewer partitions");
@@ -100,10 +100,10 @@ async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
     let client = scene.client().await;
     client.create_stream("s").await.expect("a stream");
     let listed = client.describe_options(OptionsScope::Topic).await.expect("options");
-    let listed = listed.iter().find(|it| it.key == "enforce_fsync").expect("it is listed");
+    let listed = listed.iter().find(|it| it.key == "enforce_fsync").expect("a listed option");
     assert_eq!((listed.kind, listed.default_value.as_slice()), (HeaderKind::Bool, &[0][..]));
 
-    // This client always sends a durability; the stronger of the two options is used.
+    // This client always sends a durability; the stronger of the two options takes effect.
     for (name, enforces, durability, expected) in [
         ("a", "true", Durability::Replicated, ("persisted", true)),
         ("b", "false", Durability::Persisted, ("persisted", true)),
@@ -157,7 +157,7 @@ async fn zero_is_the_default_and_not_a_choice() {
         assert!(!option.explicit, "{key}");
         assert_eq!(option.value.as_uint64().expect("a number"), default, "{key}");
     }
-    // One update sets a value, and the next one leaves it unset.
+    // One update sets a value, and the next update omits it.
     for expiry in
         [IggyExpiry::ExpireDuration(IggyDuration::new_from_secs(60)), IggyExpiry::ServerDefault]
     {
@@ -253,7 +253,7 @@ async fn deleting_segments_stops_at_what_consumers_have_not_read() {
         .poll_messages(&id("s"), &id("t"), Some(0), &consumer, &PollingStrategy::next(), 1, false)
         .await
         .expect("a poll");
-    assert_eq!(left.messages[0].header.offset, 5, "the next message is there");
+    assert_eq!(left.messages[0].header.offset, 5, "the next message is kept");
     let topic = client.get_topic(&id("s"), &id("t")).await.expect("a reply").expect("a topic");
     assert!(topic.messages_count < 12, "segments were removed");
 }
@@ -286,7 +286,7 @@ async fn what_the_server_says_of_itself() {
     client.ping().await.expect("an answer");
 }
 
-/// A change of a topic must not undo a concurrent one.
+/// A change of a topic must not undo a concurrent change.
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_of_a_topic_at_the_same_time_all_count() {
     const ROUNDS: u32 = 30;

@@ -86,9 +86,9 @@ async fn a_user_without_permissions_may_do_nothing() {
     assert_refused(nobody.join_consumer_group(&s, &t, &g).await, unauthorized);
     assert_refused(nobody.leave_consumer_group(&s, &t, &g).await, unauthorized);
 
-    // Commands that every user may execute: on the own client, tokens and password.
+    // Commands that every user may execute: on the user's own client, tokens and password.
     nobody.get_me().await.expect("itself");
-    nobody.get_personal_access_tokens().await.expect("its tokens");
+    nobody.get_personal_access_tokens().await.expect("the list of tokens");
     let streams = root.get_streams().await.expect("streams");
     assert_eq!((streams.len(), streams[0].messages_count), (1, 3), "nothing was changed");
 }
@@ -182,7 +182,8 @@ async fn users_passwords_and_tokens() {
     assert!(root.get_user(&id("ann")).await.expect("a reply").is_none());
 }
 
-/// A stream or topic with a reused id must not inherit permissions on the id's earlier owner.
+/// A stream or topic with a reused id must not inherit permissions on the earlier object with that
+/// id.
 #[tokio::test(flavor = "multi_thread")]
 async fn permissions_end_with_the_stream_or_topic() {
     let scene = Scene::new().await;

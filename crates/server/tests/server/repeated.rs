@@ -1,4 +1,4 @@
-//! Requests that are repeated under their number, and other uses of the raw protocol.
+//! Requests that are repeated under the same number, and other uses of the raw protocol.
 
 use bytes::BytesMut;
 use iggy::prelude::PollingStrategy;
@@ -138,10 +138,10 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(raw.call(Operation::SendMessages, 2, &one_message(b"twice")).await.status, 0);
     // A client with several requests in flight repeats the first one.
     assert_eq!(raw.call(Operation::SendMessages, 1, &body).await, first);
-    // The same number with another body.
+    // A request with the same number but another body.
     let older = raw.call(Operation::SendMessages, 1, &one_message(b"other")).await;
     assert_eq!(older.status, 59);
-    // The number of a request with another command.
+    // A request with the number of a request for another command.
     let other = raw.call(Operation::StoreConsumerOffset, 2, &body).await;
     assert_eq!(other.status, 3);
     assert_eq!(poll(&client, 0, PollingStrategy::first(), 10).await, ["once", "twice"]);
@@ -156,7 +156,8 @@ async fn a_repeated_request_has_no_further_effect() {
     assert_eq!(raw.call(Operation::CreateStream, 4, &name.to_bytes()).await.status, 1012);
 }
 
-/// Previews of the client give messages the number of the next other change, without checksums.
+/// Previews of the client send messages under the number of the next other change, without
+/// checksums.
 #[tokio::test(flavor = "multi_thread")]
 async fn different_messages_under_one_number_are_all_appended() {
     let scene = Scene::new().await;
@@ -250,7 +251,7 @@ async fn sessions_that_are_not_there() {
     let evicted = raw.answer().await;
     assert_eq!((evicted.command, evicted.status), (Command::Eviction as u8, 1));
     assert_eq!(second.call(Operation::SendMessages, 1, &one_message(b"y")).await.status, 0);
-    // The number of another session.
+    // A request with the number of another session.
     second.session += 1;
     let sent = second.call(Operation::SendMessages, 2, &one_message(b"z")).await;
     assert_eq!((sent.command, sent.status), (Command::Eviction as u8, 1));

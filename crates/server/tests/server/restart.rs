@@ -48,7 +48,7 @@ async fn a_client_goes_on_when_the_server_is_back() {
     create_topic(&client, 1).await;
     send(&client, 0, &numbered("before", 3)).await;
     scene.stop().await;
-    // The same address, which no other program has taken.
+    // The server listens on the same address, which no other program has taken.
     scene.set("tcp.address", &address);
     scene.start().await;
     let mut last = None;
@@ -80,6 +80,6 @@ async fn iggys_own_directory_is_refused() {
     let config = crate::common::config(directory.path(), &[]);
     let error = Server::start(config).await.expect_err("a refusal").to_string();
     assert!(error.contains("Apache Iggy") && error.contains("streams"), "{error}");
-    let entries = storage.list(directory.path()).expect("its entries");
+    let entries = storage.list(directory.path()).expect("the entries of the directory");
     assert_eq!(entries.len(), 1, "nothing was written");
 }

@@ -10,7 +10,7 @@ use tokio::time::{sleep, timeout};
 
 use crate::common::{Scene, assert_refused, create_topic, id, message, numbered, poll, send};
 
-/// Polls a partition of a topic with a separate consumer.
+/// Polls a partition of a topic as a separate consumer.
 async fn try_poll(
     client: &IggyClient,
     stream: &str,
@@ -94,7 +94,7 @@ async fn a_poll_returns_as_many_messages_as_it_asks_for() {
     }
     assert!(poll(&client, 0, PollingStrategy::offset(17), 4321).await == sent[17..4338]);
     assert!(poll(&client, 1, PollingStrategy::first(), 100).await == large);
-    // From segments.
+    // The next polls read from segments.
     drop(client);
     scene.stop().await;
     scene.start().await;
@@ -248,7 +248,7 @@ async fn secrets_are_not_written_and_passwords_survive_a_restart() {
     let token = root.create_personal_access_token("robot", expiry).await.expect("a token");
     drop(root);
     scene.stop().await;
-    assert!(contains(scene.path(), "robot"), "the name of the token is there");
+    assert!(contains(scene.path(), "robot"), "the name of the token is stored");
     for secret in ["first-secret", "second-secret", &token.token] {
         assert!(!contains(scene.path(), secret), "{secret}");
     }

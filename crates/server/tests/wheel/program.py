@@ -1,4 +1,4 @@
-"""What a Python program does with Apache Iggy's client: python program.py HOST:PORT."""
+"""Exercises Apache Iggy's Python client: python program.py HOST:PORT."""
 
 import asyncio
 import sys
@@ -21,7 +21,7 @@ async def main(address: str) -> None:
         messages = [SendMessage(f"{partition}-{number}") for number in range(MESSAGES)]
         partitioning = Partitioning.partition_id(partition)
         await client.send_messages("python", "events", partitioning, messages)
-    # A consumer of its own for the polls that go on where the last one ended.
+    # The polls that continue where the last one ended use a separate consumer.
     for name, strategy, first in [
         ("reader", PollingStrategy.First(), 0),
         ("reader", PollingStrategy.Offset(5), 5),

@@ -3,12 +3,12 @@
 //!
 //! `cargo run -p tailwater-testkit --bin sync_mutations` copies the tracked files to
 //! `target/sync_mutations`, and changes each call in [`CRATES`] of a function whose name begins
-//! with `sync` so that an environment variable turns it into a success without effect. So one build
-//! serves all. For each call it runs its crate's tests without the call, at least one of which must
-//! fail, and prints a line; it exits with 1 if any removal was not detected. [`OVERTAKINGS`] are
-//! mutations of the order of commands, which are tested in the same way. With arguments it runs
-//! only the mutations in files whose path contains one of them. `TAILWATER_SEED` is passed to the
-//! tests.
+//! with `sync` so that an environment variable makes it succeed without effect; thus one build
+//! serves all calls. For each call it runs the crate's tests without the call, at least one of
+//! which must fail, and prints a line; it exits with 1 if any removal was not detected.
+//! [`OVERTAKINGS`] are mutations of the order of commands, which are tested in the same way. With
+//! arguments it runs only the mutations in files whose path contains one of them. `TAILWATER_SEED`
+//! is passed to the tests.
 
 use std::io;
 use std::process::ExitCode;
@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use tailwater_testkit::mutation::{MutatedTree, reason};
 
-/// A crate whose calls are removed.
+/// A crate whose sync calls are removed.
 struct MutatedCrate {
     package: &'static str,
     /// Directory of the calls.
@@ -25,7 +25,7 @@ struct MutatedCrate {
     tests: &'static [[&'static str; 3]],
 }
 
-/// The crates whose calls are removed.
+/// The crates whose sync calls are removed.
 const CRATES: [MutatedCrate; 2] = [
     MutatedCrate {
         package: "tailwater",
@@ -38,7 +38,7 @@ const CRATES: [MutatedCrate; 2] = [
             ["directories", "--", "random::"],
             ["crash", "--", "faults::"],
             ["crash", "--", "threads::"],
-            // For a sync that only a measurement detects.
+            // These tests are for a sync whose removal only a measurement detects.
             ["writing", "--", "direct_logs::"],
         ],
     },
@@ -51,10 +51,10 @@ const CRATES: [MutatedCrate; 2] = [
 /// A mutation of the message log in which a command overtakes one that it must wait for.
 struct Overtaking {
     what: &'static str,
-    /// The file, relative to the log's sources.
+    /// Path of the file, relative to the log's sources.
     file: &'static str,
     /// Texts that occur once in the file, and their replacements, in which `{on}` denotes the
-    /// condition that the mutation is on.
+    /// condition that the mutation is enabled.
     changes: &'static [(&'static str, &'static str)],
     /// Arguments of the test that must fail.
     test: &'static [&'static str],
@@ -72,9 +72,11 @@ const INTERLEAVINGS: &[&str] = &[
     "log",
 ];
 
-/// Arguments to run the log's tests with a disk that holds writes back, crashes and the model.
+/// Arguments to run the log's tests with a disk that delays writes.
 const HELD: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "held::"];
+/// Arguments to run the log's tests of crashes.
 const CRASHES: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "crash::"];
+/// Arguments to run the log's tests against a model.
 const MODEL: &[&str] = &["-p", "tailwater-log", "--test", "log", "--", "model::"];
 
 /// The mutations of the order of commands.
@@ -118,13 +120,13 @@ const OVERTAKINGS: [Overtaking; 4] = [
         test: INTERLEAVINGS,
     },
 ];
-/// Number of the first mutation of the order; calls have lower numbers.
+/// Number of the first mutation of the order of commands; mutations of calls have lower numbers.
 const FIRST_OVERTAKING: usize = 10_000;
 
 /// The environment variable that names the call to leave out.
 const REMOVED: &str = "TAILWATER_REMOVED_SYNC";
 
-/// Calls whose removal loses no data: the file, the call, and the reason.
+/// Calls whose removal loses no data: each with its file, the call and the reason.
 const NOT_MISSED: [(&str, &str, &str); 5] = [
     (
         "segment/writer.rs",
@@ -159,16 +161,16 @@ const NOT_MISSED: [(&str, &str, &str); 5] = [
 /// A call in a source file.
 #[derive(Debug)]
 struct Call {
-    /// Index of the crate in [`CRATES`].
+    /// Index of the call's crate in [`CRATES`].
     of: usize,
-    /// The file, relative to the crate's sources, and the line.
+    /// Location of the call: the file, relative to the crate's sources, and the line.
     place: String,
     /// The call itself.
     text: String,
 }
 
 impl Call {
-    /// Returns its file and line, relative to the repository.
+    /// Returns the call's file and line, relative to the repository.
     fn path(&self) -> String {
         format!("{}{}", CRATES[self.of].sources, self.place)
     }
@@ -342,7 +344,7 @@ fn receiver_start(text: &str, name: usize) -> usize {
     start
 }
 
-/// Returns the end of the parenthesis that opens at `open`.
+/// Returns the end of the parenthesised text that begins at `open`.
 fn matching_end(text: &str, open: usize) -> usize {
     let mut depth = 0;
     for (at, letter) in text[open..].char_indices() {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What a name refers to.
+/// The object to which a name refers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Node {
     /// A file, with its bytes.
@@ -48,7 +48,7 @@ impl RealFiles {
     /// Creates files in `directory`, which is emptied first.
     ///
     /// # Panics
-    /// If that cannot be done.
+    /// If the directory cannot be emptied.
     pub fn new(directory: &Path) -> Self {
         let root = directory.canonicalize().expect("a path of the directory");
         let mut new = Self { directory: root.clone(), root };
@@ -100,11 +100,11 @@ impl Files for RealFiles {
     }
 
     fn make_directory(&mut self, path: &Path) {
-        std::fs::create_dir_all(path).expect("a directory that can be made");
+        std::fs::create_dir_all(path).expect("a directory that can be created");
     }
 
     fn link(&mut self, target: &Path, path: &Path) {
-        std::os::unix::fs::symlink(target, path).expect("a link that can be made");
+        std::os::unix::fs::symlink(target, path).expect("a link that can be created");
     }
 
     fn hard_link(&mut self, existing: &Path, path: &Path) {

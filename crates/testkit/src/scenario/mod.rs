@@ -36,16 +36,16 @@ pub struct Scenario {
     pub made_by: Vec<Step>,
     /// Steps with Tailwater, and their expected results.
     pub tailwater: Vec<Step>,
-    /// Steps with RocksDB; empty if they cannot be run.
+    /// Steps with RocksDB; empty if RocksDB cannot run them.
     pub rocksdb: Vec<Step>,
 }
 
-/// The steps that are executed after those that set the scenario up.
+/// The column of steps to execute after the steps that set the scenario up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// Those of Tailwater.
+    /// The steps of Tailwater.
     Tailwater,
-    /// Those of RocksDB.
+    /// The steps of RocksDB.
     RocksDb,
 }
 
@@ -58,7 +58,7 @@ impl Scenario {
         }
     }
 
-    /// Returns whether RocksDB must execute some of the steps, including those of the setup.
+    /// Returns whether RocksDB must execute any of the steps, including the setup.
     pub fn needs_rocksdb(&self, column: Column) -> bool {
         let mut steps = self.made_by.iter().chain(self.steps(column));
         steps.any(|step| step.engine == Engine::RocksDb)

@@ -55,7 +55,7 @@ fn steps(cell: &str) -> Result<Vec<Step>, String> {
     texts.map(|text| step(text).map_err(|error| format!("'{text}': {error}"))).collect()
 }
 
-/// A word of a step; text in quotation marks is one word.
+/// Returns the words of a step; text in quotation marks is one word.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Word {
     Plain(String),

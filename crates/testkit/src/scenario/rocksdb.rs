@@ -10,7 +10,7 @@ use super::target::{Answer, Job, Target};
 use crate::dump::Entry;
 use crate::oracle::{Oracle, Script};
 
-/// Options of column families; all others are of the database.
+/// Options of column families; all others are options of the database.
 const FAMILY_OPTIONS: [&str; 3] = ["cf_paths", "enable_blob_files", "merge_operator"];
 
 /// The real RocksDB, which executes the steps of scenarios.
@@ -91,7 +91,7 @@ impl RocksDb {
         self.directory.join(job.path)
     }
 
-    /// Returns the column families of a database, which must all be named when it is opened.
+    /// Returns the column families of a database, all of which must be named when it is opened.
     fn families(&mut self, job: &Job<'_>) -> Result<Vec<String>, String> {
         if !self.home(job).join("CURRENT").exists() {
             return Ok(vec!["default".to_owned()]);
@@ -133,7 +133,7 @@ impl RocksDb {
     }
 }
 
-/// Returns a script that describes a database: its options, those of its column families, and its
+/// Returns a script that describes a database: its options, its column families' options, and its
 /// directories.
 fn described(job: &Job<'_>, families: &[String], home: &Path) -> Script {
     let given = job.options.split(';').filter_map(|option| option.split_once('='));
@@ -198,7 +198,7 @@ fn entry(entry: &Entry) -> (String, String) {
     }
 }
 
-/// RocksDB with files, for its own column.
+/// RocksDB with files, for the column of RocksDB.
 #[derive(Debug)]
 pub struct RocksDbTarget {
     files: RealFiles,

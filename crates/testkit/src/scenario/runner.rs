@@ -30,10 +30,10 @@ pub struct Runner<'a> {
 }
 
 /// Executes all scenarios that have steps in a column, each on a new target. `TAILWATER_SCENARIO`
-/// selects those whose names contain it.
+/// selects the scenarios whose names contain its value.
 ///
 /// # Panics
-/// If a scenario ends differently from the document: the message lists all that do.
+/// If a scenario ends differently from the document: the message lists all such scenarios.
 pub fn run_all(
     column: Column,
     rocksdb: Option<SharedRocksDb>,
@@ -193,7 +193,8 @@ impl<'a> Runner<'a> {
         matching(&self.target.files().tree(), &pattern)
     }
 
-    /// Copies a file or directory; copied files have their own inodes, or are hard links.
+    /// Copies a file or directory; copied files have their own inodes or, unless `has_own_files`,
+    /// are hard links.
     fn copy(&mut self, from: &str, to: &str, has_own_files: bool) -> Result<(), String> {
         let (from, to) = (self.resolve(from), self.resolve(to));
         let tree = self.target.files().tree();

@@ -18,9 +18,9 @@ pub enum Engine {
 /// One step of a scenario.
 #[derive(Debug, Clone)]
 pub struct Step {
-    /// Its text.
+    /// The step's text.
     pub text: String,
-    /// The engine that executes it.
+    /// The engine that executes the step.
     pub engine: Engine,
     /// Whether the step may fail if there are no expectations.
     pub may_fail: bool,
@@ -33,11 +33,11 @@ pub struct Step {
 /// The expected result of a step.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Expected {
-    /// Words that must all be in the message of its failure; empty if it must succeed.
+    /// Words that the message of the step's failure must contain; empty if the step must succeed.
     pub fails: Vec<String>,
-    /// The exact contents that it must find.
+    /// The exact contents that the step must find.
     pub contents: Option<Contents>,
-    /// Words that must all be in its warnings.
+    /// Words that the step's warnings must contain.
     pub warns: Vec<String>,
 }
 
@@ -77,10 +77,10 @@ pub enum Action {
     Database(String, Work),
 }
 
-/// An operation on a database. Each opens it, and closes it at the end.
+/// An operation on a database. Each operation opens the database, and closes it at the end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Work {
-    /// Puts entries into its log. If there is no database, one is created.
+    /// Puts entries, which are written to the log. If there is no database, one is created.
     Put(Vec<(String, String)>),
     /// Flushes memtables and logs to tables.
     Flush,

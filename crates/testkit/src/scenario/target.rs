@@ -34,8 +34,8 @@ pub trait Target {
     /// The engine's error.
     fn work(&mut self, job: &Job<'_>) -> Result<Answer, String>;
 
-    /// Returns whether it is Tailwater, which claims directories, and whose failed steps leave all
-    /// files unchanged.
+    /// Returns whether the engine is Tailwater, which claims directories and whose failed steps
+    /// leave all files unchanged.
     fn is_tailwater(&self) -> bool {
         true
     }

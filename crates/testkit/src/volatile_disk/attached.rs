@@ -11,7 +11,7 @@ use crate::filesystem::run;
 const ATTEMPTS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// A loop device backed by a file, detached when this is dropped.
+/// A loop device backed by a file, detached when the value is dropped.
 #[derive(Debug)]
 pub(super) struct LoopDevice {
     path: PathBuf,
@@ -19,7 +19,7 @@ pub(super) struct LoopDevice {
 
 impl LoopDevice {
     /// Attaches a free loop device with direct I/O to the file, so that each request is forwarded
-    /// as a single one. Writes of the file bypass the page cache with or without it.
+    /// as a single one. Writes to the file bypass the page cache in either case.
     pub(super) fn new(file: &Path) -> Result<Self, String> {
         let arguments = ["--find", "--show", "--direct-io=on"];
         let path = run(Command::new("losetup").args(arguments).arg(file))?;
@@ -38,7 +38,8 @@ impl Drop for LoopDevice {
     }
 }
 
-/// A filesystem on its own loop device, unmounted when this is dropped, even while it is in use.
+/// A filesystem on its own loop device, unmounted when the value is dropped, even while it is in
+/// use.
 #[derive(Debug)]
 pub(super) struct Attached {
     target: PathBuf,
@@ -70,7 +71,7 @@ impl Drop for Attached {
     }
 }
 
-/// Unmounts a filesystem that is not in use, or soon will not be.
+/// Unmounts a filesystem that is no longer in use, or soon will not be.
 pub(super) fn unmount(target: &Path) -> Result<(), String> {
     let mut result = Ok(());
     for _ in 0..ATTEMPTS {

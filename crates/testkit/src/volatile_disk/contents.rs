@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use fastrand::Rng;
 
-/// The newest bytes of all sectors, and the older ones that may still be restored.
+/// The newest bytes of all sectors, and older bytes that may still be restored.
 #[derive(Debug)]
 pub(super) struct Contents {
     bytes: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Contents {
     sector: usize,
     /// The number of the next write.
     next: u64,
-    /// Earlier states of sectors, the oldest first, which is durable.
+    /// Earlier states of sectors, the oldest first; the oldest one is durable.
     older: BTreeMap<usize, Vec<Older>>,
 }
 
@@ -83,7 +83,8 @@ impl Contents {
         self.bytes[place].copy_from_slice(data);
     }
 
-    /// Returns the mark of a flush that begins now, for [`Contents::settle`] when it ends.
+    /// Returns the mark of a flush that begins now, to be passed to [`Contents::settle`] when it
+    /// ends.
     pub(super) fn mark(&self) -> u64 {
         self.next
     }
@@ -137,7 +138,7 @@ mod tests {
         vec![byte; SECTOR]
     }
 
-    /// Returns the first byte of each sector, all bytes of which are equal.
+    /// Returns the first byte of each sector, whose bytes must all be equal.
     fn sectors(contents: &Contents) -> Vec<u8> {
         let whole = contents.read(0, contents.size()).expect("all of it");
         let sectors = whole.chunks(SECTOR).map(|sector| {

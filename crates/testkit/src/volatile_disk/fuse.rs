@@ -1,7 +1,7 @@
 //! The disk as the only file of a FUSE filesystem, for use by a loop device.
 //!
-//! The file is opened with direct I/O, so that a write of the loop device has been received here
-//! when it completes, and a flush of the loop device is a sync of the file.
+//! The file is opened with direct I/O, so that a completed write of the loop device has been
+//! received here, and a flush of the loop device is a sync of the file.
 
 use std::ffi::OsStr;
 use std::sync::Arc;
@@ -110,7 +110,7 @@ impl Filesystem for OneFile {
         }
     }
 
-    /// Called when the file is closed, which makes nothing durable.
+    /// Called when the file is closed. Closing makes nothing durable.
     fn flush(&self, _: &Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
         reply.ok();
     }

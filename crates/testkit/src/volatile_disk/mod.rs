@@ -13,8 +13,8 @@
 //! - From the cut on every request fails, including reads, until the power is restored.
 //! - During a flush the kernel delays writes to the file, but not reads.
 //! - It needs Linux, root, FUSE, a loop device, and the tools that create the filesystem.
-//! - The users of the filesystem must be in another process: a process that is killed while it
-//!   waits for its own disk never ends.
+//! - The filesystem must be used by another process: a process that is killed while it waits for
+//!   its own disk never ends.
 //! - A killed process leaves a mounted filesystem without its disk; `umount` and `losetup --detach`
 //!   remove it.
 
@@ -37,7 +37,7 @@ pub use contents::Loss;
 use fuse::OneFile;
 use power::Powered;
 
-/// Threads that serve the file: one may wait for a flush while others read.
+/// Number of threads that serve the file: one may wait for a flush while the other reads.
 const THREADS: usize = 2;
 
 /// The properties of a disk.
@@ -59,7 +59,7 @@ impl Default for Shape {
     }
 }
 
-/// A disk whose power can be cut. Everything mounted is unmounted when this is dropped.
+/// A disk whose power can be cut. Everything mounted is unmounted when the value is dropped.
 #[derive(Debug)]
 pub struct VolatileDisk {
     // Dropped in this order: the mount of the loop device, the session, the directories.
@@ -101,7 +101,7 @@ impl VolatileDisk {
     /// The missing requirement: a loop device, the filesystem or the tool that creates it.
     ///
     /// # Panics
-    /// If one is mounted.
+    /// If a filesystem is mounted.
     pub fn mount_as(&mut self, kind: &str) -> Result<PathBuf, String> {
         assert!(self.attached.is_none(), "a filesystem is mounted");
         let device = LoopDevice::new(&self.file())?;
@@ -171,7 +171,7 @@ impl VolatileDisk {
 
 impl Drop for VolatileDisk {
     fn drop(&mut self) {
-        // Leftovers of a failed test need not be written.
+        // The remaining writes of a failed test need not reach the disk.
         self.disk.cut();
         drop(self.attached.take());
         if let Some(session) = self.session.take() {

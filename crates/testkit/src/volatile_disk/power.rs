@@ -7,7 +7,7 @@ use fastrand::Rng;
 
 use super::contents::{Contents, Loss};
 
-/// The state shared by the threads that serve requests and the one that cuts the power.
+/// The state shared by the threads that serve requests and the thread that cuts the power.
 #[derive(Debug)]
 pub(super) struct Powered {
     state: Mutex<State>,
@@ -29,7 +29,7 @@ struct State {
     loss: Option<Loss>,
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     NoPower,

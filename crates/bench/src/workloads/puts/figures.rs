@@ -59,15 +59,15 @@ pub struct Figures {
     pub per_second: f64,
     /// Mean duration of a write, in microseconds.
     pub mean_us: f64,
-    /// Median, in microseconds.
+    /// Median duration of a write, in microseconds.
     pub p50_us: f64,
-    /// 99th percentile, in microseconds.
+    /// 99th percentile of the durations, in microseconds.
     pub p99_us: f64,
-    /// 99.9th percentile, in microseconds.
+    /// 99.9th percentile of the durations, in microseconds.
     pub p999_us: f64,
-    /// 99.99th percentile, in microseconds.
+    /// 99.99th percentile of the durations, in microseconds.
     pub p9999_us: f64,
-    /// Maximum, in microseconds.
+    /// Maximum duration, in microseconds.
     pub max_us: f64,
     /// Fraction of writes that took more than 3 ms: 0 to 1.
     pub over_3_ms: f64,
@@ -143,7 +143,7 @@ pub(crate) mod tests {
         latencies.add(&other).unwrap();
         let figures = Figures::of(&latencies, Duration::from_secs(2));
         assert_eq!((figures.writes, figures.seconds, figures.per_second), (1000.0, 2.0, 500.0));
-        // Only writes that took longer than 3 ms.
+        // Only writes that took longer than 3 ms are counted.
         assert_eq!(figures.over_3_ms, 0.005);
         let near = |us: f64, expected: f64| (us - expected).abs() <= expected / 1000.0;
         assert!(near(figures.p50_us, 100.0) && near(figures.p99_us, 3000.0), "{figures:?}");

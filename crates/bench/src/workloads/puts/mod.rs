@@ -63,7 +63,7 @@ pub(crate) fn put(store: &impl Store, putting: &Putting) -> Result<Figures, Fail
 }
 
 /// Runs writers, and measures each write. `writer(n)` returns the function that writer `n` calls
-/// with the number of each write, from 0.
+/// for each write, with the write's number, from 0.
 ///
 /// # Errors
 /// The first failure of a writer; the others stop after their current write.
@@ -130,7 +130,7 @@ mod tests {
             }
         });
         assert_eq!(figures.unwrap().writes, 10.0);
-        // Two writers write three times and two twice, each from number 0 on.
+        // Two writers write three times and two writers twice, each starting with number 0.
         assert_eq!(sum.into_inner(), 3 * 1000 + 2 * 2000 + 2 * 3000 + 2 * 3 + 2);
     }
 

@@ -16,14 +16,14 @@ use crate::writing::WritableDatabase;
 /// Size at which a batch is written even if it has few items, in bytes.
 const BATCH_BYTES: usize = 4 << 20;
 
-/// The amount that was loaded.
+/// The amount of data loaded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Loaded {
-    /// Packages or lines.
+    /// Number of packages or lines.
     pub(super) items: u64,
-    /// Keys with values.
+    /// Number of keys with values.
     pub(super) entries: u64,
-    /// Batches.
+    /// Number of batches.
     pub(super) batches: u64,
 }
 
@@ -141,7 +141,7 @@ impl Acknowledgements {
         }
     }
 
-    /// Appends a line with a single write, so that a kill leaves all of it or nothing.
+    /// Appends a line with a single write, so that a kill leaves the whole line or nothing.
     fn append(&mut self, loaded: u64) -> Result<()> {
         self.file.write_all(format!("{loaded}\n").as_bytes()).map_err(|error| {
             Failure::Refused(format!("cannot append to {}: {error}", self.path.display()))

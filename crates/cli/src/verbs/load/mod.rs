@@ -3,10 +3,10 @@
 //! The file is read line by line and written in batches. A package and its dependencies are in the
 //! same batch. A batch is written when it has the requested number of packages or lines, or when it
 //! is large; with `--ack`, the number of loaded packages or lines is then appended to another file.
-//! Memory holds one batch, and the longest line or stanza.
+//! Memory use is bounded by one batch and the longest line or stanza.
 //!
-//! A kill at any moment leaves whole batches: all that were acknowledged, and at most one more.
-//! Loading ends at malformed input; everything before it is loaded.
+//! A kill at any time leaves whole batches: all acknowledged ones, and at most one more. Loading
+//! ends at malformed input; everything before it is loaded.
 
 mod input;
 mod line;
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &LoadArguments, output: &mut Output) -> Result<Outc
     let LoadArguments { directory, file, format, column_family, ack, common, .. } = arguments;
     if *format == LoadFormat::Packages && column_family == DEPENDS {
         return Err(Failure::Usage(format!(
-            "--column-family: '{DEPENDS}' is for the packages' dependencies"
+            "--column-family: '{DEPENDS}' is reserved for the packages' dependencies"
         )));
     }
     let mut lines = input::open(file)?;
@@ -81,7 +81,7 @@ fn load_packages(
     Ok(())
 }
 
-/// Loads lines of keys and values, whose fields are read by `decode`.
+/// Loads lines of keys and values, decoding the fields with `decode`.
 fn load_lines(
     lines: &mut Lines<impl BufRead>,
     decode: Decode,
@@ -140,7 +140,7 @@ fn format_name(format: LoadFormat) -> &'static str {
     }
 }
 
-/// Returns the noun for what is counted, in the singular and the plural.
+/// Returns the noun for the counted items, in the singular and the plural.
 fn item_names(format: LoadFormat) -> (&'static str, &'static str) {
     match format {
         LoadFormat::Packages => ("package", "packages"),

@@ -22,11 +22,11 @@ use crate::text::excerpt;
 /// A stanza, as in the index.
 #[derive(Debug, Default)]
 pub(super) struct Stanza {
-    /// Its lines, each with its end.
+    /// The stanza's lines, each with its line end.
     text: Vec<u8>,
-    /// The number of its first line, counted from 1.
+    /// The number of the stanza's first line, counted from 1.
     line: u64,
-    /// The last line that was read.
+    /// The last line read.
     last: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Package<'a> {
     depends: &'a [u8],
 }
 
-/// Why a stanza does not describe a package.
+/// The reason why a stanza does not describe a package.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Problem {
     /// Number of preceding lines of the stanza.
@@ -82,17 +82,17 @@ impl Stanza {
         Ok(!self.text.is_empty())
     }
 
-    /// Returns all its lines, each with its end.
+    /// Returns all lines of the stanza, each with its line end.
     pub(super) fn text(&self) -> &[u8] {
         &self.text
     }
 
-    /// Returns the number of its first line, counted from 1.
+    /// Returns the number of the stanza's first line, counted from 1.
     pub(super) fn line(&self) -> u64 {
         self.line
     }
 
-    /// Parses the package that it describes.
+    /// Parses the package that the stanza describes.
     ///
     /// # Errors
     /// A line that is not a field; a name or version that is missing, empty or repeated.
@@ -160,19 +160,19 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// Returns the length of the first line of a text, with its end.
+/// Returns the length of the first line of a text, including its line end.
 fn line_length(text: &[u8]) -> usize {
     text.iter().position(|&byte| byte == b'\n').map_or(text.len(), |end| end + 1)
 }
 
 impl<'a> Package<'a> {
-    /// Returns the key of its stanza.
+    /// Returns the key of the package's stanza.
     pub(super) fn key(&self) -> Vec<u8> {
         [self.name, b"/", self.version].concat()
     }
 
-    /// Returns the names of the packages that it depends on: the first alternative of each entry of
-    /// `Depends`.
+    /// Returns the names of the packages on which it depends: the first alternative of each entry
+    /// of `Depends`.
     pub(super) fn dependencies(&self) -> impl Iterator<Item = &'a [u8]> {
         let names = self.depends.split(|&byte| byte == b',').map(|entry| {
             let first = entry.split(|&byte| byte == b'|').next().unwrap_or_default();
@@ -182,7 +182,7 @@ impl<'a> Package<'a> {
         names.filter(|name| !name.is_empty())
     }
 
-    /// Returns the key of one of its dependencies.
+    /// Returns the key of one of the package's dependencies.
     pub(super) fn dependency_key(&self, dependency: &[u8]) -> Vec<u8> {
         [dependency, b"<-", self.name].concat()
     }

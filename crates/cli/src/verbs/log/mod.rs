@@ -152,7 +152,7 @@ fn verify(arguments: &LogVerifyArguments, output: &mut Output) -> Result<Outcome
     ))?;
     output.line(match outcome {
         Outcome::Well => "all is well",
-        Outcome::TornTail => "all is well but for the end of a partition",
+        Outcome::TornTail => "all is well except for the end of a partition",
         _ => "DAMAGED",
     })?;
     Ok(outcome)

@@ -43,7 +43,7 @@ pub(super) struct Logging {
     thread: Thread,
 }
 
-/// Returns the filter of log lines: that of `RUST_LOG`, otherwise that of the configuration.
+/// Returns the filter of log lines: from `RUST_LOG`, otherwise from the configuration.
 ///
 /// # Errors
 /// An invalid level.
@@ -196,10 +196,10 @@ impl Files {
     fn prune(&self, now_us: u64) -> io::Result<()> {
         let files = list(&self.directory)?;
         let mut total: u64 = files.iter().map(|(.., bytes)| bytes).sum();
-        // All lines of a file are older than the next file.
+        // All lines of a file are older than the file after it.
         for ((_, name, bytes), (end_us, ..)) in files.iter().zip(files.iter().skip(1)) {
             let is_old = self.retention_us.is_some_and(|age| now_us.saturating_sub(*end_us) > age);
-            // Room for the growth of the newest file.
+            // This leaves room for the newest file to grow.
             let room = self.file_bytes_max.unwrap_or(0);
             let is_much = self.total_bytes_max.is_some_and(|max| total + room > max);
             if !is_old && !is_much {
@@ -284,7 +284,7 @@ mod tests {
         }
         let begun: Vec<u64> =
             list(directory.path()).expect("a list").iter().map(|(begun, ..)| *begun).collect();
-        // The file of time 1 ended at 20; that of time 20 has only just ended.
+        // The file of time 1 ended at 20; the file of time 20 has only just ended.
         assert_eq!(begun, [20, 5000]);
     }
 }

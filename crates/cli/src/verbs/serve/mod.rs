@@ -97,7 +97,7 @@ fn show_password(password: &str, config: &Config) -> Result<()> {
 fn raise_open_files_max() {
     let mut limit = getrlimit(Resource::Nofile);
     limit.current = limit.maximum;
-    // If the system refuses, the limit stays, and a warning reports it later.
+    // If this fails, the limit stays, and a later warning reports it.
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
@@ -115,7 +115,7 @@ fn listen_to_signals() -> Result<Arc<Notify>> {
             std::process::exit(CUT_SHORT);
         }
     })
-    .map_err(|error| Failure::Refused(format!("cannot listen to signals: {error}")))?;
+    .map_err(|error| Failure::Refused(format!("cannot install the signal handlers: {error}")))?;
     Ok(stop)
 }
 

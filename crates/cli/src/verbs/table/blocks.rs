@@ -69,7 +69,7 @@ pub(super) fn show(
 }
 
 impl Shown<'_> {
-    /// Reports problems of the block, unless its own line shows them.
+    /// Reports problems of the block, unless the block's own line shows them.
     fn check(&self, has_line: bool) -> Outcome {
         let report = &self.report;
         if !report.checksum_holds() && !has_line {
@@ -130,7 +130,7 @@ impl Shown<'_> {
         ))
     }
 
-    /// Prints the entries, up to the first that cannot be decoded.
+    /// Prints the entries, up to the first one that cannot be decoded.
     fn entries(&self, output: &mut Output) -> Result<Outcome> {
         let Ok(contents) = &self.report.contents else { return Ok(Outcome::Damage) };
         // Output errors are kept apart from errors of the table.

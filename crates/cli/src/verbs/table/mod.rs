@@ -17,8 +17,8 @@ use crate::outcome::{Failure, Outcome, Result};
 use crate::output::{Output, complain};
 use crate::text::{escape, hex};
 
-/// RocksDB's properties with text values; its other ones are numbers. The type of user properties
-/// is guessed.
+/// RocksDB's properties with text values; its other properties are numbers. The type of user
+/// properties is guessed.
 const TEXT_PROPERTIES: [&str; 14] = [
     "block.based.table.decoupled.partitioned.filters",
     "block.based.table.prefix.filtering",
@@ -201,7 +201,9 @@ fn structure(structure: FilterStructure) -> String {
         FilterStructure::Bloom { probes } => format!("Bloom, {probes} probes"),
         FilterStructure::Ribbon { blocks } => format!("Ribbon, {blocks} blocks"),
         FilterStructure::LegacyBloom { probes } => format!("legacy Bloom, {probes} probes"),
-        FilterStructure::Unknown { marker } => format!("unknown ({marker:#04x}): never says no"),
+        FilterStructure::Unknown { marker } => {
+            format!("unknown ({marker:#04x}): matches every key")
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Verifies a database that another process may be writing to.
 //!
-//! A finding may then be a write in progress: a log that ends inside a record, a table that was
-//! removed together with its MANIFEST. A finding counts immediately only if nothing changed during
-//! the verification and no process has the database open; otherwise it must be found again, in a
-//! file that has not changed since.
+//! A finding may then be caused by a write in progress: a log that ends inside a record, or a table
+//! that was removed together with its MANIFEST. A finding counts immediately only if nothing
+//! changed during the verification and no process has the database open; otherwise it must be found
+//! again, in a file that has not changed meanwhile.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -34,7 +34,7 @@ struct Attempt {
 }
 
 /// Verifies a database, and repeats this while findings may be temporary. After the last attempt,
-/// certain findings count, and the others are reported as being written.
+/// certain findings count, and uncertain ones are reported as writes in progress.
 pub(super) fn settled(directory: &Path, options: &OpenOptions) -> (Report, Outcome) {
     let mut last = Attempt::make(directory, options);
     let mut outcome = last.outcome(None);
@@ -102,7 +102,7 @@ impl Attempt {
         let is_same = !self.changed.contains(&finding.path)
             && stamp(self) == stamp(previous)
             && previous.report.findings.contains(finding);
-        // A missing file may be one that the MANIFEST no longer names.
+        // The MANIFEST may no longer name a missing file.
         let is_there = stamp(self).is_some();
         !is_same || !(is_there || (self.changed.is_empty() && self.stamps == previous.stamps))
     }

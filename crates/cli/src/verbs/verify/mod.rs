@@ -63,9 +63,9 @@ fn print(report: &Report, outcome: Outcome, output: &mut Output) -> Result<()> {
     ))?;
     output.line(match outcome {
         Outcome::Well => "all is well",
-        Outcome::TornTail => "all is well but for a torn tail",
-        Outcome::Unsupported => "NOT VERIFIED: not all of it is supported",
-        Outcome::BeingWritten => "NOT VERIFIED: it is being written elsewhere",
+        Outcome::TornTail => "all is well except for a torn tail",
+        Outcome::Unsupported => "NOT VERIFIED: some of it is not supported",
+        Outcome::BeingWritten => "NOT VERIFIED: another process is writing it",
         Outcome::Damage => "DAMAGED",
     })
 }

@@ -82,7 +82,7 @@ fn wal_number(kind: FileKind) -> Option<u64> {
     }
 }
 
-/// Returns the named logs; by default those of the directory, or of its `wal_dir`.
+/// Returns the named logs; by default the logs in the directory, or in its `wal_dir`.
 fn logs(
     storage: &dyn Storage,
     arguments: &WalArguments,
@@ -151,9 +151,9 @@ impl Walk<'_> {
         let at = batch.placement;
         if let Some(refusal) = &batch.problem {
             let verdict = refusal.verdict(self.mode);
-            summary.end_by(verdict, at.offset, "a batch that cannot be taken", false);
+            summary.end_by(verdict, at.offset, "a batch that recovery rejects", false);
             summary.note(Outcome::Damage);
-            let reason = format!("a batch that cannot be taken: {}", refusal.reason());
+            let reason = format!("a batch that recovery rejects: {}", refusal.reason());
             print_line(output, name, "malformed", at.offset, at.length, &reason, &[])?;
             return Ok(());
         }
@@ -257,7 +257,7 @@ impl Walk<'_> {
     }
 }
 
-/// Prints a log's records about itself.
+/// Prints the records of a log that describe the log itself.
 fn about_the_log(name: &str, item: &LogItem<'_>, output: &mut Output) -> Result<()> {
     match item {
         LogItem::TimestampSizes { offset, sizes } => {

@@ -13,11 +13,11 @@ use crate::text::counted;
 pub(super) struct Summary {
     /// Number of complete batches that recovery accepts.
     batches: u64,
-    /// Number of operations in them.
+    /// Number of operations in these batches.
     operations: u64,
-    /// Lowest and highest sequence number in them.
+    /// Lowest and highest sequence number in these batches.
     sequences: Option<(u64, u64)>,
-    /// Number of groups of batches that end with padding, as those written with direct I/O do.
+    /// Number of groups of batches that end with padding, as groups written with direct I/O do.
     padded_groups: u64,
     /// Number of bytes of padding.
     padding_bytes: u64,
@@ -34,9 +34,9 @@ struct End {
     verdict: Verdict,
     offset: u64,
     reason: String,
-    /// Number of complete batches after it.
+    /// Number of complete batches after that point.
     batches_behind: u64,
-    /// Whether the bytes after it are left over from an earlier use of the file.
+    /// Whether the bytes after that point are left over from an earlier use of the file.
     is_stale_behind: bool,
 }
 
@@ -77,7 +77,7 @@ impl Summary {
         self.outcome = self.outcome.max(Some(outcome));
     }
 
-    /// Records where recovery ends the log, unless it ended earlier.
+    /// Records the point at which recovery ends the log, unless it ended earlier.
     pub(super) fn end_by(
         &mut self,
         verdict: Verdict,

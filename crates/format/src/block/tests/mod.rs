@@ -10,7 +10,7 @@ use crate::Result;
 use crate::comparator::Comparator;
 use crate::key::{self, MAX_SEQUENCE, ValueType, compare_internal, pack_trailer};
 
-/// A cursor of either kind on a block, with what it needs to move.
+/// A cursor of either kind, with the block and layout that it needs to move.
 trait Walk {
     /// The kind of entry.
     type Entry: Clone + PartialEq + std::fmt::Debug;
@@ -19,7 +19,7 @@ trait Walk {
     fn last(&mut self) -> Result<()>;
     fn next(&mut self) -> Result<()>;
     fn previous(&mut self) -> Result<()>;
-    /// Moves to the first entry that is not below a key.
+    /// Moves to the first entry at or above a key.
     fn seek(&mut self, key: &[u8], order: &Order) -> Result<()>;
     /// Returns the current entry.
     fn entry(&self) -> Option<Self::Entry>;
@@ -358,8 +358,8 @@ fn a_hash_index_finds_what_a_search_finds() {
     }
 }
 
-/// Moves a cursor in every way over bytes that may not be a block. The results do not matter, but
-/// it must terminate and stay inside the block.
+/// Moves a cursor in every way over bytes that may not form a valid block. The results do not
+/// matter, but it must terminate and stay inside the block.
 fn wander<W: Walk>(walk: &mut W, limit: usize, target: &[u8]) {
     let mut forwards = walk.first();
     for steps in 0.. {
@@ -474,7 +474,7 @@ fn one_cursor_serves_block_after_block() {
         let model = entries(block);
         let place = random.usize(..model.len());
         let target = &model[place].key;
-        // Steps back leave entries decoded ahead, which must not be taken for those of the next
+        // Steps back leave entries decoded ahead, which must not be returned as entries of the next
         // block.
         let mut walk = DataWalk::new(&mut kept, block).unwrap();
         walk.seek(target, &Order::BYTEWISE).unwrap();

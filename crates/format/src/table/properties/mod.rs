@@ -55,7 +55,7 @@ pub struct Properties {
     pub original_file_number: u64,
     /// The size of all data blocks with their trailers.
     pub data_size: u64,
-    /// The size of the index, partitions included, with one trailer.
+    /// The size of the index, including partitions and one trailer.
     pub index_size: u64,
     /// Number of partitions of a two-level index, else 0.
     pub index_partitions: u64,
@@ -78,7 +78,7 @@ pub struct Properties {
     pub num_data_blocks: u64,
     /// Number of data blocks left uncompressed because compression did not save enough.
     pub num_data_blocks_compression_rejected: u64,
-    /// Number of data blocks left uncompressed because compression was not tried.
+    /// Number of data blocks left uncompressed because compression was not attempted.
     pub num_data_blocks_compression_bypassed: u64,
     /// Number of index blocks that are marked as having evenly spread keys.
     pub num_uniform_blocks: u64,

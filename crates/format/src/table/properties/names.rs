@@ -16,7 +16,7 @@ pub(super) const COMPRESSION_MANAGER: &str = "BuiltinV2";
 /// A property that is stored as a varint.
 pub(super) struct Number {
     pub(super) name: &'static str,
-    /// The number to be written, or `None` to omit the property.
+    /// The number to write, or `None` to omit the property.
     pub(super) written: fn(&Properties) -> Option<u64>,
     pub(super) set: fn(&mut Properties, u64),
 }
@@ -31,7 +31,7 @@ pub(super) struct Text {
 /// A property that is stored as the character `1` or `0`.
 pub(super) struct Flag {
     pub(super) name: &'static str,
-    /// The flag to be written, or `None` to omit the property.
+    /// The flag to write, or `None` to omit the property.
     pub(super) written: fn(&Properties) -> Option<bool>,
     pub(super) place: fn(&mut Properties) -> &mut bool,
 }
@@ -58,7 +58,7 @@ macro_rules! unless_zero {
     };
 }
 
-/// A number that is a flag, written if its value is among `$written`.
+/// A flag stored as a number; it is written if its value is among `$written`.
 macro_rules! yes_or_no {
     ($name:literal, $field:ident, $written:expr) => {
         Number {

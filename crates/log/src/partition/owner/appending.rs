@@ -66,7 +66,7 @@ impl Owner {
         self.append_unchecked(env, batch, now_us)
     }
 
-    /// Like [`Self::append`], whether appends are accepted or not.
+    /// Like [`Self::append`], but also while appends are refused.
     ///
     /// # Errors
     /// Full, if there is no memory. On an error nothing was appended.
@@ -77,7 +77,7 @@ impl Owner {
         now_us: u64,
     ) -> Result<Accepted> {
         let length = batch.header().length;
-        // Timestamps never decrease, even if the clock does: readers search by them.
+        // Timestamps never decrease, even if the clock does, because readers search by timestamp.
         let timestamp_us = now_us.max(self.last_timestamp_us);
         let has_new_chunk = self.provide_chunk(env, length, timestamp_us)?;
         let Some(active) = &mut self.active else {

@@ -20,9 +20,9 @@ pub(in crate::partition) struct Group {
     pub(in crate::partition) parts: Vec<Part>,
     /// End of the batches that this write persists.
     pub(in crate::partition) data_end: u64,
-    /// End of the whole blocks, which are never written again.
+    /// End of the whole blocks, which are never rewritten.
     written_end: u64,
-    /// Bytes of these batches.
+    /// Size of these batches, in bytes.
     pub(in crate::partition) batch_bytes: u64,
     /// Entries for the segment's index.
     pub(in crate::partition) entries: Vec<Entry>,
@@ -117,13 +117,14 @@ impl Owner {
         self.complete(group)
     }
 
-    /// Sets the end of a group's last batch; `None` for a group without bytes.
+    /// Sets the end of a group's last batch and returns the group; `None` for a group without
+    /// bytes.
     pub(super) fn complete(&self, mut group: Group) -> Option<Group> {
         group.data_end = self.data_end_within(group.segment, group.written_end);
         self.weigh(group)
     }
 
-    /// Sets the size of a group's batches; `None` for a group without bytes.
+    /// Sets the size of a group's batches and returns the group; `None` for a group without bytes.
     pub(super) fn weigh(&self, mut group: Group) -> Option<Group> {
         let is_in = |batch: &&PendingBatch| {
             (batch.segment, batch.end_position) <= (group.segment, group.data_end)
@@ -187,7 +188,8 @@ impl Owner {
             }
             let reached = group.written_end.saturating_sub(filled.chunk.place().position) as usize;
             filled.persisted = filled.persisted.max(reached.min(filled.end));
-            // With carried blocks, the end of its last batch is written with the next chunk.
+            // With carried blocks, the end of the chunk's last batch is written with the next
+            // chunk.
             let is_done =
                 filled.persisted == filled.end && filled.end_offset <= self.persisted_offset;
             if !is_done {
@@ -221,7 +223,7 @@ impl Owner {
             return self.drop_unacknowledged(env, error);
         }
         if self.acknowledges_persisted() {
-            // None of it was acknowledged, so it may be dropped.
+            // No batch of the group was acknowledged, so all may be dropped.
             return self.drop_unacknowledged(env, error);
         }
         self.run_out_of_space(env, error);
@@ -275,7 +277,7 @@ impl Group {
         self.parts.extend(bytes.slice(range).map(Part::Tail));
     }
 
-    /// Adds a partial block, which is written again when it is full.
+    /// Adds a partial block, which is rewritten when it is full.
     fn add_block(&mut self, env: &Env, bytes: &[u8]) {
         let mut block = AlignedBuffer::with_capacity(env.block as usize);
         block.append(bytes);

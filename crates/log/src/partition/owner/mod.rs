@@ -62,7 +62,7 @@ pub(super) enum Health {
 }
 
 impl Health {
-    /// Returns the error with which appends fail; `None` if they are accepted.
+    /// Returns the error with which appends fail; `None` if appends are accepted.
     pub(super) fn error(&self, id: PartitionId) -> Option<Error> {
         match self {
             Self::Good => None,
@@ -86,13 +86,13 @@ struct PendingBatch {
     signal: Option<Arc<Signal>>,
 }
 
-/// The chunk that is appended to.
+/// The chunk to which batches are appended.
 #[derive(Debug)]
 struct Active {
     buffer: AppendBuffer,
     chunk: Arc<Chunk>,
     bytes: AppendedBytes,
-    /// Persisted bytes.
+    /// Number of persisted bytes.
     persisted: usize,
     /// Start of the current group of batches: the end of the last gap.
     group_start: usize,
@@ -103,8 +103,8 @@ struct Active {
 struct FullChunk {
     chunk: Arc<Chunk>,
     bytes: AppendedBytes,
-    /// Bytes that are written from this chunk: up to a block boundary, except in the last chunk of
-    /// a segment.
+    /// End of the bytes that are written from this chunk: a block boundary, except in the last
+    /// chunk of a segment.
     end: usize,
     persisted: usize,
     /// End of its last batch in the segment, and the offset after that batch.
@@ -134,11 +134,11 @@ pub(super) struct Owner {
     pub(super) barriers: usize,
     /// Whether the partition is queued in the scheduler, or a thread takes a step for it.
     pub(super) is_scheduled: bool,
-    /// Offset up to which everything is persisted.
+    /// Offset below which all messages are persisted.
     pub(super) persisted_offset: u64,
     /// End of the persisted batches in the last segment.
     pub(super) persisted_end: SegmentPosition,
-    /// End of the written blocks that are never written again.
+    /// End of the written blocks that are never rewritten.
     written_end: SegmentPosition,
     pub(super) unpersisted_bytes: u64,
     pub(super) unpersisted_messages: u64,
@@ -255,7 +255,7 @@ impl Owner {
         completions
     }
 
-    /// Keeps a persisted chunk as a cache; it no longer needs to outlive the process.
+    /// Keeps a persisted chunk as a cache; its bytes no longer need to outlive the process.
     fn release(&self, env: &Env, chunk: Arc<Chunk>, bytes: &AppendedBytes) {
         if self.kind == MemoryKind::Shared {
             bytes.clear_header();
@@ -309,7 +309,7 @@ impl Owner {
         self.persisted_offset >= offset && !self.awaits_survivors
     }
 
-    /// Refuses appends until a persist succeeds, which is tried again after a while.
+    /// Refuses appends until a write to the segment succeeds; the write is retried after a delay.
     pub(super) fn run_out_of_space(&mut self, env: &Env, error: &Error) {
         let wait_ns = match &self.health {
             Health::NoSpace { wait_ns, .. } => (wait_ns * 2).min(RETRY_NS[1]),
@@ -365,16 +365,16 @@ impl Owner {
         self.release_ns().is_some_and(|release_ns| release_ns <= now_ns)
     }
 
-    /// Returns when the partition will be idle if nothing is appended until then, on the monotonic
-    /// clock; `None` if it holds nothing, or not everything is persisted.
+    /// Returns the time on the monotonic clock at which the partition becomes idle unless something
+    /// is appended; `None` if it holds nothing, or not everything is persisted.
     pub(super) fn release_ns(&self) -> Option<u64> {
         let holds = !self.is_released && self.pending.is_empty();
         let is_well = matches!(self.health, Health::Good);
         (holds && is_well).then(|| self.last_append_ns.saturating_add(IDLE_NS))
     }
 
-    /// Releases the chunks of an idle partition; they are evicted from the cache. Returns whether
-    /// the partition is still idle.
+    /// Releases the chunks of an idle partition and evicts them from the cache. Returns whether the
+    /// partition is still idle.
     pub(super) fn release_memory(&mut self, env: &Env) -> bool {
         if !self.pending.is_empty() {
             return false;
@@ -392,7 +392,7 @@ impl Owner {
         let [shortest, longest] = RETENTION_INTERVALS_NS;
         match (self.options.message_expiry_us, self.options.partition_bytes_max) {
             (None, None) => None,
-            // Messages outlive their expiry time by at most a tenth of it.
+            // Messages outlive their expiry time by at most a tenth of that time.
             (Some(expiry_us), _) => {
                 Some(expiry_us.saturating_mul(1000 / 10).clamp(shortest, longest))
             }

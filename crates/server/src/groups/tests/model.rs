@@ -114,7 +114,7 @@ impl Model {
         self.clients.insert(session, Client { generation, partitions });
     }
 
-    /// Polls like a client: a known partition, and after a refusal one of the newly assigned ones.
+    /// Polls like a client: first a known partition, and after a refusal a newly assigned one.
     fn begin_poll(&mut self, session: SessionId, rng: &mut fastrand::Rng) {
         if self.clients[&session].partitions.is_empty() {
             self.synchronize(session);
@@ -143,7 +143,10 @@ impl Model {
         assert!(self.members.pollable(session).any(|pollable| pollable == id), "{context}");
         let known = &self.clients[&session].partitions;
         for pollable in self.members.pollable(session) {
-            assert!(known.contains(&pollable), "no word of {pollable}: {context}");
+            assert!(
+                known.contains(&pollable),
+                "the client was not notified of {pollable}: {context}"
+            );
         }
         let (by, _) = self.uncommitted.get(&id).copied().unwrap_or((session, 0));
         assert_eq!(by, session, "polls messages of {id} that another has not committed: {context}");

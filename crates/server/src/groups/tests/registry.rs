@@ -42,7 +42,7 @@ fn topic(log: &Log, name: &str) -> TopicId {
     topic
 }
 
-/// Commits an offset like the command.
+/// Commits an offset as the command does.
 fn commit(
     log: &Log,
     groups: &Groups,

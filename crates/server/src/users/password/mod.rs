@@ -2,9 +2,9 @@
 //!
 //! A password is stored as its Argon2id hash, together with the cost parameters, so that hashes of
 //! any cost can be checked. A credential also remembers a fast keyed hash of the password after a
-//! successful check. It is in memory only, and its random key is lost with the process. A client
-//! that reconnects needs no Argon2, and neither the disk nor a later process has a hash that can be
-//! attacked fast.
+//! successful check. The fast hash is in memory only, and its random key is lost with the process.
+//! A client that reconnects therefore needs no Argon2, and neither the disk nor a later process has
+//! a hash that can be attacked cheaply.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -24,13 +24,13 @@ use super::hex;
 
 /// Memory of a new hash, in KiB.
 const MEMORY_KIB: u32 = 6 * 1024;
-/// Passes over the memory of a new hash.
+/// Number of passes over the memory of a new hash.
 const PASSES: u32 = 1;
-/// Lanes of a new hash.
+/// Number of lanes of a new hash.
 const LANES: u32 = 1;
-/// Bytes of a new hash's salt.
+/// Length of a new hash's salt, in bytes.
 const SALT_BYTES: usize = 16;
-/// Bytes of a new hash.
+/// Length of a new hash, in bytes.
 const HASH_BYTES: usize = 32;
 
 /// Length of a generated password, in characters.
@@ -153,8 +153,8 @@ impl Credential {
         Self { hash, verified: OnceLock::new() }
     }
 
-    /// Returns whether a password with this fast hash is known to be correct. An unknown one may
-    /// still be correct.
+    /// Returns whether a password with this fast hash is known to be correct. A password that is
+    /// not known may still be correct.
     pub(super) fn is_known(&self, fingerprint: &blake3::Hash) -> bool {
         self.verified.get().is_some_and(|known| known == fingerprint)
     }
@@ -166,7 +166,7 @@ impl Credential {
         fingerprint: blake3::Hash,
         workspace: &mut Workspace,
     ) -> bool {
-        // The first of several concurrent clients does the check for all.
+        // The first of several concurrent clients makes the check for all.
         if self.is_known(&fingerprint) {
             return true;
         }

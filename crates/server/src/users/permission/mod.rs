@@ -54,14 +54,14 @@ pub(crate) enum Action {
     DeleteGroup(TopicId),
     JoinGroup(TopicId),
     LeaveGroup(TopicId),
-    /// Another user; users may get themselves without a permission.
+    /// Get another user; users may get themselves without a permission.
     GetUser,
     GetUsers,
     CreateUser,
     DeleteUser,
     UpdateUser,
     UpdatePermissions,
-    /// Of another user; users may change their own without a permission.
+    /// Change the password of another user; users may change their own without a permission.
     ChangePassword,
 }
 
@@ -87,14 +87,15 @@ macro_rules! flags {
                 Self { $($flag: wire.$flag),* }
             }
 
-            /// Returns the protocol's type, with these permissions and its other fields.
+            /// Returns the protocol's type, with these permissions and the given values of its
+            /// other fields.
             fn to_wire(self, $($field: $type),*) -> $wire {
                 $wire { $($field,)* $($flag: self.$flag),* }
             }
         }
 
         impl From<bool> for $name {
-            /// Returns all of them, or none.
+            /// Returns all permissions of this level, or none.
             fn from(are_given: bool) -> Self {
                 Self { $($flag: are_given),* }
             }
@@ -108,12 +109,12 @@ macro_rules! flags {
 
             const NONE: Self = Self { $($flag: false),* };
 
-            /// Adds the permissions of another.
+            /// Adds the permissions in `other`.
             fn add(&mut self, other: Self) {
                 $(self.$flag |= other.$flag;)*
             }
 
-            /// Returns whether it has all permissions of another.
+            /// Returns whether it has all permissions in `other`.
             fn has(self, other: Self) -> bool {
                 true $(&& (self.$flag || !other.$flag))*
             }

@@ -225,7 +225,7 @@ fn permissions_survive_the_wire_and_a_record() {
     }
 }
 
-/// Returns only few permissions, so that one does not hide the effect of another.
+/// Returns only a few permissions, so that one does not hide the effect of another.
 fn random(rng: &mut Rng) -> Permissions {
     let mut permissions = Permissions::default();
     for _ in 0..rng.usize(0..4) {

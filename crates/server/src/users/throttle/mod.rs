@@ -1,9 +1,10 @@
 //! Limits failed logins by delaying later ones.
 //!
-//! An address may have as many attempts in flight as it has failures left in the current minute,
-//! but at least one. Once none are left, its attempts run one after another, and each waits until a
-//! second after the last failure. A successful attempt delays no other. One client with a wrong
-//! password therefore slows down others with the same address, but does not lock them out.
+//! An address may have as many attempts in flight as it may still fail in the current minute, but
+//! at least one. Once no failures are left, its attempts run one after another, and each waits
+//! until a second after the last failure. A successful attempt delays no other attempt. One client
+//! with a wrong password therefore slows down others with the same address, but does not lock them
+//! out.
 //!
 //! Addresses share a fixed number of slots, so memory is bounded and nothing needs to be evicted.
 //! The assignment of addresses to slots is random for each process.
@@ -47,7 +48,7 @@ struct Attempts {
     failures: u32,
     /// End of the window that began with the first failure.
     window_end: Option<Instant>,
-    /// Earliest start of the next attempt; only beyond the limit.
+    /// Earliest start of the next attempt; set only beyond the limit.
     next: Option<Instant>,
 }
 
@@ -68,7 +69,8 @@ impl Throttle {
     pub(super) async fn begin(&self, address: IpAddr) -> Attempt<'_> {
         let slot = self.slot(address);
         loop {
-            // Registered before the check, so that no end of an attempt is missed.
+            // The notification is registered before the check, so that no end of an attempt is
+            // missed.
             let freed = slot.freed.notified();
             let started = slot.attempts.lock().start(self.failures_max, Instant::now());
             if let Some(started) = started {
@@ -113,7 +115,7 @@ impl Throttle {
 
 /// An attempt that may start.
 struct Started {
-    /// Its start time; `None` to start immediately.
+    /// Start time of the attempt; `None` to start immediately.
     moment: Option<Instant>,
     /// Whether another attempt may start.
     has_room: bool,

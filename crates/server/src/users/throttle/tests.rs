@@ -46,11 +46,11 @@ async fn no_more_attempts_are_in_flight_than_may_fail() {
     let second = throttle.begin(ADDRESS).await;
     assert!(timeout(SOON, throttle.begin(ADDRESS)).await.is_err());
     drop(first);
-    let third = timeout(SOON, throttle.begin(ADDRESS)).await.expect("one has ended");
+    let third = timeout(SOON, throttle.begin(ADDRESS)).await.expect("an attempt has ended");
     second.fail();
     assert!(timeout(SOON, throttle.begin(ADDRESS)).await.is_err(), "one is left, and in flight");
     drop(third);
-    timeout(SOON, throttle.begin(ADDRESS)).await.expect("it has ended");
+    timeout(SOON, throttle.begin(ADDRESS)).await.expect("the attempt has ended");
 }
 
 #[tokio::test]
@@ -77,13 +77,14 @@ async fn attempts_that_succeed_delay_nobody() {
 async fn attempts_that_are_given_up_make_room() {
     let throttle = throttle(1);
     throttle.begin(ADDRESS).await.fail();
-    // Cancelled during its delay.
+    // This attempt is cancelled during its delay.
     assert!(timeout(DELAY / 5, throttle.begin(ADDRESS)).await.is_err());
-    let running = timeout(DELAY * 2, throttle.begin(ADDRESS)).await.expect("nobody is in flight");
-    // Cancelled in the queue.
+    let running =
+        timeout(DELAY * 2, throttle.begin(ADDRESS)).await.expect("no attempt is in flight");
+    // This attempt is cancelled in the queue.
     assert!(timeout(SOON, throttle.begin(ADDRESS)).await.is_err());
     drop(running);
-    timeout(SOON, throttle.begin(ADDRESS)).await.expect("nobody is in flight");
+    timeout(SOON, throttle.begin(ADDRESS)).await.expect("no attempt is in flight");
 }
 
 #[tokio::test]

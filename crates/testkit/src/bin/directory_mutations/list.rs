@@ -1,5 +1,5 @@
-//! The mutations. Each removes or weakens a check of the ownership of files, which some test must
-//! detect.
+//! The mutations. Each removes or weakens a check of the ownership of files, and some test must
+//! detect it.
 
 /// A mutation.
 pub(crate) struct Mutation {
@@ -9,7 +9,7 @@ pub(crate) struct Mutation {
     pub(crate) file: &'static str,
     /// The original text, which occurs once.
     pub(crate) original: &'static str,
-    /// The replacement; `{on}` in it is replaced by the condition that the mutation is on.
+    /// The replacement; `{on}` in it is replaced by the condition that the mutation is enabled.
     pub(crate) changed: &'static str,
 }
 

@@ -3,7 +3,7 @@
 //!
 //! `cargo run -p tailwater-testkit --bin directory_mutations` copies the tracked files to
 //! `target/directory_mutations`, and inserts the mutations of [`MUTATIONS`] into the sources, each
-//! switched on by an environment variable. So one build serves all. For each mutation it runs the
+//! enabled by an environment variable, so that one build serves all. For each mutation it runs the
 //! tests of `--test directories`, at least one of which must fail, and prints a line; it exits with
 //! 1 if any mutation was not detected. With arguments it runs only the mutations whose description
 //! contains one of them. `TAILWATER_SEED` is passed to the tests.
@@ -20,7 +20,7 @@ use list::{MUTATIONS, Mutation};
 
 /// The tests, the fastest first.
 const TESTS: [&str; 4] = ["claims::", "in_use::", "scenarios::", "random::"];
-/// The environment variable that names the mutation that is on.
+/// The environment variable that names the enabled mutation.
 const SWITCH: &str = "TAILWATER_MUTATION";
 
 fn main() -> io::Result<ExitCode> {
@@ -118,8 +118,8 @@ mod tests {
 
     use super::*;
 
-    /// Regression test: the list was outdated by changes of the sources, and only the campaign
-    /// noticed.
+    /// Regression test: changes of the sources invalidated the list, and only the campaign detected
+    /// that.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "reads source files, outside any storage")]
     fn every_mutation_fits_the_sources() {

@@ -19,7 +19,7 @@ pub(crate) struct Arguments {
     pub(crate) milliseconds: u64,
     /// Option string that overrides the OPTIONS file.
     pub(crate) options: Option<String>,
-    /// File with the state of its keys that `db_stress` keeps.
+    /// File in which `db_stress` keeps the state of its keys.
     pub(crate) expected: Option<PathBuf>,
     /// Number of keys that `db_stress` uses in each column family.
     pub(crate) max_key: u64,
@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     pub(crate) threads: u64,
     /// Whether to make no writes, so that the last sequence number stays the same.
     pub(crate) keeps_sequence: bool,
-    /// Whether the contents must be unchanged at every moment, even after a kill.
+    /// Whether the contents must be unchanged at any time, even after a kill.
     pub(crate) settled: bool,
     /// Whether to write no range tombstones.
     pub(crate) no_delete_range: bool,

@@ -1,5 +1,5 @@
 //! The contents of a database: every key of every column family with its value, except for the
-//! extra keys and the extra column family, which killed work may leave.
+//! extra keys and the extra column family, which a killed run may leave.
 #![expect(clippy::disallowed_methods, reason = "the reference file is not a database's")]
 
 use std::collections::BTreeMap;

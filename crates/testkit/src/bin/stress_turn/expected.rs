@@ -27,7 +27,8 @@ use crate::arguments::Arguments;
 use crate::contents::Contents;
 use crate::extra::EXTRA_FAMILY;
 
-/// Number of keys in a window, which share the leading part: `key_window_scale_factor` times 100.
+/// Number of keys in a window, all of which share the leading part: `key_window_scale_factor` times
+/// 100.
 const WINDOW: u64 = 1000;
 /// Number of keys of a window with one, two and three parts: `key_len_percent_dist`.
 const WEIGHTS: [u64; 3] = [10, 300, 690];
@@ -46,7 +47,7 @@ const DELETED: u32 = 1 << 31;
 /// The operations that are allowed on each key.
 #[derive(Debug)]
 pub(crate) struct Keys {
-    /// The keys that are put once and then deleted with a single deletion.
+    /// Keys that are put once and then deleted with a single deletion.
     put_once: HashSet<Vec<u8>>,
     entity_one_in: u32,
 }
@@ -175,7 +176,7 @@ fn key(number: u64) -> Vec<u8> {
     key
 }
 
-/// Returns the numbers of the keys that are never overwritten: the first of a shuffle.
+/// Returns the numbers of the keys that are never overwritten: the first ones after a shuffle.
 fn put_once(max_key: u64) -> Vec<u64> {
     let mut numbers: Vec<u64> = (0..max_key).collect();
     let mut random = MersenneTwister::new(SEED);

@@ -11,8 +11,8 @@ use tailwater::{CustomMergeOperator, Db, MergeOperator, OpenOptions};
 use crate::extra::EXTRA_FAMILY;
 use crate::text;
 
-/// Options of the database. A round draws one from each line; an empty one leaves the option
-/// unchanged.
+/// Options of the database. A round draws one entry from each line; an empty entry leaves the
+/// option unchanged.
 const OF_DATABASE: [&[&str]; 17] = [
     &["", "max_open_files=-1", "max_open_files=50"],
     &["", "max_background_jobs=1", "max_background_jobs=4"],
@@ -93,8 +93,8 @@ const WHILE_OPEN: [(&str, &[&str]); 7] = [
 ];
 
 /// The merge operator of `db_stress` for databases with entities: the newest operand replaces the
-/// value or entity. It would convert some operands to entities, but `db_stress` merges none of
-/// those.
+/// value or entity. RocksDB's operator also converts some operands to entities, but `db_stress`
+/// never merges such operands.
 struct NewestOperand;
 
 impl CustomMergeOperator for NewestOperand {
@@ -126,8 +126,8 @@ pub(crate) fn of_directory(directory: &Path, given: Option<&str>) -> Result<Open
         create_missing_column_families: false,
         ..options.database().clone()
     });
-    // db_stress changes block_size to any number while blocks are aligned. RocksDB records that,
-    // and then, like Tailwater, refuses to open the database with these options.
+    // db_stress changes block_size to any number while blocks are aligned. RocksDB records the new
+    // size and then, like Tailwater, refuses to open the database with these options.
     for name in &names {
         let mut family = options.column_family(name).clone();
         let table = &mut family.table_factory;

@@ -38,9 +38,10 @@ pub(crate) fn while_unblocked<T>(
     })
 }
 
-/// Compacts all column families concurrently, since the flush of one may wait for writes that
-/// another's compaction resumes. Failures are only printed, since a family may be dropped or
-/// compactions be paused during the compactions; after any other failure the waiting writes fail.
+/// Compacts all column families concurrently, because the flush of one family may wait for writes
+/// that resume only after another family's compaction. Failures are only printed, because a family
+/// may be dropped or compactions be paused meanwhile; after any other failure the waiting writes
+/// fail.
 fn compact_all(db: &Db) {
     std::thread::scope(|scope| {
         for family in db.column_families() {

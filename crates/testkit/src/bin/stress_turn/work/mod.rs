@@ -1,8 +1,8 @@
 //! Work on a database that changes its files, but not the value of any key.
 //!
 //! Several threads work concurrently. All of them write and read; the first also flushes, compacts,
-//! changes options, creates checkpoints and column families, and ingests tables. As no key changes,
-//! every read has exactly one correct result.
+//! changes options, creates checkpoints and column families, and ingests tables. Because no key
+//! changes, every read has exactly one correct result.
 
 mod reading;
 mod upkeep;
@@ -28,8 +28,9 @@ pub(crate) struct Work<'a> {
     arguments: &'a Arguments,
     keys: &'a Keys,
     reference: &'a Contents,
-    /// Whether writes may skip the log. They must not if logs are recycled: writes between two
-    /// logged records must also be logged, or their sequence numbers are not consecutive.
+    /// Whether writes may skip the log. They must not if logs are recycled: then all writes between
+    /// two logged records must be logged, too, or the records' sequence numbers are not
+    /// consecutive.
     may_skip_log: bool,
     has_failed: AtomicBool,
     counts: Counts,

@@ -42,10 +42,10 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Keys that db_stress puts once and deletes by single deletions are also deleted by one here
-    /// before they are put again. An ordinary deletion below the put is not sufficient: a
-    /// compaction may drop it because of the put, and the next single deletion then exposes older
-    /// entries.
+    /// Deletes a key with a single deletion before it is put again, for keys that db_stress puts
+    /// once and deletes with single deletions. An ordinary deletion below the put is not
+    /// sufficient: a compaction may drop it because of the put, and the next single deletion then
+    /// exposes older entries.
     fn rewrite_pair(
         &self,
         family: &ColumnFamily,
@@ -70,7 +70,7 @@ impl Work<'_> {
         }
     }
 
-    /// Puts keys after all others and deletes them, in the same batch or later.
+    /// Puts keys that sort after all others and deletes them, in the same batch or later.
     fn write_extra_keys(
         &self,
         family: &ColumnFamily,

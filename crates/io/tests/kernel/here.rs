@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use tailwater_io::kernel::{Device, Environment, RunQueue, Sampler, Scope, System, Target};
 use tailwater_io::posix::PosixStorage;
-use tailwater_io::sim::SimStorage;
 use tailwater_io::{Create, IoMode, Purpose, Storage};
 use tailwater_testkit::filesystem::{Mounted, say};
 

@@ -1,6 +1,7 @@
 //! Helpers of the log's tests: logs on a simulated disk, batches, and the expected contents of a
 //! partition.
 
+#[cfg(not(shuttle))]
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -83,12 +84,14 @@ pub(crate) fn batch(numbers: std::ops::Range<u64>, length: usize) -> Vec<u8> {
 }
 
 /// The expected contents of a partition: the numbers of its messages, from an offset on.
+#[cfg(not(shuttle))]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Model {
     pub(crate) start: u64,
     pub(crate) numbers: VecDeque<u64>,
 }
 
+#[cfg(not(shuttle))]
 impl Model {
     pub(crate) fn end(&self) -> u64 {
         self.start + self.numbers.len() as u64
@@ -136,12 +139,14 @@ pub(crate) fn read_all(partition: &Partition) -> Vec<(u64, u64)> {
 }
 
 /// Checks that a partition has the expected contents.
+#[cfg(not(shuttle))]
 pub(crate) fn check(partition: &Partition, model: &Model, what: &str) {
     let expected: Vec<(u64, u64)> = (model.start..).zip(model.numbers.iter().copied()).collect();
     assert_eq!(read_all(partition), expected, "{what}");
 }
 
 /// Seeds of the rounds of a random test; with `TAILWATER_ROUND`, only that seed.
+#[cfg(not(shuttle))]
 pub(crate) fn rounds(count: usize) -> Vec<u64> {
     if let Ok(seed) = std::env::var("TAILWATER_ROUND") {
         return vec![seed.parse().expect("TAILWATER_ROUND is a number")];

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Component, Path, PathBuf};
 
-use super::files::{Files, Node};
+use super::files::Node;
 use super::rocksdb::SharedRocksDb;
 use super::step::{Action, Engine, Step, Work};
 use super::target::{Job, Target};

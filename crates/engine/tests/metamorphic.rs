@@ -3,10 +3,10 @@
 //! A random history is run several times: writes of every kind, over two column families, with held
 //! snapshots and iterators, ingestion, flushes, manual compactions, pauses, option changes, passing
 //! time, closing and opening. Each run chooses its own sizes, levels, styles and priorities of
-//! compaction, codecs, filters, caches, threads and I/O modes, again at each opening, and which of
-//! the flushes, compactions and option changes it executes. Whatever it chooses, gets, multi-gets
-//! and iterators in both directions must agree with the model, for the latest state and at every
-//! snapshot.
+//! compaction, codecs, filters, caches, threads and I/O modes, and chooses them anew at each
+//! opening. It also chooses which of the flushes, compactions and option changes to execute.
+//! Whatever it chooses, gets, multi-gets and iterators in both directions must agree with the
+//! model, for the latest state and at every snapshot.
 //!
 //! - `history`: the operations.
 //! - `setup`: the options.

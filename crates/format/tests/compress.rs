@@ -56,7 +56,8 @@ fn every_entry_of_the_golden_tables_is_read() {
                 assert_eq!(stored, value(found), "{}", golden.name);
                 found += 1;
             }
-            // The same into a slice of the right length; an error for any other length.
+            // Decompressing into a slice gives the same block if its length is right, and an error
+            // otherwise.
             let framed = CompressedBlock::parse(compression, bytes).unwrap();
             let mut slice = vec![0; framed.uncompressed_length() + 1];
             assert!(

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Returns the calling thread's number, from 1: threads that first request one in succession have
-/// neighbouring numbers. Numbers are never reused. They spread threads over shards, but must not
-/// index data that only one thread may write.
+/// Returns the calling thread's number, starting at 1. Numbers are assigned in the order of first
+/// use and never reused. Use them to spread threads over shards. Threads can share a shard, because
+/// numbers are reduced modulo the number of shards, so a shard must not assume a single writer.
 #[inline]
 pub fn ordinal() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(1);

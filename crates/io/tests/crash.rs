@@ -221,7 +221,7 @@ fn a_directory_sync_brings_what_its_names_build_on() {
     let storage = SimStorage::new(1);
     storage.create_directory(Path::new("/d")).unwrap();
     sync_directory(&storage, ROOT);
-    // The file was named in the root, which is not synced again, and then moved elsewhere.
+    // The file is created in the root, which is not synced again, and is then moved to `/d`.
     write_and_sync(&storage, "/a", b"bytes");
     storage.rename(Path::new("/a"), Path::new("/d/a")).unwrap();
     create(&storage, "/other");

@@ -64,7 +64,7 @@ pub struct SegmentFile {
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
-    /// No damage: an index will be rebuilt.
+    /// Harmless: an index is missing or wrong, and will be rebuilt when the log is opened.
     Note,
     /// The last segment ends in a torn batch, after a crash or during a write.
     TornTail,

@@ -10,7 +10,7 @@ use tailwater_io::{Clock, SharedMemory, Storage};
 
 use crate::{Error, Result};
 
-/// The failure that an acknowledged append survives.
+/// The most severe kind of failure that an acknowledged append survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
@@ -49,7 +49,7 @@ pub enum PartialBlocks {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TopicOptions {
-    /// The failure that an acknowledged append survives.
+    /// The most severe kind of failure that an acknowledged append survives.
     pub durability: Durability,
     /// Number of unpersisted messages that triggers a persist.
     pub messages_required_to_save: u32,

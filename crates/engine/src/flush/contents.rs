@@ -43,8 +43,9 @@ enum Last {
     SingleDeletion,
     /// It hides records if no snapshot lies between it and them.
     Hides(Sequence),
-    /// Like `Hides`, but deletions are kept: the record will be dropped with a single deletion
-    /// above it.
+    /// Like `Hides`, but older deletions are kept as well: the record is a value directly below a
+    /// single deletion. A compaction will drop the two together, and the older deletion must then
+    /// still hide what is below it.
     HidesAllBut(Sequence),
 }
 

@@ -1,11 +1,11 @@
 //! A memtable's range tombstones.
 //!
-//! Writers index the tombstones that they add; readers search the indexes. A reader reaches them
-//! without a lock and without writing to a shared cache line, and never builds one. See
+//! Writers index the tombstones that they add; readers search the indexes. A reader reaches the
+//! indexes without taking a lock or writing to a shared cache line, and never builds an index. See
 //! [`TombstoneLayers`] for the cost of adding and searching.
 //!
 //! Invariant: `added` is incremented after its tombstone is in `layers` and before its writer
-//! publishes the sequence, so a read at that sequence finds both.
+//! publishes the sequence, so a read at that sequence finds the tombstone, and a count that includes it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

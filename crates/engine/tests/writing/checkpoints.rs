@@ -121,8 +121,8 @@ fn only_what_a_checkpoint_left_itself_is_removed() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// Regression test: a second checkpoint at the same path removed the files of the first, which was
-/// reported as made.
+/// Regression test: a second, concurrent checkpoint at the same path removed files of the first,
+/// which nevertheless reported success.
 #[test]
 fn two_checkpoints_cannot_be_assembled_in_one_place() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -9,7 +9,7 @@ use crate::hash::{fast_range32, hash64};
 
 use super::METADATA_LENGTH;
 
-/// The length of a line in bytes.
+/// The length of a cache line in bytes.
 const LINE: usize = 64;
 /// Maximum length of a filter's lines, in bytes.
 const MAX_LENGTH: u64 = 0xffff_ffc0;

@@ -39,10 +39,11 @@ pub(super) struct ConfigurationReport {
     pub(super) variation: Value,
     /// Ratios of the medians to the medians of the same engine's `buffered` row.
     ratios_to_buffered: Value,
-    /// Figures in which the row's work differs from the reference row's.
+    /// The measures of work by which the row differs from the reference row.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work: Vec<Work>,
-    /// Figures in which the row's work differs from the first engine's in the same configuration.
+    /// The measures of work by which the row differs from the first engine's row of the same
+    /// configuration.
     #[serde(serialize_with = "as_fields")]
     pub(super) unequal_work_of_engines: Vec<Work>,
     pub(super) runs: Vec<Run>,

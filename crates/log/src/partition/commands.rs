@@ -33,7 +33,8 @@ pub(super) enum Effect {
     Truncate { offset: u64, offsets: Option<Arc<Offsets>> },
     /// Removes up to `count` of the oldest sealed segments that end at or before `below`.
     DeleteSegments { count: usize, below: u64 },
-    /// Removes segments that are expired or exceed the partition's size.
+    /// Removes expired segments, and the oldest segments while the partition exceeds its size
+    /// limit.
     Retain,
     /// Makes all writes durable from now on.
     Harden,

@@ -146,7 +146,8 @@ impl Progress {
 /// The next step of the owner.
 enum Step {
     Persist(Group),
-    /// Appends batches of a dead process for which the disk had no space.
+    /// Appends the batches that a dead process left in shared memory and that are not yet in a
+    /// segment because the disk was full.
     Recover,
     Command(Command),
     Space,

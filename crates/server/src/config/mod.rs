@@ -128,7 +128,7 @@ impl std::fmt::Debug for Root {
 /// `[topic_defaults]`: values of options that a topic does not set.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopicDefaults {
-    /// The failure that an acknowledged message survives.
+    /// The most severe kind of failure that an acknowledged message survives.
     pub durability: Durability,
     /// Whether stored offsets of consumers survive a power cut.
     pub are_offsets_durable: bool,

@@ -53,7 +53,7 @@ impl Frame {
     }
 }
 
-/// Writes a reply; `moved` is updated with the number of bytes written.
+/// Writes a reply; `moved` is kept up to date with the number of bytes written.
 ///
 /// # Errors
 /// Errors of the stream.

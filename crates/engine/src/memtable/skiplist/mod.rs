@@ -202,7 +202,7 @@ impl SkipList {
         self.compare(node, target).is_eq()
     }
 
-    /// Moves the splice after the last entry.
+    /// Moves the splice past the last entry.
     pub(super) fn locate_end<'list>(&'list self, splice: &mut AttachedSplice<'_, 'list>) {
         let mut node = self.head();
         for level in (0..self.height()).rev() {

@@ -195,7 +195,7 @@ struct Replay<'a> {
     families: &'a BTreeMap<u32, ReplayFamily>,
     /// The sequence number of the next batch if none is missing; `None` before the first.
     next_sequence: Option<Sequence>,
-    /// The description of the previous log, which the current one should record.
+    /// The description of the previous log that the current log is expected to record.
     log_before: Option<PredecessorWal>,
     /// The sequence number of the log's last batch; 0 before its first.
     last_batch: Sequence,

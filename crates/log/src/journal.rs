@@ -240,6 +240,12 @@ impl Journal {
         Ok(())
     }
 
+    /// Records that the file may or may not contain the last record: the next call begins a new
+    /// file.
+    pub(crate) fn fail(&mut self, error: &Error) {
+        self.failed.get_or_insert_with(|| error.clone());
+    }
+
     /// Makes all records durable.
     ///
     /// # Errors

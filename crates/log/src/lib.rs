@@ -52,6 +52,7 @@ mod layout;
 mod log;
 mod offsets;
 mod options;
+mod panics;
 mod partition;
 mod scheduler;
 mod segment;

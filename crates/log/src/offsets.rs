@@ -13,6 +13,7 @@ use tailwater_io::Storage;
 
 use crate::catalog::PartitionId;
 use crate::journal::{self, Journal};
+use crate::panics;
 use crate::sync::{Condvar, Mutex};
 use crate::ticket::{Signal, Ticket};
 use crate::{Error, Result};
@@ -48,6 +49,21 @@ struct State {
     waiting: Vec<Arc<Signal>>,
     is_durable: bool,
     is_closed: bool,
+}
+
+impl State {
+    /// Sets an offset, or deletes it with `None`, and queues the change to be written.
+    fn set(&mut self, key: Key, offset: Option<u64>, is_durable: bool) -> Ticket {
+        let signal = Signal::new();
+        match offset {
+            Some(offset) => self.offsets.insert(key, offset),
+            None => self.offsets.remove(&key),
+        };
+        encode(&mut self.pending, key, offset);
+        self.waiting.push(Arc::clone(&signal));
+        self.is_durable |= is_durable;
+        Ticket::pending(signal)
+    }
 }
 
 impl Offsets {
@@ -102,42 +118,71 @@ impl Offsets {
         of_it.map(|((_, _, consumer), offset)| (*consumer, *offset)).collect()
     }
 
-    /// Stores an offset, or deletes it with `None`.
-    pub(crate) fn set(
+    /// Stores an offset below the end of its partition. `end` returns the partition's incarnation
+    /// and end, and is called under the lock: a truncation, which lowers the end before it calls
+    /// [`Self::clamp`], either makes this fail or clamps the stored offset.
+    ///
+    /// # Errors
+    /// Invalid argument, for an offset at or above the end.
+    pub(crate) fn store(
+        &self,
+        id: PartitionId,
+        consumer: Consumer,
+        offset: u64,
+        is_durable: bool,
+        end: impl FnOnce() -> (u64, u64),
+    ) -> Result<Ticket> {
+        let mut state = self.state.lock();
+        let (incarnation, end) = end();
+        if offset >= end {
+            return Err(Error::invalid(format!(
+                "offset {offset} is not below {end}, the end of {id}"
+            )));
+        }
+        if state.is_closed {
+            return Ok(Ticket::complete(Err(Error::closed("the log"))));
+        }
+        let ticket = state.set((id, incarnation, consumer), Some(offset), is_durable);
+        drop(state);
+        self.changed.notify_one();
+        Ok(ticket)
+    }
+
+    /// Deletes an offset; `None` if there is none.
+    pub(crate) fn delete(
         &self,
         id: PartitionId,
         incarnation: u64,
         consumer: Consumer,
-        offset: Option<u64>,
         is_durable: bool,
-    ) -> Ticket {
-        let signal = Signal::new();
-        {
-            let mut state = self.state.lock();
-            if state.is_closed {
-                return Ticket::complete(Err(Error::closed("the log")));
-            }
-            let key = (id, incarnation, consumer);
-            match offset {
-                Some(offset) => state.offsets.insert(key, offset),
-                None => state.offsets.remove(&key),
-            };
-            encode(&mut state.pending, key, offset);
-            state.waiting.push(Arc::clone(&signal));
-            state.is_durable |= is_durable;
+    ) -> Option<Ticket> {
+        let mut state = self.state.lock();
+        let key = (id, incarnation, consumer);
+        if !state.offsets.contains_key(&key) {
+            return None;
         }
+        if state.is_closed {
+            return Some(Ticket::complete(Err(Error::closed("the log"))));
+        }
+        let ticket = state.set(key, None, is_durable);
+        drop(state);
         self.changed.notify_one();
-        Ticket::pending(signal)
+        Some(ticket)
     }
 
     /// Clamps offsets to the last message of a partition that was truncated, durably.
     ///
     /// # Errors
-    /// Errors of the journal.
+    /// Errors from the journal.
     pub(crate) fn clamp(&self, id: PartitionId, incarnation: u64, end: u64) -> Result<()> {
-        let beyond = self.all(id, incarnation).into_iter().filter(|(_, offset)| *offset >= end);
-        let set = |(consumer, _)| self.set(id, incarnation, consumer, end.checked_sub(1), true);
-        let tickets: Vec<Ticket> = beyond.map(set).collect();
+        let tickets: Vec<Ticket> = {
+            let mut state = self.state.lock();
+            let is_beyond = |((of, at, _), offset): &(&Key, &u64)| {
+                (*of, *at) == (id, incarnation) && **offset >= end
+            };
+            let keys: Vec<Key> = state.offsets.iter().filter(is_beyond).map(|it| *it.0).collect();
+            keys.into_iter().map(|key| state.set(key, end.checked_sub(1), true)).collect()
+        };
         if !tickets.is_empty() {
             self.write_pending();
         }
@@ -162,7 +207,12 @@ impl Offsets {
         if waiting.is_empty() {
             return false;
         }
-        let outcome = journal.append(&pending, is_durable, || Ok(self.snapshot()));
+        let append = || journal.append(&pending, is_durable, || Ok(self.snapshot()));
+        let outcome = panics::catch("storing offsets", append);
+        if let Err(error) = &outcome {
+            // After a panic the journal does not know what its file contains.
+            journal.fail(error);
+        }
         drop(journal);
         for signal in waiting {
             signal.complete(outcome.clone());

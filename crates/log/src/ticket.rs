@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::panics;
 use crate::sync::{Condvar, Mutex};
 use crate::{Error, Result};
 
@@ -92,7 +93,11 @@ impl Signal {
         };
         self.completed.notify_all();
         if let Some(callback) = callback {
-            callback(outcome);
+            // The thread has other tickets to complete. The panic hook has reported the panic.
+            let _ = panics::catch("a callback", || {
+                callback(outcome);
+                Ok(())
+            });
         }
     }
 

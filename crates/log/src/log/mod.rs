@@ -429,13 +429,12 @@ impl Log {
         offset: u64,
         is_durable: bool,
     ) -> Result<Ticket> {
-        let stats = self.partition(id)?.stats();
-        if offset >= stats.end_offset {
-            let message =
-                format!("offset {offset} is not below {}, the end of {id}", stats.end_offset);
-            return Err(Error::invalid(message));
-        }
-        Ok(self.offsets.set(id, stats.incarnation, consumer, Some(offset), is_durable))
+        let partition = self.partition(id)?;
+        let end = || {
+            let stats = partition.stats();
+            (stats.incarnation, stats.end_offset)
+        };
+        self.offsets.store(id, consumer, offset, is_durable, end)
     }
 
     /// Returns a consumer's offset; `None` if the consumer has stored none.
@@ -467,10 +466,9 @@ impl Log {
         is_durable: bool,
     ) -> Result<Ticket> {
         let incarnation = self.partition(id)?.stats().incarnation;
-        if self.offsets.get(id, incarnation, consumer).is_none() {
-            return Err(Error::not_found(format!("{consumer:?} has stored no offset in {id}")));
-        }
-        Ok(self.offsets.set(id, incarnation, consumer, None, is_durable))
+        let deleted = self.offsets.delete(id, incarnation, consumer, is_durable);
+        deleted
+            .ok_or_else(|| Error::not_found(format!("{consumer:?} has stored no offset in {id}")))
     }
 
     /// Removes the messages of a partition from an offset on, and clamps the offsets of its

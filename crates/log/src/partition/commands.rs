@@ -9,6 +9,7 @@ use super::{Files, Partition, Snapshot, complete_all};
 use crate::env::Env;
 use crate::layout;
 use crate::offsets::Offsets;
+use crate::panics;
 use crate::segment::dense;
 use crate::ticket::{Signal, Ticket};
 use crate::{Error, ErrorKind, Result};
@@ -164,9 +165,17 @@ impl Partition {
         self.submit(Effect::Harden)
     }
 
-    /// Refuses appends from now on, until the log is opened again.
+    /// Refuses appends from now on, until the log is opened again. Unacknowledged appends fail.
     pub(crate) fn fail(&self, error: &Error) {
-        self.owner.lock().fail(error);
+        let completions = {
+            let mut owner = self.owner.lock();
+            owner.fail(error);
+            let completions = owner.drop_unacknowledged(&self.env, error);
+            // Readers must not keep chunks whose batches were dropped.
+            self.publish(&mut owner, |_| ());
+            completions
+        };
+        complete_all(completions);
     }
 
     /// Removes up to `count` of the oldest sealed segments that contain no message at or above
@@ -197,7 +206,7 @@ impl Partition {
         let is_last = matches!(command.effect, Effect::Close | Effect::Delete);
         let mut files = self.files.lock();
         let mut completions = Completions::new();
-        let outcome = match command.effect {
+        let effect = || match command.effect {
             Effect::Flush { offset, is_synced } => self.finish_flush(&mut files, offset, is_synced),
             Effect::Purge => self.do_purge(&mut files, &mut completions),
             Effect::Truncate { offset, offsets } => {
@@ -218,6 +227,12 @@ impl Partition {
                 Ok(())
             }
         };
+        let outcome = panics::catch(format_args!("a command on {}", self.id), effect);
+        if let Err(error) = &outcome
+            && error.kind() == ErrorKind::Internal
+        {
+            self.fail(error);
+        }
         drop(files);
         {
             let mut owner = self.owner.lock();
@@ -241,9 +256,7 @@ impl Partition {
         match &mut files.writer {
             // A sync is never retried: the system may have dropped the pages that it could not
             // write.
-            Some(writer) if is_synced => {
-                writer.sync().inspect_err(|error| self.owner.lock().fail(error))
-            }
+            Some(writer) if is_synced => writer.sync().inspect_err(|error| self.fail(error)),
             _ => Ok(()),
         }
     }
@@ -251,7 +264,7 @@ impl Partition {
     fn do_harden(&self, files: &mut Files) -> Result<()> {
         self.owner.lock().is_hardened = true;
         match &mut files.writer {
-            Some(writer) => writer.harden().inspect_err(|error| self.owner.lock().fail(error)),
+            Some(writer) => writer.harden().inspect_err(|error| self.fail(error)),
             None => Ok(()),
         }
     }
@@ -276,7 +289,7 @@ impl Partition {
         // A crash here is safe: the catalog does not name the directory, and it is removed.
         if let Err(error) = self.catalog.purge(self.id, old_incarnation, incarnation) {
             if self.catalog.is_unsettled() {
-                self.owner.lock().fail(&error);
+                self.fail(&error);
             } else {
                 self.remove_directory(incarnation);
             }
@@ -346,7 +359,7 @@ impl Partition {
         let removed = self.remove_from(files, &snapshot, stay, last.map(|last| (&**last, cut)));
         // Some files may be gone: the next opening finds a truncated partition, to which nothing
         // must be appended until then.
-        removed.inspect_err(|error| self.owner.lock().fail(error))
+        removed.inspect_err(|error| self.fail(error))
     }
 
     fn install(&self, files: &mut Files, rewritten: &dense::Rewritten) -> Result<()> {

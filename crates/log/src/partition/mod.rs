@@ -27,12 +27,19 @@
 //!   under the lock. The persist of its first batch seals the old segment and creates the new one.
 //! - An append and a purge, truncation, deletion or close: these are barriers.
 //! - An append and the removal of old segments: only sealed segments are removed, and appends go to
-//!   the last one.
+//!   the last one. Retention that removes the newest message begins a segment first: under one
+//!   lock it checks that everything is persisted and moves the place of the next batch.
 //! - Persists, rotations and commands: they are steps, and one thread takes one step at a time.
 //! - The rewriting of a sealed segment and its removal: each part of the rewriting is a step, and
 //!   so is the installation of the result, which first checks that the segment still exists.
 //! - An append and the release of an idle partition's memory: the release holds the lock, and does
 //!   nothing if there is an unpersisted batch. Cutting off preallocated space is a step.
+//!
+//! # Panics
+//!
+//! A step that panics is a failed step: the partition refuses appends until the log is opened again,
+//! and the tickets of the step's batches and command complete with the error. Other partitions
+//! continue.
 //!
 //! # Incarnations
 //!
@@ -78,6 +85,7 @@ use owner::{Completions, Group, Health, Owner};
 use crate::catalog::{Catalog, PartitionId};
 use crate::env::Env;
 use crate::options::{Durability, TopicOptions};
+use crate::panics;
 use crate::scheduler::Scheduled;
 use crate::segment::dense::Advanced;
 use crate::segment::{Segment, SegmentWriter, dense};
@@ -311,17 +319,11 @@ impl Partition {
 
     /// Persists a group, and records the outcome.
     fn persist(&self, files: &mut Files, group: &Group) -> Result<()> {
-        let written = self.write(files, group);
+        let written = panics::catch("a persist", || self.write(files, group));
         let mut owner = self.owner.lock();
         let completions = match &written {
             Ok(()) => owner.persisted(&self.env, group),
-            Err(error) => {
-                let mut completions = owner.not_persisted(&self.env, error);
-                completions.extend(owner.fail_commands(error));
-                // Readers must not keep chunks whose batches were dropped.
-                self.publish(&mut owner, |_| ());
-                completions
-            }
+            Err(error) => self.not_persisted(&mut owner, error),
         };
         if let (Ok(()), Some(writer)) = (&written, &files.writer) {
             writer.segment().add_entries(group.entries.iter().copied());
@@ -334,6 +336,15 @@ impl Partition {
         complete_all(completions);
         self.env.backpressure.changed();
         written
+    }
+
+    /// Records that a group could not be persisted. Returns the signals to complete.
+    fn not_persisted(&self, owner: &mut Owner, error: &Error) -> Completions {
+        let mut completions = owner.not_persisted(&self.env, error);
+        completions.extend(owner.fail_commands(error));
+        // Readers must not keep chunks whose batches were dropped.
+        self.publish(owner, |_| ());
+        completions
     }
 
     /// Writes a group, to a new segment if it begins one.
@@ -362,6 +373,12 @@ impl Partition {
         let directory = self.directory(incarnation);
         if let Some(writer) = &mut files.writer {
             let segment = Arc::clone(writer.segment());
+            if segment.base_offset() > start.base_offset {
+                // Creating a segment truncates its file.
+                let (last, next) = (segment.base_offset(), start.base_offset);
+                let message = format!("segment {next} of {} would follow segment {last}", self.id);
+                return Err(Error::new(ErrorKind::Internal, message));
+            }
             let end = if data_end.segment == segment.start() { data_end.position } else { 0 };
             writer.seal(&self.env.segment_files, end)?;
             if writer.is_padded() {
@@ -460,10 +477,25 @@ impl Scheduled for Partition {
     }
 
     fn run_step(&self) {
-        let step = {
-            let mut owner = self.owner.lock();
-            owner.next_step(&self.env)
+        let step = || {
+            self.take_step();
+            Ok(())
         };
+        if let Err(error) = panics::catch(format_args!("a step of {}", self.id), step) {
+            let completions = self.not_persisted(&mut self.owner.lock(), &error);
+            complete_all(completions);
+            self.env.backpressure.changed();
+        }
+        let mut owner = self.owner.lock();
+        owner.is_scheduled = false;
+        self.schedule(owner);
+    }
+}
+
+impl Partition {
+    /// Takes the next step.
+    fn take_step(&self) {
+        let step = self.owner.lock().next_step(&self.env);
         match step {
             Step::Persist(group) => {
                 let mut files = self.files.lock();
@@ -480,9 +512,6 @@ impl Scheduled for Partition {
             }
             Step::Idle => {}
         }
-        let mut owner = self.owner.lock();
-        owner.is_scheduled = false;
-        self.schedule(owner);
     }
 }
 

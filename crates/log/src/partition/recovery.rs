@@ -159,7 +159,7 @@ pub(crate) fn open(
         let mut files = partition.files.lock();
         files.survivors = survivors;
         match partition.take_survivors(&mut files, &mut recovered) {
-            Err(error) if error.kind() == ErrorKind::NoSpace => {
+            Err(error) if is_shortage(&error) => {
                 recovered.notes.push(format!(
                     "batches in shared memory are recovered when there is space: {error}"
                 ));
@@ -175,6 +175,11 @@ pub(crate) fn open(
         }
     }
     (partition, recovered)
+}
+
+/// Returns whether recovery can be retried: the disk is full, or other partitions hold the memory.
+fn is_shortage(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::Full)
 }
 
 /// Recovers the state of a partition from its files.
@@ -396,7 +401,7 @@ impl Partition {
         let Err(error) = self.take_survivors(&mut files, &mut recovered) else { return };
         let completions = {
             let mut owner = self.owner.lock();
-            if error.kind() == ErrorKind::NoSpace {
+            if is_shortage(&error) {
                 owner.run_out_of_space(&self.env, &error);
             } else {
                 owner.fail(&error);

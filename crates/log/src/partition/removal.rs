@@ -10,7 +10,7 @@ use tailwater_format::message::name::Kind;
 use super::owner::Health;
 use super::{Files, Partition, Snapshot};
 use crate::segment::Segment;
-use crate::{Error, Result};
+use crate::{Error, ErrorKind, Result};
 
 impl Partition {
     /// Removes all but the first `stay` segments, and cuts the last remaining segment.
@@ -30,7 +30,10 @@ impl Partition {
             (None, Some(first)) => {
                 // The name of the next segment keeps the next offset, so it is created before the
                 // last segment is removed.
-                self.begin_segment(files)?;
+                if !self.begin_segment(files)? {
+                    let message = "a truncated partition has unpersisted batches";
+                    return Err(Error::new(ErrorKind::Internal, message));
+                }
                 // A crash here is safe: of two segments with the same base offset, the later one
                 // counts.
                 let old = first.path(Kind::Log);
@@ -102,19 +105,15 @@ impl Partition {
         Ok(())
     }
 
-    /// Creates the segment of the next batch, whose name keeps the next offset.
-    fn begin_segment(&self, files: &mut Files) -> Result<()> {
-        let start = {
-            let mut owner = self.owner.lock();
-            if owner.place.position > 0 {
-                owner.close_chunk(&self.env);
-                owner.place = owner.next_segment();
-            }
-            owner.place.segment
-        };
+    /// Creates the segment of the next batch, whose name keeps the next offset. Does nothing and
+    /// returns false if there are unpersisted batches. Later appends go to the new segment.
+    fn begin_segment(&self, files: &mut Files) -> Result<bool> {
+        // One lock for the check and the change: an append between the two would be placed in the
+        // old segment, and its persist would begin that segment again.
+        let Some(start) = self.owner.lock().begin_segment(&self.env) else { return Ok(false) };
         self.rotate(files, start)?;
         self.owner.lock().begun_segment(start);
-        Ok(())
+        Ok(true)
     }
 
     /// Removes up to `most` of the oldest segments for which `goes` returns true, given the offset
@@ -175,22 +174,22 @@ impl Partition {
     }
 
     pub(super) fn do_retain(&self, files: &mut Files) -> Result<()> {
-        let (options, is_persisted, last_timestamp_us) = {
+        let (options, last_timestamp_us) = {
             let owner = self.owner.lock();
             if matches!(owner.health, Health::Failed(_)) {
                 // A damaged partition may be restored, and its end is unknown.
                 return Ok(());
             }
-            (owner.options.clone(), !owner.has_unpersisted(), owner.last_timestamp_us)
+            (owner.options.clone(), owner.last_timestamp_us)
         };
         let now_us = self.env.clock.wall_us();
         let oldest_us = options.message_expiry_us.map(|age_us| now_us.saturating_sub(age_us));
         if let Some(oldest_us) = oldest_us {
             let has_messages =
                 self.snapshot().segments.last().is_some_and(|last| last.length() > 0);
-            if last_timestamp_us < oldest_us && is_persisted && has_messages {
+            if last_timestamp_us < oldest_us && has_messages {
                 // Even the newest message has expired: its segment can be removed once another
-                // exists.
+                // exists. If a batch was appended since, its segment is not removed.
                 self.begin_segment(files)?;
             }
             self.remove_oldest(files, usize::MAX, |_, next_us| next_us < oldest_us)?;

@@ -262,3 +262,44 @@ fn a_log_that_could_not_be_closed_gives_back_its_memory() {
     assert_eq!(before, after);
     assert_eq!(numbers(partition), [0, 1, 2, 3]);
 }
+
+/// Regression test: a partition that found no memory for the batches that a dead process left,
+/// because another partition held it, refused appends until the log was opened again.
+#[test]
+fn recovery_waits_for_memory_that_another_partition_holds() {
+    let machine = Machine::new(10, true);
+    let log = machine.open();
+    let stream = log.create_stream(None, "stream").expect("a stream");
+    let options = topic(Durability::Process, PartialBlocks::Pad);
+    let id = log.create_topic(stream, None, "topic", &options, 2).expect("a topic");
+    let first = log.partition(id.partition(0)).expect("a partition");
+    for number in 0..3 {
+        let appended = first.append(&batch(number..number + 1, 30_000)).expect("an append");
+        appended.ticket.wait().expect("an acknowledgement");
+    }
+    let storage = Arc::new(machine.storage.process_crash_image(1));
+    let memory = machine.memory.as_ref().map(|memory| memory.snapshot().expect("a copy"));
+    let left = Machine { storage, memory, boot: 1 };
+    let full = FaultRule::new(Fault::NoSpace).operation(Operation::Write).from(0);
+    left.storage.set_faults(FaultPlan::none().with(full.purpose(Purpose::LogAppend)));
+    let options = LogOptions { tail_bytes_max: 512 << 10, ..left.options() };
+    let log = Log::open(DIRECTORY, &options).expect("the log opens");
+    let first = log.partition(id.partition(0)).expect("a partition");
+    let second = log.partition(id.partition(1)).expect("a partition");
+    assert_eq!(first.failure().map(|error| error.kind()), Some(ErrorKind::NoSpace));
+    let mut count = 0;
+    while second.try_append(&batch(count..count + 1, 30_000)).is_ok() {
+        count += 1;
+    }
+    left.storage.clock().advance(10_000_000_000);
+    log.run_pending();
+    assert_eq!(first.failure().map(|error| error.kind()), Some(ErrorKind::Full));
+    left.storage.set_faults(FaultPlan::none());
+    for _ in 0..3 {
+        left.storage.clock().advance(10_000_000_000);
+        log.run_pending();
+    }
+    append(&log, &first, 3..4, 100);
+    assert_eq!(numbers(&first), [0, 1, 2, 3]);
+    assert_eq!(numbers(&second), (0..count).collect::<Vec<_>>());
+}

@@ -8,7 +8,8 @@ use crate::common::{Machine, batch, messages, read_all, topic};
 use shuttle::sync::atomic::{AtomicBool, Ordering};
 use shuttle::thread;
 use tailwater_log::{
-    Durability, ErrorKind, Log, PartialBlocks, Partition, PartitionId, Strategy, TopicOptions,
+    Consumer, Durability, ErrorKind, Log, PartialBlocks, Partition, PartitionId, Strategy,
+    TopicOptions,
 };
 
 /// Number of runs with a random order, and of runs with few thread switches at random places.
@@ -34,15 +35,18 @@ struct Served {
 
 impl Served {
     fn new(durability: Durability, partial: PartialBlocks) -> Self {
-        let machine = Machine::new(1, durability == Durability::Process);
-        let log = Arc::new(machine.open());
-        let stream = log.create_stream(None, "s").expect("a stream");
-        let options = TopicOptions {
+        Self::with_options(&TopicOptions {
             messages_required_to_save: 1,
             size_of_messages_required_to_save: 1,
             ..topic(durability, partial)
-        };
-        let topic = log.create_topic(stream, None, "t", &options, 1).expect("a topic");
+        })
+    }
+
+    fn with_options(options: &TopicOptions) -> Self {
+        let machine = Machine::new(1, options.durability == Durability::Process);
+        let log = Arc::new(machine.open());
+        let stream = log.create_stream(None, "s").expect("a stream");
+        let topic = log.create_topic(stream, None, "t", options, 1).expect("a topic");
         let partition = log.partition(topic.partition(0)).expect("a partition");
         let is_over = Arc::new(AtomicBool::new(false));
         let persist = |_| {
@@ -237,6 +241,60 @@ fn a_poll_of_the_tail_never_waits_and_never_misses() {
             thread::yield_now();
         }
         appending.join().expect("appends without panic");
+        let (log, _) = served.reopen();
+        log.close().expect("the log closes");
+    });
+}
+
+/// Regression test: retention that removed the newest message checked that everything was persisted,
+/// and began the next segment later. A batch that was appended in between belonged to the old
+/// segment, whose file its persist truncated.
+#[test]
+fn retention_removes_no_message_that_is_appended_meanwhile() {
+    for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
+        explore(move || {
+            let options = TopicOptions {
+                message_expiry_us: Some(1_000_000),
+                ..topic(Durability::Disk, partial)
+            };
+            let served = Served::with_options(&options);
+            assert_eq!(append_all(&served.partition, 0..2), [0, 1]);
+            served.machine.storage.clock().advance(5_000_000_000);
+            let appending = {
+                let partition = Arc::clone(&served.partition);
+                thread::spawn(move || append_all(&partition, 2..4))
+            };
+            served.partition.retain().wait().expect("retention");
+            assert_eq!(appending.join().expect("appends without panic"), [2, 3]);
+            let found = read_all(&served.partition);
+            assert!(found.ends_with(&[(2, 2), (3, 3)]), "{found:?}");
+            let (log, id) = served.reopen();
+            let again = read_all(&log.partition(id).expect("a partition"));
+            assert!(again.ends_with(&[(2, 2), (3, 3)]), "{again:?}");
+            log.close().expect("the log closes");
+        });
+    }
+}
+
+/// Regression test: an offset was compared with the end of its partition before a truncation, and
+/// stored after the truncation had clamped all offsets.
+#[test]
+fn no_stored_offset_is_beyond_the_end_of_a_truncated_partition() {
+    explore(|| {
+        let served = Served::new(Durability::Disk, PartialBlocks::Pad);
+        assert_eq!(append_all(&served.partition, 0..3), [0, 1, 2]);
+        let (id, consumer) = (served.partition.id(), Consumer::Single(1));
+        let storing = {
+            let log = Arc::clone(&served.log);
+            thread::spawn(move || match log.store_offset(id, consumer, 2, false) {
+                Ok(_) => {}
+                Err(error) => assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}"),
+            })
+        };
+        served.log.truncate(id, 1).expect("a truncation");
+        storing.join().expect("no panic");
+        let stored = served.log.offset(id, consumer).expect("a partition");
+        assert!(stored.is_none_or(|offset| offset < 1), "{stored:?}");
         let (log, _) = served.reopen();
         log.close().expect("the log closes");
     });

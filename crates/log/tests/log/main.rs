@@ -26,6 +26,8 @@ mod model;
 #[cfg(not(shuttle))]
 mod order;
 #[cfg(not(shuttle))]
+mod panics;
+#[cfg(not(shuttle))]
 mod partial_blocks;
 #[cfg(all(not(shuttle), target_os = "linux"))]
 mod power_cuts;

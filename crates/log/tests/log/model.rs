@@ -1,7 +1,8 @@
 //! A partition compared with a model, under random commands, on a simulated disk, in one thread.
 
 use crate::common::{Machine, Model, batch, check, messages, topic};
-use tailwater_log::{Durability, ErrorKind, Log, PartialBlocks, Strategy, TopicId};
+use tailwater_io::Clock as _;
+use tailwater_log::{Durability, ErrorKind, Log, PartialBlocks, Strategy, TopicId, TopicOptions};
 
 const ROUNDS: usize = 60;
 const STEPS: usize = 120;
@@ -32,6 +33,10 @@ struct Round {
     topic: TopicId,
     model: Model,
     number: u64,
+    /// Time of each number's append, in microseconds since 1970.
+    appended_us: Vec<u64>,
+    /// Age at which messages expire, in microseconds.
+    expiry_us: Option<u64>,
     options: String,
 }
 
@@ -47,11 +52,22 @@ impl Round {
         }
         let log = machine.open();
         let stream = log.create_stream(None, "stream").expect("a stream");
-        let options = topic(durability, partial);
+        let expiry_us = (rng.u32(..3) == 0).then(|| rng.u64(500_000..4_000_000));
+        let options = TopicOptions { message_expiry_us: expiry_us, ..topic(durability, partial) };
         let topic = log.create_topic(stream, None, "topic", &options, 1).expect("a topic");
-        let options = format!("{durability:?} {partial:?}");
+        let options = format!("{durability:?} {partial:?} expiry {expiry_us:?}");
         eprintln!("{options}, alignment {}", log.open_report().modes.block);
-        Self { rng, machine, log, topic, model: Model::default(), number: 0, options }
+        Self {
+            rng,
+            machine,
+            log,
+            topic,
+            model: Model::default(),
+            number: 0,
+            appended_us: Vec::new(),
+            expiry_us,
+            options,
+        }
     }
 
     fn run(mut self) {
@@ -59,18 +75,54 @@ impl Round {
             self.step();
             let what = format!("{} step {step}", self.options);
             if self.rng.u32(..8) == 0 {
-                self.log.run_pending();
+                self.run_pending();
                 let partition = self.log.partition(self.topic.partition(0)).expect("a partition");
                 check(&partition, &self.model, &what);
             }
         }
-        self.log.run_pending();
+        self.run_pending();
         self.log.close().expect("the log closes");
+    }
+
+    /// Runs the work that is due, and removes from the model what retention removed: only messages
+    /// that had expired.
+    fn run_pending(&mut self) {
+        self.log.run_pending();
+        self.forget_expired();
+    }
+
+    fn forget_expired(&mut self) {
+        let Some(expiry_us) = self.expiry_us else { return };
+        let partition = self.log.partition(self.topic.partition(0)).expect("a partition");
+        let start = partition.stats().start_offset;
+        let now_us = self.machine.storage.clock().wall_us();
+        while self.model.start < start {
+            let number = self.model.numbers.pop_front().expect("a message that was removed");
+            let age_us = now_us - self.appended_us[number as usize];
+            assert!(age_us > expiry_us, "{} removed at the age of {age_us} us", self.options);
+            self.model.start += 1;
+        }
+    }
+
+    /// Runs retention, after which a partition whose newest message has expired is empty.
+    fn retain(&mut self) {
+        self.run_pending();
+        let partition = self.log.partition(self.topic.partition(0)).expect("a partition");
+        let ticket = partition.retain();
+        self.run_pending();
+        ticket.wait().expect("retention");
+        let (Some(expiry_us), Some(newest)) = (self.expiry_us, self.model.numbers.back()) else {
+            return;
+        };
+        let now_us = self.machine.storage.clock().wall_us();
+        let age_us = now_us - self.appended_us[*newest as usize];
+        let is_persisted = partition.stats().unpersisted_messages == 0;
+        assert!(!is_persisted || age_us <= expiry_us, "{} keeps an expired message", self.options);
     }
 
     fn step(&mut self) {
         let partition = self.log.partition(self.topic.partition(0)).expect("a partition");
-        match self.rng.u32(..20) {
+        match self.rng.u32(..21) {
             0..9 => {
                 let count = self.rng.u64(1..20);
                 let length = match self.rng.u32(..10) {
@@ -82,7 +134,7 @@ impl Round {
                 let appended = partition.try_append(&batch(numbers.clone(), length));
                 let appended = match appended {
                     Err(error) if error.kind() == ErrorKind::Full => {
-                        self.log.run_pending();
+                        self.run_pending();
                         return;
                     }
                     appended => appended.expect("an append"),
@@ -90,13 +142,14 @@ impl Round {
                 assert_eq!(appended.base_offset, self.model.end());
                 self.model.numbers.extend(numbers);
                 self.number += count;
+                self.appended_us.resize(self.number as usize, appended.timestamp_us);
                 if self.rng.bool() {
-                    self.log.run_pending();
+                    self.run_pending();
                     appended.ticket.on_complete(|outcome| outcome.expect("a persisted batch"));
                 }
             }
             9..13 => {
-                self.log.run_pending();
+                self.run_pending();
                 let (strategy, from) = draw_strategy(&mut self.rng, &self.model);
                 let count = self.rng.u32(1..50);
                 let polled = partition.poll(strategy, count).expect("a poll");
@@ -117,7 +170,7 @@ impl Round {
             }
             13 => {
                 let ticket = partition.flush(self.rng.bool());
-                self.log.run_pending();
+                self.run_pending();
                 ticket.wait().expect("a flush");
                 let stats = partition.stats();
                 assert_eq!(stats.persisted_offset, stats.end_offset);
@@ -128,6 +181,7 @@ impl Round {
             }
             15 => self.truncate(),
             16 => {
+                self.run_pending();
                 let ticket = partition.delete_segments(self.rng.usize(1..3), u64::MAX);
                 self.log.run_pending();
                 ticket.wait().expect("segments are deleted");
@@ -140,7 +194,7 @@ impl Round {
             17 => {
                 let clock = self.machine.storage.clock();
                 clock.advance(self.rng.u64(..2_000_000_000));
-                self.log.run_pending();
+                self.run_pending();
             }
             18 => {
                 self.log.close().expect("the log closes");
@@ -154,14 +208,18 @@ impl Round {
                 let report = self.log.open_report();
                 assert_eq!(report.partitions.len(), 0, "{report:?}");
             }
-            _ => self.log.run_pending(),
+            19 => self.retain(),
+            _ => self.run_pending(),
         }
+        self.forget_expired();
     }
 
     fn truncate(&mut self) {
         if self.model.numbers.is_empty() {
             return;
         }
+        // Retention may remove messages while the truncation waits for persists.
+        self.run_pending();
         let offset = self.rng.u64(self.model.start..=self.model.end());
         match self.log.truncate(self.topic.partition(0), offset) {
             Ok(()) => self.model.numbers.truncate((offset - self.model.start) as usize),

@@ -231,7 +231,11 @@ impl Owner {
     }
 
     /// Drops unacknowledged batches, if appends are acknowledged only once they are persisted.
-    pub(super) fn drop_unacknowledged(&mut self, env: &Env, error: &Error) -> Completions {
+    pub(in crate::partition) fn drop_unacknowledged(
+        &mut self,
+        env: &Env,
+        error: &Error,
+    ) -> Completions {
         if !self.acknowledges_persisted() {
             return Completions::new();
         }

@@ -288,6 +288,21 @@ impl Owner {
         self.carried = carried;
     }
 
+    /// Places the next batch in a new segment, unless the last segment is empty. Returns the start
+    /// of the next batch's segment; `None`, and changes nothing, if there are unpersisted batches:
+    /// they belong to an earlier segment, which must be written first.
+    pub(super) fn begin_segment(&mut self, env: &Env) -> Option<SegmentStart> {
+        if self.has_unpersisted() {
+            return None;
+        }
+        if self.place.position > 0 {
+            self.close_chunk(env);
+            self.carried.clear();
+            self.place = self.next_segment();
+        }
+        Some(self.place.segment)
+    }
+
     /// Records that the segment of the next batch exists and is empty.
     pub(super) fn begun_segment(&mut self, segment: SegmentStart) {
         self.persisted_end = SegmentPosition { segment, position: 0 };

@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_byte_leads_back_in_both_forms() {
+    fn every_byte_round_trips_in_both_notations() {
         let bytes: Vec<u8> = (0..=255).chain([b'\\', b'x', b'4', b'1']).collect();
         assert_eq!(unescape(escape(&bytes).as_bytes()), Ok(bytes.clone()));
         assert_eq!(unhex(hex(&bytes).as_bytes()), Ok(bytes));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_neither_is_refused() {
+    fn invalid_escapes_and_hex_are_refused() {
         for text in ["\\", "\\x", "\\x1", "\\xg0", "\\q", "a\\"] {
             assert!(unescape(text.as_bytes()).is_err(), "{text}");
         }

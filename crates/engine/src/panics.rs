@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_panicked_and_what_it_said() {
+    fn the_error_of_a_panic_names_the_work_and_the_message() {
         let nothing = catch("a test", || Ok(7));
         assert_eq!(nothing.expect("no panic"), 7);
         let failed: Result<()> = catch("a test", || Err(Error::not_supported("this")));

@@ -166,7 +166,7 @@ fn a_seek_in_cached_data_allocates_nothing() {
 /// detected: it allocates memory for the blocks or the filter that it rebuilds, far more than the
 /// variation of other allocations.
 #[test]
-fn what_is_written_is_checked_where_that_is_asked_for() {
+fn written_blocks_and_filters_are_verified_if_the_options_ask_for_it() {
     const KEYS: u32 = 20_000;
     let flush = |table: &str| {
         let disk = tailwater_io::sim::SimStorage::new(1);

@@ -98,7 +98,7 @@ fn left_by_a_crash() -> SimStorage {
 
 /// Regression test: the thread, and with it the cache, outlived a database that wrote tables.
 #[test]
-fn the_thread_is_there_while_the_database_is() {
+fn the_sizing_thread_lives_as_long_as_the_database() {
     let _alone = alone();
     let disk = SimStorage::new(1);
     let mut options = options(&disk, &format!("{CREATE};create_missing_column_families=true"));
@@ -126,7 +126,7 @@ fn the_thread_is_there_while_the_database_is() {
 
 /// Regression test: the thread and the cache outlived an iterator that outlived its database.
 #[test]
-fn whoever_still_reads_keeps_the_thread() {
+fn an_open_iterator_keeps_the_sizing_thread() {
     let _alone = alone();
     let disk = left_by_a_crash();
     for read_only in [true, false] {

@@ -148,7 +148,7 @@ fn four_writers_of_large_batches() {
 }
 
 #[test]
-fn sixteen_writers_that_sync_now_and_then() {
+fn sixteen_writers_that_sync_occasionally() {
     let slots = &[1, 2, 3, 4, 1, 2, 3, 4, 1, 2, 3, 4, 1, 80, 3, 70];
     let options = "max_total_wal_size=150000;min_write_buffer_number_to_merge=2;\
         track_and_verify_wals=true;max_sequential_skip_in_iterations=0";
@@ -156,7 +156,7 @@ fn sixteen_writers_that_sync_now_and_then() {
 }
 
 #[test]
-fn sixteen_writers_and_flushes_of_all_families_together() {
+fn sixteen_writers_with_atomic_flushes() {
     let slots = &[3; 16];
     let options = "atomic_flush=true;max_write_buffer_number=2;track_and_verify_wals=true;\
         max_sequential_skip_in_iterations=1";

@@ -139,7 +139,7 @@ small_databases! {
 }
 
 #[test]
-fn an_undamaged_database_is_well() {
+fn an_undamaged_database_passes_the_checks() {
     for name in golden::small_names() {
         let small = Small::load(name);
         let (file, contents) = small.damageable().next().expect("a file");

@@ -104,7 +104,7 @@ fn assert_whole(db: &Db) {
 /// Regression test: if the limit on open files was below the number of tables, a compaction failed
 /// after its output was installed, and the database no longer opened.
 #[test]
-fn there_may_be_more_tables_than_the_process_may_have_open() {
+fn a_database_may_have_more_tables_than_the_open_file_limit() {
     for more in ["max_open_files=-1", "max_open_files=100000"] {
         let directory = tempfile::tempdir().expect("a directory");
         let limit = Limit::new(LIMIT);
@@ -136,7 +136,7 @@ fn there_may_be_more_tables_than_the_process_may_have_open() {
 /// Regression test: verifying started three threads for each table.
 #[test]
 #[cfg(debug_assertions)]
-fn verifying_starts_no_threads_for_each_table() {
+fn verification_starts_no_threads_per_table() {
     let directory = tempfile::tempdir().expect("a directory");
     let _limit = Limit::new(LIMIT);
     drop(many_tables(directory.path(), ""));
@@ -149,7 +149,7 @@ fn verifying_starts_no_threads_for_each_table() {
 /// Regression test: raising a bound while the database was open let it use more descriptors than
 /// exist.
 #[test]
-fn a_bound_that_is_changed_keeps_to_the_limit() {
+fn raising_max_open_files_stays_within_the_process_limit() {
     let directory = tempfile::tempdir().expect("a directory");
     let _limit = Limit::new(LIMIT);
     let db = many_tables(directory.path(), "max_open_files=40");
@@ -166,7 +166,7 @@ fn a_bound_that_is_changed_keeps_to_the_limit() {
 /// Regression test: if other code in the process had taken the remaining descriptors, reads failed
 /// although open tables could have been closed.
 #[test]
-fn tables_are_closed_for_what_else_needs_a_descriptor() {
+fn open_tables_are_closed_when_descriptors_run_out() {
     let directory = tempfile::tempdir().expect("a directory");
     let _limit = Limit::new(LIMIT);
     let db = many_tables(directory.path(), "");
@@ -185,7 +185,7 @@ fn tables_are_closed_for_what_else_needs_a_descriptor() {
 /// Regression test: when a flush, a new log or a new MANIFEST found no descriptor, writes were
 /// refused until the database was reopened.
 #[test]
-fn running_out_of_descriptors_refuses_nothing_for_good() {
+fn writes_resume_after_a_descriptor_shortage() {
     for more in ["", "max_manifest_file_size=1;max_manifest_space_amp_pct=0"] {
         let directory = tempfile::tempdir().expect("a directory");
         let _limit = Limit::new(LIMIT);
@@ -220,7 +220,7 @@ fn running_out_of_descriptors_refuses_nothing_for_good() {
 /// Regression test: when a compaction found no descriptor, writes were refused until `resume` was
 /// called.
 #[test]
-fn background_work_is_tried_again_until_there_are_descriptors() {
+fn background_work_is_retried_until_descriptors_are_available() {
     let directory = tempfile::tempdir().expect("a directory");
     let _limit = Limit::new(LIMIT);
     let more = "disable_auto_compactions=false;level0_file_num_compaction_trigger=4;\
@@ -317,7 +317,7 @@ fn opening_without_a_descriptor_names_the_limit() {
 /// Regression test: blob files stayed open when no descriptor was left, and each column family
 /// could keep as many of them open as all column families together should.
 #[test]
-fn blob_files_are_closed_for_what_else_needs_a_descriptor() {
+fn open_blob_files_are_closed_when_descriptors_run_out() {
     // Before anything is opened, since another test takes all descriptors.
     let _limit = Limit::new(LIMIT);
     let copy = golden::unpack("blobs");

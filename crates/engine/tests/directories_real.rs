@@ -44,14 +44,14 @@ impl Target for Real {
 }
 
 #[test]
-fn what_the_tables_say_holds_on_a_real_filesystem() {
+fn documented_directory_scenarios_hold_on_a_real_filesystem() {
     let scratch = tempfile::tempdir().expect("a directory");
     let rocksdb = RocksDb::start("scenarios of databases that RocksDB makes");
     scenario::run_all(Column::Tailwater, rocksdb, || Box::new(Real::new(scratch.path())));
 }
 
 #[test]
-fn what_the_tables_say_of_rocksdb_holds() {
+fn documented_directory_scenarios_hold_for_rocksdb() {
     let scratch = tempfile::tempdir().expect("a directory");
     let Some(rocksdb) = RocksDb::start("what docs/directories.md says of RocksDB") else { return };
     scenario::run_all(Column::RocksDb, Some(rocksdb.clone()), || {

@@ -72,7 +72,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 #[test]
-fn what_is_dropped_is_cleared_away_by_another_thread() {
+fn dropped_handles_leave_cleanup_to_another_thread() {
     let is_large = std::env::var_os("TAILWATER_LARGE").is_some_and(|value| value == "1");
     let bytes = if is_large { 10 << 30 } else { 64 << 20 };
     let files = Arc::new(Watched { files: PosixStorage::new(), removals: Mutex::default() });

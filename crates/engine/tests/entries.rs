@@ -70,7 +70,7 @@ fn ranges_agree_with_a_map_from_both_ends() {
 }
 
 #[test]
-fn a_range_shows_one_moment_and_narrows_to_the_options_bounds() {
+fn a_range_is_consistent_and_respects_iterate_bounds() {
     let db = Db::open("/db", &options()).expect("a database");
     for key in ["a", "b", "c", "d"] {
         db.put(key, "1").expect("a put");
@@ -100,7 +100,7 @@ fn a_prefix_of_bytes_255_ends_with_the_last_key() {
 }
 
 #[test]
-fn foreign_families_and_other_orders_are_refused_as_the_first_item() {
+fn foreign_families_and_other_orders_yield_an_error_as_the_first_item() {
     let other = Db::open("/db", &options()).expect("a database");
     let mut options = options();
     options.add_comparator(Comparator::ReverseBytewise);
@@ -123,7 +123,7 @@ fn foreign_families_and_other_orders_are_refused_as_the_first_item() {
 }
 
 #[test]
-fn short_forms_use_the_default_column_family() {
+fn shorthand_methods_use_the_default_column_family() {
     let db = Db::open("/db", &options()).expect("a database");
     let family = db.create_cf("second", &ColumnFamilyOptions::default()).expect("a column family");
     let mut batch = WriteBatch::new();
@@ -180,7 +180,7 @@ fn options_of_one_column_family_leave_the_others_alone() {
 }
 
 #[test]
-fn an_error_of_the_system_keeps_its_number() {
+fn a_system_error_keeps_its_errno() {
     let file = tempfile::NamedTempFile::new().expect("a file");
     let error = Db::open_default(file.path().join("db")).expect_err("a file is in the way");
     assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::EXIST.raw_os_error()), "{error:?}");

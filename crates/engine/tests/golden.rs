@@ -42,7 +42,7 @@ fn check_database(name: &str) {
 tailwater_testkit::golden_tests!(check_database);
 
 #[test]
-fn the_small_ones() {
+fn small_golden_databases_read_as_rocksdb_read_them() {
     golden::small_names().iter().for_each(|name| check_database(name));
 }
 
@@ -64,7 +64,7 @@ fn two_handles_read_one_directory_at_once() {
 /// With `allow_unprepared_value`, only requested values are read from blob files.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "damages files behind the database's back")]
-fn blobs_are_read_when_they_are_asked_for() {
+fn deferred_blobs_are_read_on_request() {
     let copy = golden::unpack("blobs");
     let options = OpenOptions::load(copy.path()).expect("an OPTIONS file");
     let db = Db::open_read_only(copy.path(), &options).expect("the database");

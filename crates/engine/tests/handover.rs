@@ -104,7 +104,7 @@ fn pages_after_a_compaction(directory: &Path, text: &str) -> Option<[u64; 2]> {
 }
 
 #[test]
-fn what_users_read_is_in_the_page_cache_after_a_compaction() {
+fn warm_blocks_are_in_the_page_cache_after_a_compaction() {
     let mut places = Vec::new();
     let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     places.push(("here", here.path().to_owned()));
@@ -126,7 +126,7 @@ fn what_users_read_is_in_the_page_cache_after_a_compaction() {
 }
 
 #[test]
-fn tables_that_users_read_are_open_when_others_take_their_place() {
+fn outputs_that_replace_warm_tables_are_opened_before_reads() {
     let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let scene = Scene::new(here.path(), "max_open_files=20;target_file_size_base=64k");
     let few = KEYS - 200..KEYS;
@@ -142,7 +142,7 @@ fn tables_that_users_read_are_open_when_others_take_their_place() {
 }
 
 #[test]
-fn near_a_stall_nothing_is_handed_over() {
+fn no_handover_happens_near_a_stall() {
     for (slowdown, is_near) in [(9, true), (100, false)] {
         let here = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
         let text = format!(

@@ -75,7 +75,7 @@ fn log(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
 }
 
 #[test]
-fn every_part_of_a_log_is_given_its_place() {
+fn inspection_reports_the_offset_of_every_part_of_a_log() {
     let mut writer = Writer::new(7, false);
     let mut bytes = Vec::new();
     let predecessor = PredecessorWal { log_number: 5, size: 100, last_sequence: 9 };
@@ -121,7 +121,7 @@ fn unwritten_space_is_one_span() {
 }
 
 #[test]
-fn a_log_goes_on_behind_damage() {
+fn inspection_continues_after_damage_in_a_log() {
     let mut writer = Writer::new(7, false);
     let mut bytes = Vec::new();
     let mut ends = Vec::new();
@@ -175,7 +175,7 @@ fn a_batch_that_does_not_decode_says_why() {
 }
 
 #[test]
-fn logs_of_rocksdb_are_read_whole() {
+fn logs_of_rocksdb_are_inspected_completely() {
     for (name, recyclable, compression) in
         [("wal", false, None), ("wal-recycled", true, None), ("wal-zstd", false, Some(7))]
     {
@@ -204,7 +204,7 @@ fn logs_of_rocksdb_are_read_whole() {
 }
 
 #[test]
-fn a_manifest_leads_to_the_files_that_are_there() {
+fn a_manifest_names_exactly_the_existing_files() {
     let storage = PosixStorage::new();
     for name in golden::names() {
         let directory = golden::unpack(name);
@@ -238,7 +238,7 @@ fn a_manifest_leads_to_the_files_that_are_there() {
 }
 
 #[test]
-fn a_state_is_shown_whose_order_of_keys_nobody_knows() {
+fn a_manifest_with_an_unknown_comparator_is_shown() {
     let table = |number, smallest: &[u8]| NewFile {
         level: 1,
         number,
@@ -271,7 +271,7 @@ fn a_state_is_shown_whose_order_of_keys_nobody_knows() {
 }
 
 #[test]
-fn tables_hold_what_their_properties_say() {
+fn tables_match_their_properties() {
     let storage = PosixStorage::new();
     for name in ["formats", "records", "packages"] {
         let directory = golden::unpack(name);
@@ -303,7 +303,7 @@ fn tables_hold_what_their_properties_say() {
 }
 
 #[test]
-fn a_blob_file_is_searched_for_the_next_whole_record() {
+fn inspection_skips_damage_to_the_next_whole_blob_record() {
     let directory = golden::unpack("blobs");
     let path = directory.path().join("000010.blob");
     let storage = PosixStorage::new();

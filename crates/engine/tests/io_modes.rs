@@ -220,7 +220,7 @@ fn compactions_of_every_kind(db: &Db) {
 }
 
 #[test]
-fn compactions_open_their_inputs_past_the_page_cache_where_asked_to_and_users_never_do() {
+fn compactions_read_inputs_as_configured_and_users_stay_buffered() {
     for (text, is_direct) in [("", false), ("use_direct_io_for_compaction_reads=true", true)] {
         let scene = Scene::new();
         let db = scene.open(text);
@@ -243,7 +243,7 @@ fn compactions_open_their_inputs_past_the_page_cache_where_asked_to_and_users_ne
 }
 
 #[test]
-fn compactions_share_users_readers_where_both_read_alike() {
+fn compactions_share_open_tables_with_users_if_their_modes_agree() {
     for (text, is_direct) in [("", false), ("use_direct_reads=true", true)] {
         let scene = Scene::new();
         let db = scene.open(text);
@@ -259,7 +259,7 @@ fn compactions_share_users_readers_where_both_read_alike() {
 }
 
 #[test]
-fn changes_while_the_database_is_open_leave_users_their_readers() {
+fn changing_options_at_runtime_keeps_users_tables_open_in_their_mode() {
     let scene = Scene::new();
     let db = scene.open("use_direct_io_for_compaction_reads=true");
     put(&db, 0..5_000, 1);
@@ -283,7 +283,7 @@ fn changes_while_the_database_is_open_leave_users_their_readers() {
 }
 
 #[test]
-fn more_tables_of_level_0_than_files_that_may_be_open_are_compacted_in_parts() {
+fn level_0_is_compacted_in_parts_if_its_tables_exceed_the_open_file_budget() {
     // A part of the process's files is reserved for compactions. The limit suffices for other
     // tests, too.
     let before = getrlimit(Resource::Nofile);
@@ -307,7 +307,7 @@ fn more_tables_of_level_0_than_files_that_may_be_open_are_compacted_in_parts() {
 }
 
 #[test]
-fn blob_files_are_read_in_the_mode_of_whoever_reads_them() {
+fn blob_reads_use_the_io_mode_of_the_reader() {
     let cases = [
         ("", false, false),
         ("use_direct_io_for_compaction_reads=true", true, false),
@@ -409,7 +409,7 @@ fn filesystems_with_direct_io_take_every_mode() {
 }
 
 #[test]
-fn btrfs_says_what_it_makes_of_direct_writes() {
+fn btrfs_reports_the_effective_mode_of_direct_writes() {
     let Some(disk) = Mounted::new("btrfs", 512 << 20, "I/O modes on btrfs") else { return };
     let modes = live_in(&disk.path(), ALL_DIRECT);
     assert_eq!(effective(&modes, "compaction_read"), "direct");
@@ -419,7 +419,7 @@ fn btrfs_says_what_it_makes_of_direct_writes() {
 }
 
 #[test]
-fn tmpfs_is_buffered_and_says_so() {
+fn tmpfs_falls_back_to_buffered_io_and_reports_it() {
     let Ok(directory) = tempfile::tempdir_in("/dev/shm") else {
         return say("LEFT OUT: I/O modes on tmpfs: there is no /dev/shm");
     };
@@ -436,7 +436,7 @@ fn tmpfs_is_buffered_and_says_so() {
 }
 
 #[test]
-fn the_file_of_own_options_is_read_and_refused_by_name_and_line() {
+fn the_tailwater_options_file_is_loaded_and_errors_name_its_line() {
     let scene = Scene::new();
     drop(scene.open("compaction_read_io_mode=direct;flush_write_io_mode=fadvise"));
     let path = scene.directory.path().join("TAILWATER-OPTIONS");

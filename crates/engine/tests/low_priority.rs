@@ -90,7 +90,7 @@ impl Scene {
 }
 
 #[test]
-fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
+fn low_priority_compactions_yield_until_a_stall_is_near() {
     if policy_of_this_thread() == "unknown" {
         return println!("skipped: the kernel does not report how threads are scheduled");
     }
@@ -125,7 +125,7 @@ fn compactions_have_low_weight_where_asked_to_until_writes_would_stall() {
 
 #[test]
 #[cfg(debug_assertions)]
-fn threads_of_low_weight_take_no_lock_that_users_take() {
+fn low_priority_threads_take_no_lock_that_users_take() {
     use tailwater_io::sync::{in_foreground, locks_shared_with_low_priority_threads};
 
     let never_urgent = "low_priority_compactions=true;max_open_files=4;\

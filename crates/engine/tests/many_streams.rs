@@ -54,7 +54,7 @@ fn forty_tables_are_merged_in_requests_of_1_mib() {
 
 /// The same with automatic compactions: a failure is latched, and writes are refused.
 #[test]
-fn forty_tables_are_merged_by_themselves() {
+fn forty_tables_are_merged_by_automatic_compactions() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");
     let requests = "direct_request_size=1048576";
     let (db, family) = open(directory.path(), &format!("disable_auto_compactions=true;{requests}"));
@@ -68,11 +68,11 @@ fn forty_tables_are_merged_by_themselves() {
 }
 
 #[test]
-fn six_tables_are_merged_that_are_read_16_mib_ahead() {
+fn six_tables_are_merged_with_16_mib_of_readahead() {
     compact(6, "compaction_readahead_size=16777216");
 }
 
 #[test]
-fn as_many_are_merged_through_the_page_cache() {
+fn two_hundred_tables_are_merged_through_the_page_cache() {
     compact(200, "use_direct_io_for_compaction_reads=false");
 }

@@ -52,7 +52,7 @@ fn bound_memory() {
 /// Regression test: an option was accepted that made a later flush, compaction or opening fail, or
 /// was refused by an error that names another option.
 #[test]
-fn each_option_at_its_ends_is_refused_or_works() {
+fn each_extreme_value_is_refused_or_works() {
     let candidates = candidates::all();
     let accepted = try_each("", &candidates);
     let options: BTreeSet<String> = candidates.iter().map(|it| it.option.clone()).collect();
@@ -62,7 +62,7 @@ fn each_option_at_its_ends_is_refused_or_works() {
 
 /// The seed selects some of these, which keeps the gate short.
 #[test]
-fn each_option_at_its_ends_is_refused_or_works_past_the_page_cache() {
+fn each_extreme_value_is_refused_or_works_with_direct_io() {
     let mut seed = seed::rng();
     let mut candidates = candidates::all();
     candidates.retain(|candidate| !candidate.is_ignored && seed.rng.usize(..PART) == 0);
@@ -88,7 +88,7 @@ fn try_each(base: &str, candidates: &[Candidate]) -> BTreeSet<String> {
 }
 
 #[test]
-fn options_that_change_to_their_ends_are_refused_or_work() {
+fn changing_an_option_to_an_extreme_value_is_refused_or_works() {
     bound_memory();
     let mut failures = Vec::new();
     let mut changed = 0;
@@ -105,7 +105,7 @@ fn options_that_change_to_their_ends_are_refused_or_work() {
 /// Regression test: as many threads were started as an option requested, and if they could not all
 /// be started the database was not opened.
 #[test]
-fn there_are_threads_enough_for_any_number_of_jobs() {
+fn a_database_opens_whatever_number_of_jobs_is_requested() {
     bound_memory();
     let candidate = |option: &str| Candidate {
         option: option.to_owned(),
@@ -123,7 +123,7 @@ fn there_are_threads_enough_for_any_number_of_jobs() {
 }
 
 #[test]
-fn options_at_their_ends_are_refused_or_work_together() {
+fn combinations_of_extreme_values_are_refused_or_work() {
     bound_memory();
     let mut seed = seed::rng();
     let candidates = candidates::all();

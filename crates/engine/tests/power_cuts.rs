@@ -80,22 +80,22 @@ fn cut(filesystem: Filesystem) {
 }
 
 #[test]
-fn what_was_synced_survives_power_cuts_on_ext4() {
+fn synced_writes_survive_power_cuts_on_ext4() {
     cut(EXT4);
 }
 
 #[test]
-fn what_was_synced_survives_power_cuts_on_xfs() {
+fn synced_writes_survive_power_cuts_on_xfs() {
     cut(XFS);
 }
 
 #[test]
-fn what_was_synced_survives_power_cuts_on_btrfs() {
+fn synced_writes_survive_power_cuts_on_btrfs() {
     cut(BTRFS);
 }
 
 #[test]
-fn what_was_not_synced_is_lost() {
+fn writes_with_pretended_syncs_are_lost() {
     // Without this check the other tests would prove nothing.
     let first = seed::rng().value();
     let mut lost = 0;

@@ -123,7 +123,7 @@ fn step(iterator: &mut DbIterator, from: usize, to: usize) {
 /// Regression test: a scan kept every memtable and table that became obsolete before the scan
 /// ended.
 #[test]
-fn a_scan_that_refreshes_itself_keeps_nothing_that_is_obsolete() {
+fn a_refreshing_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {
         let scene = Scene::new();
         scene.write(0);
@@ -154,7 +154,7 @@ fn a_scan_that_refreshes_itself_keeps_nothing_that_is_obsolete() {
 
 /// The same moving backward, and with tables as the first source.
 #[test]
-fn a_backward_scan_that_refreshes_itself_keeps_nothing_either() {
+fn a_refreshing_backward_scan_releases_obsolete_memtables_and_tables() {
     for refreshes in [true, false] {
         let scene = Scene::new();
         scene.replace(0);
@@ -193,7 +193,7 @@ fn without_a_snapshot_the_option_has_no_effect() {
 }
 
 #[test]
-fn a_refresh_shows_what_there_is_now_or_what_a_snapshot_sees() {
+fn a_refresh_shows_the_current_state_or_that_of_a_snapshot() {
     let scene = Scene::new();
     scene.write(0);
     let snapshot = scene.db.snapshot();
@@ -240,7 +240,7 @@ fn iterators_of_read_only_handles_do_not_refresh() {
 }
 
 #[test]
-fn an_iterator_goes_on_when_its_column_family_is_dropped() {
+fn an_iterator_continues_after_its_column_family_is_dropped() {
     let scene = Scene::new();
     let other = scene.db.create_cf("other", &Default::default()).expect("a family");
     for number in 0..KEYS {
@@ -263,7 +263,7 @@ fn an_iterator_goes_on_when_its_column_family_is_dropped() {
 /// Regression test: a refresh that failed to open a table left the iterator without some of its
 /// sources.
 #[test]
-fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
+fn a_failed_refresh_ends_the_scan_and_the_next_seek_recovers() {
     // Nearly all tables are closed, and are opened by reads.
     let scene = Scene::with("max_open_files=1");
     scene.write(0);
@@ -303,7 +303,7 @@ fn an_error_while_refreshing_ends_the_scan_and_the_next_seek_goes_on() {
 }
 
 #[test]
-fn an_iterator_tells_of_itself() {
+fn iterator_properties_describe_the_iterator() {
     let scene = Scene::new();
     scene.write(0);
     let text = |iterator: &DbIterator, name: &str| {
@@ -340,7 +340,7 @@ fn an_iterator_tells_of_itself() {
 
 /// An iterator that moves to the table that replaced its own continues with the same readahead.
 #[test]
-fn reading_ahead_goes_on_in_the_table_that_replaced_another() {
+fn readahead_continues_in_a_table_that_replaced_another() {
     let scene =
         Scene::with("target_file_size_base=64m;block_based_table_factory={no_block_cache=1}");
     scene.replace(0);
@@ -365,7 +365,7 @@ fn reading_ahead_goes_on_in_the_table_that_replaced_another() {
 /// Regression test: a failed manual refresh was repeated by the next seek, at a sequence number
 /// whose records nothing had kept.
 #[test]
-fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
+fn a_retried_refresh_uses_the_latest_requested_sequence_number() {
     for with_snapshot in [true, false] {
         let scene = Scene::with("max_open_files=1");
         scene.write(0);
@@ -403,7 +403,7 @@ fn a_refresh_that_failed_sees_what_is_asked_for_when_it_succeeds() {
 /// Regression test: iterators kept the prefix extractors of the tables that they kept, so that
 /// their filters hid keys.
 #[test]
-fn prefixes_that_change_hide_nothing() {
+fn changing_the_prefix_extractor_hides_no_key_from_iterators() {
     let text = "prefix_extractor=fixed:4;\
                 block_based_table_factory={filter_policy=bloomfilter:10:false}";
     let put = |scene: &Scene, key: &str| {
@@ -505,7 +505,7 @@ fn an_error_partway_neither_skips_a_key_nor_repeats_one() {
 /// Regression test: an iterator that outlived the handles of its column family kept objects that it
 /// did not show.
 #[test]
-fn an_iterator_keeps_only_what_it_shows() {
+fn an_iterator_keeps_alive_only_what_it_shows() {
     let scene = Scene::new();
     let other = scene.db.create_cf("other", &Default::default()).expect("a family");
     let put = |value: &[u8]| {

@@ -78,7 +78,7 @@ fn with_databases(part: &str, mut test: impl FnMut(&Database, &str)) {
 }
 
 #[test]
-fn our_reader_reads_tables_of_every_shape() {
+fn tailwater_reads_tables_of_every_shape() {
     with_databases("our reader", |database, context| {
         let options = &database.options;
         let db = Db::open_read_only(&database.path, options)
@@ -118,7 +118,7 @@ fn rocksdb_reads_verifies_and_compacts_tables_of_every_shape() {
 }
 
 #[test]
-fn golden_tables_are_built_again() {
+fn golden_tables_are_rebuilt_byte_for_byte() {
     let mut compared = Compared::default();
     for name in golden::names() {
         let directory = golden::unpack(name);
@@ -146,7 +146,7 @@ fn golden_tables_are_built_again() {
 }
 
 #[test]
-fn tables_that_rocksdb_flushes_are_built_again() {
+fn tables_flushed_by_rocksdb_are_rebuilt_byte_for_byte() {
     let Some(mut oracle) = Oracle::start("RocksDB's tables built again") else { return };
     let mut seed = seed::rng();
     let context = format!("RocksDB's tables, seed {}", seed.value());

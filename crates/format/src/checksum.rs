@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_byte_counts_the_same_apart_or_in_place() {
+    fn a_separate_last_byte_gives_the_same_checksum() {
         let data: Vec<u8> = (0..700u32).map(|n| (n * 7 + n / 9) as u8).collect();
         for kind in ChecksumType::ALL {
             for length in 1..data.len() {
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_numbers_lead_back() {
+    fn checksum_type_numbers_round_trip() {
         for kind in ChecksumType::ALL {
             assert_eq!(ChecksumType::from_byte(kind as u8), Some(kind));
         }
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn the_context_tells_places_apart() {
+    fn the_context_modifier_distinguishes_offsets() {
         assert_eq!(context_modifier(0, 4096), 0);
         assert_eq!(context_modifier(7, 0), 7);
         assert_ne!(context_modifier(7, 1 << 32), context_modifier(7, 2 << 32));

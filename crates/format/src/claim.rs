@@ -175,7 +175,7 @@ mod tests {
                         2049\ninode 131074\nhome /data/db\ninside 2049 131099 logs\nkeep 000017.sst\nend\n";
 
     #[test]
-    fn a_claim_is_text_that_is_read_back() {
+    fn a_claim_round_trips_as_text() {
         assert_eq!(claim().to_text(), TEXT);
         assert_eq!(Claim::parse(TEXT.as_bytes()), Ok(claim()));
         let unnamed = Claim { database_id: String::new(), kept: Vec::new(), ..claim() };

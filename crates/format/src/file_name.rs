@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_names_are_left_alone() {
+    fn foreign_names_are_not_parsed() {
         let foreign = [
             "",
             ".",

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_are_filled_in_order() {
+    fn fast_range_maps_hashes_in_order() {
         assert_eq!(fast_range32(0, 10), 0);
         assert_eq!(fast_range32(u32::MAX, 10), 9);
         assert_eq!(fast_range32(1 << 31, 10), 5);

@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_number_stands_behind_the_value() {
+    fn the_sequence_number_follows_the_value() {
         let mut packed = Vec::new();
         put(&mut packed, b"value", 0x0102);
         assert_eq!(packed, b"value\x02\x01\0\0\0\0\0\0");

@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_panicked_is_named_until_it_is_forgotten() {
+    fn the_panicked_object_is_named_until_it_is_cleared() {
         assert_eq!(call("comparator", || "fine", || 7), 7);
         assert_eq!(panicked(), None);
         panics(|| call("comparator", || "mine", || panic!("on purpose")));

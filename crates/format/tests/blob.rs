@@ -68,7 +68,7 @@ const GOLDEN: [Golden; 4] = [
 ];
 
 #[test]
-fn headers_and_footers_are_read_and_written_again() {
+fn headers_and_footers_round_trip() {
     for golden in GOLDEN {
         let header = BlobFileHeader::decode(golden.bytes).unwrap();
         let expected = BlobFileHeader {

@@ -73,7 +73,7 @@ fn every_entry_of_the_golden_tables_is_read() {
 }
 
 #[test]
-fn the_dictionary_is_needed() {
+fn blocks_with_a_dictionary_need_it_to_decompress() {
     let mut decompressor = Decompressor::new();
     for name in ["lz4-dictionary", "zlib-dictionary", "zstd-raw-dictionary"] {
         let golden = GOLDEN.iter().find(|golden| golden.name == name).unwrap();
@@ -143,7 +143,7 @@ fn text(random: &mut fastrand::Rng, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn what_is_compressed_comes_back() {
+fn compression_round_trips() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = fastrand::Rng::with_seed(seed);
@@ -222,7 +222,7 @@ fn values_are_compressed_even_if_they_grow() {
 }
 
 #[test]
-fn levels_choose_between_the_lz4_compressors() {
+fn the_level_selects_the_lz4_compressor() {
     let made = |compression, level| {
         let options = CompressorOptions { level, ..CompressorOptions::default() };
         Compressor::new(compression, &options, &[]).unwrap().compression()

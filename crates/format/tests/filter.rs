@@ -85,7 +85,7 @@ fn golden() -> Vec<Golden> {
 }
 
 #[test]
-fn every_key_of_the_golden_filters_may_be_there() {
+fn every_key_of_the_golden_filters_may_match() {
     let mut all = golden();
     let prefixes = with_prefixes();
     let both: Vec<Vec<u8>> =
@@ -112,7 +112,7 @@ fn every_key_of_the_golden_filters_may_be_there() {
 }
 
 #[test]
-fn other_keys_are_let_through_at_the_expected_rate() {
+fn false_positives_occur_at_the_expected_rate() {
     const OTHERS: u64 = 100_000;
     for Golden { name, block, others: expected, .. } in golden() {
         let reader = FilterReader::with_layout(block, FilterLayout::parse(block));

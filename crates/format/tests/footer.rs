@@ -11,7 +11,7 @@ use tailwater_format::varint::Reader;
 use tailwater_format::{Error, Result};
 
 #[test]
-fn the_footers_of_the_golden_tables_are_read_and_written_again() {
+fn golden_footers_round_trip() {
     for golden in GOLDEN {
         let footer = Footer::decode(golden.bytes, 0).unwrap();
         assert_eq!(footer.format_version, golden.format_version, "{}", golden.name);

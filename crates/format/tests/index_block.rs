@@ -5,7 +5,7 @@ use tailwater_format::block::{IndexCursor, IndexFormat, Layout};
 use tailwater_format::varint::{put_fixed32, put_varint64, put_varsigned64};
 
 #[test]
-fn a_block_that_would_end_behind_every_file_is_refused() {
+fn a_handle_whose_end_overflows_is_refused() {
     // Regression test: a handle derived from the previous one could describe a block that ends
     // beyond 2^64, so code that added its offset and size overflowed.
     let quarter = 1u64 << 62;

@@ -113,7 +113,7 @@ fn iggys_poll_reads_parts_of_batches() {
 }
 
 #[test]
-fn both_refuse_every_flipped_byte_and_every_cut() {
+fn both_codecs_refuse_every_flipped_bit_and_truncation() {
     let mut rng = fastrand::Rng::with_seed(1);
     let bytes = built(&mut rng);
     for at in 0..bytes.len() {
@@ -158,7 +158,7 @@ fn golden_bytes_of_a_batch() {
 }
 
 #[test]
-fn a_log_takes_no_empty_batch_and_no_part() {
+fn empty_and_partial_batches_are_refused() {
     let empty = Builder::new(0).finish();
     assert!(Batch::decode_verified(&empty).unwrap().check_deltas().is_err());
     let bytes = built(&mut fastrand::Rng::with_seed(2));

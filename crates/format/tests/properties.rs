@@ -8,7 +8,7 @@ use tailwater_format::compress::Compression;
 use tailwater_format::table::{Footer, IndexType, Properties};
 
 #[test]
-fn the_properties_of_the_golden_tables_are_read_and_written_again() {
+fn golden_properties_round_trip() {
     for golden in GOLDEN {
         let entries = golden.properties();
         let properties = Properties::from_entries(entries_of(&entries)).unwrap();
@@ -84,7 +84,7 @@ fn compression_types_are_read_in_both_forms() {
 }
 
 #[test]
-fn what_cannot_be_read_right_is_refused_by_name() {
+fn unsupported_properties_are_refused_by_name() {
     let index_type = ("rocksdb.block.based.table.index.type", &b"\0\0\0\0"[..]);
     let check = |entries: &[(&str, &[u8])]| {
         Properties::from_entries(entries.iter().copied()).and_then(|it| it.check_supported())

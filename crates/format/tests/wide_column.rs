@@ -54,7 +54,7 @@ fn golden() -> Vec<(Vec<u8>, Vec<WideColumn<'static>>)> {
 }
 
 #[test]
-fn the_golden_entities_are_read_and_written_again() {
+fn golden_entities_round_trip() {
     for (entity, columns) in golden() {
         assert_eq!(decode(&entity).as_deref(), Ok(&columns[..]));
         let mut again = Vec::new();
@@ -123,7 +123,7 @@ fn check(entity: &[u8]) {
 }
 
 #[test]
-fn counts_and_lengths_that_nothing_backs_are_refused() {
+fn counts_and_lengths_beyond_the_input_are_refused() {
     for entity in [
         &b"\x01\xff\xff\xff\xff\x0f"[..],
         b"\x02\xff\xff\xff\xff\x0f\x00\x00\x00",
@@ -138,7 +138,7 @@ fn counts_and_lengths_that_nothing_backs_are_refused() {
 }
 
 #[test]
-fn names_have_to_ascend() {
+fn columns_must_be_sorted_by_name() {
     let mut out = Vec::new();
     for names in [["b", "a"], ["a", "a"], ["a", ""]] {
         let columns = names.map(|name| WideColumn::new(name.as_bytes(), b"value"));

@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn a_manual_clock_wakes_whose_time_has_come() {
+    fn a_manual_clock_wakes_due_sleepers() {
         let clock = ManualClock::new(5);
         assert_eq!((clock.monotonic_ns(), clock.wall_us()), (0, 5));
         std::thread::scope(|scope| {

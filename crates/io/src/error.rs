@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_duplicate_is_of_the_same_kind() {
+    fn a_duplicate_has_the_same_kind() {
         let path = Path::new("/file");
         let full = Error::new(Operation::Write, path, io::ErrorKind::StorageFull);
         assert!(full.duplicate().is_no_space() && !full.duplicate().is_panic());

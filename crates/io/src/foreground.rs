@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn logarithms_are_near() {
+    fn logarithms_are_approximated() {
         for duration_ns in [1_u64, 2, 3, 20_000, 100_000, 1_000_000, u64::MAX >> 14] {
             let found = logarithm(duration_ns) as f64 / 256.0;
             let wanted = (duration_ns as f64).log2();
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_gives_way_while_nobody_reads_or_reads_are_not_slowed_down() {
+    fn streams_run_at_full_depth_unless_users_reads_slow_down() {
         let mut played = Played::unloaded(100_000);
         for _ in 0..100 {
             played.now_ns += 3 * MS;
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_give_way_in_steps_and_come_back_slowly() {
+    fn depth_is_halved_quickly_and_restored_slowly() {
         let mut played = Played::unloaded(100_000);
         let down: Vec<_> = (0..5).map(|_| played.window(200_000)).collect();
         assert_eq!(down, [4, 2, 1, 1, 1]);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn when_users_stop_reading_streams_go_on_at_once() {
+    fn full_depth_returns_when_users_stop_reading() {
         let mut played = Played::unloaded(100_000);
         while played.window(300_000) > 1 {}
         for _ in 0..9 {
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_that_wait_for_half_a_second_are_heard() {
+    fn slow_reads_reduce_the_depth_while_few_reads_complete() {
         let mut played = Played::unloaded(100_000);
         let mut depths = Vec::new();
         for _ in 0..5 {
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn few_reads_are_judged_after_a_while() {
+    fn few_reads_are_judged_after_a_longer_window() {
         let mut played = Played::unloaded(100_000);
         played.read(2, 200_000);
         played.now_ns += 50 * MS;
@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn one_read_that_waited_for_the_processor_does_not_count() {
+    fn a_single_slow_read_does_not_reduce_the_depth() {
         let mut played = Played::unloaded(100_000);
         for _ in 0..50 {
             played.read(1, 4_000_000);
@@ -402,14 +402,14 @@ mod tests {
     }
 
     #[test]
-    fn where_giving_way_does_not_help_it_ends() {
+    fn depth_is_restored_if_reducing_it_does_not_help() {
         let mut played = Played::unloaded(100_000);
         let windows = (0..).take_while(|_| played.window(250_000) < 8).count();
         assert!((300..5000).contains(&windows), "{windows} windows of 10 ms");
     }
 
     #[test]
-    fn where_giving_way_helps_it_goes_on() {
+    fn depth_stays_reduced_while_that_helps() {
         let mut played = Played::unloaded(100_000);
         // Each request of the stream adds 30 us to a read, for a minute.
         let mut depth = 8;
@@ -423,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_of_the_streams_tells_what_is_normal() {
+    fn the_baseline_is_measured_while_streams_pause() {
         // There was background work from the beginning, so the baseline is that of slow reads.
         let mut played = Played::default();
         played.ask();
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_from_the_page_cache_or_is_long_says_nothing() {
+    fn page_cache_hits_and_long_reads_are_not_counted() {
         let foreground = Foreground::default();
         foreground.record(4096, 3000);
         foreground.record(4096, 19_999);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_share_what_is_left() {
+    fn streams_share_a_reduced_depth() {
         let foreground = Foreground::new(Arc::new(ManualClock::new(0)));
         foreground.control.lock().asked_ns = Some(0);
         foreground.control.lock().limit = Some(3);

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_has_only_what_came_later() {
+    fn a_difference_contains_only_later_records() {
         let histogram = Histogram::new();
         let taken = || {
             let mut latencies = Latencies::default();
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_reads_as_zero() {
+    fn an_empty_histogram_reads_as_zero() {
         let latencies = Latencies::default();
         assert_eq!((latencies.mean_ns(), latencies.percentile_ns(99.0)), (0, 0));
     }

@@ -296,7 +296,7 @@ mod tests {
     /// Regression test: a clock that panicked while a request slept left all others waiting
     /// forever.
     #[test]
-    fn who_panics_asleep_leaves_the_rest_to_another() {
+    fn a_panic_while_sleeping_does_not_strand_other_requests() {
         let clock = Arc::new(ManualClock::new(0));
         let startled = Startled { clock: Arc::clone(&clock), panics: AtomicBool::new(true) };
         let limiter = RateLimiter::new(10_000, 100_000, Arc::new(startled), 3);
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filling_is_let_through_and_more_waits() {
+    fn requests_wait_once_the_refill_is_used_up() {
         let clock = Arc::new(ManualClock::new(0));
         let limiter = limiter(&clock);
         limiter.request(400, Priority::Low);
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn users_come_first_and_a_part_keeps_its_place() {
+    fn users_requests_come_first_and_partly_served_ones_keep_their_place() {
         let clock = Arc::new(ManualClock::new(0));
         let limiter = limiter(&clock);
         limiter.request(1000, Priority::Low);
@@ -359,7 +359,7 @@ mod tests {
     }
 
     #[test]
-    fn low_priorities_are_served_first_now_and_then() {
+    fn low_priorities_are_occasionally_served_first() {
         let clock = Arc::new(ManualClock::new(0));
         let limiter = limiter(&clock);
         let mut state = limiter.state.lock();

@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn more_threads_than_one_use_more_shards_than_one() {
+    fn threads_are_spread_over_shards() {
         let shards: std::collections::BTreeSet<usize> = (0..SHARDS)
             .map(|_| std::thread::scope(|scope| scope.spawn(shard_of_this_thread).join().unwrap()))
             .collect();

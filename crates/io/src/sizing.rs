@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn it_grows_while_that_would_spare_misses_and_there_is_room() {
+    fn a_cache_grows_while_that_avoids_misses_and_memory_is_left() {
         let mut sizing = Sizing::default();
         assert_eq!(next(&mut sizing, left(512), 0), CAPACITY);
         assert_eq!(next(&mut sizing, left(512), 1), CAPACITY);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn it_takes_half_of_what_nobody_has_where_it_is_full() {
+    fn a_full_cache_takes_half_of_the_free_memory() {
         let mut sizing = Sizing::default();
         let free = MemoryLeft { free: 464 << 20, ..left(512) };
         assert_eq!(next(&mut sizing, free, 0), CAPACITY + (200 << 20), "a reserve is left");
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_back_what_others_take_at_once() {
+    fn a_cache_gives_back_memory_that_others_take_at_once() {
         let mut sizing = Sizing::default();
         // 60 MiB, plus half of the reserve.
         assert_eq!(next(&mut sizing, left(4), 0), CAPACITY - (92 << 20));
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_looked_more_often_where_little_is_left() {
+    fn memory_is_checked_more_often_when_little_is_left() {
         let mut sizing = Sizing::default();
         next(&mut sizing, left(128), 0);
         assert_eq!(sizing.pause(), LOOK);
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn it_gives_back_where_tasks_wait_for_memory() {
+    fn a_cache_shrinks_when_tasks_stall_on_memory() {
         let stalled = |us, mib| MemoryLeft { stalled_us: Some(us), ..left(mib) };
         let less = CAPACITY - CAPACITY / STEP_PART;
         let mut sizing = Sizing::default();

@@ -201,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_outlives_a_panic() {
+    fn a_lock_stays_usable_after_a_panic() {
         let lock = Mutex::new(1);
         let panicked = std::thread::scope(|scope| {
             let work = scope.spawn(|| {
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     #[cfg(debug_assertions)]
-    fn locks_are_reported() {
+    fn taken_locks_are_recorded() {
         let lock = Mutex::new(1);
         drop(lock.lock());
         let taken = locks_taken(|| drop((lock.lock(), lock.try_lock())));

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn join_answers_the_value_or_the_panic() {
+    fn join_returns_the_value_or_the_panic() {
         let named = spawn("answer", || std::thread::current().name().map(str::to_owned)).unwrap();
         assert_eq!(named.join().unwrap().as_deref(), Some("answer"));
         let panicking = spawn("panics", || panic!("on purpose")).unwrap();
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     #[cfg(debug_assertions)]
-    fn a_thread_that_is_not_started_is_named() {
+    fn the_error_names_the_thread_that_was_not_started() {
         with_starts_left(1, || {
             drop(spawn("first", || ()).unwrap());
             let error = spawn("second", || ()).unwrap_err();

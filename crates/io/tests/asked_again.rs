@@ -16,7 +16,7 @@ use tailwater_io::{Create, IoMode, Operation, Purpose, Storage};
 const READ: Purpose = Purpose::CompactionRead;
 
 #[test]
-fn the_error_is_given_again() {
+fn a_failed_stream_returns_its_error_again() {
     let storage = SimStorage::new(1);
     let path = Path::new("/file");
     let mut file = storage.create(path, Create::New, IoMode::Buffered, READ).unwrap();
@@ -34,7 +34,7 @@ fn the_error_is_given_again() {
 }
 
 #[test]
-fn a_directory_is_tried_by_several_at_once() {
+fn a_directory_can_be_probed_concurrently() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     std::thread::scope(|scope| {
         for _ in 0..2 {
@@ -51,7 +51,7 @@ fn a_directory_is_tried_by_several_at_once() {
 
 /// Streams that have read ahead and whose callers stopped reading have no requests at the device.
 #[test]
-fn requests_that_ended_leave_room_for_other_streams() {
+fn completed_requests_leave_depth_for_other_streams() {
     let clock = Arc::new(ManualClock::new(0));
     let foreground = Arc::new(Foreground::new(Arc::clone(&clock) as Arc<_>));
     let users_read = |duration_ns| {

@@ -207,7 +207,7 @@ fn directories_and_metadata() {
 }
 
 #[test]
-fn what_is_behind_no_directory_is_not_found() {
+fn paths_through_a_missing_directory_or_a_file_are_refused() {
     on_both(|storage, base| {
         let (file, missing) = (base.join("file"), base.join("missing/x"));
         put(storage, &file, b"f");
@@ -535,7 +535,7 @@ fn run_script(storage: &dyn Storage, base: &Path, seed: u64) -> Vec<String> {
 }
 
 #[test]
-fn random_calls_are_answered_alike() {
+fn random_calls_return_the_same_on_both() {
     let first = fastrand::u64(..1 << 40);
     for seed in first..first + 40 {
         let directory = tempfile::tempdir().unwrap();

@@ -54,7 +54,7 @@ fn outcomes(storage: &SimStorage, path: &str) -> BTreeSet<Option<Vec<u8>>> {
 }
 
 #[test]
-fn what_was_synced_with_its_name_survives() {
+fn a_synced_file_with_a_synced_name_survives() {
     let storage = SimStorage::new(1);
     write_and_sync(&storage, "/a", b"durable");
     sync_directory(&storage, ROOT);
@@ -67,7 +67,7 @@ fn what_was_synced_with_its_name_survives() {
 }
 
 #[test]
-fn what_was_written_durably_survives_and_nothing_else_with_it() {
+fn a_durable_write_persists_only_its_own_bytes() {
     let storage = SimStorage::new(1);
     let sector = SECTOR as usize;
     write_and_sync(&storage, "/a", &vec![b'0'; 6 * sector]);
@@ -86,7 +86,7 @@ fn what_was_written_durably_survives_and_nothing_else_with_it() {
 }
 
 #[test]
-fn a_durable_write_takes_the_length_along_and_may_fail_half_done() {
+fn a_durable_write_persists_the_length_and_may_fail_partway() {
     let storage = SimStorage::new(1);
     write_and_sync(&storage, "/a", b"");
     sync_directory(&storage, ROOT);
@@ -101,14 +101,14 @@ fn a_durable_write_takes_the_length_along_and_may_fail_half_done() {
 }
 
 #[test]
-fn a_file_sync_does_not_keep_the_name() {
+fn a_file_sync_does_not_make_the_name_durable() {
     let storage = SimStorage::new(1);
     write_and_sync(&storage, "/a", b"bytes");
     assert_eq!(outcomes(&storage, "/a"), BTreeSet::from([None, Some(b"bytes".to_vec())]));
 }
 
 #[test]
-fn a_durable_name_does_not_keep_the_bytes() {
+fn a_directory_sync_does_not_make_the_bytes_durable() {
     let storage = SimStorage::new(1);
     create(&storage, "/a").write_all_at(b"bytes", 0, PURPOSE).unwrap();
     sync_directory(&storage, ROOT);
@@ -156,7 +156,7 @@ fn a_rename_leaves_the_old_file_or_the_new_one() {
 }
 
 #[test]
-fn a_rename_of_what_was_not_synced_may_leave_nothing_of_it() {
+fn a_rename_of_an_unsynced_file_may_leave_it_empty() {
     let storage = SimStorage::new(1);
     write_and_sync(&storage, "/CURRENT", b"old");
     sync_directory(&storage, ROOT);
@@ -217,7 +217,7 @@ fn an_open_file_without_a_name_stays_until_it_is_closed() {
 }
 
 #[test]
-fn a_directory_sync_brings_what_its_names_build_on() {
+fn a_directory_sync_persists_earlier_changes_that_its_names_depend_on() {
     let storage = SimStorage::new(1);
     storage.create_directory(Path::new("/d")).unwrap();
     sync_directory(&storage, ROOT);
@@ -270,7 +270,7 @@ fn unsynced_sectors_arrive_each_on_its_own() {
 }
 
 #[test]
-fn lengths_in_between_are_left() {
+fn a_crash_may_leave_intermediate_lengths() {
     let storage = SimStorage::new(1);
     let mut file = create(&storage, "/a");
     sync_directory(&storage, ROOT);
@@ -288,7 +288,7 @@ fn lengths_in_between_are_left() {
 /// One file under random writes, truncations and syncs: after a crash each sector has the contents
 /// of some moment since the last sync, cut at the length, and the length is a possible one.
 #[test]
-fn every_sector_is_of_some_moment_since_the_sync() {
+fn every_sector_has_some_state_since_the_last_sync() {
     let first = fastrand::u64(..1 << 40);
     for seed in first..first + 400 {
         let mut random = fastrand::Rng::with_seed(seed);
@@ -331,7 +331,7 @@ fn every_sector_is_of_some_moment_since_the_sync() {
 }
 
 #[test]
-fn after_a_failed_sync_no_later_one_helps() {
+fn a_later_sync_does_not_persist_what_a_failed_one_lost() {
     let mut lost = 0;
     for seed in 0..100 {
         let storage = SimStorage::new(seed);

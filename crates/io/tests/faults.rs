@@ -73,7 +73,7 @@ fn every_call_can_fail() {
 }
 
 #[test]
-fn from_a_call_on_all_fail() {
+fn all_calls_fail_from_a_given_one_on() {
     let (storage, answer) = run(FaultPlan::from(7, Fault::InputOutput));
     answer.unwrap_err();
     for _ in 0..3 {
@@ -102,7 +102,7 @@ fn a_power_cut_freezes_the_disk() {
 }
 
 #[test]
-fn rules_count_only_what_they_are_about() {
+fn rules_count_only_matching_calls() {
     let plan = FaultPlan::none()
         .with(FaultRule::new(Fault::NoSpace).operation(Operation::Write).at(1))
         .with(FaultRule::new(Fault::InputOutput).purpose(Purpose::UserRead).at(1));

@@ -145,7 +145,7 @@ impl WriteFile for SlowWriter {
 }
 
 #[test]
-fn a_reader_has_one_request_on_its_way_while_users_suffer() {
+fn a_reader_has_one_request_in_flight_while_users_wait() {
     let (file, users) = (Arc::new(SlowFile::default()), Users::new());
     let workers = Arc::new(Workers::new("reader", 4).unwrap());
     let pool = BufferPool::new(1 << 20);
@@ -169,7 +169,7 @@ fn a_reader_has_one_request_on_its_way_while_users_suffer() {
 }
 
 #[test]
-fn readers_of_one_thread_share_what_is_left_while_users_suffer() {
+fn readers_of_one_thread_share_the_reduced_depth_while_users_wait() {
     let (file, users) = (Arc::new(SlowFile::default()), Users::new());
     let workers = Arc::new(Workers::new("reader", 8).unwrap());
     let pool = BufferPool::new(1 << 20);
@@ -202,7 +202,7 @@ fn readers_of_one_thread_share_what_is_left_while_users_suffer() {
 }
 
 #[test]
-fn a_writer_waits_for_each_write_while_users_suffer() {
+fn a_writer_waits_for_each_write_while_users_wait() {
     let (file, users) = (Arc::new(SlowFile::default()), Users::new());
     let workers = Arc::new(Workers::new("writer", 1).unwrap());
     let pool = BufferPool::new(1 << 20);
@@ -238,7 +238,7 @@ fn depth_after_reads(disk: &SimStorage, purpose: Purpose, duration_ns: u64) -> u
 }
 
 #[test]
-fn what_a_storage_counts_of_users_reads_and_of_no_others_holds_streams_back() {
+fn only_users_reads_of_the_storage_reduce_the_depth() {
     for slow in [Purpose::UserRead, Purpose::UserBlobRead] {
         let disk = SimStorage::new(1);
         assert_eq!(depth_after_reads(&disk, Purpose::UserRead, 100_000), 8);

@@ -129,7 +129,7 @@ fn refused_direct_io_names_the_path_and_the_filesystem() {
 }
 
 #[test]
-fn figures_are_kept_by_purpose() {
+fn statistics_are_kept_by_purpose() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("000012.log");
     let storage = PosixStorage::new();
@@ -150,7 +150,7 @@ fn figures_are_kept_by_purpose() {
 }
 
 #[test]
-fn direct_transfers_where_the_filesystem_has_them() {
+fn direct_transfers_if_the_filesystem_supports_them() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("direct");
     let storage = PosixStorage::new();

@@ -98,7 +98,7 @@ fn from_file_to_file_with_short_transfers() {
 }
 
 #[test]
-fn a_file_on_a_device_that_asks_for_more_gets_other_buffers() {
+fn a_file_with_a_larger_alignment_gets_new_buffers() {
     let (small, large) = (SimStorage::new(1), SimStorage::new(2));
     large.set_alignment(16_384);
     let (path, bytes) = (Path::new("/file"), pattern(1, 70_000));
@@ -118,7 +118,7 @@ fn a_file_on_a_device_that_asks_for_more_gets_other_buffers() {
 }
 
 #[test]
-fn nothing_behind_the_span_is_read() {
+fn nothing_beyond_the_span_is_read() {
     let path = Path::new("/file");
     let storage = SimStorage::new(1);
     put(&storage, path, &pattern(1, 200_000));
@@ -138,7 +138,7 @@ fn nothing_behind_the_span_is_read() {
 }
 
 #[test]
-fn a_restart_forgets_an_error_and_one_that_fails_leaves_nothing_to_read() {
+fn a_restart_clears_an_error_and_a_failed_restart_reads_nothing() {
     let path = Path::new("/file");
     let bytes = pattern(1, 50_000);
     let storage = SimStorage::new(1);
@@ -169,7 +169,7 @@ fn a_restart_forgets_an_error_and_one_that_fails_leaves_nothing_to_read() {
 }
 
 #[test]
-fn buffers_are_as_many_as_requests_ahead_and_as_the_pool_has() {
+fn the_number_of_buffers_follows_the_depth_and_the_pool() {
     let path = Path::new("/file");
     let bytes = pattern(1, 1 << 20);
     let storage = SimStorage::new(1);
@@ -190,7 +190,7 @@ fn buffers_are_as_many_as_requests_ahead_and_as_the_pool_has() {
 const PAGES: u64 = (1 << 20) / 4096;
 
 #[test]
-fn pages_are_dropped_behind_a_stream_with_requests_ahead() {
+fn pages_are_dropped_behind_a_stream_with_readahead() {
     let directory = tempfile::tempdir().unwrap();
     let storage = PosixStorage::new();
     let path = directory.path().join("file");

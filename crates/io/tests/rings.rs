@@ -123,7 +123,7 @@ fn requests_are_counted_with_their_latency() {
 }
 
 #[test]
-fn a_storage_without_io_uring_has_threads_or_the_caller_read() {
+fn threads_or_the_caller_read_without_io_uring() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("file");
     let storage = PosixStorage::without_io_uring();
@@ -170,7 +170,7 @@ fn a_stream_takes_the_best_way_for_each_of_its_files() {
 }
 
 #[test]
-fn what_the_kernel_leaves_undone_is_read_plainly() {
+fn short_ring_reads_are_completed_by_plain_reads() {
     let bytes = pattern(50_000);
     let pool = BufferPool::new(1 << 20);
     // The file ends early: first inside a request, then at its beginning.
@@ -190,7 +190,7 @@ fn what_the_kernel_leaves_undone_is_read_plainly() {
 }
 
 #[test]
-fn a_request_that_fails_is_an_error_at_its_place() {
+fn a_failed_ring_request_is_reported_at_its_offset() {
     let directory = tempfile::tempdir().unwrap();
     let flags = rustix::fs::OFlags::RDONLY | rustix::fs::OFlags::DIRECTORY;
     let unreadable = rustix::fs::open(directory.path(), flags, rustix::fs::Mode::empty()).unwrap();
@@ -210,7 +210,7 @@ fn a_request_that_fails_is_an_error_at_its_place() {
 }
 
 #[test]
-fn a_stream_that_ends_waits_for_what_is_under_way() {
+fn a_dropped_stream_waits_for_requests_in_flight() {
     let pool = BufferPool::new(1 << 20);
     // Requests on an empty pipe stay in flight until data arrives.
     let (reading, mut writing) = std::io::pipe().unwrap();
@@ -231,7 +231,7 @@ fn a_stream_that_ends_waits_for_what_is_under_way() {
 }
 
 #[test]
-fn a_stream_can_be_restarted_with_requests_under_way_and_by_another_thread() {
+fn a_stream_can_be_restarted_by_another_thread_with_requests_in_flight() {
     let bytes = pattern(50_000);
     let pool = BufferPool::new(1 << 20);
     let (reading, mut writing) = std::io::pipe().unwrap();

@@ -59,7 +59,7 @@ fn any_span_on_the_real_disk() {
 }
 
 #[test]
-fn any_span_with_short_transfers_and_on_devices_that_ask_for_more() {
+fn any_span_with_short_transfers_and_larger_alignments() {
     let first = fastrand::u64(..1 << 40);
     for seed in first..first + 60 {
         println!("seed {seed}");
@@ -74,7 +74,7 @@ fn any_span_with_short_transfers_and_on_devices_that_ask_for_more() {
 }
 
 #[test]
-fn a_direct_span_is_one_call_and_stays_in_its_buffer() {
+fn a_direct_span_takes_one_call_into_its_own_buffer() {
     let path = Path::new("/file");
     let storage = SimStorage::new(1);
     storage.set_alignment(16_384);
@@ -94,7 +94,7 @@ fn a_direct_span_is_one_call_and_stays_in_its_buffer() {
 }
 
 #[test]
-fn an_unaligned_transfer_is_refused_where_the_device_asks_for_more() {
+fn a_transfer_below_the_devices_alignment_is_refused() {
     let path = Path::new("/file");
     let storage = SimStorage::new(1);
     storage.set_alignment(16_384);
@@ -110,7 +110,7 @@ fn an_unaligned_transfer_is_refused_where_the_device_asks_for_more() {
 }
 
 #[test]
-fn a_failed_span_says_where() {
+fn a_failed_span_reports_its_offset() {
     let path = Path::new("/file");
     let storage = SimStorage::new(1);
     put(&storage, path, &pattern(100_000));

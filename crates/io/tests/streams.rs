@@ -118,7 +118,7 @@ fn reading_any_span_with_short_transfers() {
 }
 
 #[test]
-fn what_is_skipped_is_not_read() {
+fn skipped_bytes_are_not_read() {
     let path = Path::new("/file");
     let bytes = pattern(100 * 4096);
     for depth in [1, 3] {
@@ -141,7 +141,7 @@ fn what_is_skipped_is_not_read() {
 }
 
 #[test]
-fn a_failed_request_is_reported_at_its_place() {
+fn a_failed_request_is_reported_at_its_offset() {
     let path = Path::new("/file");
     let bytes = pattern(50_000);
     for depth in [1, 4] {
@@ -178,7 +178,7 @@ fn a_failed_request_is_reported_at_its_place() {
 }
 
 #[test]
-fn bytes_before_an_error_are_given() {
+fn bytes_before_an_error_are_returned() {
     let path = Path::new("/file");
     let bytes = pattern(40_000);
     let storage = SimStorage::new(5);
@@ -202,7 +202,7 @@ fn bytes_before_an_error_are_given() {
 }
 
 #[test]
-fn going_back_is_refused_and_an_empty_pool_is_an_error() {
+fn reading_backward_and_an_exhausted_pool_are_errors() {
     let path = Path::new("/file");
     let storage = SimStorage::new(1);
     put(&storage, path, &pattern(10_000));
@@ -317,7 +317,7 @@ impl WriteFile for GatedWriter {
 }
 
 #[test]
-fn requests_run_at_once_and_a_dropped_reader_waits_for_them() {
+fn requests_run_concurrently_and_a_dropped_reader_waits_for_them() {
     let file = Arc::new(GatedFile::default());
     let pool = BufferPool::new(1 << 20);
     let workers = Arc::new(Workers::new("reader", 3).unwrap());
@@ -502,7 +502,7 @@ fn the_first_failure_latches_and_nothing_is_written_after_it() {
 }
 
 #[test]
-fn what_was_synced_survives_a_crash_at_any_later_call() {
+fn synced_bytes_survive_a_crash_at_any_later_call() {
     let bytes = pattern(70_000);
     let path = Path::new("/file");
     for mode in [IoMode::Buffered, IoMode::Direct] {
@@ -540,7 +540,7 @@ fn what_was_synced_survives_a_crash_at_any_later_call() {
 }
 
 #[test]
-fn reservation_and_writeback_come_in_steps() {
+fn space_is_reserved_and_written_back_in_steps() {
     let storage = SimStorage::new(1);
     storage.start_recording();
     let pool = BufferPool::new(1 << 20);

@@ -101,7 +101,7 @@ fn short_transfers_are_resumed_to_the_end() {
 }
 
 #[test]
-fn transfers_that_come_to_a_stop_are_errors() {
+fn transfers_without_progress_are_errors() {
     let place = |error: Error| (error.operation, error.offset, error.source.kind());
     let error = file(0, IoMode::Buffered).write_all_at(&buffer(), 7, Purpose::Wal).unwrap_err();
     assert_eq!(place(error), (Operation::Write, Some(7), ErrorKind::WriteZero));

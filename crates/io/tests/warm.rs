@@ -33,7 +33,7 @@ fn read(storage: &dyn Storage, path: &Path, length: usize) -> Vec<u8> {
 }
 
 #[test]
-fn whatever_is_warm_the_file_has_the_same_bytes() {
+fn warm_spans_do_not_change_the_files_bytes() {
     let first = fastrand::u64(..1 << 40);
     for seed in first..first + 200 {
         println!("seed {seed}");
@@ -65,7 +65,7 @@ fn whatever_is_warm_the_file_has_the_same_bytes() {
 }
 
 #[test]
-fn what_is_warm_is_in_the_page_cache_and_the_rest_is_not() {
+fn only_warm_spans_are_in_the_page_cache() {
     const PIECE: usize = 256 << 10;
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let (storage, path) = (PosixStorage::new(), directory.path().join("file"));

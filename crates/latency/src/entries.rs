@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_again() {
+    fn values_repeat_cyclically() {
         let values = Values::new(1 << 19, 7);
         assert_ne!(values.get(0), values.get(1));
         assert_eq!(values.get(0), values.get(2));

@@ -175,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_made_here_is_removed() {
+    fn a_directory_created_here_is_removed() {
         let scratch = tempfile::tempdir().unwrap();
         let path = scratch.path().join("copy");
         let own = OwnDirectory::create(&path).unwrap();
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_crash_left_is_removed() {
+    fn remains_of_a_crash_are_removed() {
         let scratch = tempfile::tempdir().unwrap();
         let (path, removed) = (scratch.path().join("copy"), scratch.path().join("copy.removed"));
         std::fs::create_dir(&path).unwrap();
@@ -206,7 +206,7 @@ mod tests {
 
     /// Regression test: whatever existed at the path of a directory was removed with its contents.
     #[test]
-    fn what_somebody_else_made_stays() {
+    fn directories_of_others_are_not_removed() {
         let scratch = tempfile::tempdir().unwrap();
         let theirs = scratch.path().join("theirs");
         std::fs::create_dir(&theirs).unwrap();

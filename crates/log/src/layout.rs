@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn incarnations_are_read_back() {
+    fn incarnation_directory_names_round_trip() {
         let id = PartitionId { stream: 1, topic: 2, partition: 3 };
         let path = incarnation_directory(Path::new("/log"), id, 40);
         assert_eq!(path, Path::new("/log/streams/1/topics/2/partitions/3.40"));

@@ -173,7 +173,7 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     #[tokio::test]
-    async fn who_fills_one_share_makes_nobody_wait_for_another() {
+    async fn a_client_that_fills_one_share_delays_no_other_share() {
         let in_flight = InFlight::new(8 * MIB);
         let large = in_flight.request(4 * MIB).await.expect("counted");
         assert!(timeout(SOON, in_flight.request(MIB)).await.is_err(), "the share is full");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_larger_than_its_share_has_all_of_it() {
+    async fn a_request_larger_than_its_share_takes_the_whole_share() {
         let in_flight = InFlight::new(MIB);
         let whole = timeout(SOON, in_flight.request(MIB)).await.expect("all of the share");
         assert_eq!(in_flight.bytes(), MIB / 2);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn room_grows_only_where_there_is_more() {
+    async fn a_reservation_grows_only_within_the_free_share() {
         let in_flight = InFlight::new(8 * MIB);
         let mut one = in_flight.reply(MIB).await.expect("counted");
         let mut other = in_flight.reply(MIB).await.expect("counted");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn large_replies_leave_half_of_the_share() {
+    async fn a_growing_reply_leaves_half_of_the_share_free() {
         let in_flight = InFlight::new(8 * MIB);
         let mut room = in_flight.reply(MIB).await.expect("counted");
         assert!(room.grow(MIB + MIB / 2));

@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn warnings_are_seldom() {
+    fn repeated_warnings_are_rate_limited() {
         let mut warning = WarningLimiter::default();
         assert!(warning.is_due() && !warning.is_due());
     }

@@ -124,7 +124,7 @@ mod tests {
     use super::NAMES;
 
     #[test]
-    fn codes_are_iggys() {
+    fn status_codes_match_those_of_iggy() {
         for (code, name) in NAMES {
             let iggys = format!("{:?}", IggyError::from_code(*code));
             let iggys = iggys.split('(').next().unwrap_or_default();

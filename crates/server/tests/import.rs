@@ -95,7 +95,7 @@ fn expected(numbers: std::ops::Range<usize>) -> Vec<(u128, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_has_everything_and_goes_on_where_it_ended() {
+async fn an_import_is_complete_and_resumes_where_it_ended() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = server(&directory.path().join("source")).await;
     let target: PathBuf = directory.path().join("target");
@@ -144,7 +144,7 @@ async fn an_import_has_everything_and_goes_on_where_it_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_refuses_what_is_no_log_and_writes_nothing() {
+async fn an_import_refuses_a_foreign_directory_and_writes_nothing() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = server(&directory.path().join("source")).await;
     let foreign = directory.path().join("foreign");
@@ -164,7 +164,7 @@ async fn an_import_refuses_what_is_no_log_and_writes_nothing() {
 
 /// A topic keeps its expiry and size, even in a server that is started on the imported log.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_imported_topic_keeps_its_bounds() {
+async fn an_imported_topic_keeps_its_expiry_and_size_limit() {
     let directory = tempfile::tempdir().expect("a directory");
     let first = server(&directory.path().join("source")).await;
     let source = source(&first, "iggy");

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn places_differ_only_for_a_key_that_is_there() {
+    fn bounds_differ_only_for_an_existing_key() {
         let family = family();
         assert_eq!((family.not_below(b"d"), family.behind(b"d")), (1, 2));
         assert_eq!((family.not_below(b"e"), family.behind(b"e")), (2, 2));

@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rocksdb_refuses_is_an_error_and_the_oracle_goes_on() {
+    fn a_refusal_of_rocksdb_is_an_error_and_the_oracle_continues() {
         let Some(mut oracle) = Oracle::start("the oracle's own test") else { return };
         let directory = tempfile::tempdir().unwrap();
         let refused = "block_based_table_factory={format_version=1}";

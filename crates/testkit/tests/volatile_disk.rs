@@ -41,7 +41,7 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 }
 
 #[test]
-fn what_was_synced_is_there_after_a_cut_and_the_rest_may_be_gone() {
+fn only_synced_files_are_certain_to_survive_a_power_cut() {
     for kind in KINDS {
         let mut gone = 0;
         for seed in 0..4 {

@@ -43,7 +43,7 @@ fn databases_that_rocksdb_wrote_are_compacted() {
 }
 
 #[test]
-fn what_became_of_a_column_family_is_said() {
+fn compact_reports_the_result_for_each_column_family() {
     let database = golden::unpack("records");
     let path = database.path();
     let state = |family: usize| {
@@ -70,7 +70,7 @@ fn what_became_of_a_column_family_is_said() {
 }
 
 #[test]
-fn both_ends_belong_to_the_range() {
+fn both_ends_of_a_compacted_range_are_inclusive() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path();
     let mut known = BTreeMap::new();

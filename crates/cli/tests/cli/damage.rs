@@ -56,7 +56,7 @@ fn no_verb_panics_on_damage() {
 }
 
 #[test]
-fn files_of_nothing_and_of_noise_are_no_reason_to_panic() {
+fn no_verb_panics_on_files_of_zeros_or_noise() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut seed = seed::rng();
     for length in [0, 1, 6, 7, 53, 64, 40_000, 100_000] {
@@ -134,7 +134,7 @@ fn a_damaged_part_of_a_table_is_named() {
 }
 
 #[test]
-fn blobs_behind_damage_are_found() {
+fn blobs_after_damage_are_found() {
     let database = golden::unpack("blobs");
     let blobs = file(database.path(), "000010.blob");
     let whole = db("blob", &blobs, ["--json"]).well().json_lines();
@@ -168,7 +168,7 @@ fn blobs_behind_damage_are_found() {
 }
 
 #[test]
-fn edits_that_contradict_each_other_are_said_to() {
+fn contradictory_edits_are_reported() {
     let database = golden::unpack("basic");
     let manifest = manifest(database.path());
     // Repeats the last record, which deletes tables that no longer exist.

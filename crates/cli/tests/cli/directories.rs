@@ -102,7 +102,7 @@ impl Target for Program {
 }
 
 #[test]
-fn what_the_tables_say_holds_for_the_program() {
+fn documented_directory_scenarios_hold_for_the_program() {
     let scratch = tempfile::tempdir().expect("a directory");
     let rocksdb = RocksDb::start("scenarios of databases that RocksDB makes");
     scenario::run_all(Column::Tailwater, rocksdb, || {

@@ -27,7 +27,7 @@ fn wait_until_it_opens_a_pipe(child: &mut Child) {
 /// became unreadable.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "a pipe, not a database's file")]
-fn options_that_another_process_sets_meanwhile_stay() {
+fn options_set_concurrently_by_another_process_are_kept() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
     assert_eq!(db("put", &home, ["k", "1"]).code, 0);
@@ -141,7 +141,7 @@ fn what_is_being_written_is_not_called_damaged() {
 
 /// Regression test: verification during writes reported damage that did not exist.
 #[test]
-fn verbs_that_look_beside_a_writer_find_no_damage() {
+fn inspecting_during_writes_finds_no_damage() {
     let scratch = tempfile::tempdir().expect("a directory");
     let home = scratch.path().join("db");
     let options = ["--options", "write_buffer_size=65536;level0_file_num_compaction_trigger=2"];

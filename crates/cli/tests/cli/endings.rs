@@ -9,7 +9,7 @@ use tailwater_testkit::{directory, golden};
 use crate::support::{VERBS, WRITING_VERBS, change, db, file, manifest, program, run_with, write};
 
 #[test]
-fn what_is_whole_ends_well() {
+fn undamaged_databases_exit_with_success() {
     let directory = golden::unpack("blobs");
     for (verb, arguments) in VERBS {
         let answer = db(verb, directory.path(), arguments.iter().copied());
@@ -50,7 +50,7 @@ fn a_wrong_command_line_and_damage_have_different_exit_codes() {
 }
 
 #[test]
-fn help_is_there_and_ends_well() {
+fn help_is_complete_and_exits_with_success() {
     for (verb, _) in VERBS.into_iter().chain(WRITING_VERBS) {
         let answer = run_with(["db", verb, "--help"]).well();
         for part in ["Usage:", "Examples:", "Exit codes:", "--options", "--json", "--hex"] {
@@ -61,7 +61,7 @@ fn help_is_there_and_ends_well() {
 }
 
 #[test]
-fn directories_without_a_database_are_said_to_have_none() {
+fn directories_without_a_database_are_reported() {
     let empty = tempfile::tempdir().expect("a directory");
     let missing = empty.path().join("missing");
     // The verbs that create a database are excluded.
@@ -160,7 +160,7 @@ fn killed_with_recycled_log(options: &str, lengths: [usize; 2]) -> tempfile::Tem
 }
 
 #[test]
-fn the_end_of_a_recycled_log_is_no_damage_and_nothing_is_said_of_it() {
+fn the_end_of_a_recycled_log_is_neither_damage_nor_reported() {
     for options in ["", "wal_compression=kZSTD", "wal_io_mode=direct"] {
         for lengths in [[100, 100], [100, 73], [51, 200], [3000, 100]] {
             let directory = killed_with_recycled_log(options, lengths);
@@ -231,7 +231,7 @@ fn damage_in_the_middle_is_damage() {
 }
 
 #[test]
-fn a_reader_who_goes_away_ends_the_program_quietly() {
+fn a_closed_output_pipe_ends_the_program_quietly() {
     let directory = golden::unpack("basic");
     for arguments in [&["dump", "--all"][..], &["table", "--entries"], &["wal", "--json"]] {
         let (verb, arguments) = arguments.split_first().expect("a verb");
@@ -253,7 +253,7 @@ fn a_reader_who_goes_away_ends_the_program_quietly() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_written_is_said_to_be_lost() {
+fn unwritable_output_is_reported() {
     let directory = golden::unpack("basic");
     #[expect(clippy::disallowed_types, reason = "a device to write to, not a database's file")]
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("/dev/full");

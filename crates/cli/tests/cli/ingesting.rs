@@ -5,7 +5,7 @@ use tailwater_testkit::golden;
 use crate::support::{change, db, external_table, read, write};
 
 #[test]
-fn files_are_taken_in() {
+fn files_are_ingested() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = &scratch.path().join("database");
     let files = ["1.sst", "2.sst"].map(|name| scratch.path().join(name));
@@ -37,7 +37,7 @@ fn files_are_taken_in() {
 }
 
 #[test]
-fn a_file_that_is_not_taken_in_is_named_and_nothing_changes() {
+fn a_refused_file_is_named_and_nothing_changes() {
     let database = golden::unpack("basic");
     let path = database.path();
     db("flush", path, []).well();

@@ -120,7 +120,7 @@ fn operations_of_a_log_end_up_in_the_database() {
 }
 
 #[test]
-fn recycled_and_compressed_logs_are_said_to_be() {
+fn recycled_and_compressed_logs_are_labelled() {
     let directory = golden::unpack("wal-recycled");
     let documents = db("wal", directory.path(), ["--json"]).well().json_lines();
     assert!(of_kind(&documents, "batch").iter().all(|batch| batch["recyclable"] == true));
@@ -136,7 +136,7 @@ fn recycled_and_compressed_logs_are_said_to_be() {
 }
 
 #[test]
-fn what_an_earlier_use_of_a_log_left_is_not_taken_for_it() {
+fn remains_of_an_earlier_use_of_a_log_are_not_shown_as_records() {
     let directory = golden::unpack("wal-recycled");
     let (earlier, log) = (file(directory.path(), "000014.log"), file(directory.path(), ".log"));
     assert_ne!(earlier, log);
@@ -290,7 +290,7 @@ fn blob_files_are_shown_record_by_record() {
 }
 
 #[test]
-fn verification_says_what_it_read() {
+fn verification_reports_what_it_read() {
     let directory = golden::unpack("blobs");
     let text = db("verify", directory.path(), []).well().output;
     assert!(text.ends_with("all is well\n"), "{text}");

@@ -207,7 +207,7 @@ impl Run {
 }
 
 #[test]
-fn a_kill_leaves_whole_packages_and_loading_goes_on() {
+fn a_killed_load_leaves_whole_packages_and_can_be_continued() {
     let mut seed = seed::rng();
     let all = packages();
     let mut oracle = Oracle::start("reading what killed loading left");

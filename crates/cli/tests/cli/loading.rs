@@ -22,7 +22,7 @@ pub(crate) fn package_index() -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn packages_become_what_rocksdb_holds_of_them() {
+fn loaded_packages_equal_those_loaded_into_rocksdb() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path().join("database");
     let index = package_index().join(&b'\n');
@@ -72,7 +72,7 @@ fn dumps_load_back_in_both_forms() {
 }
 
 #[test]
-fn lines_of_two_fields_go_into_the_column_family_that_is_named() {
+fn lines_of_two_fields_go_into_the_given_column_family() {
     let scratch = tempfile::tempdir().expect("a directory");
     let path = scratch.path();
     // Column families are created only when an entry needs them.
@@ -90,7 +90,7 @@ fn lines_of_two_fields_go_into_the_column_family_that_is_named() {
 }
 
 #[test]
-fn nothing_is_loaded_of_nothing() {
+fn empty_input_loads_nothing() {
     for format in ["packages", "tsv", "hex"] {
         let scratch = tempfile::tempdir().expect("a directory");
         let answer = load(scratch.path(), format, &[], b"").ended(0, "a new one was created");
@@ -180,7 +180,7 @@ fn large_batches_are_written_before_they_are_full() {
 }
 
 #[test]
-fn help_says_what_the_formats_are() {
+fn help_describes_the_formats() {
     let help = run_with(["db", "load", "--help"]).well().output;
     for words in ["Package/Version", "KEY<TAB>VALUE", "--batch <N>", "--ack <FILE>"] {
         assert!(help.contains(words), "{words}: {help}");

@@ -5,7 +5,7 @@ use tailwater_testkit::golden;
 use crate::support::{VERBS, WRITING_VERBS, db, file, write};
 
 #[test]
-fn options_say_where_they_come_from() {
+fn options_are_shown_with_their_source() {
     let directory = golden::unpack("records");
     let given = "write_buffer_size=1048576;block_based_table_factory={block_size=8192}";
     let text = db("options", directory.path(), ["--options", given]).well().output;
@@ -38,7 +38,7 @@ fn options_say_where_they_come_from() {
 }
 
 #[test]
-fn options_of_our_own_are_reported_with_where_they_come_from() {
+fn tailwater_options_are_shown_with_their_source() {
     let directory = golden::unpack("records");
     let text = "compaction_read_io_mode=direct\nflush_write_io_mode=fadvise\n";
     write(&directory.path().join("TAILWATER-OPTIONS"), text.as_bytes());
@@ -69,7 +69,7 @@ fn options_of_one_column_family() {
 }
 
 #[test]
-fn every_verb_refuses_options_that_there_are_not() {
+fn every_verb_refuses_invalid_options() {
     let directory = golden::unpack("blobs");
     let before = tailwater_testkit::directory::snapshot(directory.path());
     for (verb, arguments) in VERBS.into_iter().chain(WRITING_VERBS) {
@@ -87,7 +87,7 @@ fn every_verb_refuses_options_that_there_are_not() {
 }
 
 #[test]
-fn options_are_set_over_those_of_the_file() {
+fn given_options_override_those_of_the_file() {
     let directory = golden::unpack("records");
     let log = file(directory.path(), ".log");
     let mut bytes = crate::support::read(&log);

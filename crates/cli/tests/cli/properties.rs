@@ -102,7 +102,7 @@ fn tables_are_listed_as_rocksdb_lists_them() {
 }
 
 #[test]
-fn unknown_properties_are_said_to_be_unknown() {
+fn unknown_properties_are_reported() {
     let directory = golden::unpack("basic");
     for name in [
         "rocksdb.nope",
@@ -119,7 +119,7 @@ fn unknown_properties_are_said_to_be_unknown() {
 }
 
 #[test]
-fn the_overview_says_what_the_database_consists_of() {
+fn the_overview_lists_the_contents_of_the_database() {
     let directory = golden::unpack("blobs");
     let text = db("properties", directory.path(), []).well().output;
     for line in [

@@ -68,7 +68,7 @@ fn get_finds_a_key_given_in_any_form() {
 }
 
 #[test]
-fn get_says_what_is_not_there() {
+fn get_reports_what_does_not_exist() {
     let directory = golden::unpack("records");
     db("get", directory.path(), ["no such key"]).ended(1, "no key 'no such key'");
     let answer = db("get", directory.path(), ["--json", "no such key"]);

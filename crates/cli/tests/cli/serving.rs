@@ -57,7 +57,7 @@ fn end(mut child: Child) -> (Option<i32>, String) {
 }
 
 #[test]
-fn a_signal_ends_the_server_which_says_what_it_did() {
+fn a_signal_shuts_the_server_down_with_a_report() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("data");
     for round in 0..2 {
@@ -188,7 +188,7 @@ fn signals_end_a_server_whose_standard_error_is_full() {
 }
 
 #[test]
-fn a_level_that_cannot_be_used_leaves_no_directory() {
+fn an_invalid_log_level_creates_no_directory() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("data");
     let (code, complaints) = end(start(&path, &["--set", "system.logging.level=a=b=c"]));

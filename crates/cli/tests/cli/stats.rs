@@ -23,7 +23,7 @@ fn levels_are_shown_as_rocksdb_shows_them() {
 }
 
 #[test]
-fn a_program_gets_numbers() {
+fn json_statistics_are_numbers() {
     let directory = golden::unpack("basic");
     let document = db("stats", directory.path(), ["--json"]).well().json();
     let family = &document["column_families"][0];

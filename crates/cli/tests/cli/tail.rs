@@ -68,7 +68,7 @@ fn a_configuration_that_falls_back_is_reported() {
 }
 
 #[test]
-fn what_cannot_be_done_is_said_before_anything_is() {
+fn impossible_experiments_are_refused_before_anything_is_created() {
     let directory = tempfile::tempdir().expect("a directory");
     let place = directory.path().join("tail");
     for (arguments, words) in [
@@ -109,7 +109,7 @@ fn names(directory: &Path) -> Vec<String> {
 /// files with the names of results were overwritten.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "the user's files")]
-fn what_the_user_has_in_the_experiments_place_stays() {
+fn files_of_the_user_in_the_experiments_directories_stay() {
     for file in [
         "disk/copy/thesis",
         "disk/source-1020x4096/thesis",
@@ -153,7 +153,7 @@ fn an_experiment_takes_the_place_of_an_earlier_one_and_of_nothing_else() {
 
 /// Regression test: when its output pipe was closed, the program panicked and left its databases.
 #[test]
-fn it_needs_nobody_who_reads_what_it_says() {
+fn closed_output_pipes_do_not_stop_the_experiment() {
     let scratch = tempfile::tempdir().expect("a directory");
     let mut command = passing(scratch.path(), &["--duration", "0.1"]);
     let mut child =

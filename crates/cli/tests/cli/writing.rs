@@ -78,7 +78,7 @@ fn operands_are_merged_where_there_is_an_operator() {
 }
 
 #[test]
-fn databases_that_rocksdb_wrote_go_on() {
+fn databases_written_by_rocksdb_can_be_changed() {
     for name in golden::names() {
         let database = golden::unpack(name);
         let mut expected = golden::dump(name);
@@ -122,7 +122,7 @@ fn databases_that_rocksdb_wrote_go_on() {
 }
 
 #[test]
-fn flush_brings_what_is_in_logs_into_tables() {
+fn flush_moves_writes_from_logs_into_tables() {
     let tables = |path: &Path| {
         let state = db("properties", path, ["--json"]).well().json();
         let families = state["column_families"].as_array().expect("column families").clone();
@@ -177,7 +177,7 @@ fn column_families_come_and_go() {
 }
 
 #[test]
-fn options_of_column_families_that_are_not_there_are_in_nobodys_way() {
+fn options_of_missing_column_families_are_ignored() {
     let database = golden::unpack("packages");
     let options = directory::snapshot(database.path())
         .into_keys()
@@ -227,7 +227,7 @@ fn destroy_removes_the_database_and_nothing_else() {
 }
 
 #[test]
-fn files_without_a_current_are_not_written_over() {
+fn a_directory_that_lost_its_current_is_not_overwritten() {
     let database = golden::unpack("basic");
     let current = database.path().join("CURRENT");
     let hidden = database.path().join("CURRENT.hidden");
@@ -243,7 +243,7 @@ fn files_without_a_current_are_not_written_over() {
 }
 
 #[test]
-fn a_torn_tail_is_said_and_gone() {
+fn a_torn_tail_is_reported_once_by_the_next_write() {
     let database = golden::unpack("basic");
     let log = crate::support::file(database.path(), ".log");
     crate::support::change(&log, |bytes| bytes.truncate(bytes.len() - 3));
@@ -252,7 +252,7 @@ fn a_torn_tail_is_said_and_gone() {
 }
 
 #[test]
-fn who_has_the_database_open_keeps_others_from_writing() {
+fn an_open_database_keeps_other_processes_from_writing() {
     let (scratch, path) = new();
     let acknowledgements = scratch.path().join("loaded");
     let mut holder = program()

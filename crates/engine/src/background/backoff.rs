@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pauses_grow_to_a_bound_and_begin_anew() {
+    fn pauses_double_up_to_a_maximum_and_restart() {
         let mut backoff = Backoff::new(8_000_000);
         let mut seconds = || backoff.next_pause().as_secs();
         let taken: Vec<u64> = (0..9).map(|_| seconds()).collect();

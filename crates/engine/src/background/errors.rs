@@ -218,7 +218,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn the_failure_stays_that_asks_for_most() {
+    fn the_most_severe_failure_is_kept() {
         let errors = ErrorState::default();
         let latched = || errors.latched().map(|(part, error)| (part, error.to_string()));
         let latches = [
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_that_comes_while_another_is_mended_stays() {
+    fn a_failure_latched_during_a_repair_is_not_cleared() {
         let errors = ErrorState::default();
         errors.latch(FailedPart::Flush, Error::invalid_argument("a table"));
         let (_, _, number) = errors.numbered().expect("a failure");
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_database_goes_on_by_itself_only_after_a_shortage_of_descriptors_and_so_many_times() {
+    fn automatic_resumes_follow_only_descriptor_shortages_and_are_limited() {
         let errors = ErrorState::default();
         assert!(!errors.takes_try(5));
         errors.latch(FailedPart::Flush, Error::new(ErrorKind::NoSpace, "a full disk"));
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_database_refuses_as_closed_and_knows_its_failure() {
+    fn a_closed_database_fails_with_closed_and_keeps_its_failure() {
         let errors = ErrorState::default();
         errors.latch(FailedPart::Flush, Error::new(ErrorKind::NoSpace, "a table"));
         errors.close();

@@ -464,7 +464,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_thread_compacts_until_compactions_are_behind() {
+    fn a_second_thread_compacts_only_when_compactions_are_behind() {
         let pressure = Arc::new(CompactionPressure::default());
         let background = Arc::new(Background::new(Arc::clone(&pressure)));
         background.set_compactions_max(2);
@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_cut_short_once_for_each_who_asks() {
+    fn each_request_ends_one_pause_of_each_kind() {
         let background = Background::new(Arc::default());
         let forever = Duration::from_secs(1 << 30);
         let before = background.asked();
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn another_thread_compacts_where_the_first_has_ended() {
+    fn another_thread_compacts_after_the_first_has_ended() {
         let background = Background::new(Arc::default());
         background.set_compactions_max(2);
         let period = Duration::from_millis(1);

@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn its_memory_is_little_more_than_its_capacity_whoever_fills_it() {
+    fn memory_stays_near_the_capacity_when_several_threads_insert() {
         let cache = BlockCache::new(16 * MIB);
         for round in 0..4 {
             std::thread::scope(|scope| {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_it_gives_back_is_the_systems_again() {
+    fn memory_that_is_given_back_returns_to_the_system() {
         let cache = BlockCache::new(16 * MIB);
         (0..4000).for_each(|number| put(&cache, 1, number));
         // Groups of hit and unhit blocks alternate, so that some regions have no hit blocks.

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_set_a_little_larger_than_the_cache_is_near_and_one_far_larger_is_not() {
+    fn only_working_sets_slightly_larger_than_the_cache_have_near_hits() {
         let capacity = 256 << 20;
         let held = capacity as u64 / 4096;
         assert!(share_near(held * 9 / 8, capacity) > 0.8);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_once_is_never_near() {
+    fn keys_inserted_once_are_never_near_hits() {
         let ghosts = Ghosts::new();
         for key in 0..100_000_u64 {
             let hash = key.wrapping_mul(0xd6e8_feb8_6659_fd93);

@@ -60,7 +60,7 @@ fn free_if_due(domain: &Domain, stamp: u64, node: &Node<Value>) {
 }
 
 #[test]
-fn a_lookup_finds_a_living_entry_or_none() {
+fn a_lookup_finds_a_live_entry_or_none() {
     loom::model(|| {
         // There is one bucket, so that the second entry takes the first one's slot.
         let shared = Shared::new((Domain::new(), Table::<Value>::new(1)));
@@ -85,7 +85,7 @@ fn a_lookup_finds_a_living_entry_or_none() {
 }
 
 #[test]
-fn an_insert_is_seen_whole() {
+fn a_lookup_never_sees_a_partial_insert() {
     loom::model(|| {
         // Both entries have one hash, so the first one's tag leads to the second one's pointer.
         let shared = Shared::new((Domain::new(), Table::<Value>::new(1)));
@@ -113,7 +113,7 @@ struct Slot {
 }
 
 #[test]
-fn whoever_takes_what_was_returned_writes_after_all_reads() {
+fn writes_to_a_reused_slot_follow_all_reads_of_its_old_value() {
     loom::model(|| {
         let stack = Shared::new(ReturnedStack::new());
         let droppers: Vec<_> = (1..=2)

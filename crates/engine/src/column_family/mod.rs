@@ -203,8 +203,8 @@ impl ColumnFamily {
     }
 
     /// Returns a handle to its current and future super versions that pins none of them.
-    pub(crate) fn follow(&self) -> Followed {
-        Followed {
+    pub(crate) fn downgrade(&self) -> WeakFamily {
+        WeakFamily {
             number: Arc::clone(&self.inner.current_number),
             family: Arc::downgrade(&self.inner),
         }
@@ -330,9 +330,9 @@ impl ColumnFamily {
         active.set_earliest_log_number(log_number);
         let mut memory = self.memory();
         let last = std::mem::replace(&mut memory.active, active);
-        memory.let_go(&last);
+        memory.release(&last);
         for sealed in std::mem::take(&mut memory.sealed) {
-            memory.let_go(&sealed.memtable);
+            memory.release(&sealed.memtable);
         }
         memory.set_version(version);
         self.publish(&mut memory);
@@ -345,7 +345,7 @@ impl ColumnFamily {
         memory.sealed.retain(|sealed| {
             !flushed.iter().any(|flushed| Arc::ptr_eq(&flushed.memtable, &sealed.memtable))
         });
-        flushed.iter().for_each(|flushed| memory.let_go(&flushed.memtable));
+        flushed.iter().for_each(|flushed| memory.release(&flushed.memtable));
         self.publish(&mut memory);
     }
 
@@ -370,12 +370,12 @@ impl AsColumnFamilyId for ColumnFamily {
 
 /// A reference to a column family that keeps none of its data alive.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct WeakFamily {
     number: Arc<AtomicU64>,
     family: Weak<Inner>,
 }
 
-impl Followed {
+impl WeakFamily {
     /// Returns the number of the super version that reads see. A relaxed load: a reader may see a
     /// new number before or after the super version itself.
     #[inline]
@@ -399,7 +399,7 @@ impl Memory {
     }
 
     /// Records that a memtable is no longer part of the column family.
-    fn let_go(&mut self, memtable: &Arc<MemTable>) {
+    fn release(&mut self, memtable: &Arc<MemTable>) {
         self.flushed.retain(|memtable| memtable.strong_count() > 0);
         self.flushed.push(Arc::downgrade(memtable));
     }

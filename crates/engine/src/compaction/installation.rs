@@ -32,7 +32,7 @@ impl CompactionScheduler {
             return Err(error);
         }
         let install = || self.install_outputs(claim, edit, &files, warm);
-        let installed = self.context.halfway("a compaction", install)?;
+        let installed = self.context.latch_on_unwind("a compaction", install)?;
         installed.forget(compaction.files());
         if !compaction.is_move {
             self.retire_files(family, compaction.files());

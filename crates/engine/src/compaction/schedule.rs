@@ -92,7 +92,7 @@ impl CompactionScheduler {
 
     /// Checks for due compactions after the release of snapshots that kept obsolete records in the
     /// last level.
-    pub(crate) fn look_after_snapshots(&self) {
+    pub(crate) fn check_due_after_release(&self) {
         let oldest = self.context.shared.snapshots.oldest_at_release();
         if self.oldest_looked_at.swap(oldest, Ordering::Relaxed) != oldest {
             self.context.background.compact_soon();

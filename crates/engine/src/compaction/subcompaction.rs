@@ -48,7 +48,7 @@ pub(crate) fn run_all(shared: &Arc<JobState>) -> Result<Vec<PartOutcome>> {
         true => run_at_low_priority(shared, parts),
         false => run_at_once(parts.into_iter().map(|part| {
             let shared = Arc::clone(shared);
-            move || go_on(&shared, || Running::begin(&shared, &part, Weight::Normal))
+            move || run_part(&shared, || Running::begin(&shared, &part, Weight::Normal))
         })),
     };
     let outcomes: Vec<Result<PartOutcome>> = outcomes
@@ -92,7 +92,7 @@ fn run_at_low_priority(shared: &Arc<JobState>, parts: Vec<Part>) -> Outcomes {
         .map(|part| {
             let shared = Arc::clone(shared);
             Started::new(Weight::LowPriority, move || {
-                go_on(&shared, || Running::begin(&shared, &part, Weight::LowPriority))
+                run_part(&shared, || Running::begin(&shared, &part, Weight::LowPriority))
             })
         })
         .collect();
@@ -107,7 +107,7 @@ fn run_at_low_priority(shared: &Arc<JobState>, parts: Vec<Part>) -> Outcomes {
     let (places, stopped): (Vec<_>, Vec<_>) = stopped.into_iter().unzip();
     let works = stopped.into_iter().map(|running| {
         let shared = Arc::clone(shared);
-        move || go_on(&shared, || Ok(*running))
+        move || run_part(&shared, || Ok(*running))
     });
     done.extend(places.into_iter().zip(run_at_once(works)));
     done.sort_by_key(|(place, _)| *place);
@@ -150,10 +150,11 @@ fn failed(how: &str) -> Error {
     Error::internal(format!("a compaction failed: {how}"))
 }
 
-/// Continues a part. If it fails or panics, the others are cancelled.
-fn go_on(shared: &JobState, running: impl FnOnce() -> Result<Running>) -> Result<Step> {
+/// Runs a part until it ends or pauses. If it fails or panics, the others are cancelled.
+fn run_part(shared: &JobState, running: impl FnOnce() -> Result<Running>) -> Result<Step> {
     let _own = WorkingThread::begin(shared.needs.opening);
-    let step = panics::catch("a part of a compaction", || running().and_then(Running::go_on));
+    let step =
+        panics::catch("a part of a compaction", || running().and_then(Running::run_until_pause));
     step.inspect_err(|_| shared.has_failed.store(true, Ordering::Relaxed))
 }
 
@@ -169,7 +170,7 @@ impl Running {
         Ok(Self { merge, outputs })
     }
 
-    fn go_on(mut self) -> Result<Step> {
+    fn run_until_pause(mut self) -> Result<Step> {
         loop {
             match self.merge.advance()? {
                 Stop::End => return self.end().map(Step::Done),

@@ -63,8 +63,8 @@ impl Context {
     /// Installs a change in the MANIFEST and then in memory; `what` names it, such as "a flush".
     /// After a panic between these steps the two disagree until the database is reopened, so the
     /// panic is latched as a failed installation.
-    pub(crate) fn halfway<R>(&self, what: &'static str, change: impl FnOnce() -> R) -> R {
-        let latch = HalfwayLatch { context: self, what };
+    pub(crate) fn latch_on_unwind<R>(&self, what: &'static str, change: impl FnOnce() -> R) -> R {
+        let latch = UnwindLatch { context: self, what };
         let changed = change();
         std::mem::forget(latch);
         changed
@@ -72,12 +72,12 @@ impl Context {
 }
 
 /// Latches a failure when a change unwinds.
-struct HalfwayLatch<'c> {
+struct UnwindLatch<'c> {
     context: &'c Context,
     what: &'static str,
 }
 
-impl Drop for HalfwayLatch<'_> {
+impl Drop for UnwindLatch<'_> {
     fn drop(&mut self) {
         let what = format!("the end of {}", self.what);
         self.context.latch(FailedPart::Installation, &panics::unwinding(what));

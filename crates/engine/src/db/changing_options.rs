@@ -73,7 +73,7 @@ impl Database {
             let _versions = self.versions.lock();
             family.change(options, readers);
         }
-        self.writes.look_at_memtables();
+        self.writes.recheck_memtables();
         self.writes.update_write_times();
         self.writes.update_logs();
         self.flush_and_compact_what_is_due();

@@ -43,7 +43,7 @@ impl Database {
         let readers = Arc::new(self.context.readers.readers(&all_options, name, &comparator));
         self.prepare_directories(&all_options, name)?;
         let make = || self.add_family(name, options, comparator, readers);
-        let family = self.context.halfway("creating a column family", make)?;
+        let family = self.context.latch_on_unwind("creating a column family", make)?;
         *self.context.options.open() = all_options;
         self.writes.update_log_bound();
         self.writes.update_write_times();
@@ -141,7 +141,7 @@ impl Database {
             min_log_number_to_keep: Some(self.flushes.oldest_needed_log_without(family)),
             ..VersionEdit::default()
         };
-        self.context.halfway("dropping a column family", || -> Result<()> {
+        self.context.latch_on_unwind("dropping a column family", || -> Result<()> {
             let installation = self.versions.begin_installation();
             let _installed = self.context.write_edits(installation, vec![edit], &[])?.install();
             family.set_dropped();

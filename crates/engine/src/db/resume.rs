@@ -30,7 +30,7 @@ impl Database {
         // This may already unblock a flush that waits for space, and stopped writes that wait for
         // that flush.
         self.context.background.try_again();
-        self.context.round(FailedPart::Upkeep, "resuming", || self.go_on())?
+        self.context.round(FailedPart::Upkeep, "resuming", || self.resume_leading())?
     }
 
     /// Resumes writes if they are refused for a shortage of descriptors that has ended. If it has
@@ -39,11 +39,12 @@ impl Database {
     pub(super) fn resume_after_shortage(&self) {
         if self.context.errors.takes_try(self.context.options.fixed().max_bgerror_resume_count) {
             // Refused callers get the latched failure.
-            let _ = self.go_on();
+            let _ = self.resume_leading();
         }
     }
 
-    fn go_on(&self) -> Result<()> {
+    /// Performs all steps, leading the write queue.
+    fn resume_leading(&self) -> Result<()> {
         let _leadership = self.writes.lead()?;
         if self.context.errors.is_closed() {
             return Err(Error::closed());

@@ -89,7 +89,7 @@ impl Database {
             let upkeep = || {
                 match task {
                     Task::Flush => self.compactions.compact_soon(),
-                    Task::Idle | Task::End => self.compactions.look_after_snapshots(),
+                    Task::Idle | Task::End => self.compactions.check_due_after_release(),
                 }
                 self.dump_statistics_if_due();
                 self.writes.sample_write_times_if_due();

@@ -181,7 +181,7 @@ mod tests {
     /// Regression test: a directory mounted both in a home and in a copy of that home was itself
     /// treated as a copy, so opening the copied database replayed and removed the original's logs.
     #[test]
-    fn a_directory_in_the_home_goes_along_where_it_is_a_copy() {
+    fn a_copied_directory_inside_a_copied_home_belongs_to_the_copy() {
         let original = Home { path: "/a".into(), identity: id(1) };
         let copy = Home { path: "/b".into(), identity: id(2) };
         let restored = Home { path: "/a".into(), identity: id(3) };

@@ -80,7 +80,7 @@ mod tests {
     /// Regression test: the thread that dropped the last iterator over a memtable had to free its
     /// memory.
     #[test]
-    fn a_collector_drops_what_others_have_dropped() {
+    fn heavy_objects_are_dropped_by_the_collecting_thread() {
         let (sender, dropped) = mpsc::channel();
         let (begun, wait_for_begin) = mpsc::channel();
         let (end, wait_for_end) = mpsc::channel::<()>();

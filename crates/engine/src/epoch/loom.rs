@@ -74,7 +74,7 @@ fn a_reader_never_sees_what_a_writer_frees() {
 }
 
 #[test]
-fn a_third_thread_may_free_by_the_stamp_alone() {
+fn a_third_thread_may_free_an_object_given_only_its_stamp() {
     loom::model(|| {
         let shared = Arc::new(LinkedObjects::new());
         let stamp = Arc::new(AtomicUsize::new(usize::MAX));

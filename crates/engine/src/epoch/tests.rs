@@ -47,7 +47,7 @@ fn collect_until(done: impl Fn() -> bool) {
 }
 
 #[test]
-fn a_guard_holds_back_what_is_retired_while_it_lives() {
+fn a_guard_delays_freeing_of_objects_retired_meanwhile() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let cell = EpochCell::new(Some(Canary::new(1, &dropped)));
     let outer = pin();
@@ -68,7 +68,7 @@ fn a_guard_holds_back_what_is_retired_while_it_lives() {
 }
 
 #[test]
-fn an_object_borrowed_outlives_its_cell() {
+fn a_borrowed_object_outlives_its_cell() {
     let dropped = Arc::new(AtomicUsize::new(0));
     let guard = pin();
     let cell = EpochCell::new(Some(Canary::new(1, &dropped)));
@@ -91,7 +91,7 @@ fn a_counted_reference_outlives_collection() {
 }
 
 #[test]
-fn a_stamp_is_due_when_its_readers_have_left() {
+fn a_stamp_is_passed_when_its_readers_have_left() {
     let guard = pin();
     let stamp = advance();
     assert!(oldest_pinned() <= stamp);
@@ -104,7 +104,7 @@ fn a_stamp_is_due_when_its_readers_have_left() {
 }
 
 #[test]
-fn a_thread_gives_its_slot_back() {
+fn a_thread_that_ends_releases_its_slot() {
     static DOMAIN: Domain = Domain::new();
     let domain = &DOMAIN;
     let first: *const Slot = domain.take_slot();
@@ -121,7 +121,7 @@ fn a_thread_gives_its_slot_back() {
 }
 
 #[test]
-fn a_guard_that_outlives_the_end_of_its_threads_slot_still_guards() {
+fn a_guard_protects_after_its_threads_slot_was_released() {
     struct Late(RefCell<Option<Guard>>, RefCell<Option<Arc<AtomicBool>>>);
     impl Drop for Late {
         fn drop(&mut self) {
@@ -165,7 +165,7 @@ fn a_guard_that_outlives_the_end_of_its_threads_slot_still_guards() {
 /// reader's announcement is still in its processor's store buffer is not missed. Stores to
 /// contended lines keep that buffer full.
 #[test]
-fn no_announcement_is_overtaken_by_the_look_behind_it() {
+fn an_announcement_is_visible_before_the_reads_that_follow_it() {
     #[repr(align(128))]
     struct Line(AtomicU64);
     const ENOUGH: u64 = 600_000;
@@ -219,7 +219,7 @@ fn no_announcement_is_overtaken_by_the_look_behind_it() {
 }
 
 #[test]
-fn readers_under_storm_see_only_living_objects() {
+fn concurrent_readers_see_only_live_objects() {
     const READERS: usize = 3;
     const SWAPS: u64 = 30_000;
     let dropped = Arc::new(AtomicUsize::new(0));

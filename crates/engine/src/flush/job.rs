@@ -156,7 +156,8 @@ impl FlushScheduler {
         let handovers =
             tables.filter_map(|table| Some((table.file.number, table.table_handover.take()?)));
         let warm = WarmInstallation::begin(handovers.collect());
-        self.context.halfway("a flush", || self.install_tables(flushed, warm, logs, min_log_number))
+        self.context
+            .latch_on_unwind("a flush", || self.install_tables(flushed, warm, logs, min_log_number))
     }
 
     /// Performs step 4: gives the tables their epoch numbers, and opens them.

@@ -303,7 +303,7 @@ mod tests {
     }
 
     #[test]
-    fn handover_is_worth_it_until_little_is_read() {
+    fn handover_stops_when_little_of_it_is_read() {
         let hot_regions = hot_regions(u64::MAX, 1 << 26);
         let worth_it = || hot_regions.generations.is_worth_it();
         let mut round = 0;

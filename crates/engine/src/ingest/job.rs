@@ -64,12 +64,13 @@ impl Ingester {
         })?;
         let moved = jobs.iter().filter(|job| job.options.move_files);
         self.refuse_own_tables(moved.flat_map(|job| &job.files))?;
-        let brought = panics::catch(INGESTION, || self.bring_all(&mut jobs));
+        let copied = panics::catch(INGESTION, || self.copy_files(&mut jobs));
         if let Some((statistics, started)) = started {
             statistics.record_since(Histogram::IngestPrepare, started);
         }
         let started = statistics.map(|statistics| (statistics, statistics.start()));
-        let done = brought.and_then(|()| panics::catch(INGESTION, || self.take_in(&mut jobs)));
+        let done =
+            copied.and_then(|()| panics::catch(INGESTION, || self.place_and_install(&mut jobs)));
         if let Err(error) = done {
             self.remove_arrivals(&jobs);
             return Err(error);
@@ -131,8 +132,8 @@ impl Ingester {
         })
     }
 
-    /// Performs step 2: brings the files into the database's directory.
-    fn bring_all(&self, jobs: &mut [Job]) -> Result<()> {
+    /// Performs step 2: links or copies the files into the database's directory.
+    fn copy_files(&self, jobs: &mut [Job]) -> Result<()> {
         let mut directories = BTreeSet::new();
         for job in jobs {
             for file in &job.files {
@@ -150,7 +151,7 @@ impl Ingester {
     }
 
     /// Performs steps 3 to 7: places and installs the files.
-    fn take_in(&self, jobs: &mut [Job]) -> Result<()> {
+    fn place_and_install(&self, jobs: &mut [Job]) -> Result<()> {
         let due = self.families_to_flush(jobs)?;
         if !due.is_empty() {
             self.writes.flush(&due.iter().collect::<Vec<_>>())?;
@@ -254,7 +255,7 @@ impl Ingester {
         }
         let Placed { edits, added, last_sequence } = placed;
         // A crash here is safe: the files are obsolete, and nothing else was changed.
-        self.context.halfway(INGESTION, || {
+        self.context.latch_on_unwind(INGESTION, || {
             let written =
                 self.context.write_edits_at(installation, edits, &added, last_sequence)?;
             let snapshots = snapshots.unwrap_or_else(|| list.hold_still());

@@ -291,7 +291,7 @@ impl LevelIterator {
             let mut iterator = match self.spare.take() {
                 Some(mut spare) => {
                     match std::mem::take(&mut self.is_replaced) {
-                        true => spare.go_on_in(table, &self.plan),
+                        true => spare.continue_in(table, &self.plan),
                         false => spare.move_to(table, &self.plan),
                     }
                     spare

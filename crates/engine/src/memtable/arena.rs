@@ -269,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_arena_is_small_and_a_large_one_wastes_little() {
+    fn arenas_start_small_and_waste_little_when_large() {
         let arena = Arena::new(4);
         arena.allocate(0, 100);
         assert!(arena.memory_usage() <= SMALLEST_CHUNK + 4 * size_of::<Shard>());
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_piece_takes_no_more_than_its_pages() {
+    fn a_large_allocation_takes_only_its_own_pages() {
         let arena = Arena::new(1);
         let before = arena.memory_usage();
         let piece = arena.allocate(0, 3 << 20);
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_of_many_threads_do_not_overlap() {
+    fn allocations_of_many_threads_do_not_overlap() {
         let is_slow = cfg!(miri) || std::env::var_os("TAILWATER_SLOW_TOOL").is_some();
         let rounds = if is_slow { 50 } else { 5000 };
         let arena = Arena::new(2);

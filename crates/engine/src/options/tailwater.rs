@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_set_goes_through_the_file() {
+    fn options_round_trip_through_the_file() {
         assert_eq!(TailwaterOptions::default().to_text(), None);
         let set = TailwaterOptions {
             compaction_read_io_mode: IoModeChoice::Direct,
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_wrong_is_refused_with_the_line() {
+    fn an_invalid_file_is_refused_with_its_line() {
         let refused = |text| TailwaterOptions::from_text(text).unwrap_err().to_string();
         let error = refused("\n# fine\nuser_read_io_mode = fast\n");
         assert!(error.contains("line 3") && error.contains("user_read_io_mode"), "{error}");

@@ -301,7 +301,7 @@ fn all_keys_in_order(comparator: &Comparator) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn what_snapshots_tell_apart_is_left_of_tombstones() {
+fn tombstones_are_kept_if_snapshots_distinguish_them() {
     for_each_seed(|random, comparator| {
         let tombstones = random_distinct_tombstones(random, comparator);
         let mut snapshots: Vec<Sequence> =
@@ -340,7 +340,7 @@ fn what_snapshots_tell_apart_is_left_of_tombstones() {
 }
 
 #[test]
-fn fragments_are_ordered_apart_and_complete() {
+fn fragments_are_sorted_disjoint_and_complete() {
     for_each_seed(|random, comparator| {
         let tombstones = random_tombstones(random);
         let fragments = build(comparator, &tombstones);
@@ -362,7 +362,7 @@ fn fragments_are_ordered_apart_and_complete() {
 }
 
 #[test]
-fn nothing_is_covered_where_there_are_no_tombstones() {
+fn empty_tombstones_cover_nothing() {
     let fragments = build(&Comparator::Bytewise, &[]);
     assert!(fragments.is_empty());
     assert_eq!(fragments.covering_sequence(b"", MAX_SEQUENCE), None);
@@ -428,7 +428,7 @@ fn truncated_tombstones_delete_within_their_file_only() {
 }
 
 #[test]
-fn truncated_cursors_move_alike_in_all_ways() {
+fn truncated_cursors_agree_in_both_directions_and_after_seeks() {
     for_each_seed(|random, comparator| {
         let tombstones = random_tombstones(random);
         let fragments = build(comparator, &tombstones);
@@ -464,7 +464,7 @@ fn truncated_cursors_move_alike_in_all_ways() {
 }
 
 #[test]
-fn a_sentinel_bound_is_exclusive_and_a_record_is_not() {
+fn a_sentinel_bound_is_exclusive_and_a_record_bound_inclusive() {
     let tombstones = [Owned { start: b"a".to_vec(), end: b"z".to_vec(), sequence: 9 }];
     let fragments = build(&Comparator::Bytewise, &tombstones);
     let smallest = internal_key(b"c", 7, ValueType::Value);

@@ -283,7 +283,7 @@ mod tests {
     use super::{Outcome, Statistics};
 
     #[test]
-    fn values_count_for_the_level_that_had_them() {
+    fn hits_are_counted_for_the_level_of_the_value() {
         let statistics = Statistics::new();
         for level in [0, 1, 1, 2, 3, 6] {
             let outcome = Outcome { in_memtable: false, level: Some(level) };

@@ -62,11 +62,11 @@ impl HeldStill<'_> {
 /// ```
 #[derive(Debug, Clone)]
 pub struct Snapshot {
-    held: Arc<Held>,
+    entry: Arc<SnapshotEntry>,
 }
 
 #[derive(Debug)]
-struct Held {
+struct SnapshotEntry {
     sequence: Sequence,
     /// Distinguishes snapshots with the same sequence number.
     number: u64,
@@ -84,7 +84,8 @@ impl ReadState {
         let number = held.count;
         held.taken_s.insert((sequence, number), now_s);
         drop(held);
-        Snapshot { held: Arc::new(Held { sequence, number, shared: Arc::clone(self) }) }
+        let shared = Arc::clone(self);
+        Snapshot { entry: Arc::new(SnapshotEntry { sequence, number, shared }) }
     }
 }
 
@@ -123,7 +124,7 @@ impl SnapshotList {
     }
 }
 
-impl Drop for Held {
+impl Drop for SnapshotEntry {
     fn drop(&mut self) {
         let ReadState { snapshots, published, .. } = &*self.shared;
         let mut held = snapshots.lock();
@@ -139,11 +140,11 @@ impl Snapshot {
     #[inline]
     pub(crate) fn is_of(&self, shared: &Arc<ReadState>) -> bool {
         // The snapshot keeps `shared` alive, so no other database has its address.
-        Arc::ptr_eq(&self.held.shared, shared)
+        Arc::ptr_eq(&self.entry.shared, shared)
     }
 
     /// Returns the highest sequence number visible to it.
     pub fn sequence(&self) -> Sequence {
-        self.held.sequence
+        self.entry.sequence
     }
 }

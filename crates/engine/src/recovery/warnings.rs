@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_listed() {
+    fn lists_of_names_are_quoted_and_joined() {
         assert_eq!(list(&["a"]), "'a'");
         assert_eq!(list(&["a", "b"]), "'a' and 'b'");
         assert_eq!(list(&["a", "b", "c"]), "'a', 'b' and 'c'");

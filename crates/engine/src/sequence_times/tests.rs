@@ -17,7 +17,7 @@ fn pairs(times: &SequenceTimes) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_time_tells_the_last_sequence_number_before_it() {
+fn a_time_maps_to_the_last_sequence_number_up_to_it() {
     let times = of(&[(10, 500), (20, 600), (30, 700)], NO_LIMITS);
     let at = [499, 500, 599, 600, 700, u64::MAX].map(|time_s| times.sequence_at(time_s));
     assert_eq!(at, [None, Some(10), Some(10), Some(20), Some(30), Some(30)]);
@@ -25,7 +25,7 @@ fn a_time_tells_the_last_sequence_number_before_it() {
 }
 
 #[test]
-fn samples_that_tell_nothing_new_are_joined() {
+fn redundant_samples_are_merged() {
     // Cases: nothing was written; a burst of writes; the clock went back, by a little and by much.
     assert_eq!(pairs(&of(&[(10, 500), (10, 600)], NO_LIMITS)), [(10, 500)]);
     assert_eq!(pairs(&of(&[(10, 500), (20, 500)], NO_LIMITS)), [(20, 500)]);
@@ -37,7 +37,7 @@ fn samples_that_tell_nothing_new_are_joined() {
 }
 
 #[test]
-fn one_sample_is_kept_that_is_older_than_the_window() {
+fn one_sample_older_than_the_window_is_kept() {
     let limits = Limits { capacity: 100, window_s: 100 };
     let mut times = of(&[(1, 100), (2, 150), (3, 190), (4, 260)], limits);
     assert_eq!(pairs(&times), [(2, 150), (3, 190), (4, 260)]);
@@ -48,7 +48,7 @@ fn one_sample_is_kept_that_is_older_than_the_window() {
 }
 
 #[test]
-fn samples_go_where_their_neighbours_are_closest() {
+fn excess_samples_are_dropped_where_their_neighbours_are_closest() {
     let evenly: Vec<(u64, u64)> = (1..=9).map(|at| (at, at * 10)).collect();
     let limits = Limits { capacity: 8, window_s: u64::MAX };
     assert_eq!(of(&evenly, limits).samples.len(), 9);
@@ -70,7 +70,7 @@ fn samples_go_where_their_neighbours_are_closest() {
 const ROCKSDB: &str = include_str!("rocksdb.txt");
 
 #[test]
-fn the_same_is_kept_as_by_rocksdb() {
+fn samples_match_those_of_rocksdb() {
     let number = |text: &str| text.parse::<u64>().unwrap();
     let sample = |text: &str| {
         let (sequence, time_s) = text.split_once('@').unwrap();
@@ -120,7 +120,7 @@ fn the_same_is_kept_as_by_rocksdb() {
 }
 
 #[test]
-fn tables_keep_the_samples_that_concern_them() {
+fn tables_keep_the_samples_for_their_sequence_numbers() {
     let times = of(&[(10, 500), (20, 600), (30, 700), (40, 800)], NO_LIMITS);
     let kept = |lowest, highest| {
         let samples = decode(&times.encode(lowest, highest)).unwrap();
@@ -137,7 +137,7 @@ fn tables_keep_the_samples_that_concern_them() {
 }
 
 #[test]
-fn what_is_taken_in_may_come_in_any_order() {
+fn added_samples_may_be_in_any_order() {
     let mut times = of(&[(20, 600)], NO_LIMITS);
     let sample = |(sequence, time_s)| SequenceTime { sequence, time_s };
     times.take_in([(30, 700), (0, 1), (10, 500), (20, 650)].map(sample), 800);
@@ -145,7 +145,7 @@ fn what_is_taken_in_may_come_in_any_order() {
 }
 
 #[test]
-fn numbers_given_out_beforehand_are_spread_over_the_window() {
+fn sequence_numbers_can_be_spread_evenly_over_a_window() {
     let times = SequenceTimes::spread(100, 1000, 1990, NO_LIMITS);
     assert_eq!((pairs(&times)[0], pairs(&times)[1]), ((1, 1000), (2, 1010)));
     assert_eq!(pairs(&times)[99], (100, 1990));

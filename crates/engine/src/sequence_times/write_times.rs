@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_window_says_how_often_and_the_longest_how_many() {
+    fn the_shortest_window_sets_the_cadence_and_the_longest_the_capacity() {
         assert_eq!(windows(&[0, 0]), None);
         let one = windows(&[10_000, 0]).unwrap();
         assert_eq!((one.cadence_s(), one.limits().capacity), (100, 100));

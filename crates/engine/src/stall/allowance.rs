@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn writes_of_any_size_go_at_the_rate() {
+    fn writes_of_any_size_reach_the_rate() {
         for bytes in [20, 116, 1000, 4000, 100_000, 3_000_000] {
             for rate in [1_000_000, 16 << 20] {
                 let share = written(bytes, rate) / rate as f64;
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_writers_do_not_wait() {
+    fn writers_below_the_rate_do_not_wait() {
         let mut allowance = Allowance::default();
         for second in 0..100 {
             assert_eq!(allowance.take(900, second * 1_000_000, 1_000_000), 0);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_written_is_not_saved_for_long() {
+    fn unused_allowance_expires() {
         let mut allowance = Allowance::default();
         allowance.take(1, 0, 1_000_000);
         assert!(allowance.take(2_000_000, 3_600_000_000, 1_000_000) > 900_000);

@@ -180,22 +180,22 @@ impl StallController {
     }
 
     /// Waits while writes are stopped, or for the time that `bytes` take while they are delayed.
-    /// While waiting, calls `go_on` with the cause for which writes are stopped; an error from it
+    /// While waiting, calls `check` with the cause for which writes are stopped; an error from it
     /// ends the wait. `refuse` is called once, if it waits, and refuses queued writers with
     /// `no_slowdown` until its result is dropped.
     ///
     /// # Errors
-    /// Busy, where `no_slowdown` is set; the error of `go_on`.
+    /// Busy, where `no_slowdown` is set; the error of `check`.
     #[inline]
     pub(crate) fn wait<R>(
         &self,
         refuse: impl FnMut(Error) -> R,
         bytes: u64,
         no_slowdown: bool,
-        go_on: impl FnMut(Option<StallCause>) -> Result<()>,
+        check: impl FnMut(Option<StallCause>) -> Result<()>,
     ) -> Result<()> {
         if self.is_stalled() {
-            return self.wait_out(refuse, bytes, no_slowdown, go_on);
+            return self.wait_out(refuse, bytes, no_slowdown, check);
         }
         Ok(())
     }
@@ -206,7 +206,7 @@ impl StallController {
         mut refuse: impl FnMut(Error) -> R,
         bytes: u64,
         no_slowdown: bool,
-        mut go_on: impl FnMut(Option<StallCause>) -> Result<()>,
+        mut check: impl FnMut(Option<StallCause>) -> Result<()>,
     ) -> Result<()> {
         let bytes = bytes + self.unpaid.swap(0, Ordering::Relaxed);
         let began = Instant::now();
@@ -214,7 +214,7 @@ impl StallController {
         let mut refusing = None;
         let mut paid_until = None;
         loop {
-            go_on(stalls.state.stopped_by())?;
+            check(stalls.state.stopped_by())?;
             let (pause, reason) = match &stalls.state {
                 StallState::Normal => return Ok(()),
                 StallState::Stopped { reason, .. } => (LOOK_AGAIN, reason.clone()),
@@ -243,7 +243,7 @@ impl StallController {
 
     /// Records that a leader wrote `bytes` more for its followers, for which the next leader waits.
     #[inline]
-    pub(crate) fn owe(&self, bytes: impl FnOnce() -> u64) {
+    pub(crate) fn charge(&self, bytes: impl FnOnce() -> u64) {
         if self.is_stalled() {
             self.unpaid.fetch_add(bytes(), Ordering::Relaxed);
         }

@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_follows_what_there_is_to_compact() {
+    fn the_rate_follows_the_compaction_backlog() {
         const MAX: u64 = 10_000_000;
         let near_stop = |change| FamilyChange { is_near_stop: true, ..change };
         let after_stop = |change| FamilyChange { was_stopped: true, ..change };
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_the_user_wants_slow_stays() {
+    fn a_rate_set_below_the_minimum_is_kept() {
         assert_eq!(next_rate(10_000, 10_000, &delayed(5, 6)), 10_000);
         assert_eq!(next_rate(10_000, 16_384, &delayed(5, 6)), 10_000);
         assert_eq!(next_rate(0, 0, &delayed(5, 6)), 1, "the rate is never 0");

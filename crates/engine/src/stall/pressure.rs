@@ -70,7 +70,7 @@ mod tests {
     use super::CompactionPressure;
 
     #[test]
-    fn it_is_urgent_while_a_caller_waits_or_a_stall_is_near() {
+    fn pressure_is_urgent_while_a_caller_waits_or_a_stall_is_near() {
         let pressure = CompactionPressure::default();
         assert!(!pressure.is_urgent());
         let waiting = [pressure.wait(), pressure.wait()];

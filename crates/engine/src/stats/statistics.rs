@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reset_begins_from_zero() {
+    fn a_reset_clears_all_counts() {
         let statistics = Statistics::new();
         for _ in 0..2 {
             statistics.add(Ticker::BytesRead, 7);
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_is_rocksdb_s() {
+    fn the_text_has_the_format_of_rocksdb() {
         let statistics = Statistics::new();
         statistics.add(Ticker::BlockCacheMiss, 12);
         statistics.record(Histogram::DbGet, 3);

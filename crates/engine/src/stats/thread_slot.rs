@@ -82,7 +82,7 @@ mod tests {
     use std::sync::Barrier;
 
     #[test]
-    fn living_threads_have_different_numbers_and_ended_ones_give_theirs_back() {
+    fn live_threads_have_distinct_numbers_which_are_reused_when_they_end() {
         for _ in 0..NUMBERS {
             let together = Barrier::new(4);
             let numbers: BTreeSet<usize> = std::thread::scope(|scope| {

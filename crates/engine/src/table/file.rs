@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn old_tables_do_not_count_range_tombstones_among_the_rest() {
+    fn old_properties_without_range_tombstones_in_their_counts_are_corrected() {
         let properties = Properties {
             num_entries: 3,
             num_deletions: 1,
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_says_how_old_a_table_is_before_the_table_does() {
+    fn the_age_of_a_table_is_taken_from_the_manifest_first() {
         let file = |oldest_ancestor_time_s, creation_time_s| {
             let added = NewFile { oldest_ancestor_time_s, creation_time_s, ..NewFile::default() };
             FileMetadata::new(added)

@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_tables_leave_is_shared_out() {
+    fn compactions_divide_the_budget() {
         let budget = Arc::new(OpenBudget::new(760));
         assert_eq!((budget.fan_in(1, true), budget.fan_in(4, true)), (190, 47));
         assert_eq!(budget.fan_in(4, false), 95);

@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tables_take_what_the_limit_leaves_and_no_more() {
+    fn tables_get_the_remainder_of_the_limit_up_to_max_open_files() {
         let all = OpenShares::new(1024, -1);
         assert_eq!((all.tables, all.limited_by), (Some(616), Some(1024)));
         assert_eq!((all.blob_files, all.compactions), (Some(88), 256));
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shared_out_fits_the_limit() {
+    fn shares_fit_the_limit() {
         for limit in [100, 128, 200, 1024, 20_000, 1 << 20] {
             for max_open_files in [-1, 20, 100, 5000, i32::MAX] {
                 let shares = OpenShares::new(limit, max_open_files);

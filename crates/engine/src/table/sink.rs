@@ -111,7 +111,7 @@ mod tests {
     use crate::block_cache::BlockKind;
 
     #[test]
-    fn an_empty_value_that_stands_in_no_block_can_be_pinned() {
+    fn an_empty_value_outside_its_block_can_be_pinned() {
         let block = Block::parse(vec![0; 4], BlockKind::Data).expect("an empty block");
         let block = BlockRef::Owned(Arc::new(Cached::standalone(block)));
         let mut sink: Option<PinnedValue> = None;

@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_passes_the_turn_on() {
+    fn a_panicking_user_passes_its_turn_on() {
         let turns = Turns::new(0);
         let panicked = thread::scope(|scope| {
             let user = scope.spawn(|| {

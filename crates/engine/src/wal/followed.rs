@@ -89,7 +89,7 @@ impl Followed {
 
     /// Returns whether a complete log may be removed or overwritten. If so, followers no longer see
     /// it.
-    pub(super) fn let_go(&self, number: u64) -> bool {
+    pub(super) fn release(&self, number: u64) -> bool {
         let mut state = self.state.lock();
         let is_held = state.followers.values().any(|&position| position <= number);
         if !is_held {

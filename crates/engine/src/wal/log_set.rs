@@ -438,7 +438,7 @@ impl LogSet {
         let mut unneeded = Vec::new();
         for number in released {
             let is_recyclable = number >= self.first_recyclable;
-            if !self.followed.let_go(number) {
+            if !self.followed.release(number) {
                 self.held.push_back(number);
             } else if is_recyclable && self.recyclable.len() < self.options.recycle {
                 self.recyclable.push_back(number);

@@ -121,7 +121,7 @@ impl WritePath {
         let group = leadership.take_group(durability, bytes);
         self.context
             .stall
-            .owe(|| group.iter().map(|member| member.batch().data_size() as u64).sum());
+            .charge(|| group.iter().map(|member| member.batch().data_size() as u64).sum());
         let panic_latch = PanicLatch { path: self, is_pipelined: false };
         let written = match self.log(&leadership, batch, &group, durability, may_pipeline) {
             Ok(Logged::Done(numbers)) => {

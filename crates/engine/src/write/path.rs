@@ -46,14 +46,14 @@ pub(crate) struct WritePath {
 }
 
 impl WritePath {
-    /// Creates the write path of a database. With `look_at_memtables`, the first leader checks
+    /// Creates the write path of a database. With `recheck_memtables`, the first leader checks
     /// whether memtables are full.
     pub(crate) fn new(
         context: Arc<Context>,
         flushes: Arc<FlushScheduler>,
         logs: Arc<Mutex<LogSet>>,
         write_times: Arc<WriteTimes>,
-        look_at_memtables: bool,
+        recheck_memtables: bool,
     ) -> Self {
         let path = Self {
             context,
@@ -61,7 +61,7 @@ impl WritePath {
             queue: Queue::default(),
             logs,
             write_times,
-            has_full_memtable: AtomicBool::new(look_at_memtables),
+            has_full_memtable: AtomicBool::new(recheck_memtables),
             has_full_logs: AtomicBool::new(false),
             log_bound: AtomicU64::new(0),
             numbered: AtomicU64::new(0),
@@ -83,7 +83,7 @@ impl WritePath {
     }
 
     /// Makes the next leader check whether memtables are full.
-    pub(crate) fn look_at_memtables(&self) {
+    pub(crate) fn recheck_memtables(&self) {
         self.has_full_memtable.store(true, Ordering::Relaxed);
     }
 
@@ -129,8 +129,8 @@ impl WritePath {
         let wait = || {
             let mut idle_since = None;
             let refuse = |error| leadership.refuse_impatient(error);
-            let go_on = |cause| self.check_waiting(cause, &mut idle_since);
-            self.context.stall.wait(refuse, bytes, no_slowdown, go_on)
+            let check = |cause| self.check_waiting(cause, &mut idle_since);
+            self.context.stall.wait(refuse, bytes, no_slowdown, check)
         };
         if self.context.stall.is_stalled() && !no_slowdown {
             self.count_stall(wait)

@@ -32,7 +32,7 @@ fn two_families() -> Database {
 }
 
 #[test]
-fn a_torn_log_before_what_tables_hold_is_damage() {
+fn a_log_torn_before_writes_that_tables_contain_is_damage() {
     // Regression test: verification took the end of a log for a torn tail although a column
     // family's tables held later writes. The database failed to open, but verification had found no
     // damage.
@@ -51,7 +51,7 @@ fn a_torn_log_before_what_tables_hold_is_damage() {
 }
 
 #[test]
-fn a_database_without_sequence_numbers_refuses_writes_alone() {
+fn exhausted_sequence_numbers_refuse_only_writes() {
     // Regression test: when all sequence numbers had been used, an I/O error was reported.
     let mut edit = first_edit();
     edit.last_sequence = Some(MAX_SEQUENCE - 2);
@@ -68,7 +68,7 @@ fn a_database_without_sequence_numbers_refuses_writes_alone() {
 }
 
 #[test]
-fn a_torn_last_log_is_a_torn_tail() {
+fn the_truncated_last_log_is_a_torn_tail() {
     let whole = log(6, &[(5, "k1"), (6, "k2")]);
     let database = two_families().with("000006.log", &whole[..whole.len() - 3]);
     database.open().expect("a crash leaves such a log");
@@ -117,7 +117,7 @@ fn an_empty_batch_at_sequence_zero_opens() {
 /// Regression test: a blob file to which a log referred, but no MANIFEST yet, was removed as
 /// obsolete when the database was opened for writing.
 #[test]
-fn logs_that_refer_to_blob_files_of_no_manifest_keep_the_database_from_being_written() {
+fn logs_with_references_to_unrecorded_blob_files_prevent_opening_for_writing() {
     let place = BlobIndex::Blob(BlobLocation {
         file_number: 9,
         offset: 62,
@@ -166,7 +166,7 @@ fn a_tracked_log_that_is_missing_or_short_is_damage() {
 }
 
 #[test]
-fn a_log_that_another_says_came_before_must_have() {
+fn a_log_recorded_as_the_predecessor_of_another_must_match() {
     // Regression test: a log's description of its predecessor was ignored.
     let before = log(5, &[(101, "old")]);
     let size = before.len() as u64;
@@ -206,7 +206,7 @@ fn a_log_that_another_says_came_before_must_have() {
 }
 
 #[test]
-fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
+fn a_recycled_log_that_ends_before_writes_that_tables_contain_is_damage() {
     // Regression test: the database opened although a column family's tables held later writes. Log
     // 5 lost its unsynced end, so that its file shows earlier contents, of log 3.
     let recycled = |number, puts: &[(u64, &str)]| log_by(Writer::new(number, true), puts);
@@ -225,7 +225,7 @@ fn a_recycled_log_that_ends_before_what_tables_hold_is_damage() {
 /// Regression test: a log's timed put that is too short for its time went into the memtable and
 /// from there into a table, which no compaction could read any more.
 #[test]
-fn a_timed_put_without_room_for_its_time_is_damage() {
+fn a_timed_put_too_short_for_its_time_is_damage() {
     for (tag, value) in [(0x18, &b"7bytes."[..]), (0x16, b"no entity"), (0x11, b"no index")] {
         let mut batch = WriteBatch::new();
         batch.put_cf(0, b"key", value).expect("room");
@@ -254,7 +254,7 @@ fn a_timed_put_without_room_for_its_time_is_damage() {
 /// Regression test: a log that was recycled by an earlier opening, and that a crash left empty, was
 /// treated as damage by an opening with other options.
 #[test]
-fn a_log_that_an_earlier_opening_recycled_may_be_empty() {
+fn a_log_recycled_by_an_earlier_opening_may_be_empty() {
     let database = |number| {
         let recycled = log_by(Writer::new(number, true), &[(50, "of another log")]);
         Database::new().with_manifest(&[first_edit()]).with("000006.log", &recycled)

@@ -43,7 +43,7 @@ fn follow(
 }
 
 #[test]
-fn a_block_that_goes_back_to_an_earlier_key_ends_iteration() {
+fn a_block_that_returns_to_an_earlier_key_ends_iteration() {
     // Regression test: an iterator that sought past the many versions of a key hung when it met
     // them again, because they came after the block that ends with the key according to the index.
     let versions: Vec<Put<'_>> =
@@ -64,7 +64,7 @@ fn a_key_below_the_one_before_ends_iteration() {
 }
 
 #[test]
-fn going_backward_ends_at_keys_out_of_order_too() {
+fn backward_iteration_ends_at_keys_out_of_order() {
     // Regression test: moving backward, an iterator sought before the many versions of a key,
     // landed after them, and reported nothing.
     let versions: Vec<Put<'_>> =

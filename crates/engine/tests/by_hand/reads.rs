@@ -7,7 +7,7 @@ use crate::database::{Database, first_edit, new_file};
 use crate::table::{internal_key, table, table_with_tombstones};
 
 #[test]
-fn tombstones_of_a_table_in_level_0_end_with_the_table() {
+fn tombstones_of_a_level_0_table_end_with_the_table() {
     // Regression test: iterators took records of neighbouring tables for deleted. A table was cut
     // out of a level and moved to level 0. Its tombstone extends beyond it, and the records of
     // neighbouring tables have moved down and lost their sequence numbers.
@@ -37,7 +37,7 @@ fn tombstones_of_a_table_in_level_0_end_with_the_table() {
 }
 
 #[test]
-fn a_filter_of_an_unknown_policy_is_not_asked() {
+fn a_filter_of_an_unknown_policy_is_ignored() {
     // Regression test: the filter was read as a built-in one, and reported keys as absent. Two
     // zeros inside the only data block denote a filter of a custom policy.
     let filter = BlockHandle { offset: 18, size: 2 };
@@ -55,7 +55,7 @@ fn a_filter_of_an_unknown_policy_is_not_asked() {
 }
 
 #[test]
-fn another_unique_id_is_damage_unless_the_options_say_not_to_look() {
+fn a_unique_id_mismatch_is_damage_unless_verification_is_off() {
     let file = table(&[(&[("a", 4, "v")], "b")], &[]);
     let mut edit = first_edit();
     edit.new_files = vec![new_file(7, &file, internal_key("a", 4), internal_key("a", 4))];

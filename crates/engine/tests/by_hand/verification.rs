@@ -7,7 +7,7 @@ use crate::database::{Database, first_edit};
 use crate::table::table;
 
 #[test]
-fn a_meta_block_far_behind_the_end_of_its_file_is_reported() {
+fn a_meta_block_beyond_the_end_of_its_file_is_reported() {
     // Regression test: verification tried to allocate memory for everything between the end of a
     // table and the recorded offset of a block, and aborted.
     let far = BlockHandle { offset: 1 << 60, size: 10 };
@@ -23,7 +23,7 @@ fn a_meta_block_far_behind_the_end_of_its_file_is_reported() {
 }
 
 #[test]
-fn files_that_nothing_refers_to_are_noted_wherever_they_are() {
+fn unreferenced_files_are_reported_in_every_directory() {
     let stray = table(&[(&[("a", 1, "v")], "b")], &[]);
     let mut edit = first_edit();
     edit.log_number = Some(5);

@@ -42,7 +42,7 @@ fn pairs(choice: &[usize]) -> impl Iterator<Item = (usize, usize, usize, usize)>
 }
 
 #[test]
-fn every_two_values_meet() {
+fn every_pair_of_values_occurs() {
     let sizes = [3, 2, 4];
     let combinations = combinations(&sizes, &mut Rng::with_seed(7));
     let met: BTreeSet<_> = combinations.iter().flat_map(|choice| pairs(choice)).collect();

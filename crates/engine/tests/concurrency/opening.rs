@@ -9,7 +9,7 @@ const READERS: usize = 8;
 const ROUNDS: usize = 40;
 
 #[test]
-fn a_table_is_opened_once_for_all_who_want_it() {
+fn concurrent_readers_open_a_table_once() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut options = OpenOptions::default();
     // With a limit on open tables, readers have to open them.

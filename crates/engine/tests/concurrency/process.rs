@@ -43,7 +43,7 @@ fn write_on(directory: &Path) {
 }
 
 #[test]
-fn what_a_killed_process_had_acknowledged_is_found() {
+fn acknowledged_writes_of_a_killed_process_are_found() {
     if let Some(directory) = std::env::var_os(DIRECTORY) {
         return write_on(&PathBuf::from(directory));
     }
@@ -59,7 +59,7 @@ fn what_a_killed_process_had_acknowledged_is_found() {
 /// Starts a writing process, and kills it after this many acknowledged batches. Returns these.
 fn acknowledged_before_the_end(directory: &Path, batches: usize) -> Ledger {
     let mut child = Command::new(std::env::current_exe().expect("this program"))
-        .args(["--exact", "process::what_a_killed_process_had_acknowledged_is_found"])
+        .args(["--exact", "process::acknowledged_writes_of_a_killed_process_are_found"])
         .args(["--nocapture", "--test-threads=1"])
         .env(DIRECTORY, directory)
         .stdout(Stdio::piped())

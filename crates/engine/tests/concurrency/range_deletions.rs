@@ -67,7 +67,7 @@ fn check(db: &Db, family: &ColumnFamily, is_done: &AtomicBool, mut rng: Rng) {
 }
 
 #[test]
-fn reads_beside_range_deletions_see_those_before_their_snapshot() {
+fn reads_concurrent_with_range_deletions_see_those_before_their_snapshot() {
     let seed = seed::rng();
     println!("seed {}", seed.value());
     for text in ["", "write_buffer_size=65536;memtable_max_range_deletions=50"] {

@@ -58,7 +58,7 @@ fn with_stopped_writers(
 }
 
 #[test]
-fn writes_without_patience_are_refused_while_others_wait() {
+fn no_slowdown_writes_are_refused_while_others_wait() {
     let then = |storage: &SimStorage, db: &Db| {
         for round in 0..20 {
             let mut batch = WriteBatch::new();
@@ -89,7 +89,7 @@ fn closing_ends_the_wait_of_writers() {
 }
 
 #[test]
-fn writers_that_are_slowed_down_write_all_the_same() {
+fn delayed_writers_complete_their_writes() {
     let [place, _] = Place::both(1);
     let more = "disable_auto_compactions=false;level0_file_num_compaction_trigger=2;\
         level0_slowdown_writes_trigger=2;level0_stop_writes_trigger=1000;\
@@ -147,7 +147,7 @@ impl CustomComparator for Panicking {
 }
 
 #[test]
-fn a_writer_that_panics_takes_nobody_along() {
+fn a_panicking_writer_does_not_fail_other_writers() {
     for panicking_operations in [1, 100] {
         let storage = SimStorage::new(1);
         let place = Place::Memory(storage.clone());

@@ -97,7 +97,7 @@ fn copy(scene: &Scene<'_>, place: &Place, mut rng: Rng) {
 }
 
 #[test]
-fn writers_beside_flushes_copies_and_changes_of_families() {
+fn writers_concurrent_with_flushes_checkpoints_and_family_changes() {
     let mut seed = seed::rng();
     println!("seed {}", seed.value());
     for place in Place::both(seed.value()) {

@@ -24,7 +24,7 @@ fn is_whole(disk: &SimStorage, checkpoint: &str) -> bool {
 /// A checkpoint whose directory has the name of another's staging directory stays: its own mark
 /// does not return.
 #[test]
-fn a_finished_checkpoint_is_not_taken_for_one_that_was_never_finished() {
+fn a_finished_checkpoint_is_not_mistaken_for_an_unfinished_one() {
     let disk = SimStorage::new(1);
     database(&disk).checkpoint(Path::new("/made.tmp")).expect("a checkpoint");
     for seed in 0..IMAGES {
@@ -56,7 +56,7 @@ fn a_checkpoint_that_failed_can_be_made_again() {
 /// Regression test: a checkpoint whose directory could not be synced was removed piece by piece
 /// under its own name, without its mark, so a power cut left a part of it there.
 #[test]
-fn nothing_is_left_of_a_checkpoint_that_failed_but_all_of_it() {
+fn a_failed_checkpoint_leaves_a_whole_database_or_nothing() {
     for operation in [Operation::SyncDirectory, Operation::Rename, Operation::Remove] {
         for (index, lasts) in (0..).flat_map(|index| [(index, false), (index, true)]) {
             let disk = SimStorage::new(1);

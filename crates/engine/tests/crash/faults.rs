@@ -41,7 +41,7 @@ const TROUBLES: [Trouble; 6] = [
 ];
 
 #[test]
-fn what_was_acknowledged_survives_faults() {
+fn acknowledged_writes_survive_faults() {
     let mut seed = seed::rng();
     let mut tally = Tally::new("faults", seed.value());
     for index in 0..RUNS * seed::rounds() {

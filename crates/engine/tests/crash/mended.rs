@@ -45,7 +45,7 @@ pub(crate) fn create(db: &Db, family: &str) {
 /// Regression test: an existing directory was taken to be durable, although the opening that
 /// created it had ended before it synced the directory's name; a power cut lost the database.
 #[test]
-fn directories_that_an_earlier_opening_made_are_put_on_the_device() {
+fn directories_created_by_an_earlier_opening_are_synced() {
     for index in 0..4 {
         let disk = SimStorage::new(1);
         let rule = FaultRule::new(Fault::InputOutput).operation(Operation::SyncDirectory).at(index);
@@ -63,7 +63,7 @@ fn directories_that_an_earlier_opening_made_are_put_on_the_device() {
 /// Regression test: a database opened although its OPTIONS file could not be written, so the next
 /// opening did not have the options that it would have loaded. RocksDB refuses.
 #[test]
-fn opening_fails_where_the_options_cannot_be_written() {
+fn opening_fails_if_the_options_file_cannot_be_written() {
     let disk = SimStorage::new(1);
     let rule = FaultRule::new(Fault::NoSpace).path_containing("OPTIONS").from(0);
     disk.set_faults(FaultPlan::none().with(rule));
@@ -93,7 +93,7 @@ fn the_name_of_a_tracked_log_is_on_the_device() {
 /// Regression test: dropping a column family removed logs that were needed according to the
 /// MANIFEST. With `track_and_verify_wals`, the next log, with its synced writes, was then refused.
 #[test]
-fn logs_that_go_with_a_column_family_are_not_missed() {
+fn logs_removed_with_a_column_family_are_not_reported_missing() {
     let text = "track_and_verify_wals=true;avoid_flush_during_recovery=true";
     let disk = SimStorage::new(1);
     let db = open(&disk, text);
@@ -112,7 +112,7 @@ fn logs_that_go_with_a_column_family_are_not_missed() {
 
 /// Regression test: `track_and_verify_wals` refused a checkpoint, which has no log.
 #[test]
-fn a_checkpoint_is_opened_where_logs_are_tracked() {
+fn a_checkpoint_opens_with_wal_tracking() {
     let text = "track_and_verify_wals=true";
     let disk = SimStorage::new(1);
     let db = open(&disk, text);
@@ -143,7 +143,7 @@ fn a_log_without_a_whole_record_is_not_kept() {
 /// Regression test: if a power cut lost a sector in the middle of a MANIFEST's last edit rather
 /// than its end, the edit was treated as damage, and the database did not open.
 #[test]
-fn an_edit_that_lacks_a_sector_is_the_end_of_the_manifest() {
+fn a_last_edit_that_lacks_a_sector_is_a_torn_tail_of_the_manifest() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     disk.start_recording();
@@ -190,7 +190,7 @@ fn late_family(disk: &SimStorage) -> (Db, ColumnFamily, &'static Path) {
 /// ingested into it. After a power cut it had data later than the surviving logs, and the database
 /// did not open.
 #[test]
-fn a_file_does_not_outlive_the_logs_before_it() {
+fn an_ingested_file_does_not_outlive_the_logs_before_it() {
     for seed in 0..40 {
         let disk = SimStorage::new(seed);
         let (db, late, file) = late_family(&disk);
@@ -218,7 +218,7 @@ fn a_file_does_not_outlive_the_logs_before_it() {
 /// The next opening kept the log for `avoid_flush_during_recovery` and synced it without an error,
 /// and writes synced to the next log were lost in a power cut.
 #[test]
-fn a_log_is_kept_only_if_the_device_has_it() {
+fn a_log_is_kept_only_if_it_is_durable() {
     let text = "avoid_flush_during_recovery=true";
     for seed in 0..100 {
         let disk = SimStorage::new(seed);
@@ -242,7 +242,7 @@ fn a_log_is_kept_only_if_the_device_has_it() {
 /// Regression test: a file whose first sync failed was synced without an error the next time,
 /// although it was not on the device: a power cut lost a table of the database.
 #[test]
-fn a_file_that_could_not_be_synced_is_copied() {
+fn an_ingested_file_whose_sync_failed_is_copied() {
     for seed in 0..40 {
         let disk = SimStorage::new(seed);
         let db = open(&disk, "");

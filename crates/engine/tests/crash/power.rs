@@ -46,7 +46,7 @@ const MUST_HAVE: [(Operation, Option<Purpose>, &str); 9] = [
 ];
 
 #[test]
-fn what_was_promised_survives_crashes() {
+fn guaranteed_writes_survive_crashes() {
     let mut seed = seed::rng();
     let mut tally = Tally::new("crashes", seed.value());
     for index in 0..RUNS * seed::rounds() {

@@ -60,7 +60,7 @@ fn a_synced_write_syncs_the_logs_before_it() {
 /// A log that was kept through recovery keeps its part of a batch after a flush has written the
 /// rest of the batch to a table.
 #[test]
-fn a_kept_log_is_on_the_device_before_a_flush() {
+fn a_kept_log_is_durable_before_a_flush() {
     let text = "avoid_flush_during_recovery=true;wal_dir=/logs";
     let disk = SimStorage::new(1);
     let db = open(&disk, text);
@@ -81,7 +81,7 @@ fn a_kept_log_is_on_the_device_before_a_flush() {
 /// A power cut while a database is being destroyed leaves either the whole database, or remains
 /// that cannot be opened and that a second `destroy` removes.
 #[test]
-fn a_database_is_destroyed_whole() {
+fn a_database_is_destroyed_completely_or_not_at_all() {
     for text in ["", "wal_dir=/logs;db_paths={/tables}"] {
         let disk = SimStorage::new(1);
         let db = open(&disk, text);
@@ -117,7 +117,7 @@ fn destroy(disk: &SimStorage, text: &str) {
 
 /// A power cut does not restore any part of a destroyed database.
 #[test]
-fn a_database_is_destroyed_for_good() {
+fn no_part_of_a_destroyed_database_returns_after_a_power_cut() {
     for stays in [None, Some("notes")] {
         let disk = SimStorage::new(1);
         drop(open(&disk, ""));
@@ -164,7 +164,7 @@ fn a_claim_is_on_the_device_when_the_database_is_open() {
 /// The changes that opening makes to a claim, and to Tailwater's own options, are durable when the
 /// database is open.
 #[test]
-fn what_an_opening_changes_is_on_the_device_when_it_ends() {
+fn changes_made_by_an_opening_are_durable_when_it_returns() {
     let claim = Path::new("/tables/TAILWATER-CLAIM");
     let own_options = Path::new(PATH).join("TAILWATER-OPTIONS");
     let text = "db_paths={/tables};warm_handover=false";
@@ -204,7 +204,7 @@ fn read(disk: &SimStorage, path: &Path) -> Option<Vec<u8>> {
 
 /// The claim on a directory that a database no longer uses is removed after everything else there.
 #[test]
-fn a_claim_outlives_what_it_is_for() {
+fn a_claim_is_removed_after_the_files_that_it_protects() {
     let place = Path::new("/family");
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
@@ -305,7 +305,7 @@ fn a_damaged_log_is_kept() {
 
 /// An OPTIONS file that is loaded is whole, whenever the power is cut.
 #[test]
-fn options_can_always_be_loaded() {
+fn options_can_be_loaded_after_a_crash_at_any_call() {
     let disk = SimStorage::new(1);
     drop(open(&disk, ""));
     disk.start_recording();
@@ -358,7 +358,7 @@ fn a_finished_external_file_is_on_the_device() {
 
 /// A file that is moved into a database is then durable, even if its creator had not synced it.
 #[test]
-fn a_file_that_is_moved_is_put_on_the_device() {
+fn an_ingested_file_that_is_moved_is_durable() {
     let disk = disk_with_outside();
     make_outside(&disk, "/outside/original.sst");
     let source = disk.open(Path::new("/outside/original.sst"), IoMode::Buffered, Purpose::Wal);
@@ -380,7 +380,7 @@ fn a_file_that_is_moved_is_put_on_the_device() {
 /// continue with the very next sequence number, so a number that an ingestion used must not be
 /// missing there.
 #[test]
-fn recycled_logs_go_on_behind_an_ingestion() {
+fn recycled_logs_have_no_sequence_gap_at_an_ingestion() {
     let text = "recycle_log_file_num=2;write_buffer_size=65536;arena_block_size=4096;\
                 min_write_buffer_number_to_merge=3;max_write_buffer_number=6";
     for with_snapshot in [false, true] {

@@ -100,7 +100,7 @@ fn check_images(
 /// column families, so that the database did not open, or applied the rejected batch to those
 /// families only.
 #[test]
-fn a_crash_inside_resuming_keeps_every_batch_whole() {
+fn a_crash_inside_resume_keeps_every_batch_whole() {
     let mut calls = 0;
     for text in ["", "atomic_flush=true", "min_write_buffer_number_to_merge=2"] {
         for operation in [Operation::Write, Operation::Sync] {
@@ -126,7 +126,7 @@ fn a_crash_inside_resuming_keeps_every_batch_whole() {
 /// If a call inside `resume` fails, `resume` can be called again, and a crash at any time keeps
 /// every batch whole.
 #[test]
-fn a_resuming_that_fails_can_be_tried_again() {
+fn a_failed_resume_can_be_retried() {
     let mut failures = 0;
     for operation in [Operation::Write, Operation::Sync] {
         for index in 0.. {

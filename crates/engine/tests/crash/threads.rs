@@ -36,7 +36,7 @@ struct Written {
 }
 
 #[test]
-fn what_was_promised_to_threads_survives_crashes() {
+fn guaranteed_writes_of_concurrent_threads_survive_crashes() {
     let mut seed = seed::rng();
     let mut tally = Tally::new("crashes with threads", seed.value());
     for index in 0..RUNS * seed::rounds() {

@@ -274,7 +274,7 @@ fn bits_of_compressed_logs() {
 }
 
 #[test]
-fn bits_of_logs_that_say_what_was_before() {
+fn bits_of_logs_that_name_their_predecessor() {
     Killed::new("track_and_verify_wals=true", 10).flip_every_bit();
 }
 
@@ -314,7 +314,7 @@ fn sectors_of_zeros_in_logs() {
 }
 
 #[test]
-fn a_log_that_is_not_damaged_is_taken_whole() {
+fn an_undamaged_log_is_recovered_completely() {
     let kinds =
         ["", "wal_compression=kZSTD", "recycle_log_file_num=1", "track_and_verify_wals=true"];
     for text in kinds {

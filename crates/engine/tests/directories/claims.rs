@@ -56,7 +56,7 @@ fn is_refused(world: &World, home: &str, options: &OpenOptions, kind: ErrorKind)
 
 /// Some filesystems get another device number each time they are mounted.
 #[test]
-fn a_home_whose_device_has_another_number_is_the_same() {
+fn a_home_with_a_new_device_number_is_the_same_home() {
     let (world, options) = database();
     change(&world, |claim| claim.home_device += 1);
     opens("/a", &options).expect("the same inode and path");
@@ -89,7 +89,7 @@ fn another_inode_with_the_path_of_the_home_is_not_the_home() {
 
 /// A new database may get the path and the inode of the home of a deleted one.
 #[test]
-fn a_claim_of_another_database_in_the_same_home_is_not_the_own() {
+fn a_claim_of_another_database_in_the_same_home_is_refused() {
     let (world, options) = database();
     change(&world, |claim| claim.database_id.push('x'));
     is_refused(&world, "/a", &options, ErrorKind::InvalidArgument);
@@ -140,7 +140,7 @@ fn a_new_column_family_takes_no_directory_that_holds_files() {
 /// Regression test: the claim on a directory that a database had given up returned with a power
 /// cut, and the next database that was created there no longer opened.
 #[test]
-fn a_claim_that_was_given_up_stays_away_after_a_power_cut() {
+fn a_released_claim_does_not_return_after_a_power_cut() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
     let place = |path: &str| Place { directory: PathBuf::from(path), target_size: u64::MAX };
     let mut layout = Layout::at(PathBuf::from("/a"));
@@ -175,7 +175,7 @@ fn a_directory_of_a_new_column_family_is_claimed_at_once() {
 /// Regression test: an interrupted destruction could not continue if a directory that it had given
 /// up held a file of another owner.
 #[test]
-fn a_destruction_goes_on_where_files_of_others_stay() {
+fn an_interrupted_destruction_continues_despite_files_of_others() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
     let place = |path: &str| Place { directory: PathBuf::from(path), target_size: u64::MAX };
     let mut layout = Layout::at(PathBuf::from("/a"));
@@ -204,7 +204,7 @@ fn a_destruction_goes_on_where_files_of_others_stay() {
 
 /// One directory may be mounted in a home and in its copy: it belongs to only one of them.
 #[test]
-fn a_directory_that_is_mounted_in_two_homes_belongs_to_one() {
+fn a_directory_mounted_in_two_homes_belongs_to_one() {
     let mut world = World::new(fastrand::Rng::with_seed(1));
     let mut layout = Layout::at(PathBuf::from("/a"));
     layout.logs = Some(PathBuf::from("/a/w"));

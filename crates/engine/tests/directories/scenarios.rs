@@ -40,6 +40,6 @@ impl Target for Simulated {
 }
 
 #[test]
-fn what_the_tables_say_holds_on_a_simulated_disk() {
+fn documented_directory_scenarios_hold_on_a_simulated_disk() {
     scenario::run_all(Column::Tailwater, None, || Box::new(Simulated::new()));
 }

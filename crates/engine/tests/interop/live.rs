@@ -17,7 +17,7 @@ fn key(number: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_database_opens_as_it_was_at_one_moment() {
+fn a_database_opened_during_writes_shows_one_consistent_state() {
     // Regression test: a log that the writer released between the reading of the MANIFEST and of
     // the logs was skipped, with all its keys.
     in_laboratory("opening during writes", |laboratory| {

@@ -68,8 +68,8 @@ fn logs_in_a_directory_of_their_own() {
 }
 
 #[test]
-fn writes_past_the_log_and_into_it() {
-    in_laboratory("writes past the log and into it", |laboratory| {
+fn logged_and_unlogged_writes_alternate() {
+    in_laboratory("logged and unlogged writes alternate", |laboratory| {
         let path = laboratory.next_directory();
         let families = [("default", ""), ("other", "")];
         let plans = families.map(|family| Plan { ranges: 5, ..Plan::new(family) });
@@ -85,7 +85,7 @@ fn writes_past_the_log_and_into_it() {
 /// RocksDB records a log in the MANIFEST when it has synced and closed it.
 #[test]
 #[expect(clippy::disallowed_methods, reason = "damages a database from outside")]
-fn a_lost_log_that_rocksdb_tracked_is_missed() {
+fn a_missing_log_tracked_by_rocksdb_is_detected() {
     in_laboratory("a lost log that RocksDB tracked", |laboratory| {
         let path = laboratory.next_directory();
         let options = "track_and_verify_wals_in_manifest=true;avoid_flush_during_shutdown=true";

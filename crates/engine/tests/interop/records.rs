@@ -167,7 +167,7 @@ fn ingested_tables() {
 }
 
 #[test]
-fn tables_ingested_behind_everything() {
+fn tables_ingested_as_the_oldest_data() {
     in_laboratory("tables ingested as the oldest data", |laboratory| {
         let families = [("default", "compaction_style=kCompactionStyleUniversal;num_levels=4")];
         let plans = families.map(|family| Plan { ranges: 5, flushes: 10, ..Plan::new(family) });

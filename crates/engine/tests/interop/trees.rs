@@ -95,8 +95,8 @@ fn tables_in_several_directories() {
 }
 
 #[test]
-fn families_that_go_and_options_that_change() {
-    in_laboratory("families that go and options that change", |laboratory| {
+fn dropped_families_and_changed_options() {
+    in_laboratory("dropped families and changed options", |laboratory| {
         let path = laboratory.next_directory();
         let names = ["a", "b", "c", "d"];
         let families = names.map(|name| (name, ""));

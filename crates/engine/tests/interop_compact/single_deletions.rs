@@ -19,7 +19,7 @@ fn options() -> OpenOptions {
 /// The contract of both engines forbids mixing the two. In RocksDB, the first value returns after a
 /// flush; in Tailwater it stays deleted.
 #[test]
-fn a_deletion_that_a_single_deletion_follows_counts_with_us_and_not_with_rocksdb() {
+fn a_deletion_below_a_single_deletion_applies_in_tailwater_but_not_in_rocksdb() {
     in_laboratory("single deletions mixed with others", |laboratory| {
         let place = laboratory.next_place();
         let mut script = Script::open(&place.database(), "", &[("default", "num_levels=4")]);

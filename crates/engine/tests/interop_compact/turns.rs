@@ -41,36 +41,36 @@ impl Database {
 }
 
 #[test]
-fn levels_that_follow_the_last() {
-    take_turns("levels that follow the last", || Database::new("", "compression=kZSTD"));
+fn dynamic_level_sizes() {
+    take_turns("dynamic level sizes", || Database::new("", "compression=kZSTD"));
 }
 
 #[test]
-fn levels_of_given_sizes() {
-    take_turns("levels of given sizes", || {
+fn static_level_sizes() {
+    take_turns("static level sizes", || {
         let levels = "level_compaction_dynamic_level_bytes=false;num_levels=4";
         Database::new("", &format!("{levels};compaction_pri=kOldestSmallestSeqFirst"))
     });
 }
 
 #[test]
-fn times_that_are_preserved() {
-    take_turns("times that are preserved", || {
+fn preserved_write_times() {
+    take_turns("preserved write times", || {
         Database::new("", "preserve_internal_time_seconds=1800;compression=kLZ4Compression")
     });
 }
 
 #[test]
-fn tables_in_turn_and_parts_at_once() {
-    take_turns("tables in turn and parts at once", || {
+fn round_robin_picking_with_subcompactions() {
+    take_turns("round robin picking with subcompactions", || {
         let family = "compaction_pri=kRoundRobin;max_compaction_bytes=40000";
         Database::new("max_subcompactions=3;max_background_jobs=4", family)
     });
 }
 
 #[test]
-fn the_opposite_order_without_threads() {
-    take_turns("the opposite order without threads", || {
+fn reverse_order_without_threads() {
+    take_turns("reverse order without threads", || {
         let family = "comparator=rocksdb.ReverseBytewiseComparator;\
             block_based_table_factory={filter_policy=bloomfilter:10:false;format_version=5}";
         let mut database = Database::new("", family);
@@ -89,8 +89,8 @@ fn tables_in_several_directories() {
 }
 
 #[test]
-fn everything_past_the_page_cache() {
-    take_turns("everything past the page cache", || {
+fn direct_io_for_everything() {
+    take_turns("direct I/O for everything", || {
         let mut database = Database::new("max_subcompactions=2", "");
         database.shape = database.shape.in_modes(&IoModes::all_direct());
         database

@@ -20,8 +20,8 @@ const FAMILIES: [&str; 4] = [
 ];
 
 #[test]
-fn tables_of_both_makers_say_the_same() {
-    in_laboratory("tables of both makers say the same", |laboratory| {
+fn external_tables_of_both_engines_have_equal_properties() {
+    in_laboratory("external tables of both engines have equal properties", |laboratory| {
         for options in FAMILIES {
             let shape = Shape::new("", options);
             let model = shape.model();

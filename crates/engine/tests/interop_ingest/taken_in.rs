@@ -34,15 +34,15 @@ const SHAPES: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn ours_takes_in_what_rocksdb_made() {
-    in_laboratory("ours takes in what RocksDB made", |laboratory| {
+fn tailwater_ingests_tables_made_by_rocksdb() {
+    in_laboratory("Tailwater ingests tables made by RocksDB", |laboratory| {
         SHAPES.iter().for_each(|shape| ours_takes_in(laboratory, Maker::RocksDb, *shape));
     });
 }
 
 #[test]
-fn ours_takes_in_what_ours_made() {
-    in_laboratory("ours takes in what ours made", |laboratory| {
+fn tailwater_ingests_tables_made_by_tailwater() {
+    in_laboratory("Tailwater ingests tables made by Tailwater", |laboratory| {
         SHAPES.iter().for_each(|shape| ours_takes_in(laboratory, Maker::Ours, *shape));
     });
 }
@@ -111,8 +111,8 @@ fn rocksdb_goes_on(
 }
 
 #[test]
-fn rocksdb_takes_in_what_ours_made() {
-    in_laboratory("RocksDB takes in what ours made", |laboratory| {
+fn rocksdb_ingests_tables_made_by_tailwater() {
+    in_laboratory("RocksDB ingests tables made by Tailwater", |laboratory| {
         let shape = Shape::new("", SMALL).in_modes(&IoModes::all_direct());
         let place = laboratory.next_place();
         let mut model = shape.model();

@@ -69,8 +69,8 @@ fn lasting(families: &[FamilyState]) -> Vec<(u32, String, String, Vec<Vec<NewFil
 }
 
 #[test]
-fn both_name_the_same_tables() {
-    in_laboratory("both name the same tables", |laboratory| {
+fn both_engines_list_the_same_tables() {
+    in_laboratory("both engines list the same tables", |laboratory| {
         for several_paths in [false, true] {
             let mut shape = Shape::new("", QUIET);
             shape.several_paths = several_paths;
@@ -142,8 +142,8 @@ fn assert_same_tables(
 }
 
 #[test]
-fn both_name_the_same_logs_and_sequence() {
-    in_laboratory("both name the same logs and sequence", |laboratory| {
+fn both_engines_report_the_same_logs_and_sequence_number() {
+    in_laboratory("both engines report the same logs and sequence number", |laboratory| {
         let shape = Shape::new("", QUIET);
         let context = laboratory.context.clone();
         let place = laboratory.next_place();

@@ -48,8 +48,8 @@ fn a_checkpoint_is_a_database_of_its_own() {
 }
 
 #[test]
-fn a_destroyed_database_leaves_room_for_another() {
-    in_laboratory("a destroyed database leaves room for another", |laboratory| {
+fn a_database_can_be_created_where_one_was_destroyed() {
+    in_laboratory("a database can be created where one was destroyed", |laboratory| {
         let mut shape = Shape::new("wal_dir=$ROOT/logs", "");
         shape.several_paths = true;
         let context = laboratory.context.clone();

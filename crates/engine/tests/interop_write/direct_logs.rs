@@ -136,7 +136,7 @@ fn ends(place: &Place) -> Vec<End> {
 }
 
 #[test]
-fn every_gap_is_padded_so_that_rocksdb_reads_on() {
+fn rocksdb_reads_past_the_padding_of_every_gap() {
     in_laboratory("direct logs with every gap", |laboratory| {
         for (is_recyclable, is_compressed) in
             [(false, false), (true, false), (false, true), (true, true)]

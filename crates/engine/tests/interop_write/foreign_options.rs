@@ -95,7 +95,7 @@ fn shape(rng: &mut Rng) -> Shape {
 }
 
 #[test]
-fn databases_go_on_without_what_ours_does_not_do() {
+fn databases_with_unsupported_rocksdb_features_stay_usable() {
     in_laboratory("databases with options that ours does without", |laboratory| {
         for draw in 0..DRAWS {
             let shape = shape(&mut laboratory.rng);

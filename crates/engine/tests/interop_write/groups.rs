@@ -38,8 +38,8 @@ fn batches(writer: u32, rng: &mut Rng) -> Vec<Step> {
 }
 
 #[test]
-fn several_writers_at_once() {
-    in_laboratory("several writers at once", |laboratory| {
+fn concurrent_writers() {
+    in_laboratory("concurrent writers", |laboratory| {
         for database in ["", "wal_compression=kZSTD;recycle_log_file_num=2", "atomic_flush=true"] {
             let shape = Shape::new(database, "");
             let context = format!("{}, '{database}'", laboratory.context);

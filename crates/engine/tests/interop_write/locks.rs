@@ -9,8 +9,8 @@ use tailwater_testkit::oracle::Script;
 const STEPS: usize = 300;
 
 #[test]
-fn who_writes_keeps_the_other_from_writing() {
-    in_laboratory("who writes keeps the other from writing", |laboratory| {
+fn a_writer_keeps_the_other_engine_from_writing() {
+    in_laboratory("a writer keeps the other engine from writing", |laboratory| {
         let shape = Shape::new("", "");
         let context = laboratory.context.clone();
         let place = laboratory.next_place();
@@ -36,7 +36,7 @@ fn who_writes_keeps_the_other_from_writing() {
 }
 
 #[test]
-fn rocksdb_reads_beside_our_writer() {
+fn rocksdb_reads_while_tailwater_writes() {
     in_laboratory("RocksDB reads while Tailwater writes", |laboratory| {
         let shape = Shape::new("", "");
         let context = laboratory.context.clone();
@@ -61,8 +61,8 @@ fn rocksdb_reads_beside_our_writer() {
 }
 
 #[test]
-fn column_families_are_listed_alike() {
-    in_laboratory("column families are listed alike", |laboratory| {
+fn both_engines_list_the_same_column_families() {
+    in_laboratory("both engines list the same column families", |laboratory| {
         let shape = Shape::new("", "");
         let context = laboratory.context.clone();
         let place = laboratory.next_place();

@@ -85,7 +85,7 @@ fn is_over_another(log: &Path) -> bool {
 }
 
 #[test]
-fn recycled_logs_with_older_records_behind_their_end() {
+fn recycled_logs_with_older_records_after_their_end() {
     in_laboratory("recycled logs", |laboratory| {
         for compression in ["", "wal_compression=kZSTD"] {
             let shape = Shape::new(&join(&["recycle_log_file_num=2", compression]), "");
@@ -193,8 +193,8 @@ fn logs_that_end_at_the_end_of_a_block() {
 }
 
 #[test]
-fn writes_that_are_not_logged_leave_a_hole() {
-    in_laboratory("writes that are not logged leave a hole", |laboratory| {
+fn unlogged_writes_leave_a_sequence_gap() {
+    in_laboratory("unlogged writes leave a sequence gap", |laboratory| {
         let shape = Shape::new("", "");
         let context = laboratory.context.clone();
         let place = laboratory.next_place();
@@ -222,8 +222,8 @@ fn writes_that_are_not_logged_leave_a_hole() {
 }
 
 #[test]
-fn a_log_that_is_recycled_may_not_have_a_hole() {
-    in_laboratory("a log that is recycled may not have a hole", |laboratory| {
+fn recycled_logs_refuse_unlogged_writes() {
+    in_laboratory("recycled logs refuse unlogged writes", |laboratory| {
         let shape = Shape::new("recycle_log_file_num=1", "");
         let context = laboratory.context.clone();
         let place = laboratory.next_place();
@@ -269,8 +269,8 @@ fn numbered(number: usize, families: &[(&str, &str)]) -> Step {
 }
 
 #[test]
-fn what_was_held_back_is_lost_from_the_end() {
-    in_laboratory("what was held back is lost from the end", |laboratory| {
+fn buffered_writes_are_lost_only_from_the_end() {
+    in_laboratory("buffered writes are lost only from the end", |laboratory| {
         for compression in ["", "wal_compression=kZSTD"] {
             let shape = Shape::new(&join(&["manual_wal_flush=true", compression]), "");
             let context = format!("{}, '{compression}'", laboratory.context);

@@ -106,8 +106,8 @@ fn assert_same(ours: &str, theirs: &str, context: &str) {
 }
 
 #[test]
-fn the_loader_takes_what_ours_writes() {
-    in_laboratory("the loader takes what ours writes", |laboratory| {
+fn rocksdb_loads_the_options_files_of_tailwater() {
+    in_laboratory("RocksDB loads the options files of Tailwater", |laboratory| {
         for (database, family) in [("", ""), (DATABASE, FAMILY)] {
             let shape = Shape::new(database, family);
             let context = format!("{}, {shape:?}", laboratory.context);
@@ -137,8 +137,8 @@ fn the_loader_takes_what_ours_writes() {
 }
 
 #[test]
-fn each_goes_on_with_the_file_of_the_other() {
-    in_laboratory("each goes on with the file of the other", |laboratory| {
+fn each_engine_continues_with_the_options_file_of_the_other() {
+    in_laboratory("each engine continues with the options file of the other", |laboratory| {
         let shape = Shape::new(DATABASE, FAMILY);
         let context = format!("{}, {shape:?}", laboratory.context);
         let place = laboratory.next_place();
@@ -207,7 +207,7 @@ fn turn_over<T: OptionTable + Clone>(options: &mut T, is_refused: impl Fn(&T) ->
 }
 
 #[test]
-fn every_option_that_ours_takes_is_printed_as_rocksdb_prints_it() {
+fn every_accepted_option_is_printed_as_by_rocksdb() {
     in_laboratory("options turned over", |laboratory| {
         let context = laboratory.context.clone();
         let place = laboratory.next_place();

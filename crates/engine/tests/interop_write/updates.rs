@@ -131,7 +131,7 @@ const LOGS: [&str; 4] = [
 ];
 
 #[test]
-fn rocksdb_gives_the_same_of_what_ours_wrote() {
+fn rocksdb_returns_the_same_updates_from_logs_of_tailwater() {
     in_laboratory("updates of ours", |laboratory| {
         for text in LOGS {
             let shape = Shape::new(text, "");
@@ -165,7 +165,7 @@ fn rocksdb_gives_the_same_of_what_ours_wrote() {
 }
 
 #[test]
-fn ours_gives_the_same_of_what_rocksdb_wrote() {
+fn tailwater_returns_the_same_updates_from_logs_of_rocksdb() {
     in_laboratory("updates of RocksDB", |laboratory| {
         // With recycled logs, Tailwater flushes everything when it opens, because of the remains
         // after a log's end.

@@ -38,17 +38,13 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "low_priority_compactions",
         "tests/low_priority.rs",
-        "compactions_have_low_weight_where_asked_to_until_writes_would_stall",
+        "low_priority_compactions_yield_until_a_stall_is_near",
     ),
-    (
-        "user_blob_read_io_mode",
-        "tests/io_modes.rs",
-        "blob_files_are_read_in_the_mode_of_whoever_reads_them",
-    ),
+    ("user_blob_read_io_mode", "tests/io_modes.rs", "blob_reads_use_the_io_mode_of_the_reader"),
     (
         "compaction_blob_read_io_mode",
         "tests/io_modes.rs",
-        "blob_files_are_read_in_the_mode_of_whoever_reads_them",
+        "blob_reads_use_the_io_mode_of_the_reader",
     ),
     ("stats_dump_period_sec", "tests/statistics/dumps.rs", "the_log_gets_statistics_every_period"),
     (
@@ -59,7 +55,7 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "verify_sst_unique_id_in_manifest",
         "tests/by_hand/reads.rs",
-        "another_unique_id_is_damage_unless_the_options_say_not_to_look",
+        "a_unique_id_mismatch_is_damage_unless_verification_is_off",
     ),
     (
         "compaction_verify_record_count",
@@ -69,17 +65,17 @@ const ELSEWHERE: &[(&str, &str, &str)] = &[
     (
         "rate_limiter_bytes_per_sec",
         "tests/writing/changed_options.rs",
-        "a_rate_limiter_comes_and_goes",
+        "a_rate_limiter_can_be_added_and_removed_at_runtime",
     ),
     (
         "verify_compression",
         "tests/allocations.rs",
-        "what_is_written_is_checked_where_that_is_asked_for",
+        "written_blocks_and_filters_are_verified_if_the_options_ask_for_it",
     ),
     (
         "detect_filter_construct_corruption",
         "tests/allocations.rs",
-        "what_is_written_is_checked_where_that_is_asked_for",
+        "written_blocks_and_filters_are_verified_if_the_options_ask_for_it",
     ),
     (
         "bottommost_file_compaction_delay",
@@ -155,7 +151,7 @@ fn shown() -> Vec<(&'static str, String, &'static str)> {
 }
 
 #[test]
-fn every_option_that_is_honoured_has_a_test_that_shows_it() {
+fn every_honoured_option_has_a_test_of_its_effect() {
     let rows = rows();
     let honoured = rows.iter().filter(|row| row.verdict == Verdict::Honoured);
     let honoured: BTreeSet<&str> =
@@ -168,7 +164,7 @@ fn every_option_that_is_honoured_has_a_test_that_shows_it() {
 }
 
 #[test]
-fn the_tests_that_show_options_are_there() {
+fn the_tests_listed_for_options_exist() {
     for (option, file, test) in ELSEWHERE {
         let text = read(&engine().join(file));
         let names_it = text.contains(option) || file.ends_with("reads.rs");
@@ -204,7 +200,7 @@ fn parts_have_verdicts(option: &str, value: &str) -> bool {
 }
 
 #[test]
-fn every_name_in_the_fixtures_has_a_verdict() {
+fn every_option_in_the_golden_databases_has_a_verdict() {
     let mut names = 0;
     for fixture in golden::names() {
         let files = golden::files(fixture);

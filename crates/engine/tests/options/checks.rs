@@ -15,7 +15,7 @@ fn open(text: &str) -> Result<(), String> {
 }
 
 #[test]
-fn defaults_and_what_is_honoured_are_accepted() {
+fn defaults_and_honoured_options_are_accepted() {
     for text in [
         "",
         "use_direct_reads=true;use_direct_io_for_flush_and_compaction=true",
@@ -35,7 +35,7 @@ fn defaults_and_what_is_honoured_are_accepted() {
 }
 
 #[test]
-fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
+fn options_that_would_break_a_guarantee_are_refused_by_name() {
     for (text, message) in [
         (
             "allow_2pc=true",
@@ -89,7 +89,7 @@ fn what_would_break_a_promise_about_the_data_is_refused_by_name() {
 /// Regression test: databases were refused for writing because of options without which every
 /// entry, every result and a later opening by RocksDB are the same.
 #[test]
-fn what_only_adds_checks_or_places_files_is_accepted() {
+fn options_that_only_add_checks_or_place_files_are_accepted() {
     for text in [
         "listeners={mine:{id=yours;with=2}}",
         "table_properties_collectors=mine",
@@ -268,7 +268,7 @@ impl SetAll for ColumnFamilyOptions {
 }
 
 #[test]
-fn reading_minds_only_what_it_depends_on() {
+fn opening_read_only_checks_only_the_options_it_uses() {
     let check = |text| {
         let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
         set_options(&mut database, &mut family, text).unwrap();
@@ -284,7 +284,7 @@ fn reading_minds_only_what_it_depends_on() {
 
 /// Every reason in `check.rs` occurs.
 #[test]
-fn the_reasons_say_what_is_missing() {
+fn every_refusal_has_its_reason() {
     for (text, reason) in [
         ("allow_mmap_reads=true;use_direct_reads=true", "which allow_mmap_reads uses"),
         (
@@ -351,7 +351,7 @@ fn the_reasons_say_what_is_missing() {
 }
 
 #[test]
-fn maps_and_direct_modes_contradict_each_other() {
+fn mmap_and_direct_modes_conflict() {
     for (text, option) in [
         ("allow_mmap_reads=true;compaction_read_io_mode=direct", "compaction_read_io_mode"),
         ("allow_mmap_writes=true;compaction_write_io_mode=direct", "compaction_write_io_mode"),

@@ -45,7 +45,7 @@ fn defaults_are_written_as_rocksdb_writes_them() {
 }
 
 #[test]
-fn files_of_rocksdb_go_through_unchanged() {
+fn rocksdb_options_files_round_trip_unchanged() {
     for text in [DEFAULT, RICH] {
         let options = read(text);
         let written = options.to_document().to_text();
@@ -58,7 +58,7 @@ fn files_of_rocksdb_go_through_unchanged() {
 }
 
 #[test]
-fn every_line_of_the_fixtures_goes_through_unchanged() {
+fn every_line_of_the_fixtures_round_trips_unchanged() {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
     for line in FIXTURE_LINES.lines().filter(|line| !line.starts_with('#')) {
         let (section, assignment) = line.split_once(' ').unwrap();
@@ -110,7 +110,7 @@ fn lines(options: &Options) -> BTreeSet<String> {
 }
 
 #[test]
-fn values_are_read_and_brought_into_range_as_by_rocksdb() {
+fn values_are_parsed_and_sanitized_as_by_rocksdb() {
     let defaults = lines(&opened(DbOptions::default(), ColumnFamilyOptions::default()));
     let cases = cases();
     assert!(cases.len() > 25);
@@ -171,7 +171,7 @@ fn errors_name_the_option_the_value_and_the_line() {
 }
 
 #[test]
-fn unknown_names_are_passed_over_in_files_of_newer_versions_alone() {
+fn unknown_options_are_ignored_only_in_files_of_newer_versions() {
     let read = |version: &str, unknown| {
         let document = file(version, "from_the_future=1\nmax_open_files=7", "");
         Options::from_document(&document, unknown)
@@ -188,14 +188,14 @@ fn unknown_names_are_passed_over_in_files_of_newer_versions_alone() {
 }
 
 #[test]
-fn of_two_lines_the_first_counts() {
+fn the_first_of_two_lines_for_an_option_applies() {
     let document = file("11.8.1", "max_open_files=7\nmax_open_files=8", "");
     let options = Options::from_document(&document, UnknownOptions::Refuse).unwrap();
     assert_eq!(options.database.max_open_files, 7);
 }
 
 #[test]
-fn a_directory_of_logs_is_brought_into_form() {
+fn wal_dir_is_normalized() {
     let wal_dir = |given: &str| {
         let mut database = DbOptions { wal_dir: given.to_owned(), ..DbOptions::default() };
         sanitize_database(&mut database, Path::new("/data/db"));

@@ -19,7 +19,7 @@ fn names_of<T: OptionTable>() -> BTreeSet<&'static str> {
 }
 
 #[test]
-fn every_name_of_rocksdb_stands_in_its_table_once() {
+fn every_option_of_rocksdb_is_in_its_table_once() {
     let group = |group: &str| -> BTreeSet<&str> {
         let lines = NAMES.lines().filter(|line| !line.starts_with('#'));
         let pairs = lines.map(|line| line.split_once(' ').unwrap());
@@ -62,7 +62,7 @@ fn nothing_that_is_refused_is_on_by_default() {
 }
 
 #[test]
-fn what_is_unwritten_is_not_written() {
+fn unwritten_options_are_not_printed() {
     let mut family = ColumnFamilyOptions::default();
     family.table_factory.set_option("block_cache", "1m").unwrap();
     let table = BlockBasedTableOptions::table();
@@ -75,7 +75,7 @@ fn what_is_unwritten_is_not_written() {
 }
 
 #[test]
-fn differences_name_what_changed() {
+fn differences_list_the_changed_options() {
     let before = DbOptions::default();
     let after = DbOptions { max_open_files: 5, ..before.clone() };
     let differences: Vec<_> = before.differences(&after).collect();

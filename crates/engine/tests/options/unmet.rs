@@ -59,7 +59,7 @@ fn warning<'a>(db: &'a Db, words: &str) -> &'a str {
 /// Regression test: objects that the OPTIONS file names and nobody supplied prevented opening a
 /// database for writing, or were silently ignored.
 #[test]
-fn objects_that_nobody_supplies_are_reported_and_done_without() {
+fn missing_objects_are_reported_and_ignored() {
     let objects = [
         ("listeners", "{my.Listener:{id=your.Listener;port=7}}"),
         ("wal_filter", "my.WalFilter"),
@@ -133,7 +133,7 @@ impl PrintAll for ColumnFamilyOptions {
 }
 
 #[test]
-fn operands_wait_for_their_operator() {
+fn merge_operands_stay_until_their_operator_is_supplied() {
     let disk = SimStorage::new(1);
     let known = options(&disk, "merge_operator=stringappend");
     let db = Db::open(DB, &known).expect("a new database");
@@ -161,7 +161,7 @@ fn operands_wait_for_their_operator() {
 }
 
 #[test]
-fn a_comparator_that_nobody_supplies_keeps_its_database_closed() {
+fn opening_fails_without_the_comparator() {
     let disk = SimStorage::new(1);
     let error = Db::open(DB, &options(&disk, "comparator=my.Order"));
     let error = error.expect_err("an unknown order");
@@ -169,7 +169,7 @@ fn a_comparator_that_nobody_supplies_keeps_its_database_closed() {
 }
 
 #[test]
-fn what_column_families_have_in_common_is_reported_once() {
+fn options_shared_by_column_families_are_reported_once() {
     let disk = SimStorage::new(1);
     let mut options = options(&disk, "memtable_huge_page_size=4096");
     let common = options.column_family("default").clone();
@@ -192,7 +192,7 @@ fn what_column_families_have_in_common_is_reported_once() {
 /// Regression test: a compression level that zlib does not support made each flush fail, and then
 /// each opening.
 #[test]
-fn blocks_are_stored_where_zlib_does_not_have_the_level() {
+fn blocks_stay_uncompressed_at_levels_that_zlib_lacks() {
     for level in ["10", "-2", "2147483647", "-2147483648"] {
         let disk = SimStorage::new(1);
         let text = format!("compression=kZlibCompression;compression_opts={{level={level}}}");

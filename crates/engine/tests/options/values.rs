@@ -45,7 +45,7 @@ fn texts_are_escaped_in_files() {
 }
 
 #[test]
-fn lists_keep_their_items_apart() {
+fn list_items_are_separated_by_colons() {
     assert_eq!(set::<Vec<i32>>("1:-2:3"), Some(vec![1, -2, 3]));
     assert_eq!(set::<Vec<i32>>("{1:2}"), Some(vec![1, 2]));
     assert_eq!(set::<Vec<i32>>(""), Some(vec![]));
@@ -73,7 +73,7 @@ fn prefix_extractors_have_two_names_each() {
 }
 
 #[test]
-fn filter_policies_say_how_many_bits() {
+fn filter_policies_are_parsed_and_printed() {
     let ribbon = |bits, level| FilterPolicy::Ribbon {
         bloom_equivalent_bits_per_key: bits,
         bloom_before_level: level,
@@ -151,7 +151,7 @@ fn caches_have_a_capacity() {
 }
 
 #[test]
-fn a_string_sets_options_of_both() {
+fn a_string_may_set_database_and_column_family_options() {
     let (mut database, mut family) = (DbOptions::default(), ColumnFamilyOptions::default());
     let text = "max_open_files=100; block_based_table_factory={block_size=8k;\
                 filter_policy=bloomfilter:10}; write_buffer_size=1m;\
@@ -216,7 +216,7 @@ fn changed(
 }
 
 #[test]
-fn what_is_mutable_can_be_changed_in_an_open_database() {
+fn mutable_options_can_be_changed_in_an_open_database() {
     assert_eq!(changed(&[("bytes_per_sync", "7")]).0.unwrap().bytes_per_sync, 7);
     let family = changed(&[
         ("write_buffer_size", "2m"),
@@ -237,7 +237,7 @@ fn what_is_mutable_can_be_changed_in_an_open_database() {
 }
 
 #[test]
-fn what_comes_of_changes_is_brought_into_range() {
+fn changed_options_are_sanitized() {
     let family = changed(&[("write_buffer_size", "1"), ("level0_stop_writes_trigger", "1")]);
     let family = family.1.unwrap();
     assert_eq!(family.write_buffer_size, 64 << 10);

@@ -153,7 +153,7 @@ mod tests {
     use super::{Entry, Ledger, Plan};
 
     #[test]
-    fn the_ledger_sees_what_is_missing_and_what_was_never_written() {
+    fn the_ledger_detects_missing_and_invented_entries() {
         let plan = Plan { seed: 5 };
         let mut ledger = Ledger::new(plan);
         let entry = |number: u64| {

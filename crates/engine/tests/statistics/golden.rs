@@ -59,7 +59,7 @@ const SIZES: [Sizes; 5] = [
 ];
 
 #[test]
-fn ranges_take_what_rocksdb_says() {
+fn range_sizes_match_those_of_rocksdb() {
     for (name, family, tables, memtables) in SIZES {
         let (_directory, db) = golden(name);
         let family = db.cf_handle(family).expect("a column family");

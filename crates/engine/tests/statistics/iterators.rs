@@ -5,7 +5,7 @@ use tailwater::ReadOptions;
 use crate::support::{Counted, tickers};
 
 #[test]
-fn seeks_and_steps_count_what_they_came_to() {
+fn seeks_and_steps_count_the_keys_and_bytes_they_return() {
     let counted = Counted::new("");
     for (key, value) in [("a", "1"), ("b", "22"), ("c", "333")] {
         counted.put(key, value);
@@ -48,7 +48,7 @@ fn seeks_and_steps_count_what_they_came_to() {
 }
 
 #[test]
-fn a_seek_past_many_versions_counts() {
+fn a_reseek_past_many_versions_is_counted() {
     let counted = Counted::new("max_sequential_skip_in_iterations=3");
     for version in 0..10 {
         counted.put("a", &version.to_string());
@@ -66,7 +66,7 @@ fn a_seek_past_many_versions_counts() {
 }
 
 #[test]
-fn what_is_read_ahead_counts_and_is_charged() {
+fn readahead_is_counted_and_charged() {
     let counted = Counted::new("compression=kNoCompression");
     for key in 0..1000 {
         counted.put(&format!("{key:04}"), &"v".repeat(100));

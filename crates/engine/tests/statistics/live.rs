@@ -32,7 +32,7 @@ fn live_files_are_those_that_rocksdb_lists() {
 }
 
 #[test]
-fn sizes_count_what_they_are_asked_to() {
+fn approximate_sizes_cover_the_requested_sources() {
     let counted = Counted::new("compression=kNoCompression");
     for key in 0..1000 {
         counted.put(&format!("{key:04}"), &"v".repeat(100));
@@ -58,7 +58,7 @@ fn sizes_count_what_they_are_asked_to() {
 }
 
 #[test]
-fn what_readers_hold_is_reported() {
+fn data_pinned_by_readers_is_reported() {
     let counted = Counted::new("");
     let number = |name: &str| counted.property(name).parse::<u64>().expect("a number");
     counted.put("a", "1");
@@ -91,7 +91,7 @@ fn what_readers_hold_is_reported() {
 }
 
 #[test]
-fn snapshots_know_when_they_were_taken() {
+fn the_time_of_the_oldest_snapshot_is_reported() {
     let counted = Counted::new("");
     let clock = counted.disk.clock();
     let now_s = || tailwater_io::Clock::wall_us(&*clock) / 1_000_000;

@@ -10,7 +10,7 @@ use crate::support::{Counted, tickers};
 const BLOOM: &str = "block_based_table_factory={filter_policy=bloomfilter:10:false}";
 
 #[test]
-fn a_get_counts_where_it_ended() {
+fn a_get_counts_the_source_of_its_result() {
     let counted = Counted::new("");
     counted.put("a", "123");
     counted.moved();
@@ -57,7 +57,7 @@ fn a_get_counts_where_it_ended() {
 }
 
 #[test]
-fn a_filter_of_whole_keys_counts_what_it_spared() {
+fn a_whole_key_filter_counts_the_reads_it_avoided() {
     let counted = Counted::new(BLOOM);
     counted.put("a", "1");
     counted.put("c", "1");
@@ -76,7 +76,7 @@ fn a_filter_of_whole_keys_counts_what_it_spared() {
 }
 
 #[test]
-fn a_filter_of_prefixes_counts_what_it_spared() {
+fn a_prefix_filter_counts_the_reads_it_avoided() {
     let counted = Counted::new(
         "prefix_extractor=fixed:1;block_based_table_factory={filter_policy=bloomfilter:10:false;\
          whole_key_filtering=false}",
@@ -98,7 +98,7 @@ fn a_filter_of_prefixes_counts_what_it_spared() {
 }
 
 #[test]
-fn index_and_filter_blocks_count_where_the_cache_has_them() {
+fn cached_index_and_filter_blocks_are_counted() {
     let counted = Counted::new(
         "block_based_table_factory={filter_policy=bloomfilter:10:false;\
          cache_index_and_filter_blocks=true}",
@@ -130,7 +130,7 @@ fn index_and_filter_blocks_count_where_the_cache_has_them() {
 /// A get that finds a filter and an index in the cache, but not the data block, searches twice: in
 /// memory, and then with the file. It counts once.
 #[test]
-fn a_get_that_leaves_memory_counts_blocks_once() {
+fn a_get_that_continues_on_disk_counts_each_block_once() {
     let counted = Counted::new(
         "block_based_table_factory={filter_policy=bloomfilter:10:false;block_size=1024;\
          cache_index_and_filter_blocks=true}",
@@ -151,7 +151,7 @@ fn a_get_that_leaves_memory_counts_blocks_once() {
 }
 
 #[test]
-fn a_cache_without_room_counts_failures() {
+fn inserts_into_a_full_cache_are_counted_as_failures() {
     let counted =
         Counted::with("", |options| options.set_block_cache(Arc::new(BlockCache::new(0))));
     counted.put("a", "1");
@@ -164,7 +164,7 @@ fn a_cache_without_room_counts_failures() {
 }
 
 #[test]
-fn a_get_of_several_keys_counts_apart() {
+fn a_multi_get_has_its_own_counts() {
     let counted = Counted::new("");
     counted.put("a", "123");
     counted.put("b", "45");

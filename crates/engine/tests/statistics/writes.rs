@@ -48,7 +48,7 @@ fn a_write_counts_its_batch() {
 }
 
 #[test]
-fn writers_at_once_count_each_batch_once() {
+fn concurrent_writers_count_each_batch_once() {
     let directory = tempfile::tempdir().expect("a directory");
     let statistics = Arc::new(Statistics::new());
     let mut options = OpenOptions::default();
@@ -102,7 +102,7 @@ fn a_flush_counts_its_table() {
 }
 
 #[test]
-fn a_stall_counts_how_long_it_took() {
+fn a_stall_counts_its_duration() {
     let directory = tempfile::tempdir().expect("a directory");
     let statistics = Arc::new(Statistics::new());
     let mut options = OpenOptions::default();
@@ -135,7 +135,7 @@ fn a_stall_counts_how_long_it_took() {
 /// A compaction that bypasses the page cache opens its inputs a second time, and puts neither them
 /// nor their filters into the block cache.
 #[test]
-fn a_direct_compaction_leaves_the_caches_alone() {
+fn a_direct_compaction_fills_no_cache() {
     let counted = Counted::new(
         "use_direct_io_for_compaction_reads=true;disable_auto_compactions=true;\
          block_based_table_factory={filter_policy=bloomfilter:10:false;\

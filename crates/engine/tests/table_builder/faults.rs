@@ -86,7 +86,7 @@ fn a_write_that_fails_leaves_no_table() {
 }
 
 #[test]
-fn a_file_that_ends_early_is_no_table() {
+fn a_truncated_file_is_not_a_table() {
     let storage = SimStorage::new(1);
     write_table(&storage).unwrap_or_else(|error| panic!("{error}"));
     let bytes = contents(&storage);
@@ -96,7 +96,7 @@ fn a_file_that_ends_early_is_no_table() {
 }
 
 #[test]
-fn a_table_that_is_given_up_is_no_table() {
+fn an_abandoned_table_has_no_footer() {
     let storage = SimStorage::new(1);
     let mut builder = builder(&storage, "");
     for number in 0..ENTRIES {
@@ -123,7 +123,7 @@ fn refused(call: impl FnOnce(&mut Builder) -> Result<()>) -> Error {
 }
 
 #[test]
-fn entries_out_of_place_are_refused() {
+fn entries_out_of_order_are_refused() {
     for (user_key, sequence, kind, word) in [
         (&b"k"[..], 5, ValueType::Value, "above"),
         (b"k", 6, ValueType::Value, "above"),

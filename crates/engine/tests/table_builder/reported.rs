@@ -57,7 +57,7 @@ fn the_oldest_blob_file_is_reported() {
 }
 
 #[test]
-fn tombstones_reach_no_further_than_they_are_said_to() {
+fn tombstones_do_not_extend_the_bounds_of_their_table() {
     let storage = SimStorage::new(1);
     let mut builder = faults::builder(&storage, "");
     let start = record("c", 9, ValueType::RangeDeletion, b"").internal_key();
@@ -126,7 +126,7 @@ fn compression_is_chosen_by_level() {
 }
 
 #[test]
-fn neighbours_in_a_level_share_a_tombstone() {
+fn adjacent_tables_share_a_truncated_tombstone() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut database = Database::new(directory.path().join("db"), 5);
     let put = |key: &str, sequence| record(key, sequence, ValueType::Value, b"value");
@@ -243,7 +243,7 @@ fn records_of_every_kind_are_counted() {
 }
 
 #[test]
-fn a_table_can_go_without_the_filter_that_others_have() {
+fn a_table_can_be_built_without_the_configured_filter() {
     let options = "block_based_table_factory={filter_policy=bloomfilter:10}";
     let records = [record("a", 8, ValueType::Value, b"")];
     for filtered in [true, false] {
@@ -262,7 +262,7 @@ fn a_table_can_go_without_the_filter_that_others_have() {
 }
 
 #[test]
-fn what_the_table_does_not_know_is_left_to_its_owner() {
+fn fields_unknown_to_the_builder_stay_zero() {
     let storage = SimStorage::new(1);
     let mut builder = faults::builder(&storage, "");
     add(&mut builder, &[record("a", 8, ValueType::Value, b"")], &Comparator::Bytewise);

@@ -80,26 +80,26 @@ fn run(text: &str) {
 }
 
 #[test]
-fn everything_comes_in_order_while_it_is_written() {
+fn updates_are_in_order_during_writes() {
     run("");
 }
 
 #[test]
-fn everything_comes_in_order_from_recycled_logs() {
+fn updates_are_in_order_from_recycled_logs() {
     run("recycle_log_file_num=3");
 }
 
 #[test]
-fn everything_comes_in_order_from_compressed_and_recycled_logs() {
+fn updates_are_in_order_from_compressed_and_recycled_logs() {
     run("recycle_log_file_num=2;wal_compression=kZSTD");
 }
 
 #[test]
-fn everything_comes_in_order_from_direct_logs() {
+fn updates_are_in_order_from_direct_logs() {
     run("wal_io_mode=direct;wal_preallocation_block_size=65536");
 }
 
 #[test]
-fn everything_comes_in_order_from_compressed_logs_of_two_flushing_threads() {
+fn updates_are_in_order_from_compressed_logs_of_two_flushing_threads() {
     run("wal_compression=kZSTD;max_background_jobs=4");
 }

@@ -165,7 +165,7 @@ impl Scene {
 const DIRECT: &str = "wal_io_mode=direct;wal_preallocation_block_size=16384;";
 
 #[test]
-fn everything_that_was_written_is_seen_in_order_and_once() {
+fn every_update_is_returned_in_order_and_once() {
     let mut seed = seed::rng();
     for _ in 0..seed::rounds() {
         for case in 0..32 {

@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[test]
-fn what_is_not_yet_written_is_not_found() {
+fn a_sequence_number_not_yet_written_is_not_found() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     expect_keys(&mut db.updates_since(0).expect("an empty database"), &[]);
@@ -23,7 +23,7 @@ fn what_is_not_yet_written_is_not_found() {
 }
 
 #[test]
-fn writes_that_no_log_has_are_a_gap() {
+fn unlogged_writes_are_a_gap() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put(&db, "a");
@@ -47,7 +47,7 @@ fn writes_that_no_log_has_are_a_gap() {
 }
 
 #[test]
-fn a_gap_is_reported_where_a_log_was_switched_in_it() {
+fn a_gap_that_spans_a_log_switch_is_reported() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put(&db, "a");
@@ -60,7 +60,7 @@ fn a_gap_is_reported_where_a_log_was_switched_in_it() {
 }
 
 #[test]
-fn an_ingestion_that_takes_a_number_is_a_gap() {
+fn an_ingestion_with_a_sequence_number_is_a_gap() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put(&db, "a");
@@ -79,7 +79,7 @@ fn an_ingestion_that_takes_a_number_is_a_gap() {
 }
 
 #[test]
-fn what_was_flushed_before_anybody_followed_is_gone() {
+fn updates_flushed_before_following_are_not_found() {
     let disk = SimStorage::new(1);
     for text in ["", "manual_wal_flush=true"] {
         let db = open(&disk, text);
@@ -132,7 +132,7 @@ fn damage_is_reported_with_file_and_offset() {
 }
 
 #[test]
-fn what_failed_is_not_seen_and_its_number_is_given_again() {
+fn failed_writes_are_not_followed_and_their_sequence_number_is_reused() {
     for (operation, manual) in
         [(Operation::Write, false), (Operation::Sync, false), (Operation::Sync, true)]
     {
@@ -159,7 +159,7 @@ fn what_failed_is_not_seen_and_its_number_is_given_again() {
 }
 
 #[test]
-fn closing_ends_it() {
+fn closing_the_database_ends_following() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put(&db, "a");
@@ -180,7 +180,7 @@ fn closing_ends_it() {
 }
 
 #[test]
-fn a_handle_for_reading_refuses_it_by_name() {
+fn a_read_only_handle_refuses_updates_since() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put(&db, "a");

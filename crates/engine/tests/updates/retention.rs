@@ -10,7 +10,7 @@ fn assert_send<T: Send>(value: T) -> T {
 }
 
 #[test]
-fn logs_stay_while_they_are_followed_and_go_afterwards() {
+fn logs_are_kept_while_followed_and_removed_afterwards() {
     for recycle in [0, 2] {
         let disk = SimStorage::new(1);
         let db = open(&disk, &format!("recycle_log_file_num={recycle}"));
@@ -41,7 +41,7 @@ fn logs_stay_while_they_are_followed_and_go_afterwards() {
 }
 
 #[test]
-fn closing_removes_logs_that_were_kept() {
+fn closing_removes_logs_kept_for_followers() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put(&db, "a");
@@ -54,7 +54,7 @@ fn closing_removes_logs_that_were_kept() {
 }
 
 #[test]
-fn a_crash_with_logs_that_were_kept_opens_as_without() {
+fn logs_kept_for_followers_do_not_affect_recovery() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "track_and_verify_wals=true");
     put(&db, "a");
@@ -70,7 +70,7 @@ fn a_crash_with_logs_that_were_kept_opens_as_without() {
 }
 
 #[test]
-fn what_is_held_back_is_not_seen() {
+fn buffered_log_records_are_not_followed() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "manual_wal_flush=true");
     put(&db, "a");
@@ -90,7 +90,7 @@ fn what_is_held_back_is_not_seen() {
 }
 
 #[test]
-fn a_sequence_number_inside_a_batch_gives_all_of_it() {
+fn following_from_inside_a_batch_returns_the_whole_batch() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     let id = default_family(&db).id();
@@ -108,7 +108,7 @@ fn a_sequence_number_inside_a_batch_gives_all_of_it() {
 }
 
 #[test]
-fn an_empty_batch_is_seen_once_something_is_behind_it() {
+fn an_empty_batch_is_followed_once_another_batch_is_after_it() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     let mut updates = db.updates_since(0).expect("the logs");

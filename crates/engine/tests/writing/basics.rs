@@ -5,7 +5,7 @@ use tailwater::{Db, WriteBatch, WriteOptions};
 use crate::support::{default_family, findings, get, get_from, options, synced};
 
 #[test]
-fn what_is_written_is_read_and_found_again() {
+fn writes_are_read_and_survive_reopening() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");
     let written = WriteOptions::default();
@@ -36,7 +36,7 @@ fn what_is_written_is_read_and_found_again() {
 }
 
 #[test]
-fn every_kind_of_write_does_what_it_says() {
+fn every_kind_of_write_takes_effect() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = options("merge_operator=StringAppendOperator");
     let db = Db::open(directory.path(), &options).expect("a new database");
@@ -75,7 +75,7 @@ fn a_batch_gets_its_sequence_number_and_can_be_written_again() {
 }
 
 #[test]
-fn a_snapshot_shows_its_moment_through_flushes() {
+fn snapshots_stay_consistent_across_flushes() {
     let directory = tempfile::tempdir().expect("a directory");
     let db = Db::open(directory.path(), &options("")).expect("a new database");
     let family = default_family(&db);

@@ -127,7 +127,7 @@ fn nothing_is_changed_where_the_options_file_cannot_be_written() {
 }
 
 #[test]
-fn memtables_and_stalls_go_by_new_options_at_once() {
+fn memtables_and_stalls_apply_new_options_at_once() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "disable_auto_compactions=true;level0_slowdown_writes_trigger=50");
     for key in 0..200 {
@@ -157,7 +157,7 @@ fn memtables_and_stalls_go_by_new_options_at_once() {
 }
 
 #[test]
-fn compactions_are_looked_for_when_options_change() {
+fn changed_options_trigger_due_compactions() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "level0_file_num_compaction_trigger=10");
     for round in 0..3 {
@@ -170,7 +170,7 @@ fn compactions_are_looked_for_when_options_change() {
 }
 
 #[test]
-fn new_tables_are_written_and_read_by_new_options() {
+fn new_tables_use_the_new_options() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "compression=kNoCompression;prefix_extractor=fixed:5");
     set(&db, &[("table_factory", "{filter_policy=bloomfilter:10;whole_key_filtering=false}")]);
@@ -199,7 +199,7 @@ fn new_tables_are_written_and_read_by_new_options() {
 }
 
 #[test]
-fn open_tables_and_logs_keep_to_new_bounds() {
+fn changed_bounds_apply_to_open_tables_and_logs() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "disable_auto_compactions=true;write_buffer_size=64k");
     for round in 0..40 {
@@ -223,7 +223,7 @@ fn open_tables_and_logs_keep_to_new_bounds() {
 }
 
 #[test]
-fn all_logs_together_keep_to_a_new_bound() {
+fn a_changed_max_total_wal_size_applies_at_once() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     let other = db.create_cf("other", &ColumnFamilyOptions::default()).expect("a column family");
@@ -261,7 +261,7 @@ impl Clock for Hurrying {
 }
 
 #[test]
-fn a_rate_limiter_comes_and_goes() {
+fn a_rate_limiter_can_be_added_and_removed_at_runtime() {
     let disk = SimStorage::new(1);
     let clock = Arc::new(Hurrying(disk.clock()));
     let mut options = simulated(&disk, "");
@@ -303,7 +303,7 @@ fn options_without_effect_are_reported() {
 }
 
 #[test]
-fn a_compaction_keeps_the_options_that_it_began_with() {
+fn a_running_compaction_keeps_its_initial_options() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = "compression=kNoCompression;disable_auto_compactions=true";
     let mut options = options(text);
@@ -370,7 +370,7 @@ impl tailwater::CustomCompactionFilter for Halting {
 }
 
 #[test]
-fn options_change_while_others_read_write_and_compact() {
+fn options_can_change_during_reads_writes_and_compactions() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = "write_buffer_size=64k;level0_file_num_compaction_trigger=2;max_background_jobs=2";
     let db = Db::open(directory.path(), &options(text)).expect("a new database");
@@ -448,7 +448,7 @@ fn change_something(db: &Db, of_database: bool, round: usize) {
 /// Regression test: options that were loaded before the lock was taken undid changes made between
 /// loading them and taking it.
 #[test]
-fn what_is_set_before_the_lock_is_taken_stays_set() {
+fn options_changed_before_the_lock_is_taken_are_kept() {
     let disk = SimStorage::new(1);
     open(&disk, "").close().expect("closed");
     let mut late = simulated(&disk, "ttl=60");

@@ -94,7 +94,7 @@ fn a_checkpoint_names_no_directory_of_the_original() {
 /// Regression test: with an empty path, files in `./.tmp` were removed; with a trailing slash, a
 /// directory remained that prevented every later checkpoint.
 #[test]
-fn only_what_a_checkpoint_left_itself_is_removed() {
+fn only_remains_of_an_earlier_checkpoint_are_removed() {
     let disk = SimStorage::new(1);
     let db = Db::open("/db", &simulated(&disk, "")).expect("a new database");
     put(&db, "a", "1").expect("a put");
@@ -124,7 +124,7 @@ fn only_what_a_checkpoint_left_itself_is_removed() {
 /// Regression test: a second, concurrent checkpoint at the same path removed files of the first,
 /// which nevertheless reported success.
 #[test]
-fn two_checkpoints_cannot_be_assembled_in_one_place() {
+fn concurrent_checkpoints_at_one_path_are_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let (path, checkpoint) = (directory.path().join("db"), directory.path().join("checkpoint"));
     let gate = Gate::new();
@@ -146,7 +146,7 @@ fn two_checkpoints_cannot_be_assembled_in_one_place() {
 /// Regression test: a file created at a checkpoint's path while the checkpoint was made was taken
 /// for it, and files in it were renamed.
 #[test]
-fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
+fn files_created_meanwhile_at_a_checkpoints_path_stay() {
     let disk = SimStorage::new(1);
     let gate = Gate::over(Arc::new(disk.clone()));
     let db = Db::open("/db", &gate.options("")).expect("a new database");
@@ -170,7 +170,7 @@ fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
 /// made, and if its name ended in `.tmp` the next checkpoint of the name without that suffix
 /// removed it.
 #[test]
-fn a_checkpoint_that_was_made_is_not_taken_for_one_that_was_not() {
+fn a_finished_checkpoint_is_not_mistaken_for_an_unfinished_one() {
     for seed in 0..20 {
         let disk = SimStorage::new(seed);
         let db = Db::open("/db", &simulated(&disk, "")).expect("a new database");

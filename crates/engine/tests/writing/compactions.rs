@@ -65,7 +65,7 @@ fn write(disk: &SimStorage, name: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn overwrites_stay_in_shape_and_what_nobody_reads_goes() {
+fn overwrites_are_compacted_and_obsolete_files_removed() {
     let disk = SimStorage::new(1);
     let db = open(&disk, SMALL);
     for number in 0..30 {
@@ -86,7 +86,7 @@ fn overwrites_stay_in_shape_and_what_nobody_reads_goes() {
 }
 
 #[test]
-fn what_an_iterator_and_a_snapshot_show_outlives_a_compaction() {
+fn iterators_and_snapshots_stay_valid_across_a_compaction() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "disable_auto_compactions=true");
     let family = default_family(&db);
@@ -116,7 +116,7 @@ fn what_an_iterator_and_a_snapshot_show_outlives_a_compaction() {
 }
 
 #[test]
-fn a_range_is_compacted_and_the_rest_is_not() {
+fn a_manual_compaction_is_limited_to_its_range() {
     let disk = SimStorage::new(1);
     let text = format!("{SMALL};disable_auto_compactions=true;num_levels=3");
     let db = open(&disk, &text);
@@ -166,7 +166,7 @@ fn damaged_inputs_stop_compactions_and_nothing_else() {
 }
 
 #[test]
-fn a_compaction_without_space_is_tried_again_and_writes_go_on() {
+fn a_compaction_without_space_is_retried_and_writes_continue() {
     let disk = SimStorage::new(1);
     let db = open(&disk, &format!("{SMALL};bgerror_resume_retry_interval=100"));
     round(&db, "a");
@@ -185,7 +185,7 @@ fn a_compaction_without_space_is_tried_again_and_writes_go_on() {
 }
 
 #[test]
-fn a_compaction_that_cannot_write_is_tried_once_more_and_then_refuses_writes() {
+fn a_failed_compaction_is_retried_once_before_writes_are_refused() {
     for (faults, refused) in [(1, false), (9, true)] {
         let disk = SimStorage::new(1);
         let db = open(&disk, SMALL);
@@ -210,7 +210,7 @@ fn a_compaction_that_cannot_write_is_tried_once_more_and_then_refuses_writes() {
 }
 
 #[test]
-fn pauses_are_counted_and_stalls_come_of_them() {
+fn compaction_pauses_nest_and_may_cause_stalls() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3");
     db.pause_compactions().expect("a pause");

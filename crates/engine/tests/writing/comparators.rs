@@ -161,7 +161,7 @@ fn check(
 /// Regression test: a key was not found in another spelling than the one in which it was written,
 /// because a filter or a data block's hash index contains only that one.
 #[test]
-fn keys_are_found_in_every_spelling() {
+fn a_key_is_found_by_every_equal_spelling() {
     let mut seed = seed::rng();
     for (number, text) in OPTIONS.iter().enumerate() {
         let context = format!("options {number}, seed {}", seed.value());
@@ -202,7 +202,7 @@ fn keys_are_found_in_every_spelling() {
 }
 
 #[test]
-fn what_goes_by_bytes_is_built_where_the_order_lets_it() {
+fn filters_and_hash_indexes_are_built_only_for_bytewise_equality() {
     let hashed = "block_based_table_factory={filter_policy=bloomfilter:10:false;\
                   data_block_index_type=kDataBlockBinaryAndHash}";
     let sizes = [None, Some(true), Some(false)].map(|declared| {

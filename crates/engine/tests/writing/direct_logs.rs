@@ -71,7 +71,7 @@ fn put_synced(db: &Db, key: &str, value: &str) -> tailwater::Result<()> {
 }
 
 #[test]
-fn what_was_synced_survives_and_its_blocks_are_never_written_again() {
+fn synced_writes_survive_and_their_blocks_are_never_overwritten() {
     for more in ["", ";wal_compression=kZSTD", ";recycle_log_file_num=2", ";use_fsync=true"] {
         for space in SPACE {
             let disk = SimStorage::new(space + 1);
@@ -110,7 +110,7 @@ fn what_was_synced_survives_and_its_blocks_are_never_written_again() {
 
 /// Shows that the test above can fail: through the page cache, blocks are written repeatedly.
 #[test]
-fn a_buffered_log_writes_its_last_block_again() {
+fn a_buffered_log_overwrites_its_last_block() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put_synced(&db, "a", "1").expect("a put");
@@ -151,7 +151,7 @@ fn a_log_is_cut_to_its_length_when_it_is_switched_and_closed() {
 }
 
 #[test]
-fn every_recovery_mode_takes_zeros_behind_the_end() {
+fn every_recovery_mode_accepts_zeros_after_the_end() {
     let disk = SimStorage::new(1);
     let db = open(&disk, DIRECT);
     put(&db, "a", "1").expect("a put");
@@ -174,7 +174,7 @@ fn every_recovery_mode_takes_zeros_behind_the_end() {
 }
 
 #[test]
-fn a_group_that_did_not_come_to_the_device_whole_is_a_torn_tail_and_no_damage() {
+fn a_partially_written_group_is_a_torn_tail_not_damage() {
     let disk = SimStorage::new(1);
     let db = open(&disk, DIRECT);
     put_synced(&db, "synced", "1").expect("a put");
@@ -204,7 +204,7 @@ fn a_group_that_did_not_come_to_the_device_whole_is_a_torn_tail_and_no_damage() 
 /// Regression test: the mode that skips missing records left logs with a gap in place if recovery
 /// was not to flush, and verification reported them as damaged.
 #[test]
-fn a_log_with_a_hole_does_not_stay() {
+fn a_log_with_a_gap_is_not_kept() {
     let disk = SimStorage::new(1);
     let db = open(&disk, DIRECT);
     for number in 0..20 {
@@ -224,7 +224,7 @@ fn a_log_with_a_hole_does_not_stay() {
 }
 
 #[test]
-fn a_log_without_zeros_left_is_followed_by_another() {
+fn a_log_that_exhausts_its_preallocated_space_is_switched() {
     for more in ["", ";wal_compression=kZSTD", ";recycle_log_file_num=2"] {
         let disk = SimStorage::new(1);
         let text = format!("{DIRECT};wal_preallocation_block_size=65536{more}");
@@ -250,7 +250,7 @@ fn a_log_without_zeros_left_is_followed_by_another() {
 }
 
 #[test]
-fn no_room_for_zeros_stops_no_write() {
+fn failed_preallocation_stops_no_write() {
     let disk = SimStorage::new(1);
     let text = format!("{DIRECT};wal_preallocation_block_size=65536");
     let db = open(&disk, &text);
@@ -280,7 +280,7 @@ fn no_room_for_zeros_stops_no_write() {
 }
 
 #[test]
-fn logs_take_the_way_that_suits_most_writes() {
+fn automatic_logs_use_the_mode_that_suits_most_writes() {
     let disk = SimStorage::new(1);
     disk.start_recording();
     let db = open(&disk, "wal_io_mode=auto;wal_preallocation_block_size=65536");
@@ -301,7 +301,7 @@ fn logs_take_the_way_that_suits_most_writes() {
 }
 
 #[test]
-fn padding_counts_as_log_so_that_a_small_memtable_does_not_keep_many() {
+fn padding_counts_toward_max_total_wal_size() {
     let disk = SimStorage::new(1);
     let sizes = "max_total_wal_size=1000000;write_buffer_size=1000000";
     let db = open(&disk, &format!("{DIRECT};{sizes};disable_auto_compactions=true"));
@@ -349,7 +349,7 @@ fn info_log(disk: &SimStorage) -> String {
 
 /// Regression test: nothing reported that a kernel loses direct writes.
 #[test]
-fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
+fn direct_writes_are_refused_or_buffered_on_kernels_that_lose_them() {
     let fault = "direct writes to ext4 lose data under Linux 6.1.64 and 6.1.65";
     let disk = SimStorage::new(1);
     disk.set_direct_write_fault(fault);
@@ -383,7 +383,7 @@ fn where_the_kernel_loses_direct_writes_they_are_refused_or_buffered() {
 /// Regression test: it was not visible whether logs are made durable by flushes, and no test could
 /// cause that.
 #[test]
-fn the_quicker_way_to_make_logs_durable_is_taken_and_reported() {
+fn the_faster_way_to_sync_logs_is_used_and_reported() {
     let us = |write: u64, durable: u64, sync: u64| DeviceTimes {
         write_ns: write * 1000,
         durable_write_ns: durable * 1000,
@@ -425,7 +425,7 @@ fn the_quicker_way_to_make_logs_durable_is_taken_and_reported() {
 
 /// The default is reported before the measurement.
 #[test]
-fn how_logs_become_durable_is_reported_before_it_is_known() {
+fn the_default_way_to_sync_logs_is_reported_before_the_measurement() {
     let disk = SimStorage::new(1);
     let db = open(&disk, DIRECT);
     let modes = property(&db, "tailwater.io-modes");
@@ -436,7 +436,7 @@ fn how_logs_become_durable_is_reported_before_it_is_known() {
 /// With background threads, space is preallocated while memtables are flushed, logs are switched,
 /// and the database is closed or dropped.
 #[test]
-fn closing_and_dropping_while_space_is_made_leaves_nothing_over() {
+fn closing_or_dropping_during_preallocation_leaves_no_files() {
     let directory = tempfile::tempdir().expect("a directory");
     for round in 0..12 {
         let text = "wal_io_mode=auto;use_direct_io_for_wal=true;write_buffer_size=65536";

@@ -81,7 +81,7 @@ fn a_directory_may_have_several_names() {
 
 /// Regression test: with different `db_paths` than before, opening deleted all tables.
 #[test]
-fn tables_are_not_removed_where_the_options_expect_them_elsewhere() {
+fn tables_outside_the_configured_directories_are_not_removed() {
     for (before, after) in [
         ("", "db_paths=/tables"),
         ("", "db_paths=/tables:/home/db"),
@@ -128,7 +128,7 @@ fn tables_may_have_leveldb_names() {
 
 /// Regression test: missing and truncated files were not detected before they were read.
 #[test]
-fn every_file_must_be_there_and_whole() {
+fn missing_and_truncated_files_are_detected_when_opening() {
     let (disk, db) = database("");
     drop(db);
     let table = Path::new(DB).join(&names(&disk, DB, ".sst")[0]);
@@ -188,7 +188,7 @@ fn a_moved_database_adopts_its_directories() {
 
 /// Regression test: files in an unclaimed directory were removed at the first opening.
 #[test]
-fn what_was_there_before_a_claim_is_never_removed() {
+fn files_older_than_a_claim_are_never_removed() {
     let (disk, db) = database("");
     drop(db);
     copy_directory(&disk, DB, "/others");
@@ -214,7 +214,7 @@ fn what_was_there_before_a_claim_is_never_removed() {
 /// Regression test: a new database replayed and removed the logs of another one, and was created
 /// over the tables of one that had lost its CURRENT.
 #[test]
-fn a_new_database_takes_nothing_that_is_there() {
+fn a_new_database_refuses_directories_with_files_of_others() {
     let (disk, db) = database("wal_dir=/logs");
     let (kind, message) = failure(open(&disk, "/new", "wal_dir=/logs").map(|_| ()));
     assert_eq!(kind, ErrorKind::InvalidArgument, "{message}");
@@ -237,7 +237,7 @@ fn a_new_database_takes_nothing_that_is_there() {
 /// Regression test: if the log directory was lost, a database was opened without the contents of
 /// the logs.
 #[test]
-fn logs_that_are_known_are_missed() {
+fn a_missing_recorded_log_is_detected() {
     let (disk, db) = database("wal_dir=/logs");
     drop(db);
     for text in ["wal_dir=/elsewhere", ""] {
@@ -258,7 +258,7 @@ fn logs_that_are_known_are_missed() {
 
 /// The options name directories that no longer exist.
 #[test]
-fn a_recorded_directory_of_logs_that_is_gone_is_the_home() {
+fn a_missing_recorded_log_directory_falls_back_to_the_home() {
     let (disk, db) = database("");
     drop(db);
     let options = names(&disk, DB, "").into_iter().filter(|name| name.starts_with("OPTIONS-"));
@@ -285,7 +285,7 @@ fn a_recorded_directory_of_logs_that_is_gone_is_the_home() {
 
 /// Regression test: the largest possible number in a file name was used for the counter.
 #[test]
-fn a_name_with_the_largest_number_is_nobodys() {
+fn a_file_with_the_largest_number_is_ignored() {
     let (disk, db) = database("");
     drop(db);
     let odd = Path::new(DB).join("18446744073709551615.sst");
@@ -299,7 +299,7 @@ fn a_name_with_the_largest_number_is_nobodys() {
 /// Regression test: a column family's directories were forgotten with the column family, even if
 /// files remained in them.
 #[test]
-fn nothing_stays_of_a_dropped_column_family() {
+fn a_dropped_column_family_leaves_no_files() {
     let (disk, db) = database("");
     let mut settings = (*default_family(&db).options()).clone();
     settings.cf_paths = vec![tailwater::options::DbPath { path: "/far".into(), target_size: 0 }];
@@ -320,7 +320,7 @@ fn nothing_stays_of_a_dropped_column_family() {
 
 /// Regression test: `destroy` removed files that might not be the database's.
 #[test]
-fn destroying_removes_what_is_certainly_the_databases() {
+fn destroying_removes_only_files_of_the_database() {
     let text = "wal_dir=/logs;db_paths=/tables";
     let (disk, db) = database(text);
     drop(db);
@@ -371,7 +371,7 @@ fn destroying_leaves_other_databases_inside_the_home() {
 /// Regression test: a database whose directory was renamed kept using its path: it removed logs of
 /// the database that had taken the name, and wrote its own files there.
 #[test]
-fn a_database_keeps_to_the_directories_that_it_was_opened_with() {
+fn an_open_database_does_not_write_into_a_replaced_directory() {
     for text in ["", "wal_dir=/logs"] {
         let (disk, old) = database(text);
         let moved = if text.is_empty() { (DB, "/home/old") } else { ("/logs", "/old") };
@@ -423,7 +423,7 @@ fn a_table_that_another_database_made_stays_in_an_outside_directory() {
 
 /// Regression test: a damaged log was kept under the name of a log of another database.
 #[test]
-fn damaged_logs_are_kept_beside_what_is_there() {
+fn a_damaged_log_kept_aside_overwrites_no_file() {
     let (disk, db) = database("wal_recovery_mode=kPointInTimeRecovery");
     drop(db);
     let other = open(&disk, "/home/db/lost", "").expect("another database");

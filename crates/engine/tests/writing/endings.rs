@@ -136,7 +136,7 @@ fn reopen(disk: &SimStorage, fuse: &Arc<Fuse>) -> Db {
 /// Regression test: user code that the database called in one of its own threads dropped the last
 /// handle. Closing then waited for its own thread to end, and the lock was never released.
 #[test]
-fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
+fn the_last_handle_may_be_dropped_by_a_background_thread() {
     for (object, threads, text) in [
         (Object::CompactionFilter, "tailwater-comp", ""),
         (Object::CompactionFilter, "subcompaction", "low_priority_compactions=true"),
@@ -177,7 +177,7 @@ fn the_last_handle_can_be_dropped_by_a_thread_of_the_database() {
 
 /// Closing waits for the work of the database, of which the calling code is part.
 #[test]
-fn code_that_the_database_calls_cannot_close_it() {
+fn user_callbacks_cannot_close_the_database() {
     let (disk, fuse) = (SimStorage::new(1), Arc::new(Fuse::default()));
     let db = open(&disk, &fuse, "disable_auto_compactions=true");
     let family = default_family(&db);

@@ -36,7 +36,7 @@ fn failed_write(fault: Fault, operation: Operation) -> (SimStorage, Db) {
 }
 
 #[test]
-fn a_log_that_fails_is_not_written_again_until_reopening() {
+fn a_failed_log_is_not_written_until_the_database_is_reopened() {
     for operation in [Operation::Write, Operation::Sync] {
         let (disk, db) = failed_write(Fault::InputOutput, operation);
         let (kind, text) = failure(db.resume());
@@ -51,7 +51,7 @@ fn a_log_that_fails_is_not_written_again_until_reopening() {
 }
 
 #[test]
-fn a_log_without_space_is_left_behind_by_resuming() {
+fn resume_abandons_a_log_that_ran_out_of_space() {
     for operation in [Operation::Write, Operation::Sync] {
         let (disk, db) = failed_write(Fault::NoSpace, operation);
         db.resume().expect("there is space");
@@ -68,7 +68,7 @@ fn a_log_without_space_is_left_behind_by_resuming() {
 }
 
 #[test]
-fn a_failed_flush_is_taken_up_again_by_resuming() {
+fn resume_retries_a_failed_flush() {
     for (operation, fault) in [
         (Operation::Create, Fault::InputOutput),
         (Operation::Write, Fault::InputOutput),
@@ -92,7 +92,7 @@ fn a_failed_flush_is_taken_up_again_by_resuming() {
 }
 
 #[test]
-fn a_failed_manifest_is_written_anew_by_resuming() {
+fn resume_rewrites_a_failed_manifest() {
     for operation in [Operation::Write, Operation::Sync] {
         let disk = SimStorage::new(3);
         let db = open(&disk);

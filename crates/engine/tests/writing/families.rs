@@ -6,7 +6,7 @@ use tailwater_io::posix::PosixStorage;
 use crate::support::{default_family, failure, get_from, names, options, put};
 
 #[test]
-fn a_dropped_family_is_read_by_its_handle_and_its_files_go_with_that() {
+fn a_dropped_family_stays_readable_until_its_last_handle_is_dropped() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path();
     let db = Db::open(path, &options("")).expect("a new database");
@@ -70,7 +70,7 @@ fn families_that_cannot_be_made_or_dropped_are_refused() {
 }
 
 #[test]
-fn families_that_the_options_name_are_made_where_that_is_wanted() {
+fn missing_families_are_created_only_if_the_options_ask_for_it() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path();
     drop(Db::open(path, &options("")).expect("a new database"));

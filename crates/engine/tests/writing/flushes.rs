@@ -27,7 +27,7 @@ fn a_full_memtable_becomes_a_table() {
 }
 
 #[test]
-fn memtables_are_merged_as_many_as_are_wanted() {
+fn flushes_merge_the_configured_number_of_memtables() {
     let disk = SimStorage::new(1);
     let text = "write_buffer_size=64K;max_write_buffer_number=6;\
                 min_write_buffer_number_to_merge=3";
@@ -62,7 +62,7 @@ fn the_logs_of_many_families_are_bounded() {
 }
 
 #[test]
-fn all_memtables_together_are_bounded() {
+fn db_write_buffer_size_bounds_all_memtables() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "db_write_buffer_size=300000");
     let value = "v".repeat(1000);
@@ -78,7 +78,7 @@ fn all_memtables_together_are_bounded() {
 /// was to remove that write. Once a compaction did so, the value that the deletion had deleted in a
 /// deeper level showed again.
 #[test]
-fn a_deletion_stays_below_a_write_that_a_single_deletion_deletes() {
+fn a_deletion_below_a_single_deleted_write_is_kept() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "disable_auto_compactions=true");
     let (family, options) = (default_family(&db), WriteOptions::default());
@@ -105,7 +105,7 @@ fn a_deletion_stays_below_a_write_that_a_single_deletion_deletes() {
 /// Regression test: a flush wrote every range deletion at every sequence number for every key that
 /// it covers, and the deleted records, too: 2,000 overlapping ones took 66 MB.
 #[test]
-fn what_no_snapshot_tells_apart_of_range_deletions_is_not_written() {
+fn flushes_drop_range_deletions_that_no_snapshot_distinguishes() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "disable_auto_compactions=true");
     let family = default_family(&db);
@@ -158,7 +158,7 @@ fn what_no_snapshot_tells_apart_of_range_deletions_is_not_written() {
 }
 
 #[test]
-fn range_deletions_flush_a_memtable_that_has_enough_of_them() {
+fn memtable_max_range_deletions_triggers_a_flush() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "memtable_max_range_deletions=3");
     let family = default_family(&db);
@@ -170,7 +170,7 @@ fn range_deletions_flush_a_memtable_that_has_enough_of_them() {
 }
 
 #[test]
-fn a_flush_together_is_one_of_all_families() {
+fn an_atomic_flush_includes_all_families() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "atomic_flush=true");
     let other = db.create_cf("other", &default_family(&db).options()).expect("a family");
@@ -182,7 +182,7 @@ fn a_flush_together_is_one_of_all_families() {
 
 /// A single deletion whose write was dropped by a flush would later be paired with an older write.
 #[test]
-fn single_deletions_keep_what_they_may_have_to_meet() {
+fn flushes_keep_the_writes_that_single_deletions_pair_with() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     let family = default_family(&db);
@@ -205,7 +205,7 @@ fn single_deletions_keep_what_they_may_have_to_meet() {
 }
 
 #[test]
-fn flushes_go_around_the_page_cache_where_that_is_wanted() {
+fn flushes_bypass_the_page_cache_if_configured() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "use_direct_io_for_flush_and_compaction=true");
     put(&db, "a", "1").expect("a put");
@@ -218,7 +218,7 @@ fn flushes_go_around_the_page_cache_where_that_is_wanted() {
 }
 
 #[test]
-fn flushes_keep_to_a_rate() {
+fn flushes_respect_the_rate_limiter() {
     let disk = SimStorage::new(1);
     let mut options = simulated(&disk, "compression=kNoCompression");
     let second = 1_000_000;
@@ -233,7 +233,7 @@ fn flushes_keep_to_a_rate() {
 }
 
 #[test]
-fn the_log_tells_what_happened_and_old_ones_are_kept_as_many_as_are_wanted() {
+fn the_info_log_records_events_and_is_rotated() {
     let disk = SimStorage::new(1);
     let text = "keep_log_file_num=3;max_log_file_size=1000";
     for _ in 0..3 {

@@ -24,7 +24,7 @@ fn take_up_space(path: &Path) {
 }
 
 #[test]
-fn writing_goes_on_when_a_full_disk_has_room_again() {
+fn writes_resume_when_a_full_disk_has_space_again() {
     let Some(disk) = Mounted::new("ext4", DISK, "a full disk") else { return };
     let (path, ballast) = (disk.path().join("db"), disk.path().join("ballast"));
     take_up_space(&ballast);
@@ -73,7 +73,7 @@ fn writing_goes_on_when_a_full_disk_has_room_again() {
 }
 
 #[test]
-fn a_filesystem_that_cannot_be_written_says_so_and_is_read() {
+fn a_read_only_filesystem_refuses_writing_and_allows_reading() {
     let Some(disk) = Mounted::new("ext4", DISK, "a read-only filesystem") else { return };
     let path = disk.path().join("db");
     let db = Db::open(&path, &options("")).expect("a new database");

@@ -43,7 +43,7 @@ fn wait_for_write(disk: &SimStorage, before: u64) {
 }
 
 #[test]
-fn a_group_is_written_beside_the_one_ahead_and_not_acknowledged_before_it() {
+fn a_group_is_written_concurrently_but_acknowledged_after_the_one_ahead() {
     // Also at the end of a block of the log's format, so that the next block holds the rest.
     for first in 0..9 {
         let disk = SimStorage::new(first);
@@ -119,7 +119,7 @@ fn wait_for_key_in_log(disk: &SimStorage, key: &str) {
 /// Regression test: on devices with faster flushes each group waited for the one ahead, and no test
 /// noticed.
 #[test]
-fn groups_that_are_flushed_are_written_beside_each_other_too() {
+fn groups_synced_by_flushes_are_written_concurrently() {
     let disk = SimStorage::new(1);
     let (gate, db) = open_with_flushes(&disk);
     gate.stop(Call::WriteLog, 0);
@@ -140,7 +140,7 @@ fn groups_that_are_flushed_are_written_beside_each_other_too() {
 }
 
 #[test]
-fn when_a_flush_fails_nothing_is_acknowledged() {
+fn a_failed_device_flush_acknowledges_no_group() {
     let disk = SimStorage::new(1);
     let (gate, db) = open_with_flushes(&disk);
     gate.stop(Call::WriteLog, 0);
@@ -167,7 +167,7 @@ fn when_a_flush_fails_nothing_is_acknowledged() {
 }
 
 #[test]
-fn when_one_fails_those_behind_it_do_too() {
+fn a_failed_group_fails_the_groups_after_it() {
     let disk = SimStorage::new(1);
     let (gate, db) = open(&disk);
     let before = log_writes(&disk);
@@ -196,7 +196,7 @@ fn when_one_fails_those_behind_it_do_too() {
 }
 
 #[test]
-fn who_needs_writes_to_stand_still_waits_for_them() {
+fn a_memtable_switch_waits_for_groups_in_flight() {
     let disk = SimStorage::new(1);
     let (gate, db) = open(&disk);
     let logs = || names(&disk, Path::new(PATH)).iter().filter(|it| it.ends_with(".log")).count();
@@ -220,7 +220,7 @@ fn who_needs_writes_to_stand_still_waits_for_them() {
 
 /// A requested sync of the log does not wait for groups in flight.
 #[test]
-fn syncing_the_log_does_not_wait_for_them() {
+fn syncing_the_log_does_not_wait_for_groups_in_flight() {
     let disk = SimStorage::new(1);
     let (gate, db) = open(&disk);
     gate.stop(Call::WriteDurably, 0);

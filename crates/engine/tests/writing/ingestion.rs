@@ -53,7 +53,7 @@ fn refused(disk: &SimStorage, db: &Db, options: &IngestOptions) -> (ErrorKind, S
 }
 
 #[test]
-fn a_file_that_hides_nothing_goes_to_the_last_level() {
+fn a_file_without_overlap_is_ingested_into_the_last_level() {
     let disk = disk();
     let db = open(&disk, "");
     put(&db, "z", "older").expect("a put");
@@ -71,7 +71,7 @@ fn a_file_that_hides_nothing_goes_to_the_last_level() {
 }
 
 #[test]
-fn a_file_that_hides_something_gets_a_sequence_number() {
+fn an_overlapping_file_gets_a_sequence_number() {
     let disk = disk();
     let db = open(&disk, "");
     put(&db, "b", "older").expect("a put");
@@ -97,7 +97,7 @@ fn a_file_that_hides_something_gets_a_sequence_number() {
 }
 
 #[test]
-fn snapshots_do_not_see_a_file_unless_they_may() {
+fn snapshots_see_no_ingested_file_unless_consistency_is_off() {
     let disk = disk();
     let db = open(&disk, "");
     let snapshot = db.snapshot();
@@ -116,7 +116,7 @@ fn snapshots_do_not_see_a_file_unless_they_may() {
 }
 
 #[test]
-fn of_files_that_overlap_the_last_one_counts() {
+fn the_last_of_overlapping_ingested_files_wins() {
     let disk = disk();
     let db = open(&disk, "");
     let options = simulated(&disk, "");
@@ -233,7 +233,7 @@ fn a_table_that_is_still_read_is_not_moved() {
 }
 
 #[test]
-fn a_file_that_is_named_twice_is_moved_in_twice() {
+fn a_file_named_twice_is_ingested_twice() {
     let disk = disk();
     let db = open(&disk, "");
     let options = simulated(&disk, "");
@@ -260,7 +260,7 @@ fn a_file_that_is_named_twice_is_moved_in_twice() {
 /// Regression test: moving in a file by a symbolic link ingested the link itself: removing its
 /// target removed the table.
 #[test]
-fn a_file_that_is_moved_in_by_a_symbolic_link_is_in_the_database() {
+fn ingesting_a_symbolic_link_ingests_its_target() {
     for moves in [false, true] {
         let directory = tempfile::tempdir().expect("a directory");
         let [path, file, link] = ["db", "file", "link"].map(|name| directory.path().join(name));
@@ -285,7 +285,7 @@ fn a_file_that_is_moved_in_by_a_symbolic_link_is_in_the_database() {
 }
 
 #[test]
-fn what_the_options_forbid_is_refused() {
+fn ingestions_that_their_options_forbid_are_refused() {
     let disk = disk();
     let db = open(&disk, "disable_auto_compactions=true");
     let all = IngestOptions::default();
@@ -317,7 +317,7 @@ fn what_the_options_forbid_is_refused() {
 }
 
 #[test]
-fn files_that_are_not_for_this_are_refused_by_name() {
+fn files_unsuitable_for_the_column_family_are_refused_by_name() {
     let disk = disk();
     let db = open(&disk, "");
     let family = default_family(&db);
@@ -373,7 +373,7 @@ fn read(disk: &SimStorage, path: &Path) -> Vec<u8> {
 }
 
 #[test]
-fn wrong_calls_are_refused() {
+fn invalid_ingestion_calls_are_refused() {
     let disk = disk();
     let db = open(&disk, "");
     let family = default_family(&db);
@@ -395,7 +395,7 @@ fn wrong_calls_are_refused() {
 }
 
 #[test]
-fn a_writer_refuses_what_makes_no_table_and_goes_on() {
+fn a_file_writer_refuses_invalid_calls_and_stays_usable() {
     let disk = disk();
     let mut writer = SstFileWriter::new(&simulated(&disk, ""), "default").expect("a writer");
     assert_eq!(failure(writer.put(b"key", b"")).0, ErrorKind::InvalidArgument);
@@ -423,7 +423,7 @@ fn a_writer_refuses_what_makes_no_table_and_goes_on() {
 }
 
 #[test]
-fn a_file_that_could_not_be_brought_leaves_nothing() {
+fn a_failed_file_copy_leaves_nothing() {
     for operation in [Operation::Write, Operation::Sync, Operation::Read] {
         let disk = disk();
         let db = open(&disk, "");
@@ -439,7 +439,7 @@ fn a_file_that_could_not_be_brought_leaves_nothing() {
 
 /// Regression test: an existing file with the name of an ingested file was removed.
 #[test]
-fn what_is_in_the_way_of_a_file_stays() {
+fn an_existing_file_with_the_ingested_files_name_stays() {
     let disk = disk();
     let db = open(&disk, "");
     for (number, links) in [false, true].into_iter().enumerate() {
@@ -456,7 +456,7 @@ fn what_is_in_the_way_of_a_file_stays() {
 }
 
 #[test]
-fn it_is_reported_and_counted() {
+fn ingestions_are_logged_and_counted() {
     let disk = disk();
     let db = open(&disk, "");
     make(&simulated(&disk, ""), FILE, &["a", "b"], "value");
@@ -477,7 +477,7 @@ const KEYS: usize = 40;
 /// A read at a snapshot sees all of an ingestion or nothing, in all column families, even during
 /// writes between its keys, flushes and compactions.
 #[test]
-fn ingestions_are_seen_whole_while_others_write() {
+fn ingestions_are_atomic_to_concurrent_readers_and_writers() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = "write_buffer_size=65536;level0_file_num_compaction_trigger=2;\
                 target_file_size_base=20000;max_bytes_for_level_base=50000;max_background_jobs=3";

@@ -137,7 +137,7 @@ fn a_flush_completes_while_a_compaction_opens_its_outputs() {
 /// Regression test: an installation synced the MANIFEST under the version lock, so a flush waited
 /// for that before it opened its table.
 #[test]
-fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
+fn a_flush_prepares_its_edit_while_the_manifest_is_synced() {
     let scene = Scene::new();
     scene.gate.stop(Call::SyncManifest, 0);
     thread::scope(|scope| {
@@ -171,7 +171,7 @@ fn a_flush_gets_to_its_edit_while_the_manifest_is_synced() {
 
 /// After a failed sync of the MANIFEST, waiting installations write nothing.
 #[test]
-fn those_who_wait_for_a_manifest_that_fails_are_refused() {
+fn installations_waiting_for_a_failed_manifest_sync_are_refused() {
     let scene = Scene::new();
     scene.put(&scene.second, "m", "1");
     scene.gate.stop(Call::SyncManifest, 0);
@@ -259,7 +259,7 @@ fn writes_continue_while_a_flush_syncs_the_complete_logs() {
 /// The system reports the failure of a sync once: a write that needs the same log on the device
 /// must not sync it again, and succeed.
 #[test]
-fn a_write_fails_that_waits_for_a_failing_sync_of_a_complete_log() {
+fn a_write_waiting_for_a_failed_log_sync_fails() {
     let scene = Scene::new();
     scene.db.put_cf(&scene.second, "m", "1").expect("a put");
     scene.gate.stop(Call::SyncLog, 0);

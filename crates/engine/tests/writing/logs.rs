@@ -23,7 +23,7 @@ fn again(disk: &SimStorage) -> Db {
 }
 
 #[test]
-fn manual_flushes_hold_records_back_and_sync_does_not() {
+fn manual_wal_flush_buffers_records_until_a_flush_or_sync() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "manual_wal_flush=true");
     put(&db, "held back", "1").expect("a put");
@@ -40,7 +40,7 @@ fn manual_flushes_hold_records_back_and_sync_does_not() {
 }
 
 #[test]
-fn a_large_buffer_is_written_without_being_asked() {
+fn a_full_log_buffer_is_written_without_a_manual_flush() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "manual_wal_flush=true;writable_file_max_buffer_size=10000");
     for key in 0..105 {
@@ -52,7 +52,7 @@ fn a_large_buffer_is_written_without_being_asked() {
 }
 
 #[test]
-fn logs_are_written_over_where_that_is_wanted() {
+fn logs_are_recycled_if_configured() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "recycle_log_file_num=2");
     let mut most = 0;
@@ -76,7 +76,7 @@ fn logs_are_written_over_where_that_is_wanted() {
 }
 
 #[test]
-fn logs_stay_where_recovery_is_not_to_flush() {
+fn logs_stay_if_recovery_avoids_flushing() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     put(&db, "a", "1").expect("a put");

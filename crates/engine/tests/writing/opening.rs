@@ -16,7 +16,7 @@ use crate::support::{
 const CHILD: &str = "TAILWATER_TEST_CHILD_DIRECTORY";
 
 #[test]
-fn a_database_that_is_not_there_is_not_made_unasked() {
+fn a_missing_database_is_not_created_by_default() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("none");
     let (kind, text) = failure(Db::open(&path, &OpenOptions::default()));
@@ -32,7 +32,7 @@ fn a_database_that_is_not_there_is_not_made_unasked() {
 /// Regression test: a database was opened with fewer levels than its tables are in, and data that
 /// was ingested or written above the last level of the options was hidden by older values below it.
 #[test]
-fn tables_in_levels_that_the_options_do_not_count_are_refused() {
+fn opening_with_fewer_levels_than_in_use_is_refused() {
     let directory = tempfile::tempdir().expect("a directory");
     let db = Db::open(directory.path(), &options("")).expect("a new database");
     put(&db, "a", "1").expect("a put");
@@ -114,7 +114,7 @@ fn a_process_that_was_killed_leaves_no_lock() {
 }
 
 #[test]
-fn what_no_log_holds_is_flushed_when_it_is_closed() {
+fn closing_flushes_unlogged_writes() {
     let directory = tempfile::tempdir().expect("a directory");
     for (text, kept) in [("", true), ("avoid_flush_during_shutdown=true", false)] {
         let path = directory.path().join(format!("kept-{kept}"));
@@ -127,7 +127,7 @@ fn what_no_log_holds_is_flushed_when_it_is_closed() {
 }
 
 #[test]
-fn a_destroyed_database_leaves_what_is_not_its_own() {
+fn destroying_leaves_files_of_others() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");
     let text = format!("wal_dir={0}/logs;db_paths={0}/tables,1G", path.display());
@@ -156,7 +156,7 @@ fn a_destroyed_database_leaves_what_is_not_its_own() {
 }
 
 #[test]
-fn what_nothing_refers_to_is_removed_and_the_rest_stays() {
+fn opening_removes_only_obsolete_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path();
     let db = Db::open(path, &options("")).expect("a new database");
@@ -190,7 +190,7 @@ fn what_nothing_refers_to_is_removed_and_the_rest_stays() {
 }
 
 #[test]
-fn options_that_are_not_built_are_refused_by_name() {
+fn unsupported_options_are_refused_by_name() {
     let directory = tempfile::tempdir().expect("a directory");
     for (text, name) in [
         ("cf_allow_ingest_behind=true", "cf_allow_ingest_behind"),
@@ -217,7 +217,7 @@ fn options_that_are_not_built_are_refused_by_name() {
 /// Regression test: opening listed the home separately for the LOG, the OPTIONS file, the tables
 /// and the logs, which took most of the time if there were very many tables.
 #[test]
-fn a_directory_is_listed_once() {
+fn opening_lists_each_directory_once() {
     let disk = SimStorage::new(7);
     let options = simulated(&disk, "");
     let db = Db::open(Path::new("/db"), &options).expect("a new database");

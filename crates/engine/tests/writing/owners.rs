@@ -148,7 +148,7 @@ fn expect_refused(result: Result<()>, context: &str) {
 /// accepted: a flush with one waited forever and let the other database skip synced writes, a put
 /// went to the other database, and a snapshot showed later writes.
 #[test]
-fn handles_of_others_are_refused() {
+fn handles_of_another_database_or_opening_are_refused() {
     for origin in ORIGINS {
         let (_disk, db, foreign, _, other) = scene(origin);
         let none = ReadOptions::default();
@@ -177,7 +177,7 @@ fn handles_of_the_writer_are_refused_by_a_reader() {
 }
 
 #[test]
-fn snapshots_of_others_are_refused() {
+fn snapshots_of_another_database_or_opening_are_refused() {
     for origin in ORIGINS {
         let (_disk, db, _, snapshot, _other) = scene(origin);
         let options = ReadOptions { snapshot: Some(snapshot), ..ReadOptions::default() };
@@ -189,7 +189,7 @@ fn snapshots_of_others_are_refused() {
 
 /// The same calls accept the database's own handles.
 #[test]
-fn handles_of_ones_own_are_taken() {
+fn the_databases_own_handles_are_accepted() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
     let options = ReadOptions { snapshot: Some(db.snapshot()), ..ReadOptions::default() };
     for (name, call) in READS.iter().chain(&CHANGES) {
@@ -202,7 +202,7 @@ fn handles_of_ones_own_are_taken() {
 
 /// Regression test: a flush with the handle of a dropped column family reported success.
 #[test]
-fn a_dropped_family_is_not_the_one_that_has_its_name() {
+fn a_dropped_family_is_distinct_from_a_new_one_of_its_name() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);
     let dropped = family(&db);
     let options_of = dropped.options();
@@ -224,7 +224,7 @@ fn a_dropped_family_is_not_the_one_that_has_its_name() {
 
 /// A batch names column families by ID: one that the database does not have is refused.
 #[test]
-fn a_batch_for_a_family_of_others_is_refused_where_its_id_is_unknown() {
+fn a_batch_with_an_unknown_family_id_is_refused() {
     let (_disk, db, _, _, other) = scene(Origin::OtherDatabase);
     let more = other.create_cf("more", &family(&other).options()).expect("a family");
     let mut batch = WriteBatch::new();

@@ -89,7 +89,7 @@ fn wait_for_failure(db: &Db) {
 /// Regression test: a panic in the flushing thread ended it: flushes, writers and `resume` waited
 /// forever, there was no background error, and closing succeeded.
 #[test]
-fn a_flush_that_panics_is_reported_and_taken_up_by_resuming() {
+fn a_panicking_flush_is_reported_and_retried_by_resume() {
     for object in [Object::Comparator, Object::PrefixExtractor, Object::Storage] {
         let scene = Scene::new("");
         let db = scene.open();
@@ -118,7 +118,7 @@ fn a_flush_that_panics_is_reported_and_taken_up_by_resuming() {
 
 /// The same, but closed without `resume`.
 #[test]
-fn closing_tells_of_a_flush_that_panicked() {
+fn closing_reports_a_panicked_flush() {
     let scene = Scene::new("");
     let db = scene.open();
     db.put_cf_opt(&default_family(&db), b"a", b"1", &synced()).expect("a put");
@@ -172,7 +172,7 @@ fn compaction_that_panics(scene: &Scene, object: Object, threads: &'static str) 
 /// Regression test: a panic in a compaction thread, or in the thread of a subcompaction, was not
 /// reported.
 #[test]
-fn a_compaction_that_panics_is_reported_and_taken_up_by_resuming() {
+fn a_panicking_compaction_is_reported_and_retried_by_resume() {
     let objects = [
         Object::Comparator,
         Object::MergeOperator,
@@ -203,7 +203,7 @@ fn a_compaction_that_panics_is_reported_and_taken_up_by_resuming() {
 }
 
 #[test]
-fn closing_tells_of_a_compaction_that_panicked() {
+fn closing_reports_a_panicked_compaction() {
     let scene = Scene::new("level0_file_num_compaction_trigger=2");
     let db = compaction_that_panics(&scene, Object::CompactionFilter, "tailwater-comp");
     expect_closed_with(&db, Object::CompactionFilter);
@@ -213,7 +213,7 @@ fn closing_tells_of_a_compaction_that_panicked() {
 
 /// A manual compaction runs in the caller's thread, and a panic in it is returned as an error.
 #[test]
-fn a_compaction_that_was_asked_for_answers_with_the_panic() {
+fn a_manual_compaction_returns_the_panic() {
     for object in [Object::CompactionFilter, Object::MergeOperator, Object::Comparator] {
         let scene = Scene::new("disable_auto_compactions=true");
         let db = scene.open();
@@ -237,7 +237,7 @@ fn a_compaction_that_was_asked_for_answers_with_the_panic() {
 
 /// Regression test: a panic in the cleaning thread ended it, and obsolete files remained.
 #[test]
-fn a_cleaning_that_panics_is_reported() {
+fn a_panic_while_removing_files_is_reported() {
     let scene = Scene::new("disable_auto_compactions=true");
     let db = scene.open();
     put(&db, "a", "1").expect("a put");
@@ -267,7 +267,7 @@ fn resume_after_the_last_panic(db: &Db) {
 
 /// Regression test: a panic while statistics were written to the LOG ended the flushing thread.
 #[test]
-fn upkeep_that_panics_is_reported() {
+fn a_panic_in_periodic_work_is_reported() {
     let scene = Scene::new("stats_dump_period_sec=1");
     let db = scene.open();
     put(&db, "a", "1").expect("a put");
@@ -303,7 +303,7 @@ fn preallocation_that_panics_is_reported() {
 
 /// Regression test: when the caller does the work, a panic left locks held.
 #[test]
-fn work_that_panics_in_the_thread_that_asked_is_reported() {
+fn a_panic_of_inline_background_work_is_reported() {
     for object in [Object::Comparator, Object::PrefixExtractor] {
         let scene = Scene::new("");
         let db = scene.open_inline();
@@ -336,7 +336,7 @@ fn work_that_panics_in_the_thread_that_asked_is_reported() {
 
 /// If a comparator panics, its writer panics. The other writers get errors, and none hangs.
 #[test]
-fn a_writer_that_panics_leaves_the_queue_to_others() {
+fn a_panicking_writer_releases_the_write_queue() {
     const WRITERS: usize = 4;
     for passes in [0, 5, 60, 400, 1000] {
         let scene = Scene::new("");
@@ -383,7 +383,7 @@ fn a_writer_that_panics_leaves_the_queue_to_others() {
 
 /// An ingestion runs in the calling thread, and is leader of the write queue for a while.
 #[test]
-fn an_ingestion_that_panics_leaves_the_queue_to_others() {
+fn a_panicking_ingestion_releases_the_write_queue() {
     let mut panicked = 0;
     for passes in 0..60 {
         let scene = Scene::new("");

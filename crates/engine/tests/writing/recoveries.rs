@@ -30,7 +30,7 @@ fn a_new_database_may_track_its_logs() {
 /// Regression test: a missing directory for tables was created only for a new database; an existing
 /// database did not open.
 #[test]
-fn a_database_may_be_given_further_directories() {
+fn missing_directories_of_an_existing_database_are_created() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("db");
     drop(Db::open(&path, &options("")).expect("a new database"));
@@ -46,7 +46,7 @@ fn a_database_may_be_given_further_directories() {
 /// when the next log was begun. Replay took them for the end of all logs, and a database did not
 /// open if tables of one column family held later writes.
 #[test]
-fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {
+fn a_complete_recycled_log_has_no_remains_after_its_end() {
     let disk = SimStorage::new(1);
     let text = "recycle_log_file_num=1";
     let db = open(&disk, text);
@@ -98,7 +98,7 @@ fn a_log_that_is_kept_ends_with_a_whole_record() {
 /// Regression test: after a crash of the machine, an unsynced log or its end could be missing while
 /// a later log existed: the later log was replayed although writes before it were lost.
 #[test]
-fn replay_does_not_go_on_behind_a_gap_between_logs() {
+fn replay_stops_at_a_gap_between_logs() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     let other = db.create_cf("other", &default_family(&db).options()).expect("a family");
@@ -137,7 +137,7 @@ fn replay_does_not_go_on_behind_a_gap_between_logs() {
 }
 
 #[test]
-fn what_was_not_synced_and_follows_a_gap_is_kept_aside() {
+fn unsynced_logs_after_a_gap_are_kept_aside() {
     let disk = SimStorage::new(1);
     let db = open(
         &disk,

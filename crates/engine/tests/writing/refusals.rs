@@ -60,7 +60,7 @@ fn open(disk: &SimStorage) -> Db {
 /// Regression test: a closed database and a read-only handle reported refused calls as invalid
 /// arguments.
 #[test]
-fn closed_and_read_only_handles_say_what_they_are() {
+fn calls_on_closed_and_read_only_handles_return_their_own_kinds() {
     let disk = SimStorage::new(1);
     let db = open(&disk);
     put(&db, "a", "1").expect("a put");
@@ -105,7 +105,7 @@ const PLACES: [Place; 6] = [
 /// Regression test: calls refused after an error did not return its source, and closing removed the
 /// background error. Refusals have the kind, file and source of the error that caused them.
 #[test]
-fn what_is_refused_after_an_error_has_its_kind_and_source() {
+fn calls_refused_after_an_error_have_its_kind_and_source() {
     for (place, work, operation, purpose) in PLACES {
         for (fault, kind) in
             [(Fault::NoSpace, ErrorKind::NoSpace), (Fault::InputOutput, ErrorKind::Io)]

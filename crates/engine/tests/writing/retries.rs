@@ -9,7 +9,7 @@ use crate::support::{failure, get, put, simulated};
 /// Regression test: after `resume`, a flush that found no space was retried without any pause, some
 /// ten thousand times a second.
 #[test]
-fn a_flush_without_space_is_tried_once_for_each_resuming() {
+fn a_flush_without_space_is_tried_once_per_resume() {
     let disk = SimStorage::new(1);
     // The first pause takes an hour.
     let mut options = simulated(&disk, "bgerror_resume_retry_interval=28800000000");

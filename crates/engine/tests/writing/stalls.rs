@@ -59,7 +59,7 @@ fn many_tables_in_level_0_slow_writes_down_and_then_refuse_them() {
 /// Regression test: level 0 of a database with universal compaction grew without bound: it was not
 /// compacted, and write stalls were disabled.
 #[test]
-fn universal_databases_stall_until_somebody_compacts_them() {
+fn universal_databases_stall_until_a_manual_compaction() {
     let disk = SimStorage::new(1);
     let text = "compaction_style=kCompactionStyleUniversal;num_levels=4;\
                 level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3;\
@@ -106,7 +106,7 @@ fn universal_databases_stall_until_somebody_compacts_them() {
 /// Regression test: tables of a database with FIFO compaction grew without bound: none was dropped,
 /// and write stalls were disabled.
 #[test]
-fn fifo_databases_stall_on_what_would_have_to_be_dropped() {
+fn fifo_databases_stall_on_data_beyond_their_limit() {
     let disk = SimStorage::new(1);
     let text = "compaction_style=kCompactionStyleFIFO;ttl=0;compression=kNoCompression;\
                 compaction_options_fifo={max_table_files_size=100000};\
@@ -143,7 +143,7 @@ fn fifo_databases_stall_on_what_would_have_to_be_dropped() {
 }
 
 #[test]
-fn slow_writes_may_go_at_any_rate() {
+fn any_delayed_write_rate_is_accepted() {
     for rate in ["18446744073709551615", "9223372036854775808", "100000000000000000"] {
         let disk = SimStorage::new(1);
         let text = format!(
@@ -161,7 +161,7 @@ fn slow_writes_may_go_at_any_rate() {
 }
 
 #[test]
-fn a_stopped_write_goes_on_when_another_thread_compacts() {
+fn a_stopped_write_continues_after_a_manual_compaction() {
     let directory = tempfile::tempdir().expect("a directory");
     let text = "compaction_style=kCompactionStyleUniversal;level0_file_num_compaction_trigger=2;\
                 level0_slowdown_writes_trigger=3;level0_stop_writes_trigger=4";
@@ -177,7 +177,7 @@ fn a_stopped_write_goes_on_when_another_thread_compacts() {
 }
 
 #[test]
-fn the_rate_of_slow_writes_follows_what_there_is_to_compact() {
+fn the_delayed_write_rate_follows_the_compaction_backlog() {
     let disk = SimStorage::new(1);
     let text = "level0_file_num_compaction_trigger=2;level0_slowdown_writes_trigger=3;\
                 level0_stop_writes_trigger=20;delayed_write_rate=1000000";

@@ -12,7 +12,7 @@ use crate::support::{get, put, simulated};
 /// Regression test: if a thread could not be started, opening waited forever, holding the lock, for
 /// the threads that had been started but not notified to end.
 #[test]
-fn opening_fails_where_a_thread_cannot_be_started_and_leaves_no_lock() {
+fn opening_fails_without_a_lock_if_a_thread_cannot_be_started() {
     let disk = SimStorage::new(1);
     let mut options = simulated(&disk, "wal_io_mode=direct;max_background_jobs=4");
     options.set_inline_background(false);
@@ -45,7 +45,7 @@ fn opening_fails_where_a_thread_cannot_be_started_and_leaves_no_lock() {
 
 /// An open database continues with the threads that it has.
 #[test]
-fn where_no_more_compactions_can_run_those_that_can_go_on() {
+fn raising_max_background_jobs_succeeds_without_all_threads() {
     let disk = SimStorage::new(1);
     let mut options = simulated(&disk, "max_background_jobs=2");
     options.set_inline_background(false);

@@ -39,7 +39,7 @@ fn preferring(key: &str, sequence: u64, value: &str, preferred: u64) -> Stored {
 /// number. RocksDB's next compaction gave the value that number: it was invisible from then on, and
 /// the values that it had overwritten, even deleted ones, showed again.
 #[test]
-fn without_known_times_a_table_has_plain_values() {
+fn tables_without_known_write_times_have_plain_values() {
     let disk = SimStorage::new(1);
     let db = open(&disk, "");
     timed_put(&db, "key", "value", 1_700_000_000);
@@ -58,7 +58,7 @@ fn without_known_times_a_table_has_plain_values() {
 
 /// Regression test: the options were refused, and no table recorded when its records were written.
 #[test]
-fn tables_tell_when_they_were_written_where_that_is_preserved() {
+fn tables_record_write_times_if_they_are_preserved() {
     let disk = SimStorage::new(1);
     disk.clock().advance(1_000_000 * SECOND_NS);
     let begun_s = now_s(&disk);

@@ -47,7 +47,7 @@ fn add_all(builder: &mut Builder, entries: &[Entry]) {
 }
 
 #[test]
-fn data_blocks_are_built_again() {
+fn data_blocks_are_rebuilt_byte_for_byte() {
     for table in tables() {
         let mut builder = Builder::new(options(&table));
         let mut out = b"before".to_vec();
@@ -63,7 +63,7 @@ fn data_blocks_are_built_again() {
 }
 
 #[test]
-fn meta_blocks_are_built_again() {
+fn meta_blocks_are_rebuilt_byte_for_byte() {
     let mut ranges = 0;
     for table in tables() {
         let metaindex = Some((table.metaindex(), BuilderOptions::META));
@@ -85,7 +85,7 @@ fn meta_blocks_are_built_again() {
 }
 
 #[test]
-fn blocks_end_where_rocksdb_ends_them() {
+fn blocks_are_cut_where_rocksdb_cuts_them() {
     for table in tables() {
         let size = block_size(&table);
         let almost_full = almost_full(&table, size);
@@ -115,7 +115,7 @@ fn blocks_end_where_rocksdb_ends_them() {
 }
 
 #[test]
-fn a_hash_index_is_given_up_for_the_rest_of_a_table() {
+fn an_abandoned_hash_index_stays_off_for_the_rest_of_a_table() {
     let table = table("hash-many");
     let blocks = table.data_blocks();
     let mut builder = Builder::new(options(&table));
@@ -266,7 +266,7 @@ fn data_blocks(table: &Table) -> (Vec<DataBlock>, bool) {
 }
 
 #[test]
-fn index_blocks_are_built_again() {
+fn index_blocks_are_rebuilt_byte_for_byte() {
     for table in tables() {
         let (data_blocks, user_keys) = data_blocks(&table);
         let options = index_options(&table);
@@ -317,7 +317,7 @@ fn check_index(table: &Table, builder: &mut IndexBuilder, block: &[u8], user_key
 }
 
 #[test]
-fn partitions_end_where_rocksdb_ends_them() {
+fn partitions_are_cut_where_rocksdb_cuts_them() {
     for (name, size) in [("partitions", 96), ("partitions-old", 128), ("boundaries", 100)] {
         let table = table(name);
         let options = index_options(&table);

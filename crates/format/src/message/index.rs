@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn an_index_ends_where_it_is_damaged_or_another_segments() {
+    fn decoding_an_index_stops_at_damage_or_another_segments_entry() {
         let seed = Seed::new(0, 3);
         let mut bytes: Vec<u8> = (0..4).flat_map(|number| entry(number).encode(seed)).collect();
         bytes.extend_from_slice(&entry(4).encode(Seed::new(0, 4)));
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_ascend() {
+    fn decoding_stops_at_entries_out_of_order() {
         let seed = Seed::new(5, 1);
         let bytes: Vec<u8> = [1, 2, 2, 3].iter().flat_map(|&n| entry(n).encode(seed)).collect();
         assert_eq!(decode(&bytes, seed).len(), 2);

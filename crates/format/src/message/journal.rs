@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_read_back_up_to_where_the_journal_is_cut() {
+    fn a_truncated_journal_returns_its_complete_records() {
         let (bytes, ends) = journal();
         for length in 0..=bytes.len() {
             let mut reader = Reader::new(&bytes[..length]);

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
+    fn names_round_trip() {
         let segment = SegmentName {
             base_offset: 1000,
             base_timestamp_us: 1_700_000_000_000_000,
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn other_names_are_none() {
+    fn other_names_are_not_parsed() {
         for name in [
             "",
             "x",

@@ -111,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_gap_reaches_the_next_block_and_is_never_short() {
+    fn a_gap_ends_at_a_block_and_has_a_minimum_length() {
         assert_eq!(gap_end(0, BLOCK), 4096);
         assert_eq!(gap_end(4096 - GAP_MIN, BLOCK), 4096);
         assert_eq!(gap_end(4096 - GAP_MIN + 1, BLOCK), 8192);
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn readers_pass_over_gaps_and_not_over_batches() {
+    fn readers_skip_gaps_but_no_batches() {
         let mut block = vec![0; 2 * BLOCK as usize];
         assert_eq!(batch_at(0, &block), Next::Gap(BLOCK));
         assert_eq!(batch_at(BLOCK + 7, &block[7..]), Next::Gap(2 * BLOCK));

@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back() {
+    fn meta_block_names_round_trip() {
         let policy = "rocksdb.BuiltinBloomFilter";
         let blocks = [
             MetaBlock::Properties,

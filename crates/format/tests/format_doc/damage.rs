@@ -93,7 +93,7 @@ fn a_header_of_zeros_hides_the_rest_of_its_block() {
 }
 
 #[test]
-fn one_bit_of_its_first_type_does_not_hide_a_log() {
+fn a_flipped_bit_of_the_first_record_type_does_not_hide_a_log() {
     let sound = golden("tour/000008.log");
     assert_eq!(read(&sound).0, 3);
     // The record about the previous log, the first batch, and then the second batch: each becomes a

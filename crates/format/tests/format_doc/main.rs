@@ -42,7 +42,7 @@ mod tests {
     const EXAMPLE_LENGTH_MAX: usize = 105;
 
     #[test]
-    fn every_example_stands_in_a_file_that_rocksdb_wrote() {
+    fn every_example_occurs_in_a_file_written_by_rocksdb() {
         for example in examples() {
             let file = golden(&example.file);
             let found = file.get(example.offset..).and_then(|rest| rest.get(..example.bytes.len()));
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_says_what_its_bytes_say() {
+    fn the_value_of_every_line_matches_its_bytes() {
         for example in examples() {
             for field in &example.fields {
                 let meaning = meaning(&field.kind, &field.bytes);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn quotations_stand_in_their_files() {
+    fn quotations_occur_in_their_files() {
         assert!(!quotations().is_empty());
         for (file, text) in quotations() {
             let golden = String::from_utf8(golden(&file)).unwrap();

@@ -164,7 +164,7 @@ fn spanning_puts() -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn plain_records_read_back_with_their_places() {
+fn plain_records_are_read_with_their_offsets() {
     let log = read(PLAIN, 4);
     assert_puts(&log, &spanning_puts());
     assert_eq!(log.others, Vec::<String>::new());
@@ -208,7 +208,7 @@ fn records_are_written_byte_for_byte_as_rocksdb_writes_them() {
 }
 
 #[test]
-fn what_an_earlier_use_of_the_file_left_behind_is_stale() {
+fn records_of_an_earlier_use_of_the_file_are_stale() {
     let log = read(STALE, 10);
     assert_puts(&log, &[(30, 100), (31, 100), (32, 100)]);
     assert_eq!(
@@ -228,7 +228,7 @@ fn what_an_earlier_use_of_the_file_left_behind_is_stale() {
 
 /// Headers hold the low 32 bits of a 64-bit log number.
 #[test]
-fn older_is_said_across_the_wrap_of_log_numbers() {
+fn older_logs_are_recognised_across_the_wraparound_of_log_numbers() {
     for (number, left_by, is_older) in [
         (1 << 32, u64::from(u32::MAX), true),
         (u64::from(u32::MAX), 1 << 32, false),
@@ -293,7 +293,7 @@ fn a_flipped_bit_of_a_header_does_not_make_a_record_one_of_another_log() {
 }
 
 #[test]
-fn what_is_left_of_an_old_record_is_not_of_this_log() {
+fn remains_of_an_old_record_are_not_attributed_to_this_log() {
     for bytes in [STALE_UNALIGNED, STALE_ZSTD] {
         // The result does not depend on how the file ends.
         let (_, _, end) = read(bytes, 10).records.pop().expect("a record");
@@ -314,7 +314,7 @@ fn what_is_left_of_an_old_record_is_not_of_this_log() {
 }
 
 #[test]
-fn a_length_with_a_flipped_bit_is_no_torn_tail() {
+fn a_flipped_bit_in_a_length_is_damage_not_a_torn_tail() {
     let last = read(PLAIN, 4).records.pop().expect("a record");
     for bit in 0..16 {
         let mut bytes = PLAIN.to_vec();
@@ -325,7 +325,7 @@ fn a_length_with_a_flipped_bit_is_no_torn_tail() {
 }
 
 #[test]
-fn unwritten_space_before_written_bytes_may_have_lost_some() {
+fn unwritten_space_before_written_bytes_is_lossy() {
     let mut bytes = PLAIN[..36].to_vec();
     bytes.extend([0; 600]);
     let is_lossy = |bytes: &[u8]| match first_irregularity(bytes, 4) {
@@ -344,7 +344,7 @@ fn unwritten_space_before_written_bytes_may_have_lost_some() {
 }
 
 #[test]
-fn every_truncation_is_a_whole_prefix_and_a_torn_tail() {
+fn every_truncation_leaves_complete_records_and_a_torn_tail() {
     let whole = read(PLAIN, 4);
     for length in (0..1000).chain(32_600..PLAIN.len()) {
         let log = read(&PLAIN[..length], 4);
@@ -372,7 +372,7 @@ fn a_flipped_bit_costs_only_the_records_of_its_block() {
 }
 
 #[test]
-fn unwritten_space_is_passed_over() {
+fn unwritten_space_is_skipped() {
     let mut bytes = PLAIN.to_vec();
     bytes.resize(5 * BLOCK_LENGTH, 0);
     let log = read(&bytes, 4);
@@ -483,7 +483,7 @@ fn assert_gap_is_padded(kind: Kind, gap: usize, noise: &[u8]) {
 }
 
 #[test]
-fn padding_fills_every_gap_at_every_place_and_is_never_seen() {
+fn padding_fills_every_gap_and_is_invisible_to_readers() {
     let noise = value(7, 3 * ALIGNMENT);
     for kind in Kind::ALL {
         for gap in 0..ALIGNMENT {
@@ -518,7 +518,7 @@ fn random_records_round_trip_in_every_kind_of_log() {
 }
 
 #[test]
-fn a_log_that_grows_is_taken_up_again_where_it_ended() {
+fn reading_a_growing_log_resumes_at_its_end() {
     let mut random = support::random();
     for (round, kind) in (0..80).zip(Kind::ALL.into_iter().cycle()) {
         let mut out = Vec::new();
@@ -591,7 +591,7 @@ impl BlockSource for Broken {
 }
 
 #[test]
-fn a_source_that_fails_is_passed_on() {
+fn errors_of_the_source_are_returned() {
     let mut reader = RecordReader::new(Broken(2), 1);
     assert!(matches!(reader.next_event(), Ok(Event::Skipped(_))));
     assert!(matches!(reader.next_event(), Ok(Event::Skipped(_))));

@@ -22,7 +22,7 @@ fn refused(text: &str) -> (TextLocation, String) {
 }
 
 #[test]
-fn a_file_of_rocksdb_is_written_again_byte_for_byte_but_for_its_head() {
+fn a_rocksdb_options_file_round_trips_except_for_its_header() {
     let document = Document::parse(PACKAGES).unwrap();
     let text = document.to_text();
     let from_version = |text: &str| text[text.find("[Version]").unwrap()..].to_owned();
@@ -75,7 +75,7 @@ fn escaping_is_undone() {
 }
 
 #[test]
-fn names_with_marks_survive_being_written() {
+fn names_with_special_characters_round_trip() {
     let name = "a \"quoted\" #name: \\n";
     let mut document = Document::new(Version { major: 11, minor: 8, patch: 1 });
     document.sections.push(Section::new(SectionKind::Database));
@@ -175,7 +175,7 @@ fn broken_option_strings_are_refused_with_their_place() {
 }
 
 #[test]
-fn option_strings_are_written_as_they_are_read() {
+fn option_strings_round_trip() {
     let written = write_option_string([("a", "1"), ("b", "{x=1;}"), ("c", "x=1;y=2"), ("d", "")]);
     assert_eq!(written, "a=1;b={x=1;};c={x=1;y=2};d=;");
     assert_eq!(pairs(&written)[2], ("c", "{x=1;y=2}"));

@@ -51,7 +51,7 @@ fn encode(edit: &VersionEdit) -> Vec<u8> {
 }
 
 #[test]
-fn every_edit_of_rocksdb_is_written_again_byte_for_byte() {
+fn every_rocksdb_edit_round_trips_byte_for_byte() {
     for (name, manifest) in MANIFESTS {
         for record in records(manifest) {
             let edit = VersionEdit::decode(&record).unwrap();
@@ -83,7 +83,7 @@ fn column_families_are_added_and_dropped_by_name() {
 }
 
 #[test]
-fn a_flushed_file_says_everything_that_rocksdb_says() {
+fn a_flushed_file_has_every_field_that_rocksdb_writes() {
     let files: Vec<NewFile> = edits("basic").into_iter().flat_map(|edit| edit.new_files).collect();
     for file in &files {
         assert!(file.size > 0 && file.tail_size > 0 && file.tail_size < file.size);

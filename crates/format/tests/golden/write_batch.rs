@@ -64,7 +64,7 @@ fn every_batch_of_rocksdb_reads_back() {
 }
 
 #[test]
-fn a_prepared_transaction_names_itself_at_its_end() {
+fn a_prepared_transaction_ends_with_its_name() {
     let batches = support::named_bytes(BATCHES);
     let (_, bytes) = batches.iter().find(|(name, _)| *name == "committed").unwrap();
     let records = read(bytes).unwrap();
@@ -108,7 +108,7 @@ fn blob_index() -> Vec<u8> {
 }
 
 #[test]
-fn kinds_that_rocksdbs_java_library_cannot_build_read_back() {
+fn record_kinds_unsupported_by_rocksdbs_java_library_round_trip() {
     let mut batch = WriteBatch::with_capacity(200);
     for family in [0, 3, 300, u32::MAX] {
         batch.put_entity_cf(family, b"e", &entity()).unwrap();

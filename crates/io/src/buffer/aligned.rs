@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_follows_from_the_size() {
+    fn the_alignment_follows_from_the_capacity() {
         for alignment in [4096, 8192, 16_384, MAX_ALIGNMENT] {
             for units in [1, 3, 17] {
                 let buffer = AlignedBuffer::with_capacity(units * alignment);
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn reserving_keeps_memory_that_will_do() {
+    fn reserving_keeps_sufficient_memory() {
         let mut buffer = AlignedBuffer::with_capacity(16_384);
         let place = buffer.as_ptr();
         buffer.append(b"kept");

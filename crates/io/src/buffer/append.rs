@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_goes_back_when_the_last_slice_does() {
+    fn memory_is_released_with_the_last_slice() {
         let (mut buffer, kept) = buffer(0);
         buffer.append(b"bytes");
         buffer.publish();

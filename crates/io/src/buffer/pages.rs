@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_leaked_and_put_together() {
+    fn leaked_pages_can_be_reassembled() {
         let pages = Pages::map(10_000, 1).unwrap();
         let length = pages.length();
         let start = pages.leak();

@@ -90,7 +90,7 @@ mod tests {
     /// Regression test: one process could lock the removed file that it had opened, and another a
     /// new file of the same name.
     #[test]
-    fn a_file_that_lost_its_name_cannot_be_locked() {
+    fn a_removed_file_cannot_be_locked() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("LOCK");
         let open = || system::open(&path, OFlags::RDWR | OFlags::CREATE, IoMode::Buffered);
@@ -107,7 +107,7 @@ mod tests {
 
     /// Regression test: a child process that also has the file open must not keep a released lock.
     #[test]
-    fn a_lock_that_is_released_is_nobodys() {
+    fn a_released_lock_is_free_despite_other_descriptors() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("LOCK");
         let lock = PosixLock::take(&path).expect("the lock");

@@ -553,7 +553,7 @@ mod tests {
     /// not durable.
     #[test]
     #[cfg(target_os = "linux")]
-    fn durable_writes_are_left_to_filesystems_that_are_known_to_make_them() {
+    fn durable_writes_are_used_only_on_known_filesystems() {
         use std::os::fd::AsFd;
         let file = open(Path::new("/proc/self/stat"), OFlags::RDONLY, IoMode::Buffered);
         let file = file.expect("a file");

@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn both_keep_regions_by_name() {
+    fn both_implementations_keep_regions_by_name() {
         check(&SimSharedMemory::new(usize::MAX));
         match PosixSharedMemory::open(Path::new("/dev/shm/tailwater-test-regions")) {
             Ok(memory) => {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_room_no_region_is_made() {
+    fn creating_a_region_beyond_the_limit_fails() {
         let memory = SimSharedMemory::new(8192);
         let _kept = memory.create("one", 8192).unwrap();
         assert!(memory.create("two", 1).unwrap_err().is_no_space());

@@ -110,7 +110,7 @@ mod tests {
     /// and so never ended.
     #[test]
     #[cfg(debug_assertions)]
-    fn where_one_cannot_be_started_none_is_left() {
+    fn a_failed_start_leaves_no_worker() {
         for room in 0..3 {
             let refused = thread::with_starts_left(room, || Workers::new("worker", 3));
             let text = refused.expect_err("no room").to_string();
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn all_jobs_are_done_before_the_drop_ends_and_a_panic_stops_none() {
+    fn dropping_workers_completes_all_jobs_despite_a_panic() {
         let done = Arc::new(AtomicU32::new(0));
         let workers = Workers::new("worker", 2).unwrap();
         for number in 0..100 {

@@ -34,7 +34,7 @@ fn play_partition(root: &Path) {
 }
 
 #[test]
-fn a_partition_leads_to_its_whole() {
+fn a_partition_leads_to_its_disk() {
     let root = tempfile::tempdir().expect("a directory");
     play_partition(root.path());
     let system = System::at(root.path());

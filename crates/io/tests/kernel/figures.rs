@@ -100,7 +100,7 @@ fn rates_are_per_second_and_levels_are_means() {
 }
 
 #[test]
-fn nothing_is_made_up() {
+fn figures_that_the_kernel_does_not_report_are_absent() {
     let root = tempfile::tempdir().expect("a directory");
     let target = Target::new(&System::at(root.path()), root.path());
     let earlier = take(&target, 0);
@@ -121,7 +121,7 @@ fn nothing_is_made_up() {
 }
 
 #[test]
-fn a_group_and_a_process_are_closer_than_the_machine() {
+fn figures_of_a_group_or_process_precede_those_of_the_machine() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path();
     let target = target(path).group(MemoryGroup::V2("/group".into())).process(42);
@@ -162,7 +162,7 @@ fn a_group_and_a_process_are_closer_than_the_machine() {
 }
 
 #[test]
-fn the_sampler_keeps_what_ended() {
+fn the_sampler_keeps_the_last_figures_of_an_ended_process() {
     let root = tempfile::tempdir().expect("a directory");
     let path = root.path();
     play(path, 1);

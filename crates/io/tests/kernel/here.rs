@@ -111,7 +111,7 @@ fn loop_devices_are_devices() {
 }
 
 #[test]
-fn a_process_is_seen_to_read_and_to_run() {
+fn reads_and_run_time_of_a_process_are_measured() {
     let directory = tempfile::tempdir().expect("a directory");
     let storage = PosixStorage::new();
     let path = directory.path().join("file");

@@ -31,7 +31,7 @@ fn machine_with_group(mount: &str, cgroup: &str) -> tempfile::TempDir {
 }
 
 #[test]
-fn without_a_group_it_is_the_machines() {
+fn without_a_group_the_limit_is_the_machines_memory() {
     let root = tempfile::tempdir().expect("a directory");
     machine(root.path());
     let memory = memory(root.path());
@@ -44,7 +44,7 @@ fn without_a_group_it_is_the_machines() {
 }
 
 #[test]
-fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
+fn the_cgroup_v2_limit_is_the_lowest_of_all_ancestors() {
     let root = machine_with_group(" rw - cgroup2 cgroup2 rw,nsdelegate", "0::/outer/inner\n");
     let root = root.path();
     let group = "/sys/fs/cgroup/outer/inner";
@@ -80,7 +80,7 @@ fn in_cgroup_v2_it_is_the_lowest_limit_on_the_way_up() {
 }
 
 #[test]
-fn in_cgroup_v1_the_group_tells_the_limit_of_all_above_it() {
+fn the_cgroup_v1_limit_includes_all_ancestors() {
     let root =
         machine_with_group("/memory rw - cgroup cgroup rw,memory", "7:memory:/limited\n0::/\n");
     let root = root.path();

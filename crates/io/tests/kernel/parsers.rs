@@ -61,7 +61,7 @@ fn a_group_of_cgroup_v1_has_bytes_and_pages() {
 }
 
 #[test]
-fn a_group_of_cgroup_v2_has_other_names() {
+fn cgroup_v2_statistics_have_other_names() {
     let text = "anon 1048576\nfile 8192000\nkernel 4096\nfile_mapped 4096\nfile_dirty 40960\n\
         file_writeback 8192\ninactive_anon 0\nactive_anon 1048576\ninactive_file 4096000\n\
         active_file 4092000\nslab 1\nworkingset_refault_anon 3\nworkingset_refault_file 200\n\

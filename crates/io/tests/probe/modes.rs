@@ -82,7 +82,7 @@ fn check_modes(directory: &Path) {
 }
 
 #[test]
-fn ext4_does_what_modes_say() {
+fn ext4_honours_io_modes() {
     let Some(disk) = Mounted::new("ext4", 64 << 20, "modes on ext4") else { return };
     let probed = answer(&disk.path(), IoMode::Direct, Access::Write);
     assert_eq!((probed.filesystem.as_str(), &probed.answer), ("ext4", &Answer::Works));
@@ -91,7 +91,7 @@ fn ext4_does_what_modes_say() {
 }
 
 #[test]
-fn xfs_does_what_modes_say() {
+fn xfs_honours_io_modes() {
     let Some(disk) = Mounted::new("xfs", 512 << 20, "modes on XFS") else { return };
     let probed = answer(&disk.path(), IoMode::Direct, Access::Write);
     assert_eq!((probed.filesystem.as_str(), &probed.answer), ("xfs", &Answer::Works));
@@ -99,7 +99,7 @@ fn xfs_does_what_modes_say() {
 }
 
 #[test]
-fn btrfs_may_take_direct_io_for_buffered() {
+fn btrfs_may_buffer_direct_writes() {
     let Some(disk) = Mounted::new("btrfs", 256 << 20, "modes on btrfs") else { return };
     let probed = answer(&disk.path(), IoMode::Direct, Access::Write);
     assert_eq!(probed.filesystem, "btrfs");
@@ -112,7 +112,7 @@ fn btrfs_may_take_direct_io_for_buffered() {
 }
 
 #[test]
-fn tmpfs_takes_direct_io_for_what_it_is_not() {
+fn tmpfs_accepts_direct_io_but_buffers_it() {
     let memory = Path::new("/dev/shm");
     let Ok(directory) = tempfile::tempdir_in(memory) else {
         return say("LEFT OUT: modes on tmpfs: there is no /dev/shm");
@@ -127,7 +127,7 @@ fn tmpfs_takes_direct_io_for_what_it_is_not() {
 }
 
 #[test]
-fn a_directory_that_refuses_says_so() {
+fn the_probe_reports_a_directory_that_refuses_direct_io() {
     let storage = SimStorage::new(1);
     for name in ["/takes", "/refuses"] {
         storage.create_directory(Path::new(name)).expect("a directory");
@@ -147,7 +147,7 @@ fn a_directory_that_refuses_says_so() {
 }
 
 #[test]
-fn whatever_transfers_are_aligned_to_they_are_tried_with() {
+fn the_probe_uses_the_devices_alignment() {
     for alignment in [4096, 16 << 10, MAX_ALIGNMENT] {
         let storage = SimStorage::new(1);
         storage.set_alignment(alignment);

@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ratio_to_nothing_is_unknown() {
+    fn a_ratio_to_zero_or_a_missing_figure_is_null() {
         let ratios = ratios(&json!({"a": 3.0, "b": 1.0, "c": 1}), &json!({"a": 2.0, "b": 0.0}));
         assert_eq!(ratios, json!({"a": 1.5, "b": null, "c": null}));
     }

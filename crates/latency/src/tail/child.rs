@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn each_hot_key_is_read_once_before() {
+    fn warming_reads_each_hot_key_once() {
         for hot_keys in [1, WARMING_READERS as u64, 1000] {
             let database = Noted::default();
             warm(&database, hot_keys).unwrap();

@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_of_arguments_and_of_reports() {
+    fn configuration_names_match_arguments_and_reports() {
         for configuration in Configuration::value_variants() {
             let argument = configuration.to_possible_value().unwrap();
             assert_eq!(argument.get_name(), configuration.name());
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn tailwater_takes_the_options_of_all() {
+    fn tailwater_accepts_the_options_of_every_configuration() {
         for configuration in Configuration::value_variants() {
             tailwater::OpenOptions::default().set_options(configuration.options()).unwrap();
         }

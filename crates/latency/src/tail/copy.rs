@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn too_little_space_is_said_before() {
+    fn too_little_space_is_reported_in_advance() {
         let error = check_free_space(Path::new("/"), u64::MAX / 2, "a copy").unwrap_err();
         let text = error.to_string();
         assert!(text.contains("--directory") && text.contains("a copy"), "{text}");

@@ -466,7 +466,7 @@ mod tests {
     }
 
     #[test]
-    fn the_database_grows_with_the_limit_unless_its_size_is_said() {
+    fn the_database_grows_with_the_limit_unless_its_size_is_given() {
         assert_eq!(plan("--limit 2G").unwrap().parameters.keys, 7_000_000);
         assert_eq!(plan("--limit 2G --ratio 2").unwrap().parameters.keys, (4u64 << 30) / 4112);
         let small = plan("--limit 64M --size 1G --hot 100%").unwrap().parameters;

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_go_at_the_rate() {
+    fn bytes_are_paced_at_the_rate() {
         let clock = SteppingClock::default();
         let mut pace = Pace::new(&clock, 1_000_000);
         for _ in 0..1000 {
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_stall_held_back_is_not_made_up_for() {
+    fn writes_missed_during_a_stall_are_not_made_up_for() {
         let clock = SteppingClock::default();
         let mut pace = Pace::new(&clock, 1_000_000);
         clock.sleep_until(10_000_000_000);

@@ -119,20 +119,20 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_in_every_run_is_said() {
+    fn an_effect_in_every_run_is_stated() {
         let text = summary(&[500.0, 600.0], &[1000.0, 1200.0], 20.0);
         assert!(text.contains("2.0 times lower") && text.contains("every run"), "{text}");
         assert!(text.contains("the same work"), "{text}");
     }
 
     #[test]
-    fn what_does_not_stand_out_is_no_effect() {
+    fn an_effect_within_the_variation_is_no_effect() {
         let text = summary(&[500.0, 1100.0], &[1000.0, 1200.0], 20.0);
         assert!(text.starts_with("No effect"), "{text}");
     }
 
     #[test]
-    fn harm_is_said_and_so_is_unequal_work() {
+    fn a_slowdown_and_unequal_work_are_stated() {
         let text = summary(&[2000.0, 2200.0], &[1000.0, 1200.0], 10.0);
         assert!(text.contains("slower here") && text.contains("1.9 times higher"), "{text}");
         assert!(text.contains("limited"), "{text}");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn without_both_rows_nothing_is_said() {
+    fn the_summary_needs_both_rows() {
         let buffered = row(Configuration::Buffered, &[1.0], 1.0);
         assert_eq!(sentences(&Report::of_rows(vec![buffered])), None);
     }

@@ -92,7 +92,7 @@ fn report(directory: &Path) -> Value {
 }
 
 #[test]
-fn a_tiny_experiment_reports_all_that_the_schema_has() {
+fn a_tiny_experiment_reports_every_field_of_the_schema() {
     let scratch = tempfile::tempdir().unwrap();
     let launch = Here::default();
     let mut arguments = arguments(scratch.path());
@@ -198,7 +198,7 @@ fn an_interrupted_experiment_goes_on() {
 }
 
 #[test]
-fn a_rate_is_calibrated_by_all_that_write() {
+fn a_write_rate_is_calibrated_with_every_writing_configuration() {
     let scratch = tempfile::tempdir().unwrap();
     let mut arguments = arguments(scratch.path());
     arguments.write_rate = Some(WriteRate::Calibrate);

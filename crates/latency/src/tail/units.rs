@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn a_hot_set_is_a_share_or_an_amount() {
+    fn a_hot_set_is_a_percentage_or_an_amount() {
         assert_eq!("40%".parse::<HotSet>().unwrap().bytes(1000), 400);
         assert_eq!("2K".parse::<HotSet>().unwrap().bytes(1000), 2048);
         assert!("0%".parse::<HotSet>().is_err());
     }
 
     #[test]
-    fn a_rate_may_be_found_out() {
+    fn a_write_rate_is_an_amount_or_calibrated() {
         assert_eq!("calibrate".parse(), Ok(WriteRate::Calibrate));
         assert_eq!("100MB".parse(), Ok(WriteRate::BytesPerSecond(100_000_000)));
         assert!("0".parse::<WriteRate>().is_err());

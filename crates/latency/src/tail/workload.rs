@@ -292,7 +292,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn reads_that_the_end_came_before_count_with_what_they_waited() {
+    fn reads_cut_off_by_the_end_count_with_the_time_they_waited() {
         let reads = reads(Some(1000.0), 8_000_000);
         // The reads due at 0, 1 and 2 ms, of which the last takes until 12 ms, and the reads due at
         // 3 to 7 ms.

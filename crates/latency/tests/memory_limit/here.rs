@@ -88,7 +88,7 @@ fn a_child_reads_more_than_its_limit() {
 }
 
 #[test]
-fn what_still_runs_ends_with_the_limit() {
+fn dropping_the_limit_ends_its_processes() {
     let limit = MemoryLimit::new(LIMIT_MIB * MIB).expect("a limit, or none");
     if limit.bytes().is_none() {
         say("LEFT OUT: what ends with a limit: this machine has none");

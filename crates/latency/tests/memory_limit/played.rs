@@ -78,7 +78,7 @@ fn a_group_in_cgroup_v2() {
 }
 
 #[test]
-fn cgroup_v2_hands_the_controller_down_first() {
+fn the_cgroup_v2_controller_is_enabled_in_every_ancestor_first() {
     let root = tempfile::tempdir().expect("a directory");
     let root = root.path();
     play_v2(root);
@@ -179,7 +179,7 @@ fn a_scope_of_systemd() {
 }
 
 #[test]
-fn no_limit_at_all() {
+fn a_machine_without_cgroups_has_no_limit() {
     say("memory limit: ON SAMPLES: none");
     let root = tempfile::tempdir().expect("a directory");
     let root = root.path();
@@ -195,7 +195,7 @@ fn no_limit_at_all() {
 }
 
 #[test]
-fn a_group_that_cannot_be_entered_is_not_taken() {
+fn a_group_that_cannot_be_entered_is_not_used() {
     let root = tempfile::tempdir().expect("a directory");
     let root = root.path();
     play_v2(root);
@@ -213,7 +213,7 @@ fn a_group_that_cannot_be_entered_is_not_taken() {
 }
 
 #[test]
-fn the_multi_generational_lru_is_off_meanwhile() {
+fn the_multi_generational_lru_is_disabled_during_a_run() {
     say("memory limit: ON SAMPLES: the multi-generational LRU");
     let root = tempfile::tempdir().expect("a directory");
     let root = root.path();
@@ -236,7 +236,7 @@ fn the_multi_generational_lru_is_off_meanwhile() {
 }
 
 #[test]
-fn groups_of_dead_runs_go_and_their_setting_comes_back() {
+fn groups_of_dead_runs_are_removed_and_their_setting_restored() {
     let root = tempfile::tempdir().expect("a directory");
     let root = root.path();
     play_v2(root);
@@ -265,7 +265,7 @@ fn groups_of_dead_runs_go_and_their_setting_comes_back() {
 }
 
 #[test]
-fn eviction_drops_the_machines_caches_where_it_may() {
+fn eviction_drops_the_machines_caches_if_permitted() {
     say("eviction: ON SAMPLES: the machine's caches; FOR REAL: advice");
     let root = tempfile::tempdir().expect("a directory");
     let directory = tempfile::tempdir().expect("a directory");

@@ -68,7 +68,7 @@ fn expected() -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
+fn reading_a_sealed_segment_detects_a_flipped_bit() {
     let (machine, topic) = filled(Durability::Process);
     let logs = files(&machine.storage, topic.partition(0), Kind::Log);
     assert!(logs.len() > 2);
@@ -109,7 +109,7 @@ fn a_flipped_bit_in_a_sealed_segment_is_found_when_it_is_read() {
 }
 
 #[test]
-fn a_hole_in_the_last_segment_fences_its_partition_alone() {
+fn a_hole_in_the_last_segment_fences_only_its_partition() {
     for durability in [Durability::Disk, Durability::Process] {
         // In the same boot no written byte can be missing, whatever the topic's durability.
         let (machine, topic) = filled(durability);
@@ -198,7 +198,7 @@ fn a_fenced_partition_is_not_trimmed() {
 
 /// Carried blocks have no trailers that distinguish a hole from a torn end: nothing is discarded.
 #[test]
-fn bytes_behind_damage_in_carried_blocks_are_kept() {
+fn bytes_after_damage_in_carried_blocks_are_kept() {
     let machine = Machine::new(1, false);
     let log = machine.open();
     let stream = log.create_stream(None, "s").expect("a stream");
@@ -230,7 +230,7 @@ fn bytes_behind_damage_in_carried_blocks_are_kept() {
 
 /// If the device fails to read one partition, the others are still served.
 #[test]
-fn a_partition_that_cannot_be_read_is_fenced_alone() {
+fn an_unreadable_partition_alone_is_fenced() {
     let (machine, topic) = filled(Durability::Process);
     let rule = FaultRule::new(Fault::InputOutput)
         .operation(Operation::Read)
@@ -254,7 +254,7 @@ fn a_partition_that_cannot_be_read_is_fenced_alone() {
 }
 
 #[test]
-fn a_sealed_segment_that_was_cut_is_missed_by_offset() {
+fn a_truncated_sealed_segment_is_reported_with_the_missing_offset() {
     let (machine, topic) = filled(Durability::Process);
     let logs = files(&machine.storage, topic.partition(0), Kind::Log);
     let whole = read(&machine.storage, &logs[0]);
@@ -274,7 +274,7 @@ fn a_sealed_segment_that_was_cut_is_missed_by_offset() {
 }
 
 #[test]
-fn an_index_that_is_missing_or_wrong_is_made_anew() {
+fn a_missing_or_damaged_index_is_rebuilt() {
     let (machine, topic) = filled(Durability::Process);
     let indexes = files(&machine.storage, topic.partition(0), Kind::Index);
     let original: Vec<Vec<u8>> = indexes.iter().map(|path| read(&machine.storage, path)).collect();
@@ -301,7 +301,7 @@ fn an_index_that_is_missing_or_wrong_is_made_anew() {
 }
 
 #[test]
-fn verification_names_what_is_damaged() {
+fn verification_names_damaged_files() {
     let (machine, topic) = filled(Durability::Process);
     let storage = Arc::clone(&machine.storage) as Arc<dyn Storage>;
     let verify = || {
@@ -511,7 +511,7 @@ fn a_purge_on_a_full_disk_removes_batches_of_the_last_process() {
 }
 
 #[test]
-fn a_full_shared_memory_is_no_signal() {
+fn full_shared_memory_causes_no_sigbus() {
     let machine = Machine::new(1, true);
     machine.memory.as_ref().expect("shared memory").set_limit(200 << 10);
     let log = machine.open();
@@ -539,7 +539,7 @@ fn a_full_shared_memory_is_no_signal() {
 }
 
 #[test]
-fn a_copy_of_the_directory_takes_nothing_of_the_original() {
+fn a_copied_log_does_not_take_the_originals_shared_memory() {
     let parent = tempfile::tempdir().expect("a directory");
     let original = parent.path().join("original");
     let copy = parent.path().join("copy");

@@ -76,7 +76,7 @@ fn a_log_opens_whenever_its_creation_was_interrupted() {
 }
 
 #[test]
-fn a_flush_that_syncs_is_durable_whatever_the_topic() {
+fn a_syncing_flush_is_durable_in_topics_of_every_durability() {
     for durability in [Durability::Memory, Durability::Process] {
         let machine = Machine::new(2, false);
         let log = machine.open();
@@ -114,7 +114,7 @@ fn a_closed_log_is_durable_with_its_offsets() {
 }
 
 #[test]
-fn what_was_truncated_does_not_come_back() {
+fn truncated_messages_do_not_return_after_a_power_cut() {
     for offset in [0, 1, 3, 4] {
         let machine = Machine::new(4, false);
         let log = machine.open();
@@ -179,7 +179,7 @@ fn journals_survive_power_cuts_while_they_are_rewritten() {
 
 /// A topic whose record a dying process had not synced accepts messages in the next process.
 #[test]
-fn what_a_dead_process_left_is_durable_before_the_next_builds_on_it() {
+fn state_left_by_a_dead_process_is_synced_before_new_appends() {
     let machine = Machine::new(6, false);
     let log = machine.open();
     machine.storage.start_recording();
@@ -206,7 +206,7 @@ fn what_a_dead_process_left_is_durable_before_the_next_builds_on_it() {
 /// A topic with messages is changed from a durability that does not survive power cuts to one that
 /// does.
 #[test]
-fn a_topic_that_becomes_durable_keeps_what_readers_saw() {
+fn a_topic_made_durable_keeps_the_messages_that_readers_saw() {
     let machine = Machine::new(7, false);
     let log = machine.open();
     let topic = create_topic(&log, Durability::Process);
@@ -230,7 +230,7 @@ fn a_topic_that_becomes_durable_keeps_what_readers_saw() {
 
 /// After a power cut, recovery copies the bytes after lost messages before it cuts the segment.
 #[test]
-fn what_is_behind_a_gap_is_kept_through_another_power_cut() {
+fn bytes_after_a_gap_survive_another_power_cut() {
     let machine = Machine::new(8, false);
     let log = machine.open();
     let topic = create_topic(&log, Durability::Process);
@@ -283,7 +283,7 @@ fn read(storage: &SimStorage, path: &str) -> Option<Vec<u8>> {
 
 /// The offsets of a topic's consumers stay clamped after the topic lost messages with its process.
 #[test]
-fn an_offset_beyond_the_end_stays_where_it_was_set_back() {
+fn an_offset_clamped_to_the_end_stays_clamped() {
     let machine = Machine::new(9, false);
     let log = machine.open();
     let topic = create_topic(&log, Durability::Memory);
@@ -326,7 +326,7 @@ fn offsets_beyond_a_truncation_are_set_back_durably() {
 
 /// The file of the first segment is truncated, and appends continue in it under the same name.
 #[test]
-fn a_truncation_to_the_first_offset_is_durable_where_the_name_stays() {
+fn a_truncation_to_the_first_offset_is_durable_in_the_same_file() {
     let machine = Machine::new(11, false);
     let log = machine.open();
     let topic = create_topic(&log, Durability::Disk);

@@ -65,7 +65,7 @@ fn batches_that_a_full_disk_refused_are_never_read() {
 }
 
 #[test]
-fn a_change_that_failed_is_not_made_by_the_next_process() {
+fn a_failed_change_is_not_applied_after_reopening() {
     for change in 0..4 {
         let machine = Machine::new(2, false);
         let log = machine.open();
@@ -94,7 +94,7 @@ fn a_change_that_failed_is_not_made_by_the_next_process() {
 }
 
 #[test]
-fn where_a_failed_change_may_count_nothing_more_is_accepted() {
+fn no_change_is_accepted_after_one_whose_outcome_is_unknown() {
     for change in 0..2 {
         let machine = Machine::new(3, false);
         let log = machine.open();
@@ -118,7 +118,7 @@ fn where_a_failed_change_may_count_nothing_more_is_accepted() {
 }
 
 #[test]
-fn a_truncation_that_fails_half_way_accepts_nothing_more() {
+fn no_append_is_accepted_after_a_partial_truncation() {
     for index in 0..6 {
         let machine = Machine::new(4, false);
         let log = machine.open();
@@ -172,7 +172,7 @@ fn a_segment_that_could_not_be_removed_does_not_come_back() {
 }
 
 #[test]
-fn a_sync_that_failed_is_not_repeated() {
+fn a_failed_sync_is_not_retried() {
     let machine = Machine::new(6, false);
     let log = machine.open();
     let (_, partition) = create_topic(&log, Durability::Process);
@@ -189,7 +189,7 @@ fn a_sync_that_failed_is_not_repeated() {
 
 /// Shared memory is full, but recovery itself needs memory.
 #[test]
-fn a_log_opens_while_shared_memory_is_full_of_what_was_left() {
+fn a_log_opens_although_leftovers_fill_shared_memory() {
     let memory = SimSharedMemory::new(600_000);
     let machine = Machine { memory: Some(memory), ..Machine::new(7, false) };
     let options = LogOptions { tail_bytes_max: 64 << 20, ..machine.options() };

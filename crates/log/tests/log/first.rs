@@ -61,7 +61,7 @@ fn messages_are_there_when_the_log_is_opened_again() {
 }
 
 #[test]
-fn one_log_has_one_owner_and_no_other_files() {
+fn opening_refuses_a_log_in_use_and_a_directory_with_other_files() {
     let directory = tempfile::tempdir().expect("a directory");
     let options = LogOptions { tail_memory: TailMemory::Private, ..LogOptions::default() };
     let log = Log::open(directory.path(), &options).expect("the log opens");
@@ -85,7 +85,7 @@ fn one_log_has_one_owner_and_no_other_files() {
 }
 
 #[test]
-fn timestamps_are_found() {
+fn messages_are_found_by_timestamp() {
     let machine = crate::common::Machine::new(1, true);
     let log = machine.open();
     let clock = machine.storage.clock();
@@ -149,7 +149,7 @@ fn the_memory_of_tails_is_sized_automatically_by_default() {
 /// A log whose process died and whose directory was deleted leaves shared memory, about which the
 /// next log warns.
 #[test]
-fn shared_memory_of_a_log_that_is_gone_is_reported() {
+fn shared_memory_of_a_deleted_log_is_reported() {
     let Ok(shared) = tempfile::tempdir_in("/dev/shm") else {
         return eprintln!("skipped: there is no /dev/shm");
     };

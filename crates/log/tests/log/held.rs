@@ -160,7 +160,7 @@ fn append(partition: &Partition, number: u64) -> Ticket {
 }
 
 #[test]
-fn appends_and_polls_go_on_beside_a_held_write() {
+fn appends_and_polls_continue_during_a_held_write() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
         let Held { gate, log, partition } = held(Durability::Process, partial);
         let _opens = OpensAtEnd(Arc::clone(&gate));
@@ -185,7 +185,7 @@ fn appends_and_polls_go_on_beside_a_held_write() {
 }
 
 #[test]
-fn what_queues_up_behind_a_write_goes_with_the_next() {
+fn appends_queued_during_a_write_share_the_next_write() {
     let Held { gate, log, partition } = held(Durability::Disk, PartialBlocks::Pad);
     let _opens = OpensAtEnd(Arc::clone(&gate));
     gate.close();
@@ -232,7 +232,7 @@ fn a_purge_waits_for_the_write_in_flight_and_appends_wait_for_the_purge() {
 }
 
 #[test]
-fn one_partitions_held_write_holds_no_other() {
+fn a_held_write_of_one_partition_delays_no_other() {
     let Held { gate, log, partition } = held(Durability::Memory, PartialBlocks::Pad);
     let _opens = OpensAtEnd(Arc::clone(&gate));
     let id = partition.id().topic();

@@ -84,7 +84,7 @@ fn check(machine: &Machine, log: &Log, messages: usize, segment: u64) {
 }
 
 #[test]
-fn a_thousand_idle_partitions_hold_nothing() {
+fn a_thousand_idle_partitions_hold_no_tail_memory_or_disk_space() {
     let machine = Machine::new(1, true);
     let log = Log::open(DIRECTORY, &options_of(&machine)).expect("the log opens");
     let partitions = create(&log, PARTITIONS, 1_000_000);
@@ -131,7 +131,7 @@ fn check_opened(machine: &Machine, log: &Log) {
 /// Small appends to very many partitions neither exceed the memory of tails nor wait for a persist
 /// that is due much later.
 #[test]
-fn many_partitions_share_the_memory_of_tails() {
+fn many_partitions_fit_into_the_tail_memory() {
     const HOUR_US: u64 = 3_600_000_000;
     let machine = Machine::new(1, true);
     let log = machine.open();

@@ -94,7 +94,7 @@ fn append_all(partition: &Partition, numbers: std::ops::Range<u64>) -> Vec<u64> 
 }
 
 #[test]
-fn a_purge_takes_what_came_before_and_nothing_else() {
+fn a_purge_removes_exactly_the_messages_before_it() {
     for durability in [Durability::Disk, Durability::Process] {
         explore(move || {
             let served = Served::new(durability, PartialBlocks::Pad);
@@ -138,7 +138,7 @@ fn a_purge_takes_what_came_before_and_nothing_else() {
 }
 
 #[test]
-fn a_truncation_keeps_what_is_below_and_what_comes_after() {
+fn a_truncation_keeps_messages_below_it_and_later_appends() {
     explore(|| {
         let served = Served::new(Durability::Disk, PartialBlocks::Pad);
         assert_eq!(append_all(&served.partition, 0..2), [0, 1]);
@@ -163,7 +163,7 @@ fn a_truncation_keeps_what_is_below_and_what_comes_after() {
 }
 
 #[test]
-fn a_close_persists_what_was_taken() {
+fn a_close_persists_accepted_appends() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
         explore(move || {
             let served = Served::new(Durability::Process, partial);
@@ -188,7 +188,7 @@ fn a_close_persists_what_was_taken() {
 }
 
 #[test]
-fn a_close_persists_what_a_topic_that_is_just_created_acknowledged() {
+fn a_close_persists_acknowledged_appends_of_a_topic_created_concurrently() {
     explore(|| {
         let served = Served::new(Durability::Process, PartialBlocks::Pad);
         let creating = {

@@ -45,7 +45,7 @@ fn acknowledged_messages_survive_the_process_without_shared_memory() {
 /// A log must not be opened without the shared memory in which a dead process left batches: they
 /// would be missing, and later be mistaken for new ones.
 #[test]
-fn a_log_does_not_open_without_the_batches_that_a_process_left() {
+fn a_log_does_not_open_without_the_shared_memory_of_a_dead_process() {
     let scratch = tempfile::tempdir().expect("a directory");
     let directory = scratch.path().join("log");
     let mut promised = [Promised::default(); TOPICS.len()];

@@ -19,7 +19,7 @@ fn draw_strategy(rng: &mut fastrand::Rng, model: &Model) -> (Strategy, u64) {
 }
 
 #[test]
-fn a_partition_has_what_a_model_has() {
+fn a_partition_agrees_with_a_model() {
     for seed in crate::common::rounds(ROUNDS) {
         eprintln!("round {seed}");
         Round::new(seed).run();

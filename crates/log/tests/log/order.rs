@@ -31,7 +31,7 @@ fn numbers(partition: &Partition) -> Vec<u64> {
 }
 
 #[test]
-fn a_purge_of_a_deleted_topic_leaves_the_next_one_of_its_id_alone() {
+fn a_purge_of_a_deleted_topic_spares_a_new_topic_with_its_id() {
     let machine = Machine::new(1, false);
     let log = machine.open();
     log.create_stream(Some(0), "stream").expect("a stream");
@@ -171,7 +171,7 @@ fn a_rewritten_segment_does_not_bring_back_what_was_truncated_meanwhile() {
 }
 
 #[test]
-fn nothing_is_changed_once_a_log_is_closed() {
+fn a_closed_log_changes_nothing_on_disk() {
     let machine = Machine::new(4, false);
     let log = machine.open();
     log.create_stream(Some(0), "stream").expect("a stream");

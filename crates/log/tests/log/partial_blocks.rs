@@ -138,7 +138,7 @@ fn carry_3_two_halves_are_one_block() {
 }
 
 #[test]
-fn carry_4_what_goes_beyond_a_block_is_kept() {
+fn carry_4_bytes_beyond_a_block_are_carried() {
     let mut scenario = Scenario::new(PartialBlocks::Carry, Durability::Memory);
     scenario.append(2048);
     assert_eq!(scenario.append(4712), 4096);
@@ -281,7 +281,7 @@ fn pad_8_a_crash_loses_nothing_that_was_persisted() {
 }
 
 #[test]
-fn blocks_follow_the_device() {
+fn block_size_follows_the_device_alignment() {
     for partial in [PartialBlocks::Pad, PartialBlocks::Carry] {
         let machine = Machine::new(1, false);
         machine.storage.set_alignment(16_384);

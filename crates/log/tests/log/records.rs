@@ -72,7 +72,7 @@ fn step(log: &Log, rng: &mut fastrand::Rng, number: u64) {
 }
 
 #[test]
-fn records_survive_power_cuts_together_with_what_they_belong_to() {
+fn records_survive_power_cuts_together_with_their_stream_or_topic() {
     for seed in rounds(12) {
         let mut rng = fastrand::Rng::with_seed(seed);
         let machine = Machine::new(seed, false);
@@ -110,7 +110,7 @@ fn records_survive_power_cuts_together_with_what_they_belong_to() {
 }
 
 #[test]
-fn records_go_with_their_topic_and_stream() {
+fn records_are_deleted_with_their_topic_or_stream() {
     let machine = Machine::new(1, false);
     let log = machine.open();
     for name in ["a", "b"] {

@@ -270,7 +270,7 @@ fn durability_has_iggys_names_and_an_alias() {
 }
 
 #[test]
-fn the_stronger_source_says_what_the_durability_is() {
+fn the_source_of_highest_precedence_sets_the_durability() {
     const DURABILITY: &str = "topic_defaults.durability";
     const FSYNC: &str = "topic_defaults.enforce_fsync";
     let durability = |text: &str, flags: &[(&str, &str)]| {
@@ -298,7 +298,7 @@ fn the_stronger_source_says_what_the_durability_is() {
 }
 
 #[test]
-fn unknown_names_are_warned_of_with_the_nearest_known_one() {
+fn unknown_keys_are_warned_about_with_a_suggestion() {
     let (_, warnings) = load(
         "[tcp]\nadress = '127.0.0.1:1'\n[htttp]\nenabled = true\n[system.segmnet]\nx = 1\n\
          [limits]\nconections_max = 3",
@@ -425,7 +425,7 @@ fn relocated_keys_and_variables_are_refused() {
 }
 
 #[test]
-fn promises_that_cannot_be_kept_are_refused() {
+fn unsupported_guarantees_are_refused() {
     for (path, _) in keys::REFUSED {
         let error = load(&format!("{path} = true")).expect_err("refused");
         assert_eq!(error.key.as_deref(), Some(*path));
@@ -477,7 +477,7 @@ fn the_root_user_has_both_credentials_or_neither() {
 }
 
 #[test]
-fn what_others_can_reach_is_warned_of() {
+fn a_non_loopback_http_address_is_warned_about() {
     let flags = settings(&[("tcp.address", "[::]:1"), ("http.address", "[::]:2")]);
     let (_, warnings) = Config::load(&flags, &BTreeMap::new()).expect("a valid configuration");
     let [warning] = warnings.as_slice() else { panic!("{warnings:?}") };
@@ -485,7 +485,7 @@ fn what_others_can_reach_is_warned_of() {
 }
 
 #[test]
-fn certificates_are_made_only_where_there_is_no_file() {
+fn certificates_are_self_signed_only_without_a_certificate_file() {
     let certificate = written("");
     let path = certificate.path().to_str().expect("a path in UTF-8");
     let missing = [("tcp.tls.enabled", "true"), ("tcp.tls.cert_file", "/nowhere.pem")];
@@ -548,7 +548,7 @@ fn durations_are_parsed_as_iggy_does() {
 }
 
 #[test]
-fn bounds_have_words_for_none_and_for_the_default() {
+fn bounds_may_be_unlimited_or_default() {
     for text in ["unlimited", " None ", "disabled", "never_expire"] {
         assert_eq!(parse_bound(text, parse_size), Some(Bound::Unlimited), "{text}");
         assert_eq!(parse_bound(text, parse_duration), Some(Bound::Unlimited), "{text}");
@@ -570,7 +570,7 @@ fn bounds_have_words_for_none_and_for_the_default() {
 }
 
 #[test]
-fn what_is_formatted_is_parsed_back() {
+fn formatted_sizes_and_durations_parse_back() {
     let mut seeded = tailwater_testkit::seed::rng();
     let seed = seeded.value();
     let random = &mut seeded.rng;
@@ -596,7 +596,7 @@ fn no_text_panics_a_parser() {
 }
 
 #[test]
-fn the_current_configuration_is_one_that_loads_to_the_same() {
+fn the_current_configuration_reloads_to_the_same() {
     let (config, _) = load(
         "[system.segment]\nappend_io_mode = 'direct'\n[topic_defaults]\ndurability = 'disk'\n\
          message_expiry = '90 s'\n[heartbeat]\ninterval = '7 s'\n[limits]\nstall_timeout = '9 s'",
@@ -622,7 +622,7 @@ fn the_current_configuration_has_every_key() {
 }
 
 #[test]
-fn the_current_configuration_has_ports_and_no_secret() {
+fn the_current_configuration_contains_ports_and_no_secret() {
     let directory = tempfile::tempdir().expect("a directory");
     let mut config = Config {
         path: directory.path().to_owned(),

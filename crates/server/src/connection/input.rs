@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_large_bodys_memory_is_used_again_and_not_kept() {
+    async fn the_buffer_of_a_large_body_is_reused_and_then_freed() {
         let mut input = Input::new();
         pass(&mut input, 1 << 20).await;
         assert!(input.is_large());

@@ -62,7 +62,7 @@ mod tests {
     const STALL: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
-    async fn a_transfer_ends_when_it_stalls_and_sooner_where_others_wait() {
+    async fn a_stalled_transfer_ends_sooner_if_others_wait_for_its_memory() {
         let pace = Pace { stall: STALL, end: None };
         let (nothing, much) = (AtomicUsize::new(0), AtomicUsize::new(10 << 20));
         let in_flight = InFlight::new(8 << 20);

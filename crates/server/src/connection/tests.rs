@@ -125,7 +125,7 @@ async fn poll_without_reading(
 
 /// Regression test: room for a reply must be reserved before the messages are read from a segment.
 #[tokio::test(flavor = "multi_thread")]
-async fn replies_that_wait_for_room_are_not_in_memory() {
+async fn replies_waiting_for_a_reservation_take_no_memory() {
     const READERS: u64 = 50;
     let directory = tempfile::tempdir().expect("a directory");
     let topic = {
@@ -174,7 +174,7 @@ async fn replies_that_wait_for_room_are_not_in_memory() {
 
 /// Regression test: a reply that is not read must not pin the tail's memory.
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_readers_let_the_tail_go() {
+async fn slow_readers_do_not_pin_the_tail() {
     let directory = tempfile::tempdir().expect("a directory");
     let settings = [("system.memory.tail_bytes_max", "4 MiB"), ("limits.stall_timeout", "5 m")];
     let server = server(directory.path(), &settings).await;
@@ -200,7 +200,7 @@ async fn slow_readers_let_the_tail_go() {
 
 /// Regression test: the time limit must include bytes buffered by an encrypted stream.
 #[tokio::test(flavor = "multi_thread")]
-async fn replies_over_tls_are_taken_in_time() {
+async fn replies_over_tls_have_a_time_limit() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = server(directory.path(), &[("limits.stall_timeout", "1 s")]).await;
     let names = ["localhost".to_owned()];

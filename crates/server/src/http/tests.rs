@@ -85,7 +85,7 @@ async fn metrics_and_health_are_served_and_the_rest_is_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn idle_connections_keep_nobody_waiting() {
+async fn idle_connections_do_not_block_new_ones() {
     let directory = tempfile::tempdir().expect("a directory");
     let server = Server::start(config(directory.path())).await.expect("the server starts");
     let address = server.addresses().http.expect("HTTP is on");

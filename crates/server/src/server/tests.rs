@@ -23,7 +23,7 @@ fn config(path: &Path, settings: &[(&str, &str)]) -> Config {
 
 /// Regression test: a failed start must not create the root user, whose password would be lost.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_that_fails_makes_up_no_password() {
+async fn a_failed_start_creates_no_root_user() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("data");
     let taken = TcpListener::bind("127.0.0.1:0").expect("an address");
@@ -52,7 +52,7 @@ async fn only_the_owner_may_read_a_new_directory() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_file_with_the_addresses_is_there_while_they_are_true() {
+async fn the_current_configuration_file_exists_while_the_server_runs() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("data");
     let file = path.join("runtime/current_config.toml");
@@ -83,7 +83,7 @@ async fn the_file_with_the_addresses_is_there_while_they_are_true() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_that_everybody_knows_are_reported_where_everybody_can_use_them() {
+async fn default_credentials_on_a_public_address_are_reported() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("data");
     let mut first = config(&path, &[("tcp.address", "0.0.0.0:0")]);

@@ -13,7 +13,7 @@ const BOB: u32 = 2;
 const CLIENT: u128 = 7;
 
 #[test]
-fn a_clients_id_is_taken_over_by_its_own_user_only() {
+fn a_client_id_can_be_taken_over_only_by_its_user() {
     let sessions = Sessions::new(1);
     let [first, second, third] =
         [1, 2, 3].map(|port| sessions.open(SocketAddr::from((Ipv4Addr::LOCALHOST, port))));
@@ -49,7 +49,7 @@ fn stamp(head: &Head) -> Stamp {
 }
 
 #[test]
-fn a_request_that_was_not_accepted_is_new_however_many_were_answered_since() {
+fn an_unaccepted_request_stays_new_however_many_were_answered_since() {
     let mut replies = Replies::default();
     replies.expect_again(&send(1));
     for head in (2..200).map(send) {
@@ -66,7 +66,7 @@ fn a_request_that_was_not_accepted_is_new_however_many_were_answered_since() {
 }
 
 #[test]
-fn large_replies_displace_bodies_and_not_numbers() {
+fn large_replies_displace_older_bodies_but_no_request_numbers() {
     let mut replies = Replies::default();
     for head in (1..4).map(send) {
         replies.remember(&head, stamp(&head), 0, &[0; 100_000]);

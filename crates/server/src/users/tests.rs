@@ -125,7 +125,7 @@ fn a_new_directory_gets_the_root_user_and_an_old_one_keeps_it() {
 }
 
 #[test]
-fn credentials_of_the_root_user_that_nobody_could_log_in_with_are_refused() {
+fn unusable_credentials_of_the_root_user_are_refused() {
     let long = "x".repeat(101);
     for (root, what) in [
         (given("ab", "secret"), "name has 2 bytes"),
@@ -168,7 +168,7 @@ fn only_active_users_with_the_right_password_log_in() {
 }
 
 #[test]
-fn a_right_password_is_hashed_once() {
+fn a_correct_password_is_hashed_once() {
     let fixture = Fixture::new();
     let root = fixture.users.find(&WireIdentifier::Numeric(ROOT)).unwrap();
     let is_known = |password: &str| {
@@ -239,7 +239,7 @@ fn users_that_reconnect_at_once_all_log_in() {
 }
 
 #[test]
-fn everything_is_there_after_a_restart() {
+fn users_and_tokens_survive_a_restart() {
     let fixture = Fixture::new();
     let (log, users) = (&fixture.log, &fixture.users);
     let alice = fixture.create("alice", "secret").unwrap();
@@ -270,7 +270,7 @@ fn everything_is_there_after_a_restart() {
 }
 
 #[test]
-fn names_and_passwords_have_lengths() {
+fn names_and_passwords_have_length_limits() {
     let fixture = Fixture::new();
     let long = |bytes: usize| "x".repeat(bytes);
     for name in ["xx".to_owned(), long(51)] {
@@ -314,7 +314,7 @@ fn names_are_unique() {
 }
 
 #[test]
-fn a_deleted_user_leaves_nothing() {
+fn deleting_a_user_deletes_its_tokens_and_logins() {
     let fixture = Fixture::new();
     let (log, users) = (&fixture.log, &fixture.users);
     let alice = fixture.create("alice", "secret").unwrap();
@@ -401,7 +401,7 @@ fn wrong_passwords_are_delayed_as_failed_logins_are() {
 }
 
 #[test]
-fn permissions_end_with_what_they_are_for() {
+fn permissions_are_deleted_with_their_stream_or_topic() {
     let fixture = Fixture::new();
     let (log, users) = (&fixture.log, &fixture.users);
     let topic = TopicId { stream: 1, topic: 2 };
@@ -437,7 +437,7 @@ fn permissions_end_with_what_they_are_for() {
 }
 
 #[test]
-fn the_credentials_that_everybody_knows_are_recognised() {
+fn default_root_credentials_are_recognised() {
     assert!(Fixture::new().users.has_default_root());
     let fixture = Fixture::new().reopen(&Root::Random);
     assert!(fixture.users.has_default_root(), "the directory decides");
@@ -448,7 +448,7 @@ fn the_credentials_that_everybody_knows_are_recognised() {
 }
 
 #[test]
-fn permissions_count_while_the_user_is_there_and_active() {
+fn permissions_apply_only_while_the_user_exists_and_is_active() {
     let fixture = Fixture::new();
     let (log, users) = (&fixture.log, &fixture.users);
     let alice = fixture.create("alice", "secret").unwrap();
@@ -504,7 +504,7 @@ fn tokens_expire() {
 }
 
 #[test]
-fn a_user_has_so_many_tokens_and_one_of_a_name() {
+fn tokens_of_a_user_are_limited_and_have_unique_names() {
     let fixture = Fixture::new();
     let (log, users) = (&fixture.log, &fixture.users);
     let alice = fixture.create("alice", "secret").unwrap();

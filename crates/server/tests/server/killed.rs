@@ -171,7 +171,7 @@ async fn read(client: &IggyClient, topic: &str, partition: u32) -> Vec<(u64, u64
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_acknowledged_survives_the_server() {
+async fn acknowledged_messages_survive_a_killed_server() {
     let mut seed = tailwater_testkit::seed::rng();
     eprintln!("TAILWATER_SEED={}", seed.value());
     let scratch = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory");

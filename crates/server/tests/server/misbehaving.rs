@@ -56,7 +56,7 @@ async fn a_client_of_the_earlier_protocol_is_refused_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_bodies_of_every_command_do_no_harm() {
+async fn malformed_bodies_of_every_command_do_no_harm() {
     let mut seed = tailwater_testkit::seed::rng();
     eprintln!("TAILWATER_SEED={}", seed.value());
     let scene = Scene::with(&[("limits.failed_logins_max", "1000000")]).await;
@@ -104,7 +104,7 @@ async fn wrong_bodies_of_every_command_do_no_harm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn silence_and_slowness_have_an_end() {
+async fn silent_and_slow_clients_are_disconnected() {
     let limits = [("limits.unauthenticated_timeout", "1s"), ("limits.stall_timeout", "1s")];
     let scene = Scene::with(&limits).await;
     let client = scene.client().await;
@@ -126,7 +126,7 @@ async fn silence_and_slowness_have_an_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_takes_no_replies_is_not_read_from() {
+async fn no_requests_are_read_from_a_client_that_reads_no_replies() {
     let scene = Scene::with(&[("limits.stall_timeout", "2s")]).await;
     let client = scene.client().await;
     create_topic(&client, 1).await;
@@ -179,7 +179,7 @@ async fn more_connections_than_are_allowed_are_refused() {
 
 /// Pings must not count as a login, however they are split into writes.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_trickle_of_pings_has_an_end() {
+async fn pings_do_not_extend_the_login_time_limit() {
     let scene = Scene::with(&[("limits.unauthenticated_timeout", "1s")]).await;
     let raw = Raw::connect(&scene, 8).await;
     let ping = raw.frame(Operation::NonReplicated, 0, 1, &[]);
@@ -207,7 +207,7 @@ async fn a_trickle_of_pings_has_an_end() {
 
 /// Logins that wait for their turn must not keep connections open beyond the login time limit.
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_passwords_hold_no_connections() {
+async fn delayed_logins_hold_no_connections_beyond_the_time_limit() {
     let scene = Scene::with(&[
         ("limits.failed_logins_max", "1"),
         ("limits.unauthenticated_timeout", "1s"),
@@ -244,7 +244,7 @@ async fn wrong_passwords_hold_no_connections() {
 
 /// A client that only announces large frames must not block others.
 #[tokio::test(flavor = "multi_thread")]
-async fn announced_frames_take_no_room() {
+async fn announced_frames_reserve_no_memory() {
     let scene = Scene::with(&[
         ("limits.in_flight_bytes_max", "1 MiB"),
         ("message_bus.max_message_size", "1 MiB"),
@@ -316,7 +316,7 @@ async fn a_client_that_is_evicted_again_and_again_is_closed() {
 
 /// Clients that have begun but not finished a request or login must not delay the shutdown.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_only_begun_does_not_delay_the_end() {
+async fn unfinished_requests_do_not_delay_the_shutdown() {
     let mut scene = Scene::new().await;
     let mut header = Raw::connect(&scene, 10).await;
     header.stream.write_all(&[0; 100]).await.expect("a write");

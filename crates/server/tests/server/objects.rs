@@ -95,7 +95,7 @@ async fn topics_and_their_options() {
 /// Regression test: the option `enforce_fsync` of Iggy's previews was accepted, but neither listed
 /// nor returned.
 #[tokio::test(flavor = "multi_thread")]
-async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
+async fn enforce_fsync_is_listed_and_returned_to_clients_that_set_it() {
     let scene = Scene::new().await;
     let client = scene.client().await;
     client.create_stream("s").await.expect("a stream");
@@ -131,7 +131,7 @@ async fn the_older_name_of_the_durability_is_returned_to_those_who_use_it() {
 /// Regression test: a size or expiry of 0, which means "not set", was reported as set by the
 /// client, and an update with 0 reset the value.
 #[tokio::test(flavor = "multi_thread")]
-async fn zero_is_the_default_and_not_a_choice() {
+async fn a_zero_bound_means_not_set() {
     let scene = Scene::new().await;
     let client = scene.client().await;
     client.create_stream("s").await.expect("a stream");
@@ -213,7 +213,7 @@ async fn a_stream_that_does_not_exist_has_no_topics() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_purge_leaves_nothing_and_offsets_begin_anew() {
+async fn a_purge_removes_all_messages_and_restarts_offsets() {
     let scene = Scene::new().await;
     let client = scene.client().await;
     create_topic(&client, 2).await;
@@ -231,7 +231,7 @@ async fn a_purge_leaves_nothing_and_offsets_begin_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deleting_segments_stops_at_what_consumers_have_not_read() {
+async fn deleting_segments_stops_at_messages_that_consumers_have_not_read() {
     let scene = Scene::new().await;
     let client = scene.client().await;
     client.create_stream("s").await.expect("a stream");
@@ -259,7 +259,7 @@ async fn deleting_segments_stops_at_what_consumers_have_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_server_says_of_itself() {
+async fn server_statistics_and_clients_are_reported() {
     let scene = Scene::new().await;
     let client = scene.client().await;
     create_topic(&client, 2).await;
@@ -288,7 +288,7 @@ async fn what_the_server_says_of_itself() {
 
 /// A change of a topic must not undo a concurrent change.
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_of_a_topic_at_the_same_time_all_count() {
+async fn concurrent_changes_of_a_topic_all_apply() {
     const ROUNDS: u32 = 30;
     let scene = Scene::new().await;
     let (one, two) = (scene.client().await, scene.client().await);

@@ -94,7 +94,7 @@ async fn a_user_without_permissions_may_do_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn permissions_open_what_they_name() {
+async fn permissions_permit_exactly_what_they_name() {
     let scene = Scene::new().await;
     let root = scene.client().await;
     create_topic(&root, 1).await;

@@ -180,7 +180,7 @@ async fn different_messages_under_one_number_are_all_appended() {
 /// Regression test: Iggy's Java client numbers messages and offsets separately from other changes.
 /// After a few messages, the creation of a stream or topic was refused as already applied (59).
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_and_other_changes_may_be_numbered_apart() {
+async fn messages_and_other_changes_may_be_numbered_separately() {
     let scene = Scene::new().await;
     let client = scene.client().await;
     create_topic(&client, 1).await;
@@ -226,7 +226,7 @@ async fn requests_out_of_order_are_executed_once_each() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_are_not_there() {
+async fn requests_without_a_session() {
     let scene = Scene::new().await;
     let client = scene.client().await;
     create_topic(&client, 1).await;

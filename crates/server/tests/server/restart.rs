@@ -5,7 +5,7 @@ use iggy::prelude::*;
 use crate::common::{Scene, create_topic, id, message, numbered, poll, send};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_is_there_after_a_restart() {
+async fn all_state_survives_a_restart() {
     let mut scene = Scene::new().await;
     let client = scene.client().await;
     create_topic(&client, 2).await;
@@ -41,7 +41,7 @@ async fn everything_is_there_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_goes_on_when_the_server_is_back() {
+async fn a_client_reconnects_when_the_server_is_back() {
     let mut scene = Scene::new().await;
     let address = scene.address().to_string();
     let client = scene.client().await;

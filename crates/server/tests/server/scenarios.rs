@@ -24,7 +24,7 @@ async fn try_poll(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_exist_is_named() {
+async fn errors_name_the_object_that_does_not_exist() {
     let scene = Scene::new().await;
     let client = scene.client().await;
     create_topic(&client, 1).await;
@@ -189,7 +189,7 @@ async fn successes<T>(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_those_who_create_a_name_at_the_same_time_one_succeeds() {
+async fn exactly_one_of_concurrent_creations_of_a_name_succeeds() {
     const CLIENTS: usize = 6;
     let scene = Scene::new().await;
     let clients = join_all((0..CLIENTS).map(|_| scene.client())).await;
@@ -260,7 +260,7 @@ async fn secrets_are_not_written_and_passwords_survive_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sizes_add_up_and_a_purge_is_remembered() {
+async fn sizes_add_up_and_a_purge_survives_a_restart() {
     let mut scene = Scene::new().await;
     let client = scene.client().await;
     create_topic(&client, 2).await;

@@ -224,14 +224,14 @@ mod tests {
     }
 
     #[test]
-    fn a_step_that_is_none_is_refused() {
+    fn an_invalid_step_is_refused() {
         for text in ["", "jump", "copy a", "put a k", "open a fails", "gone", "kept a = k=1"] {
             assert!(step(text).is_err(), "{text}");
         }
     }
 
     #[test]
-    fn only_tables_with_the_headings_are_of_scenarios() {
+    fn only_tables_with_the_scenario_headings_are_parsed() {
         let text = "## Logs\n\n| scenario | made by | Tailwater | RocksDB 11 |\n|---|---|---|---|\n\
                     | lost | `put a k=1` and `remove a/*.log` | `open a = nothing` | opens |\n\n\
                     | step | meaning |\n|---|---|\n| `jump` | no step |\n";

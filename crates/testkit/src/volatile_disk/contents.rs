@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_flushed_stays() {
+    fn flushed_sectors_survive() {
         for seed in 0..100 {
             let mut contents = Contents::new(4 * SECTOR, SECTOR);
             contents.write(0, &[1; 4 * SECTOR]).expect("room");
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn of_what_was_not_flushed_each_sector_keeps_one_of_its_states() {
+    fn each_unflushed_sector_keeps_one_of_its_states() {
         let mut seen = BTreeSet::new();
         for seed in 0..400 {
             let mut contents = Contents::new(3 * SECTOR, SECTOR);
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_sectors_go_and_stay_with_the_whole() {
+    fn partial_sector_writes_survive_or_vanish_as_whole_sectors() {
         let mut seen = BTreeSet::new();
         for seed in 0..100 {
             let mut contents = Contents::new(SECTOR, SECTOR);
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_past_the_end() {
+    fn transfers_beyond_the_end_are_refused() {
         let mut contents = Contents::new(2 * SECTOR, SECTOR);
         assert_eq!(contents.write(SECTOR as u64, &[1; 2 * SECTOR]), None);
         assert_eq!(contents.write(u64::MAX, &[1]), None);

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_power_goes_before_the_request_that_was_named() {
+    fn the_power_is_cut_before_the_given_request() {
         let disk = disk(Duration::ZERO);
         disk.cut_after(2);
         assert_eq!(disk.write(0, &[1; 512]), Ok(()));

@@ -62,7 +62,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said_of_its_field() {
+    fn errors_name_the_invalid_field() {
         let problem = |line: &[u8], decode| Entry::parse(line, decode).unwrap_err();
         assert!(problem(b"", unescape).contains("no tab"));
         assert!(problem(b"key value", unescape).contains("no tab"));

@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn stanzas_stand_between_empty_lines() {
+    fn stanzas_are_separated_by_empty_lines() {
         let stanzas = stanzas("\n\nPackage: a\nVersion: 1\n\n\nPackage: b\n x\nVersion: 2");
         let seen: Vec<_> = stanzas.iter().map(|stanza| (stanza.line(), stanza.text())).collect();
         let expected: [(u64, &[u8]); 2] =
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_alternative_counts_up_to_a_space_or_parenthesis() {
+    fn a_dependency_is_the_name_of_the_first_alternative() {
         assert_eq!(
             dependencies(" libc6 (>= 2.34), default-mta | mail-transport-agent,zlib1g(>=1),x|y"),
             ["libc6", "default-mta", "zlib1g", "x"]
@@ -247,13 +247,13 @@ mod tests {
     }
 
     #[test]
-    fn other_fields_that_speak_of_dependencies_do_not_count() {
+    fn only_the_depends_field_lists_dependencies() {
         let text = "Package: a\nVersion: 1\nPre-Depends: b\nBuild-Depends: c\nRecommends: d\n";
         assert_eq!(stanzas(text)[0].package().unwrap().dependencies().count(), 0);
     }
 
     #[test]
-    fn what_is_no_package_is_said_with_its_line() {
+    fn invalid_packages_are_reported_with_their_line() {
         let at = |text: &str| (problem(text).line, problem(text).reason);
         let missing = |name: &str| (0, format!("the stanza that begins here has no {name}"));
         assert_eq!(at("Version: 1\n"), missing("Package"));

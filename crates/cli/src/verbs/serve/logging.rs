@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn the_files_of_lines_have_a_bounded_size() {
+    fn log_files_have_a_bounded_size() {
         let directory = tempfile::tempdir().expect("a directory");
         let mut files = files(directory.path(), 0);
         for time_us in 2..200 {

@@ -14,7 +14,7 @@ fn pattern(length: usize, seed: usize) -> Vec<u8> {
 }
 
 #[test]
-fn a_slot_is_large_enough_and_little_larger() {
+fn slot_sizes_fit_with_little_waste() {
     let mut last = 0;
     for index in 0..SIZES {
         let slot = slot_bytes(index);
@@ -29,7 +29,7 @@ fn a_slot_is_large_enough_and_little_larger() {
 }
 
 #[test]
-fn bytes_stay_as_they_are_whatever_comes_and_goes_beside_them() {
+fn slots_keep_their_bytes_while_others_are_allocated_and_freed() {
     let mut random = fastrand::Rng::with_seed(seed());
     let slabs = Slabs::new();
     let mut held: Vec<(SlabBytes, Vec<u8>)> = Vec::new();
@@ -62,7 +62,7 @@ fn bytes_stay_as_they_are_whatever_comes_and_goes_beside_them() {
 }
 
 #[test]
-fn what_was_dropped_is_taken_again_before_there_is_more_memory() {
+fn freed_slots_are_reused_before_a_region_is_added() {
     let mut random = fastrand::Rng::with_seed(seed());
     let slabs = Slabs::new();
     let block = pattern(4000, 7);
@@ -86,7 +86,7 @@ fn what_was_dropped_is_taken_again_before_there_is_more_memory() {
 }
 
 #[test]
-fn an_empty_region_is_zero_pages_again() {
+fn an_empty_region_is_returned_to_the_system() {
     let slabs = Slabs::new();
     let first = slabs.copy(&pattern(SLOT_MAX, 3)).unwrap();
     let start = first.start;
@@ -102,7 +102,7 @@ fn an_empty_region_is_zero_pages_again() {
 }
 
 #[test]
-fn all_that_was_dropped_is_seen_to() {
+fn every_dropped_slot_is_reclaimed() {
     let slabs = Slabs::new();
     let block = pattern(4000, 7);
     let per_region = REGION / slot_bytes(size_index(block.len()).unwrap());
@@ -116,7 +116,7 @@ fn all_that_was_dropped_is_seen_to() {
 }
 
 #[test]
-fn free_pages_of_a_sparse_region_are_zero_and_the_rest_stays() {
+fn trimming_a_sparse_region_zeroes_only_its_free_pages() {
     let slabs = Slabs::new();
     let block = |seed| pattern(5000, seed);
     let mut held: Vec<_> = (0..150).map(|seed| (seed, slabs.copy(&block(seed)).unwrap())).collect();
@@ -142,7 +142,7 @@ fn free_pages_of_a_sparse_region_are_zero_and_the_rest_stays() {
 }
 
 #[test]
-fn regions_follow_when_blocks_change_their_size() {
+fn regions_move_to_another_slot_size_when_block_sizes_change() {
     let slabs = Slabs::new();
     let mut held: VecDeque<_> = (0..2000).map(|_| slabs.copy(&pattern(4000, 1)).unwrap()).collect();
     let before = slabs.bytes();
@@ -163,7 +163,7 @@ fn bytes_outlive_the_slabs() {
 
 #[test]
 #[should_panic(expected = "being trimmed is open")]
-fn nobody_takes_a_slot_from_a_region_that_is_being_trimmed() {
+fn no_slot_is_taken_from_a_region_being_trimmed() {
     let slabs = Slabs::new();
     let kept = slabs.copy(&pattern(5000, 1)).unwrap();
     let dropped: Vec<_> = (0..100).map(|seed| slabs.copy(&pattern(5000, seed)).unwrap()).collect();
@@ -187,7 +187,7 @@ fn dropping_takes_no_lock() {
 }
 
 #[test]
-fn threads_that_drop_what_others_took_lose_nothing() {
+fn slots_dropped_by_other_threads_are_all_reclaimed() {
     let slabs = Slabs::new();
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {

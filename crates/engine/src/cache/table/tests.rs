@@ -50,7 +50,7 @@ fn a_table_agrees_with_a_map_when_buckets_overflow() {
 }
 
 #[test]
-fn a_full_count_of_passed_entries_stays_and_hides_nothing() {
+fn a_saturated_overflow_count_hides_no_entry() {
     let table = Table::<Block>::new(128);
     assert!(table.limit() > 600);
     let nodes: Vec<_> = (0..600).map(|block| node(key(1, block))).collect();

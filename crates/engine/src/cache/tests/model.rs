@@ -103,7 +103,7 @@ impl Model {
         self.cache.set_capacity(capacity);
     }
 
-    fn let_go(&mut self) {
+    fn release(&mut self) {
         if !self.held.is_empty() {
             self.held.swap_remove(self.random.usize(..self.held.len()));
         }
@@ -116,7 +116,7 @@ impl Model {
             75..80 => self.erase(),
             80 => self.erase_file(),
             81 => self.set_capacity(),
-            _ => self.let_go(),
+            _ => self.release(),
         }
         let (usage, capacity) = (self.cache.usage(), self.cache.capacity());
         assert!(usage <= capacity.max(self.excused), "{usage} bytes of {capacity} in use");

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn the_first_value_of_a_key_stays() {
+fn the_first_value_of_a_key_is_kept() {
     let cache = cache_of(8);
     assert!(!hit(&cache, key(1, 1)));
     let first = put(&cache, key(1, 1), Priority::Low);
@@ -15,7 +15,7 @@ fn the_first_value_of_a_key_stays() {
 }
 
 #[test]
-fn a_value_that_can_never_fit_is_handed_back() {
+fn a_value_larger_than_the_cache_is_returned_uncached() {
     let cache = cache_of(8);
     for block in 0..8 {
         put(&cache, key(1, block), Priority::Low);
@@ -32,7 +32,7 @@ fn a_value_that_can_never_fit_is_handed_back() {
 }
 
 #[test]
-fn what_was_hit_survives_a_scan_as_long_as_the_cache() {
+fn hit_entries_survive_a_scan_as_large_as_the_cache() {
     let cache = cache_of(64);
     for block in 0..64 {
         put(&cache, key(1, block), Priority::Low);
@@ -63,7 +63,7 @@ fn what_was_hit_survives_a_scan_as_long_as_the_cache() {
 }
 
 #[test]
-fn a_new_entry_has_a_whole_round_to_be_hit() {
+fn a_new_entry_stays_for_a_whole_round() {
     let cache = cache_of(32);
     for block in 0..32 {
         put(&cache, key(1, block), Priority::Low);
@@ -76,7 +76,7 @@ fn a_new_entry_has_a_whole_round_to_be_hit() {
 }
 
 #[test]
-fn lower_priorities_go_first() {
+fn lower_priorities_are_evicted_first() {
     for touched in [false, true] {
         let cache = cache_of(60);
         let all = [Priority::Low, Priority::High];
@@ -100,7 +100,7 @@ fn lower_priorities_go_first() {
 }
 
 #[test]
-fn what_is_pinned_stays_and_a_cache_full_of_it_refuses() {
+fn pinned_entries_stay_and_a_cache_full_of_them_refuses_inserts() {
     let cache = cache_of(16);
     let pinned: Vec<_> = (0..16).map(|block| put(&cache, key(1, block), Priority::Low)).collect();
     let room = cache.capacity() - cache.usage();
@@ -134,7 +134,7 @@ fn an_erased_value_stays_charged_while_it_is_held() {
 }
 
 #[test]
-fn an_erased_value_stays_in_sight_of_the_guard_that_saw_it() {
+fn an_erased_value_lives_as_long_as_a_guard_that_found_it() {
     let alive = Arc::new(AtomicUsize::new(0));
     let cache = cache_of(16);
     let block = Block::counted(key(1, 0), 0, &alive);
@@ -153,7 +153,7 @@ fn an_erased_value_stays_in_sight_of_the_guard_that_saw_it() {
 }
 
 #[test]
-fn a_borrow_and_a_reference_outlive_the_cache() {
+fn borrowed_and_counted_values_outlive_the_cache() {
     let alive = Arc::new(AtomicUsize::new(0));
     let guard = pin();
     let cache = cache_of(16);
@@ -179,7 +179,7 @@ fn a_borrow_and_a_reference_outlive_the_cache() {
 }
 
 #[test]
-fn a_lower_capacity_is_kept_at_once_and_the_hot_stay() {
+fn lowering_the_capacity_evicts_cold_entries_at_once() {
     let capacity = 400 * UNIT;
     let cache = Cache::with_shards(capacity, 4);
     for block in 0..380 {
@@ -207,7 +207,7 @@ fn a_lower_capacity_is_kept_at_once_and_the_hot_stay() {
 }
 
 #[test]
-fn files_are_erased_and_listed_by_themselves() {
+fn entries_can_be_erased_and_listed_by_file() {
     let cache = Cache::with_shards(1 << 20, 4);
     for block in 0..100 {
         put(&cache, key(7, block), Priority::Low);
@@ -270,7 +270,7 @@ fn a_growing_table_loses_nothing() {
 }
 
 #[test]
-fn inserts_go_on_for_a_while_beside_a_reader_that_holds_garbage_back() {
+fn inserts_use_the_headroom_while_a_reader_delays_reclamation() {
     let cache = Cache::with_shards(640 * UNIT, 1);
     for block in 0..1000 {
         put(&cache, key(1, block), Priority::Low);
@@ -290,7 +290,7 @@ fn inserts_go_on_for_a_while_beside_a_reader_that_holds_garbage_back() {
 }
 
 #[test]
-fn an_insert_looks_at_a_bounded_number_of_entries() {
+fn an_insert_scans_a_bounded_number_of_entries() {
     let cache = cache_of(2000);
     for block in 0..2000 {
         put(&cache, key(1, block), Priority::Low);
@@ -304,7 +304,7 @@ fn an_insert_looks_at_a_bounded_number_of_entries() {
 }
 
 #[test]
-fn what_is_given_back_are_whole_regions_of_memory_the_coldest_first() {
+fn giving_back_memory_evicts_the_coldest_whole_regions() {
     let entry = Cache::<usize>::ENTRY_OVERHEAD + 100;
     let (regions, each) = (8, 32);
     // Includes the headroom.
@@ -337,7 +337,7 @@ fn what_is_given_back_are_whole_regions_of_memory_the_coldest_first() {
 }
 
 #[test]
-fn little_that_is_hot_stays_when_memory_is_given_back() {
+fn a_small_hot_region_stays_when_memory_is_given_back() {
     let entry = Cache::<usize>::ENTRY_OVERHEAD + 100;
     let cache = Cache::<usize>::with_shards(100 * entry * 64 / 63 + entry, 1);
     // The hot entry has one region, and all cold entries share another.
@@ -352,7 +352,7 @@ fn little_that_is_hot_stays_when_memory_is_given_back() {
 }
 
 #[test]
-fn what_is_let_go_makes_room_before_all_others() {
+fn chilled_entries_are_evicted_before_all_others() {
     let cache = cache_of(64);
     let all = 0..60;
     for block in all.clone() {

@@ -130,7 +130,7 @@ fn storm(weather: &Weather, seed: u64) {
 }
 
 #[test]
-fn a_storm_never_passes_the_bound_and_leaks_nothing() {
+fn concurrent_operations_respect_the_capacity_and_leak_nothing() {
     let seed = seed();
     let alive = Arc::new(AtomicUsize::new(0));
     for shards in [1, 4] {

@@ -132,7 +132,7 @@ fn compaction(text: &str) -> Arc<Compaction> {
 }
 
 #[test]
-fn a_file_goes_as_deep_as_nothing_is_in_its_way() {
+fn a_file_goes_to_the_deepest_level_above_any_overlap() {
     let cases: [(&[&str], &str, (usize, u64)); 9] = [
         (&[], "a-c", (6, 0)),
         (&["0: d-e", "3: d-e", "6: d-e"], "a-c", (6, 0)),
@@ -159,7 +159,7 @@ fn levels_above_the_base_stay_empty() {
 }
 
 #[test]
-fn a_running_compaction_is_in_the_way_where_it_writes() {
+fn a_file_goes_above_the_output_of_a_running_compaction() {
     let world = |running| World { running: vec![running], ..World::new(&[]) };
     assert_eq!(world("a-c > 3").place("b-d"), (2, 101));
     assert_eq!(world("a-c > 3").place("d-e"), (6, 0));
@@ -170,7 +170,7 @@ fn a_running_compaction_is_in_the_way_where_it_writes() {
 }
 
 #[test]
-fn files_that_overlap_lie_one_above_the_other() {
+fn overlapping_files_are_placed_in_ascending_levels() {
     let places = |tables, files: &[&str]| World::new(tables).places(files).expect("places");
     assert_eq!(places(&[], &["a-b", "c-d"]), [(6, 0), (6, 0)]);
     assert_eq!(places(&[], &["a-c", "c-d"]), [(6, 101), (5, 102)]);
@@ -185,7 +185,7 @@ fn files_that_overlap_lie_one_above_the_other() {
 }
 
 #[test]
-fn what_asks_for_a_sequence_number() {
+fn snapshots_fifo_and_overlaps_require_a_sequence_number() {
     let watched = World { is_watched: true, ..World::new(&[]) };
     assert_eq!(watched.places(&["a-b", "c-d"]).expect("places"), [(6, 101), (6, 102)]);
     let fifo = World { style: CompactionStyle::Fifo, ..World::new(&[]) };
@@ -202,7 +202,7 @@ fn what_asks_for_a_sequence_number() {
 }
 
 #[test]
-fn only_the_last_level_may_do() {
+fn placement_above_the_last_level_can_be_refused() {
     let last_only =
         IngestOptions { fail_if_not_bottommost_level: true, ..IngestOptions::default() };
     let world = |tables| World { options: last_only, ..World::new(tables) };

@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_stay_where_they_are() {
+    fn pinned_keys_keep_their_addresses() {
         let mut keys = PinnedKeys::default();
         let mut copies = Vec::new();
         for length in [0, 1, 0, 30_000, 5_000, 100_000, 0, 32 << 10, 7] {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 
 use tailwater_format::key::Sequence;
 
-use crate::column_family::{ColumnFamily, Followed, SuperVersion};
+use crate::column_family::{ColumnFamily, SuperVersion, WeakFamily};
 use crate::error::{Error, Result};
 use crate::iterator::Direction;
 use crate::read::{ReadOptions, ReadState, Snapshot};
@@ -27,7 +27,7 @@ use super::{DbIterator, EntryLocation, FIRST_TRAILER, leaves, set_internal_key};
 
 /// The source of an iterator's newer super versions.
 pub(super) struct Origin {
-    family: Followed,
+    family: WeakFamily,
     shared: Weak<ReadState>,
     /// Whether the options ask the iterator to refresh itself while it has a snapshot.
     is_asked: bool,
@@ -50,7 +50,7 @@ impl DbIterator {
         let is_asked = options.auto_refresh_iterator_with_snapshot;
         let snapshot = options.snapshot.clone().filter(|_| is_asked);
         self.refreshes = snapshot.is_some();
-        let (family, shared) = (family.follow(), Arc::downgrade(shared));
+        let (family, shared) = (family.downgrade(), Arc::downgrade(shared));
         self.origin = Some(Origin { family, shared, is_asked, snapshot });
     }
 

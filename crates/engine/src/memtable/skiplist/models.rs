@@ -74,7 +74,7 @@ fn assert_all<T: Ord + Debug>(outcomes: &BTreeSet<T>, expected: impl IntoIterato
 }
 
 #[test]
-fn inserts_at_one_place_are_both_there_in_order() {
+fn concurrent_inserts_at_one_place_are_both_linked_in_order() {
     model(|list| {
         insert(&list, 1, 2).unwrap();
         let other = spawn(&list, |list| insert(list, 3, 2).unwrap());
@@ -86,7 +86,7 @@ fn inserts_at_one_place_are_both_there_in_order() {
 }
 
 #[test]
-fn readers_see_whole_nodes_and_keep_what_they_saw() {
+fn readers_see_complete_nodes_which_do_not_disappear() {
     let outcomes = model(|list| {
         insert(&list, 2, 1).unwrap();
         let reader = spawn(&list, |list| {
@@ -105,7 +105,7 @@ fn readers_see_whole_nodes_and_keep_what_they_saw() {
 }
 
 #[test]
-fn of_two_inserts_of_the_same_key_one_succeeds() {
+fn exactly_one_of_two_inserts_of_a_key_succeeds() {
     let outcomes = model(|list| {
         let other = spawn(&list, |list| insert(list, 1, 2).is_ok());
         let here = insert(&list, 1, 1).is_ok();
@@ -117,7 +117,7 @@ fn of_two_inserts_of_the_same_key_one_succeeds() {
 }
 
 #[test]
-fn a_splice_is_still_right_after_inserts_around_it() {
+fn a_splice_stays_valid_after_concurrent_inserts() {
     model(|list| {
         let other = spawn(&list, |list| insert(list, 3, 2).unwrap());
         let mut splice = Splice::default();
@@ -141,7 +141,7 @@ fn a_splice_is_still_right_after_inserts_around_it() {
 }
 
 #[test]
-fn what_stands_before_a_target_is_never_behind_it() {
+fn the_node_located_before_a_target_sorts_before_it() {
     let outcomes = model(|list| {
         insert(&list, 1, 1).unwrap();
         insert(&list, 5, 2).unwrap();

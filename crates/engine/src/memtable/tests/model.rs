@@ -111,7 +111,7 @@ fn with_filled_memtables(mut test: impl FnMut(&mut Rng, &MemTable, &Model) -> Co
 }
 
 #[test]
-fn cursors_move_as_in_a_sorted_list() {
+fn cursors_agree_with_a_sorted_list() {
     with_filled_memtables(|random, memtable, model| {
         // One cursor throughout, and its position in the model; inserts happen between the calls.
         let mut cursor = Cursor::default();
@@ -161,7 +161,7 @@ fn cursors_move_as_in_a_sorted_list() {
 }
 
 #[test]
-fn cursors_see_what_is_added_between_their_moves() {
+fn cursors_see_entries_added_between_moves() {
     let mut cursor = Cursor::default();
     let mut moves = 0;
     with_filled_memtables(|random, memtable, model| {
@@ -196,7 +196,7 @@ fn cursors_see_what_is_added_between_their_moves() {
 }
 
 #[test]
-fn versions_come_newest_first_from_the_snapshot_down() {
+fn versions_are_newest_first_starting_at_the_snapshot() {
     with_filled_memtables(|random, memtable, model| {
         for _ in 0..rounds(300, 40) {
             let key = random_key(random);
@@ -213,7 +213,7 @@ fn versions_come_newest_first_from_the_snapshot_down() {
 }
 
 #[test]
-fn counters_and_memory_follow_what_is_added() {
+fn counters_and_memory_usage_include_every_entry() {
     with_filled_memtables(|_, memtable, model| {
         assert_eq!(memtable.counters(), model.counters);
         assert_eq!(memtable.is_empty(), model.entries.is_empty());
@@ -248,7 +248,7 @@ fn sequential_and_reversed_inserts_are_found() {
 }
 
 #[test]
-fn large_values_have_memory_of_their_own() {
+fn a_large_value_takes_little_more_than_its_size() {
     let memtable = MemTable::new(Comparator::Bytewise);
     let value = vec![7; 5 << 20];
     memtable.add(1, ValueType::Value, b"large", &value).unwrap();
@@ -259,7 +259,7 @@ fn large_values_have_memory_of_their_own() {
 
 #[test]
 #[should_panic(expected = "another memtable")]
-fn a_cursor_of_another_memtable_is_not_followed() {
+fn a_cursor_of_another_memtable_is_refused() {
     let memtable = MemTable::new(Comparator::Bytewise);
     memtable.add(1, ValueType::Value, b"key", b"").unwrap();
     let mut cursor = Cursor::default();

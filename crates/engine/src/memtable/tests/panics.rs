@@ -32,7 +32,7 @@ impl CustomComparator for Fused {
 }
 
 #[test]
-fn an_insert_that_panics_leaves_the_next_one_its_place() {
+fn inserts_after_a_panicking_insert_are_linked_in_order() {
     let seed = fastrand::u64(..);
     println!("seed {seed}");
     let mut random = Rng::with_seed(seed);

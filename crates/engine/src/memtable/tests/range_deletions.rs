@@ -24,7 +24,7 @@ fn without_range_deletions_nothing_is_covered() {
 }
 
 #[test]
-fn every_range_deletion_counts_once_it_is_added() {
+fn every_range_deletion_applies_once_added() {
     let base = fastrand::u64(..);
     for round in 0..rounds(50, 2) {
         let seed = base.wrapping_add(round as u64);
@@ -53,7 +53,7 @@ fn every_range_deletion_counts_once_it_is_added() {
 }
 
 #[test]
-fn what_a_reader_has_does_not_change() {
+fn tombstones_held_by_a_reader_do_not_change() {
     let memtable = MemTable::new(Comparator::Bytewise);
     let before = memtable.memory_usage();
     memtable.add(1, ValueType::RangeDeletion, b"a", b"m").unwrap();
@@ -102,7 +102,7 @@ fn work_for_each(count: u32) -> (u64, u64) {
 /// Regression test: every range deletion caused all of them to be fragmented again, into fragments
 /// whose memory grew with the square of their number.
 #[test]
-fn many_that_overlap_are_added_and_read_with_little_work_and_memory() {
+fn work_and_memory_per_overlapping_range_deletion_stay_bounded() {
     let [few, many] = [500, 8000].map(work_for_each);
     assert!(few.0 < 300 && many.0 < 2 * few.0, "{few:?} and {many:?}: comparisons for each");
     assert!(few.1 < 400 && many.1 < 2 * few.1, "{few:?} and {many:?}: bytes for each");

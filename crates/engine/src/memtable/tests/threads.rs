@@ -122,7 +122,7 @@ fn count_in_order(cursor: &mut Cursor, shared: &InsertedEntries, forward: bool) 
 }
 
 #[test]
-fn readers_find_what_inserters_have_added() {
+fn readers_find_entries_added_by_concurrent_inserters() {
     let count = rounds(3000, 40) as u64;
     for comparator in comparators() {
         for pattern in [Pattern::Apart, Pattern::Interleaved, Pattern::Scattered] {
@@ -155,7 +155,7 @@ fn readers_find_what_inserters_have_added() {
 }
 
 #[test]
-fn of_inserters_of_the_same_entry_one_succeeds() {
+fn exactly_one_inserter_of_an_entry_succeeds() {
     let count = rounds(3000, 30) as u64;
     let memtable = MemTable::new(Comparator::Bytewise);
     let added = AtomicU64::new(0);

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_cut_off_as_rocksdb_cuts_them() {
+    fn numbers_are_truncated_as_by_rocksdb() {
         let counts = [0, 9999, 10_000, 9_999_999, 10_000_000, 10_000_000_000];
         let shown = counts.map(|count| Count(count).to_string());
         assert_eq!(shown, ["0", "9999", "10K", "9999K", "10M", "10G"]);

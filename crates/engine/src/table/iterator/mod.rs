@@ -90,9 +90,9 @@ impl TableIterator {
 
     /// Switches to a table that replaced this one, unpositioned, and continues with the same
     /// readahead.
-    pub(crate) fn go_on_in(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
+    pub(crate) fn continue_in(&mut self, table: Arc<TableReader>, plan: &ReadPlan) {
         self.leave();
-        self.read_ahead.go_on(plan, &table);
+        self.read_ahead.continue_in(plan, &table);
         self.table = table;
     }
 

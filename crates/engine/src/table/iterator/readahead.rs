@@ -52,7 +52,7 @@ pub(super) struct ReadAhead {
     sequential: u64,
     /// Whether the next block counts as sequential wherever it is, since the iterator continues
     /// from another table.
-    goes_on: bool,
+    is_continued: bool,
     /// Size of the next readahead, in bytes.
     length: usize,
     /// Whether `length` was requested: then it applies from the first block and does not grow.
@@ -75,7 +75,7 @@ impl ReadAhead {
             start: 0,
             expected: 0,
             sequential: 0,
-            goes_on: false,
+            is_continued: false,
             length,
             fixed: matches!(plan, ReadPlan::Fixed(_)),
             stream,
@@ -97,11 +97,11 @@ impl ReadAhead {
     }
 
     /// Continues at the same pace in another table with the same records.
-    pub(super) fn go_on(&mut self, plan: &ReadPlan, table: &TableReader) {
+    pub(super) fn continue_in(&mut self, plan: &ReadPlan, table: &TableReader) {
         let (length, sequential) = (self.length, self.sequential);
         self.restart(plan, table);
         if !self.fixed && self.stream.is_none() {
-            (self.length, self.sequential, self.goes_on) = (length, sequential, true);
+            (self.length, self.sequential, self.is_continued) = (length, sequential, true);
         }
     }
 
@@ -113,7 +113,7 @@ impl ReadAhead {
         profile: &ReadProfile,
     ) -> Result<Arc<Cached<Block>>> {
         let follows = handle.offset == self.expected && handle.offset > 0;
-        let in_sequence = std::mem::take(&mut self.goes_on) || follows;
+        let in_sequence = std::mem::take(&mut self.is_continued) || follows;
         self.expected = handle.offset + handle.size + BLOCK_TRAILER_LENGTH as u64;
         self.sequential = if in_sequence { self.sequential + 1 } else { 0 };
         if let Some(block) = table.resident(handle, BlockKind::Data, profile.purpose) {

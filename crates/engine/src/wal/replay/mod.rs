@@ -270,7 +270,7 @@ impl Replay<'_> {
             && let Some(contradiction) = self.contradiction(recorded)
         {
             self.whole = false;
-            if self.heeds(&contradiction) {
+            if self.is_relevant(&contradiction) {
                 return self.contradicted(log, recorded.log_number, contradiction);
             }
         }
@@ -324,13 +324,13 @@ impl Replay<'_> {
     /// A crash of the machine can leave the end of the previous log missing, or all of it, if a
     /// later log reached the device first: point-in-time does not continue past such a gap,
     /// whatever the options say.
-    fn heeds(&self, contradiction: &Contradiction) -> bool {
-        let may_be_heeded = match self.rules.mode {
+    fn is_relevant(&self, contradiction: &Contradiction) -> bool {
+        let may_matter = match self.rules.mode {
             RecoveryMode::SkipAnyCorruptedRecords => false,
             RecoveryMode::PointInTime if contradiction.is_gap => true,
             _ => self.rules.verifies_predecessors,
         };
-        may_be_heeded && self.stopped_at.is_none()
+        may_matter && self.stopped_at.is_none()
     }
 
     /// Compares the previous log with the description of it that a log records.

@@ -392,7 +392,7 @@ fn quiescing_waits_for_a_dropped_group_in_flight() {
 }
 
 #[test]
-fn many_writers_are_remembered_for_a_while() {
+fn a_queue_has_many_writers_for_a_while_after_they_finish() {
     let queue = &Queue::default();
     let has_few = || queue.try_lead().unwrap().has_few_writers();
     assert!(has_few());

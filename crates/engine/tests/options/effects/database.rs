@@ -9,7 +9,8 @@ use tailwater_io::{Operation, Purpose};
 use super::support::{DB, Scene, names_in, open, options, try_open};
 
 effects! {
-    a_database_is_made shows "create_if_missing", "error_if_exists" {
+    create_options_apply_to_a_missing_or_existing_database shows
+        "create_if_missing", "error_if_exists" {
         let disk = SimStorage::new(1);
         assert!(try_open(&disk, "create_if_missing=false").is_err());
         drop(try_open(&disk, "error_if_exists=true").expect("a new database"));
@@ -17,7 +18,7 @@ effects! {
         assert!(try_open(&disk, "error_if_exists=true").is_err());
     }
 
-    families_are_made shows "create_missing_column_families" {
+    missing_families_are_created shows "create_missing_column_families" {
         let disk = SimStorage::new(1);
         let mut options = options(&disk, "");
         options.set_column_family("other", options.column_family("other").clone());
@@ -79,7 +80,7 @@ effects! {
         }
     }
 
-    manifests_are_written_anew shows "max_manifest_file_size", "max_manifest_space_amp_pct" {
+    large_manifests_are_rewritten shows "max_manifest_file_size", "max_manifest_space_amp_pct" {
         let manifests = |text: &str| {
             let scene = open(text);
             for key in 0..10 {
@@ -96,7 +97,7 @@ effects! {
         assert!(bounded_by_contents < many, "{bounded_by_contents} and {many}");
     }
 
-    the_information_log_is_kept shows
+    info_logs_are_written_and_kept shows
         "max_log_file_size", "keep_log_file_num", "info_log_level", "db_log_dir",
         "log_file_time_to_roll"
     {
@@ -149,7 +150,7 @@ effects! {
         assert!(often > begun + 5, "{often}, {begun}");
     }
 
-    flushes_go_around_the_page_cache shows "use_direct_io_for_flush_and_compaction" {
+    flushes_bypass_the_page_cache shows "use_direct_io_for_flush_and_compaction" {
         for (text, is_direct) in [("", false), ("use_direct_io_for_flush_and_compaction=1", true)] {
             let scene = open(text);
             scene.disk.refuse_direct(DB.as_ref());
@@ -166,7 +167,7 @@ effects! {
         }
     }
 
-    work_is_shared_by_threads shows "max_background_jobs", "max_background_compactions" {
+    background_jobs_run_in_threads shows "max_background_jobs", "max_background_compactions" {
         // No other thread of this process has these names.
         for (text, name) in [
             ("max_background_jobs=40", "tailwater-comp29"),
@@ -211,7 +212,7 @@ effects! {
         assert_eq!(written_by_others("max_write_batch_group_size_bytes=1", &|_| true), 0);
     }
 
-    flushes_without_space_are_tried_again shows
+    flushes_without_space_are_retried shows
         "bgerror_resume_retry_interval", "max_bgerror_resume_count"
     {
         let disk = SimStorage::new(1);
@@ -229,7 +230,7 @@ effects! {
         until(|| db.background_error().is_some());
     }
 
-    time_alone_wakes_compactions shows "max_compaction_trigger_wakeup_seconds" {
+    compactions_are_checked_periodically shows "max_compaction_trigger_wakeup_seconds" {
         let disk = SimStorage::new(1);
         let text = "max_compaction_trigger_wakeup_seconds=1;periodic_compaction_seconds=100;\
                     level0_file_num_compaction_trigger=100";

@@ -137,7 +137,7 @@ effects! {
         switches("flush_write_io_mode=direct", &[flushes]);
     }
 
-    what_goes_past_the_page_cache_goes_in_requests shows "direct_request_size" {
+    direct_io_is_split_into_requests shows "direct_request_size" {
         let requests = |size: u64| {
             let disk = SimStorage::new(1);
             let text = format!(
@@ -169,7 +169,7 @@ effects! {
         }
     }
 
-    compactions_hand_over_what_users_read shows "warm_handover" {
+    compactions_hand_over_warm_blocks shows "warm_handover" {
         const MISS: &str = "rocksdb.block.cache.data.miss";
         // Returns the number of users' block reads that miss the block cache before a compaction
         // and after it, and the number of blocks handed over.
@@ -198,7 +198,7 @@ effects! {
         assert_eq!(misses(""), (missed, 0));
     }
 
-    blocks_that_are_written_go_to_the_block_cache shows "prepopulate_block_cache" {
+    written_blocks_are_added_to_the_block_cache shows "prepopulate_block_cache" {
         const MISS: &str = "rocksdb.block.cache.data.miss";
         for (choice, by_flushes, by_compactions) in [
             ("kDisable", false, false),
@@ -233,7 +233,7 @@ effects! {
         switches("checkpoint_io_mode=direct", &copied);
     }
 
-    modes_other_than_direct_are_taken_as_they_are shows "compaction_read_io_mode" {
+    indirect_modes_are_used_as_given shows "compaction_read_io_mode" {
         for (name, mode) in [("uncached", IoMode::Uncached), ("fadvise", IoMode::DropBehind)] {
             let text = format!("compaction_read_io_mode={name};compaction_write_io_mode={name}");
             let done = done_in(&work(&text), mode);
@@ -242,7 +242,7 @@ effects! {
         }
     }
 
-    a_directory_that_refuses_direct_io_is_named_or_fallen_back_from shows "compaction_read_io_mode" {
+    refused_direct_io_is_an_error_or_falls_back shows "compaction_read_io_mode" {
         let disk = SimStorage::new(1);
         disk.create_directory(DB.as_ref()).expect("a directory");
         disk.refuse_direct(DB.as_ref());
@@ -262,7 +262,7 @@ effects! {
 }
 
 #[test]
-fn a_database_that_is_only_read_tells_what_modes_come_to() {
+fn a_read_only_database_reports_its_effective_io_modes() {
     let disk = SimStorage::new(1);
     let text =
         "use_direct_io_for_compaction_reads=true;use_direct_io_for_flush_and_compaction=true";
@@ -307,7 +307,7 @@ fn held_back(text: &str, duration_ns: u64) -> u64 {
 }
 
 #[test]
-fn what_compactions_write_gives_way_to_users() {
+fn compaction_writes_are_delayed_by_user_reads() {
     let text = "use_direct_io_for_flush_and_compaction=true";
     assert_eq!(held_back(text, 100_000), 0);
     assert!(held_back(text, 2_000_000) > 0);

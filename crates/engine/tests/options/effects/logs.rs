@@ -44,7 +44,7 @@ effects! {
         assert!(length("wal_compression=kZSTD") < 1000);
     }
 
-    logs_are_written_past_the_page_cache shows "wal_io_mode", "use_direct_io_for_wal" {
+    logs_bypass_the_page_cache shows "wal_io_mode", "use_direct_io_for_wal" {
         for (text, mode) in [
             ("", IoMode::Buffered),
             ("wal_io_mode=direct", IoMode::Direct),
@@ -60,7 +60,7 @@ effects! {
         }
     }
 
-    direct_logs_have_zeros_ahead shows "wal_preallocation_block_size" {
+    direct_logs_are_preallocated shows "wal_preallocation_block_size" {
         for (space, length) in [(0, 4096), (10_000, 12_288), (1 << 20, 1 << 20)] {
             let text = format!("wal_io_mode=direct;wal_preallocation_block_size={space}");
             let scene = open(&text);
@@ -69,7 +69,7 @@ effects! {
         }
     }
 
-    records_are_held_back shows "manual_wal_flush" {
+    log_records_are_buffered shows "manual_wal_flush" {
         for (text, holds) in [("", false), ("manual_wal_flush=true", true)] {
             let scene = open(text);
             let before = scene.calls(Operation::Write, Purpose::Wal);
@@ -79,7 +79,7 @@ effects! {
         }
     }
 
-    logs_are_written_over shows "recycle_log_file_num" {
+    logs_are_recycled shows "recycle_log_file_num" {
         for (text, recycles) in [("", false), ("recycle_log_file_num=2", true)] {
             let scene = open(text);
             for key in 0..5 {
@@ -95,7 +95,7 @@ effects! {
         }
     }
 
-    tracked_logs_must_be_there shows "track_and_verify_wals" {
+    tracked_logs_must_exist shows "track_and_verify_wals" {
         for (text, is_refused) in [("", false), ("track_and_verify_wals=true;", true)] {
             let scene = open(text);
             scene.put("a", "1");
@@ -110,7 +110,7 @@ effects! {
         }
     }
 
-    damage_is_minded_by_the_mode shows "wal_recovery_mode" {
+    damage_is_treated_by_the_recovery_mode shows "wal_recovery_mode" {
         let opens = |mode: &str| {
             let scene = open("");
             synced_put(&scene, "a", "1");
@@ -147,7 +147,7 @@ effects! {
         }
     }
 
-    writing_back_is_begun shows "wal_bytes_per_sync" {
+    writeback_of_logs_is_started shows "wal_bytes_per_sync" {
         let begun = |text: &str| {
             let scene = open(text);
             scene.fill(0, 100, 1000);

@@ -61,7 +61,7 @@ effects! {
         assert!(each >= 4 && merged < each / 2, "{each} and {merged}");
     }
 
-    memtables_may_wait shows "max_write_buffer_number" {
+    sealed_memtables_may_accumulate shows "max_write_buffer_number" {
         // At most the maximum number of memtables are merged, minus the active one.
         for (number, is_flushed) in [("2", true), ("20", false)] {
             let scene = open(&format!(
@@ -88,7 +88,7 @@ effects! {
         assert_eq!(cause(&stall_after(text, 4)), Some((true, StallCause::Level0)));
     }
 
-    bytes_that_wait_stall_writes shows
+    pending_compaction_bytes_stall_writes shows
         "soft_pending_compaction_bytes_limit", "hard_pending_compaction_bytes_limit"
     {
         let state = stall_after("soft_pending_compaction_bytes_limit=150000", 2);
@@ -97,7 +97,7 @@ effects! {
         assert_eq!(cause(&state), Some((true, StallCause::PendingCompaction)));
     }
 
-    a_family_may_be_kept_from_writes shows "disallow_memtable_writes" {
+    a_family_may_refuse_writes shows "disallow_memtable_writes" {
         open("").try_put("a", "1").expect("a put");
         let error = open("disallow_memtable_writes=true").try_put("a", "1").expect_err("refused");
         assert_eq!(error.kind(), ErrorKind::InvalidArgument);
@@ -115,7 +115,7 @@ effects! {
         assert!(merged.is_err());
     }
 
-    keys_have_an_order shows "comparator" {
+    the_comparator_orders_keys shows "comparator" {
         for (text, first) in [("", "a"), ("comparator=rocksdb.ReverseBytewiseComparator", "b")] {
             let scene = open(text);
             scene.put("a", "1");

@@ -53,7 +53,7 @@ fn cached(family: &str, table: &str) -> (u64, u64) {
 }
 
 effects! {
-    the_allocator_is_trimmed_where_that_is_asked_for shows "trim_allocator" {
+    the_allocator_is_trimmed_if_configured shows "trim_allocator" {
         for (text, is_trimmed) in [("", false), ("trim_allocator=true", true)] {
             let cache = BlockCache::auto();
             let disk = SimStorage::new(1);
@@ -112,7 +112,8 @@ effects! {
         assert_eq!(lookups(unpinned), usual);
     }
 
-    important_blocks_stay shows "cache_index_and_filter_blocks_with_high_priority" {
+    index_and_filter_blocks_have_high_priority shows
+        "cache_index_and_filter_blocks_with_high_priority" {
         let misses = |table: &str| {
             let scene = open(&format!(
                 "disable_auto_compactions=true;compression=kNoCompression;\
@@ -137,7 +138,7 @@ effects! {
         assert!(usual < low, "{usual} and {low}");
     }
 
-    tops_of_parts_are_pinned shows
+    top_levels_of_partitioned_blocks_are_pinned shows
         "pin_top_level_index_and_filter", "metadata_cache_options.top_level_index_pinning"
     {
         // Partitioned tables are RocksDB's.
@@ -162,7 +163,7 @@ effects! {
         assert!(lookups("metadata_cache_options={top_level_index_pinning=kNone}") > usual);
     }
 
-    hidden_versions_are_passed_over shows "max_sequential_skip_in_iterations" {
+    hidden_versions_are_skipped_by_a_seek shows "max_sequential_skip_in_iterations" {
         let seeks = |text: &str| {
             let scene = open(text);
             for round in 0..20 {
@@ -176,7 +177,7 @@ effects! {
         assert_eq!(seeks("max_sequential_skip_in_iterations=5"), 1);
     }
 
-    prefixes_may_have_to_be_asked_for shows "prefix_seek_opt_in_only" {
+    prefix_seeks_may_be_opt_in shows "prefix_seek_opt_in_only" {
         let seek = |text: &str, options: &ReadOptions| {
             let scene = prefixed(text);
             let mut iterator = scene.db.raw_iterator_cf_opt(&scene.family(), options).expect("an iterator");

@@ -93,7 +93,8 @@ effects! {
         assert!(compacted(&on).contains("; level=5;"), "{}", compacted(&on));
     }
 
-    universal_flushes_may_be_spared shows "compaction_options_universal.compression_size_percent" {
+    universal_flushes_may_skip_compression shows
+        "compaction_options_universal.compression_size_percent" {
         let style = "compaction_style=kCompactionStyleUniversal";
         let spared = format!("{style};compaction_options_universal={{compression_size_percent=50}}");
         assert!(packed_size(style, "", value) < packed_size(&spared, "", value) / 2);
@@ -139,14 +140,15 @@ effects! {
         assert_eq!(flushed("compression=kNoCompression", "block_align=true", value).scan(), 1000);
     }
 
-    keys_share_what_they_can shows "use_delta_encoding", "block_restart_interval" {
+    keys_are_delta_encoded shows "use_delta_encoding", "block_restart_interval" {
         let usual = plain_size("");
         assert!(plain_size("use_delta_encoding=false") > usual + 2000);
         assert!(plain_size("block_restart_interval=1") > usual + 2000);
         assert_eq!(properties("block_restart_interval=5").data_block_restart_interval, 5);
     }
 
-    indexes_share_what_they_can shows "index_block_restart_interval", "index_shortening" {
+    index_keys_are_shortened_and_delta_encoded shows
+        "index_block_restart_interval", "index_shortening" {
         let index = |table: &str| properties(&format!("block_size=128;{table}")).index_size;
         let usual = index("enable_index_compression=false");
         let denser = index("enable_index_compression=false;index_block_restart_interval=16");
@@ -177,7 +179,7 @@ effects! {
         assert!(size("") < size("enable_index_compression=false"));
     }
 
-    blocks_have_a_hash shows "data_block_index_type", "data_block_hash_table_util_ratio" {
+    blocks_have_a_hash_index shows "data_block_index_type", "data_block_hash_table_util_ratio" {
         let hashed = "data_block_index_type=kDataBlockBinaryAndHash";
         let (usual, with) = (plain_size(""), plain_size(hashed));
         let fuller = plain_size(&format!("{hashed};data_block_hash_table_util_ratio=0.3"));

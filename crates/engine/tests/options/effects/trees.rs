@@ -52,7 +52,7 @@ fn largest(scene: &Scene) -> u64 {
 }
 
 effects! {
-    compactions_are_set_off_by_level_0 shows "level0_file_num_compaction_trigger" {
+    compactions_are_triggered_by_level_0 shows "level0_file_num_compaction_trigger" {
         for (trigger, tables) in [("3", 0), ("9", 3)] {
             let scene = open(&format!("level0_file_num_compaction_trigger={trigger}"));
             for _ in 0..3 {
@@ -63,7 +63,7 @@ effects! {
         }
     }
 
-    tables_tell_times_where_they_are_preserved shows "preserve_internal_time_seconds" {
+    tables_record_preserved_write_times shows "preserve_internal_time_seconds" {
         for (text, tells) in [("", false), ("preserve_internal_time_seconds=1000", true)] {
             let scene = open(text);
             scene.fill(0, 3, 10);
@@ -73,7 +73,7 @@ effects! {
         }
     }
 
-    compactions_wait_to_be_asked_for shows "disable_auto_compactions" {
+    automatic_compactions_can_be_disabled shows "disable_auto_compactions" {
         for (text, compacts) in [("", true), ("disable_auto_compactions=true", false)] {
             let scene = open(text);
             for _ in 0..5 {
@@ -84,7 +84,7 @@ effects! {
         }
     }
 
-    other_styles_do_not_compact_by_themselves shows "compaction_style" {
+    other_styles_are_not_compacted_automatically shows "compaction_style" {
         for (text, compacts) in [("Level", true), ("FIFO", false), ("Universal", false)] {
             let scene = open(&format!("compaction_style=kCompactionStyle{text};ttl=0"));
             for _ in 0..5 {
@@ -95,7 +95,7 @@ effects! {
         }
     }
 
-    levels_are_as_many_as_wanted shows "num_levels" {
+    the_number_of_levels_is_configurable shows "num_levels" {
         for (text, last) in [("", 6), ("num_levels=4", 3)] {
             let scene = open(text);
             scene.fill(0, 3, 10);
@@ -106,7 +106,7 @@ effects! {
         }
     }
 
-    a_filter_that_is_missing_is_reported shows "compaction_filter" {
+    a_missing_compaction_filter_is_reported shows "compaction_filter" {
         let scene = open("compaction_filter=mine");
         assert_eq!(
             scene.db.warnings(),
@@ -119,7 +119,7 @@ effects! {
         assert_eq!(scene.scan(), 3);
     }
 
-    levels_are_filled_from_either_end shows "level_compaction_dynamic_level_bytes" {
+    levels_are_filled_from_the_last_or_the_first shows "level_compaction_dynamic_level_bytes" {
         for (text, level) in [("true", 6), ("false", 1)] {
             let scene = open(&format!("level_compaction_dynamic_level_bytes={text}"));
             for _ in 0..4 {
@@ -182,7 +182,7 @@ effects! {
         }
     }
 
-    outputs_are_read_back shows "paranoid_file_checks", "verify_output_flags" {
+    compaction_outputs_are_verified shows "paranoid_file_checks", "verify_output_flags" {
         let read = |text: &str| {
             let scene = open(&format!("disable_auto_compactions=true;{text}"));
             for _ in 0..2 {
@@ -215,7 +215,7 @@ effects! {
         }
     }
 
-    filters_are_left_out_at_the_bottom shows "optimize_filters_for_hits" {
+    the_last_level_has_no_filters shows "optimize_filters_for_hits" {
         for (text, has_filter) in [("", true), ("optimize_filters_for_hits=true", false)] {
             let table = "block_based_table_factory={filter_policy=bloomfilter:10}";
             let scene = open(&format!("{table};{text}"));

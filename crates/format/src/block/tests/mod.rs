@@ -205,7 +205,7 @@ impl Check for BothDirections {
 }
 
 #[test]
-fn every_entry_comes_once_in_both_directions() {
+fn every_entry_is_visited_once_in_each_direction() {
     on_every_block(BothDirections);
     let mut cursor = Cursor::default();
     for table in tables() {
@@ -288,7 +288,7 @@ impl Check for RandomMoves {
 }
 
 #[test]
-fn moves_mix_in_any_order() {
+fn random_moves_agree_with_a_list() {
     on_every_block(RandomMoves(random()));
 }
 
@@ -301,7 +301,7 @@ fn random() -> fastrand::Rng {
 }
 
 #[test]
-fn the_footers_say_what_the_tables_were_made_with() {
+fn block_footers_match_the_table_properties() {
     for table in tables() {
         let properties = &table.properties;
         let interval = properties.data_block_restart_interval as usize;
@@ -417,7 +417,7 @@ fn damage(block: &[u8], mut read: impl FnMut(&[u8])) {
 }
 
 #[test]
-fn no_damage_makes_a_cursor_panic_or_run_on() {
+fn no_damage_makes_a_cursor_panic_or_loop() {
     let (mut cursor, mut index_cursor) = (Cursor::default(), IndexCursor::default());
     for table in tables() {
         // The last block of each table is the smallest, and has every feature of the others.
@@ -432,7 +432,7 @@ fn no_damage_makes_a_cursor_panic_or_run_on() {
 }
 
 #[test]
-fn a_block_read_in_another_form_is_an_error_or_nonsense() {
+fn a_block_read_in_another_format_never_panics() {
     let (mut cursor, mut index_cursor) = (Cursor::default(), IndexCursor::default());
     for table in tables() {
         for block in table.index_blocks().into_iter().chain(table.data_blocks()) {

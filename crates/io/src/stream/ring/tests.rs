@@ -61,7 +61,7 @@ fn break_ring(ring: &RingRequests) {
 
 /// Regression test: a ring that kept failing was called again and again, forever.
 #[test]
-fn requests_that_a_failing_ring_does_not_take_are_made_by_plain_reads() {
+fn requests_refused_by_a_failing_ring_fall_back_to_plain_reads() {
     let Some((mut ring, source, writing, pool)) = set_up() else { return };
     break_ring(&ring);
     for index in 0..3 {
@@ -77,7 +77,7 @@ fn requests_that_a_failing_ring_does_not_take_are_made_by_plain_reads() {
 }
 
 #[test]
-fn requests_that_the_kernel_took_end_though_the_ring_fails() {
+fn requests_in_flight_complete_although_the_ring_fails() {
     let Some((mut ring, source, writing, pool)) = set_up() else { return };
     ring.submit(&source, 0, pool.try_acquire(REQUEST).unwrap());
     break_ring(&ring);

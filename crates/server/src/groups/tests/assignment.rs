@@ -40,7 +40,7 @@ fn fewest_moves(partitions: &[Held], members: &[SessionId]) -> Option<usize> {
 }
 
 #[test]
-fn choices_are_balanced_and_move_the_fewest_partitions() {
+fn assignments_are_balanced_and_move_the_fewest_partitions() {
     let mut seed = seed::rng();
     for round in 0..400 * seed::rounds() {
         let members = sessions(seed.rng.usize(1..5));
@@ -68,7 +68,7 @@ fn choices_are_balanced_and_move_the_fewest_partitions() {
 }
 
 #[test]
-fn members_give_up_what_they_hand_over_then_what_is_idle() {
+fn partitions_being_handed_over_move_first_then_idle_ones() {
     let members = sessions(2);
     let mut partitions = vec![held(Some(0)); 4];
     partitions[0].target = Some(SessionId(10));
@@ -78,6 +78,6 @@ fn members_give_up_what_they_hand_over_then_what_is_idle() {
 }
 
 #[test]
-fn without_members_there_is_no_choice() {
+fn no_partition_is_assigned_without_members() {
     assert_eq!(assign(&[held(None), held(Some(0))], &[]), []);
 }

@@ -288,7 +288,7 @@ impl OpenPoll {
 }
 
 #[test]
-fn members_never_share_a_partition_nor_what_is_in_flight() {
+fn members_never_share_partitions_or_messages_in_flight() {
     let mut seed = seed::rng();
     for round in 0..60 * seed::rounds() {
         let context = format!("TAILWATER_SEED={} round {round}", seed.value());
@@ -375,7 +375,7 @@ fn a_poll_without_a_partition_takes_the_members_partitions_in_turn() {
 }
 
 #[test]
-fn numbers_of_members_are_the_lowest_that_are_free() {
+fn a_new_member_gets_the_lowest_free_id() {
     let now = Instant::now();
     let [first, second, third] = sessions();
     let mut members = Members::new(0..1);

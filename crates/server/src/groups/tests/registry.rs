@@ -160,7 +160,7 @@ fn a_topic_with_the_id_of_a_deleted_one_has_no_groups() {
 }
 
 #[test]
-fn partitions_are_the_logs() {
+fn a_group_has_the_partitions_of_its_topic() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, groups) = open(directory.path());
     let topic = topic(&log, "t");
@@ -232,7 +232,7 @@ fn a_deletion_that_was_cut_short_is_completed_by_the_next_start() {
 }
 
 #[test]
-fn records_of_a_topic_that_is_not_there_are_removed() {
+fn group_records_of_a_missing_topic_are_removed() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, groups) = open(directory.path());
     drop(groups);
@@ -298,7 +298,7 @@ fn a_poll_protects_its_messages_until_they_are_committed() {
 }
 
 #[test]
-fn sessions_come_and_go_while_groups_do() {
+fn sessions_and_groups_come_and_go_concurrently() {
     let directory = tempfile::tempdir().expect("a directory");
     let (log, groups) = open(directory.path());
     let topic = topic(&log, "t");

@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Credential, Fingerprints, PasswordHash, RandomPassword, Workspace};
 
 #[test]
-fn only_the_password_has_its_hash() {
+fn only_the_password_matches_its_hash() {
     let mut workspace = Workspace::default();
     let hash = PasswordHash::new("correct horse", &mut workspace).unwrap();
     assert!(hash.verify("correct horse", &mut workspace));
@@ -48,7 +48,7 @@ fn hashes_are_those_of_the_reference_implementation() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_no_password() {
+fn a_malformed_hash_matches_no_password() {
     let sound = PasswordHash::of_nobody().unwrap();
     let defects = [
         PasswordHash { memory_kib: 0, ..sound.clone() },
@@ -64,7 +64,7 @@ fn what_cannot_be_checked_is_no_password() {
 }
 
 #[test]
-fn a_credential_knows_a_password_once_it_was_right() {
+fn a_credential_remembers_a_correct_password() {
     let mut workspace = Workspace::default();
     let fingerprints = Fingerprints::new().unwrap();
     let credential = Credential::new(PasswordHash::new("secret", &mut workspace).unwrap());
@@ -79,7 +79,7 @@ fn a_credential_knows_a_password_once_it_was_right() {
 }
 
 #[test]
-fn passwords_that_are_made_up_differ() {
+fn random_passwords_differ() {
     let [a, b] = [(); 2].map(|()| RandomPassword::new().unwrap());
     assert_ne!(a.reveal(), b.reveal());
     for password in [a, b] {

@@ -162,7 +162,7 @@ fn is_granted(row: &Row, permissions: &Permissions) -> bool {
 }
 
 #[test]
-fn each_permission_alone_is_enough_for_what_the_rules_say() {
+fn each_permission_alone_permits_what_its_rule_lists() {
     let other_stream = TopicId { stream: 9, ..TOPIC };
     let other_topic = TopicId { topic: 9, ..TOPIC };
     for row in RULES {
@@ -193,7 +193,7 @@ fn each_permission_alone_is_enough_for_what_the_rules_say() {
 }
 
 #[test]
-fn permissions_add_up_and_imply_nothing_else() {
+fn permissions_combine_without_implying_others() {
     let mut seed = seed::rng();
     for round in 0..2000 * seed::rounds() {
         let permissions = random(&mut seed.rng);
@@ -212,7 +212,7 @@ fn permissions_add_up_and_imply_nothing_else() {
 }
 
 #[test]
-fn permissions_survive_the_wire_and_a_record() {
+fn permissions_round_trip_on_the_wire_and_in_records() {
     let mut seed = seed::rng();
     for round in 0..500 * seed::rounds() {
         let permissions = random(&mut seed.rng);

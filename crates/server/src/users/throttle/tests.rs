@@ -40,7 +40,7 @@ async fn failures_beyond_the_limit_delay_the_next_attempt_of_the_address() {
 }
 
 #[tokio::test]
-async fn no_more_attempts_are_in_flight_than_may_fail() {
+async fn attempts_in_flight_are_limited_by_the_remaining_failures() {
     let throttle = throttle(2);
     let first = throttle.begin(ADDRESS).await;
     let second = throttle.begin(ADDRESS).await;
@@ -54,7 +54,7 @@ async fn no_more_attempts_are_in_flight_than_may_fail() {
 }
 
 #[tokio::test]
-async fn attempts_that_succeed_delay_nobody() {
+async fn successful_attempts_cause_no_delay() {
     let throttle = Arc::new(throttle(1));
     throttle.begin(ADDRESS).await.fail();
     let start = Instant::now();
@@ -74,7 +74,7 @@ async fn attempts_that_succeed_delay_nobody() {
 }
 
 #[tokio::test]
-async fn attempts_that_are_given_up_make_room() {
+async fn cancelled_attempts_release_their_place() {
     let throttle = throttle(1);
     throttle.begin(ADDRESS).await.fail();
     // This attempt is cancelled during its delay.
@@ -96,7 +96,7 @@ async fn failures_are_forgotten() {
 }
 
 #[test]
-fn one_host_has_one_slot_whatever_its_address_looks_like() {
+fn addresses_of_one_host_share_a_slot() {
     let throttle = throttle(1);
     let mapped = IpAddr::V6(Ipv4Addr::LOCALHOST.to_ipv6_mapped());
     assert!(std::ptr::eq(throttle.slot(ADDRESS), throttle.slot(mapped)));

@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_under_way_may_have_both_values() {
+    fn a_key_with_a_pending_write_may_have_either_value() {
         let (old, new) = (value_of(6), value_of(7));
         assert!(check_value(6, Some(&old)).is_ok());
         assert!(check_value(6, Some(&new)).is_err());

@@ -11,7 +11,7 @@ use crate::write::WriteOptions;
 
 /// Covers a block that another thread inserted first, and one that a compaction reads.
 #[test]
-fn blocks_that_are_there_already_and_blocks_for_compactions_count_as_such() {
+fn redundant_inserts_and_compaction_misses_have_their_own_counts() {
     let statistics = Arc::new(Statistics::new());
     let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
     options.set_inline_background(true);

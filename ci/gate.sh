@@ -57,7 +57,7 @@ step "tests"
 cargo test --locked
 
 step "examples"
-for example in first_program column_families migrating_from_rocksdb direct_io; do
+for example in first_program column_families migrating_from_rocksdb direct_io bulk_load_and_follow; do
     cargo run --quiet --locked -p tailwater --example "$example"
 done
 

@@ -164,7 +164,7 @@ impl Error {
 
     /// Creates the error for damage at an offset of a file, in bytes.
     #[cold]
-    pub fn corruption_at(path: &Path, offset: u64, message: impl Into<String>) -> Self {
+    pub(crate) fn corruption_at(path: &Path, offset: u64, message: impl Into<String>) -> Self {
         let mut error = Self::corruption(path, message);
         error.0.offset = Some(offset);
         error
@@ -172,7 +172,7 @@ impl Error {
 
     /// Converts a decoder's error about bytes of `path` that begin at file offset `base`.
     #[cold]
-    pub fn decoding(path: &Path, base: u64, error: format::Error) -> Self {
+    pub(crate) fn decoding(path: &Path, base: u64, error: format::Error) -> Self {
         match error.at(base) {
             format::Error::Corruption { what, offset, expected, found } => Self::corruption_at(
                 path,
@@ -187,14 +187,14 @@ impl Error {
 
     /// Attaches a file to the error, unless it already names one.
     #[must_use]
-    pub fn in_file(mut self, path: &Path) -> Self {
+    pub(crate) fn in_file(mut self, path: &Path) -> Self {
         self.0.path.get_or_insert_with(|| path.to_owned());
         self
     }
 
     /// Prefixes the message with the operation that failed.
     #[must_use]
-    pub fn while_doing(mut self, what: impl fmt::Display) -> Self {
+    pub(crate) fn while_doing(mut self, what: impl fmt::Display) -> Self {
         self.0.message = format!("{what}: {}", self.0.message);
         self
     }
@@ -326,8 +326,7 @@ impl std::error::Error for Error {
 
 impl From<format::Error> for Error {
     /// Converts an error of a [`WriteBatch`](crate::WriteBatch): a refused record is an invalid
-    /// argument. Errors of decoding a file are converted by [`Error::decoding`], which names the
-    /// file.
+    /// argument. Errors of decoding a file name the file instead.
     fn from(error: format::Error) -> Self {
         let kind = match &error {
             format::Error::Corruption { .. } => ErrorKind::Corruption,

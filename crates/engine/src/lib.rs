@@ -11,6 +11,7 @@
 //! | to | see |
 //! |---|---|
 //! | open, read, write and maintain a database | [`Db`], [`OpenOptions`] |
+//! | set options, by name or by field | [`OpenOptions`], [`options`] |
 //! | read without copying, or into a buffer | [`Db::get_pinned`], [`Db::get_into`] |
 //! | read as of a point in time | [`Db::snapshot`], [`ReadOptions`] |
 //! | iterate over entries, or move a cursor | [`Db::range`], [`Db::prefix`], [`DbIterator`] |
@@ -19,7 +20,7 @@
 //! | update values without reading them | [`MergeOperator`], [`Db::merge`] |
 //! | remove data as it is compacted | [`CompactionFilter`] |
 //! | load data in bulk | [`SstFileWriter`], [`Db::ingest_external_file`] |
-//! | follow the writes of a database | [`Db::updates_since`] |
+//! | follow the writes of a database | [`Db::updates_since`], [`Updates`] |
 //! | choose the I/O mode of each purpose | [`options::TailwaterOptions`] |
 //! | share memory between databases | [`BlockCache`] |
 //! | observe | [`Statistics`], [`Db::property_value`] |

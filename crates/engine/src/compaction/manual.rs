@@ -7,6 +7,25 @@ use crate::column_family::ColumnFamily;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Options of a manual compaction. Names and defaults are those of RocksDB's `CompactRangeOptions`.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let db = tailwater::Db::open_default(directory.path())?;
+/// use tailwater::{BottommostRewrite, CompactRangeOptions};
+///
+/// db.put("key", "value")?;
+/// db.compact_range(None, None)?;
+/// let number = db.live_files().first().map(|file| file.number);
+///
+/// // Tables of the last level are only rewritten on request, for example with a new compression.
+/// db.set_options(&[("compression", "kZSTD")])?;
+/// let rewrite = CompactRangeOptions { bottommost_level_compaction: BottommostRewrite::Force };
+/// db.compact_range_opt(Some(b"a"), Some(b"z"), &rewrite)?;
+/// assert_ne!(db.live_files().first().map(|file| file.number), number);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompactRangeOptions {
     /// Whether the tables of the last level are rewritten.

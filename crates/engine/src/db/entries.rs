@@ -20,6 +20,27 @@ use crate::read::ReadOptions;
 /// The bounds of a range of keys: one of Rust's ranges, or a pair of [`Bound`]s.
 ///
 /// The keys are copied. A range that ends before it begins is empty.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let db = tailwater::Db::open_default(directory.path())?;
+/// use std::ops::Bound;
+///
+/// for key in ["a", "b", "c"] {
+///     db.put(key, "")?;
+/// }
+/// assert_eq!(db.range("a".."c").count(), 2);
+/// assert_eq!(db.range("a"..="c").count(), 3);
+/// assert_eq!(db.range(vec![b'b']..).count(), 2);
+///
+/// // A pair of bounds can exclude its first key: a scan continues after the last key it saw.
+/// let after_a = (Bound::Excluded("a"), Bound::Unbounded);
+/// let (next, _) = db.range(after_a).next().expect("an entry")?;
+/// assert_eq!(&*next, b"b");
+/// # Ok(())
+/// # }
+/// ```
 pub trait KeyBounds {
     /// Returns the lower and the upper bound, in the comparator's order.
     fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -126,8 +147,9 @@ impl Db {
     /// every entry is yielded, with its value.
     ///
     /// # Errors
-    /// The first item is an error for a column family or a snapshot that does not belong to this
-    /// opening of the database: invalid argument.
+    /// Errors of reading tables and blob files, and of the merge operator, as the last item;
+    /// invalid argument, as the only item, for a column family or a snapshot that does not belong
+    /// to this opening of the database.
     pub fn range_cf_opt(
         &self,
         family: &ColumnFamily,
@@ -141,8 +163,8 @@ impl Db {
     /// [`Db::range_cf_opt`]. It needs no prefix extractor, and does not use prefix filters.
     ///
     /// # Errors
-    /// As [`Db::range_cf_opt`]; not supported, for a comparator other than the bytewise one, which
-    /// may scatter the keys of a prefix.
+    /// The errors of [`Db::range_cf_opt`]; not supported, as the only item, for a comparator other
+    /// than the bytewise one, which may scatter the keys of a prefix.
     pub fn prefix_cf_opt(
         &self,
         family: &ColumnFamily,

@@ -22,46 +22,63 @@ static READ: ReadOptions = ReadOptions::new();
 static WRITE: WriteOptions = WriteOptions { sync: false, disable_wal: false, no_slowdown: false };
 
 impl Db {
-    /// Calls [`Db::get_cf_opt`] for the column family `default`, with default options.
+    /// Returns a copy of the value of `key` in the column family `default`, or `None` if it has
+    /// none.
+    ///
+    /// Like [`Db::get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::get_cf_opt`].
+    /// Errors of reading files and of the merge operator.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(self.default_cf(), key, &READ)
     }
 
-    /// Calls [`Db::get_cf_opt`] for the column family `default`.
+    /// Returns a copy of the value of `key` in the column family `default`, or `None` if it has
+    /// none.
+    ///
+    /// Like [`Db::get_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::get_cf_opt`].
+    /// Errors of reading files and of the merge operator; invalid argument, for a snapshot of
+    /// another opening of the database.
     #[inline]
     pub fn get_opt(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(self.default_cf(), key, options)
     }
 
-    /// Calls [`Db::get_cf_opt`] with default options.
+    /// Returns a copy of the value of `key` in `family`, or `None` if it has none.
+    ///
+    /// Like [`Db::get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::get_cf_opt`].
+    /// Errors of reading files and of the merge operator; invalid argument, for a column family of
+    /// another opening of the database.
     #[inline]
     pub fn get_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<Option<Vec<u8>>> {
         self.get_cf_opt(family, key, &READ)
     }
 
-    /// Calls [`Db::get_into_cf_opt`] for the column family `default`, with default options.
+    /// Replaces the content of `value` with the value of `key` in the column family `default`, and
+    /// returns true; returns false if the key has none, and `value` is then unspecified.
+    ///
+    /// Like [`Db::get_into_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::get_into_cf_opt`].
+    /// Errors of reading files and of the merge operator.
     #[inline]
     pub fn get_into(&self, key: impl AsRef<[u8]>, value: &mut Vec<u8>) -> Result<bool> {
         self.get_into_cf_opt(self.default_cf(), key, &READ, value)
     }
 
-    /// Calls [`Db::get_into_cf_opt`] for the column family `default`.
+    /// Replaces the content of `value` with the value of `key` in the column family `default`, and
+    /// returns true; returns false if the key has none, and `value` is then unspecified.
+    ///
+    /// Like [`Db::get_into_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::get_into_cf_opt`].
+    /// Errors of reading files and of the merge operator; invalid argument, for a snapshot of
+    /// another opening of the database.
     #[inline]
     pub fn get_into_opt(
         &self,
@@ -72,10 +89,14 @@ impl Db {
         self.get_into_cf_opt(self.default_cf(), key, options, value)
     }
 
-    /// Calls [`Db::get_into_cf_opt`] with default options.
+    /// Replaces the content of `value` with the value of `key` in `family`, and returns true;
+    /// returns false if the key has none, and `value` is then unspecified.
+    ///
+    /// Like [`Db::get_into_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::get_into_cf_opt`].
+    /// Errors of reading files and of the merge operator; invalid argument, for a column family of
+    /// another opening of the database.
     #[inline]
     pub fn get_into_cf(
         &self,
@@ -86,19 +107,26 @@ impl Db {
         self.get_into_cf_opt(family, key, &READ, value)
     }
 
-    /// Calls [`Db::get_pinned_cf_opt`] for the column family `default`, with default options.
+    /// Returns the value of `key` in the column family `default`, pinned in memory rather than
+    /// copied, or `None` if it has none.
+    ///
+    /// Like [`Db::get_pinned_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::get_pinned_cf_opt`].
+    /// Errors of reading files and of the merge operator.
     #[inline]
     pub fn get_pinned(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
         self.get_pinned_cf_opt(self.default_cf(), key, &READ)
     }
 
-    /// Calls [`Db::get_pinned_cf_opt`] for the column family `default`.
+    /// Returns the value of `key` in the column family `default`, pinned in memory rather than
+    /// copied, or `None` if it has none.
+    ///
+    /// Like [`Db::get_pinned_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::get_pinned_cf_opt`].
+    /// Errors of reading files and of the merge operator; invalid argument, for a snapshot of
+    /// another opening of the database.
     #[inline]
     pub fn get_pinned_opt(
         &self,
@@ -108,10 +136,14 @@ impl Db {
         self.get_pinned_cf_opt(self.default_cf(), key, options)
     }
 
-    /// Calls [`Db::get_pinned_cf_opt`] with default options.
+    /// Returns the value of `key` in `family`, pinned in memory rather than copied, or `None` if it
+    /// has none.
+    ///
+    /// Like [`Db::get_pinned_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::get_pinned_cf_opt`].
+    /// Errors of reading files and of the merge operator; invalid argument, for a column family of
+    /// another opening of the database.
     #[inline]
     pub fn get_pinned_cf(
         &self,
@@ -121,19 +153,26 @@ impl Db {
         self.get_pinned_cf_opt(family, key, &READ)
     }
 
-    /// Calls [`Db::multi_get_cf_opt`] for the column family `default`, with default options.
+    /// Returns the values of several keys in the column family `default`, as of one point in time,
+    /// in the order of `keys`; `None` for a key without a value.
+    ///
+    /// Like [`Db::multi_get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::multi_get_cf_opt`].
+    /// For each key, errors of reading files and of the merge operator.
     #[inline]
     pub fn multi_get(&self, keys: &[impl AsRef<[u8]>]) -> Vec<Result<Option<PinnedValue>>> {
         self.multi_get_cf_opt(self.default_cf(), keys, &READ)
     }
 
-    /// Calls [`Db::multi_get_cf_opt`] for the column family `default`.
+    /// Returns the values of several keys in the column family `default`, as of one point in time,
+    /// in the order of `keys`; `None` for a key without a value.
+    ///
+    /// Like [`Db::multi_get_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::multi_get_cf_opt`].
+    /// For each key, errors of reading files and of the merge operator; invalid argument, for a
+    /// snapshot of another opening of the database.
     #[inline]
     pub fn multi_get_opt(
         &self,
@@ -143,10 +182,14 @@ impl Db {
         self.multi_get_cf_opt(self.default_cf(), keys, options)
     }
 
-    /// Calls [`Db::multi_get_cf_opt`] with default options.
+    /// Returns the values of several keys in `family`, as of one point in time, in the order of
+    /// `keys`; `None` for a key without a value.
+    ///
+    /// Like [`Db::multi_get_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::multi_get_cf_opt`].
+    /// For each key, errors of reading files and of the merge operator; invalid argument, for a
+    /// column family of another opening of the database.
     #[inline]
     pub fn multi_get_cf(
         &self,
@@ -156,100 +199,140 @@ impl Db {
         self.multi_get_cf_opt(family, keys, &READ)
     }
 
-    /// Calls [`Db::raw_iterator_cf_opt`] for the column family `default`, with default options.
+    /// Creates an iterator over the column family `default`, which can seek and has no position
+    /// before the first seek.
+    ///
+    /// Like [`Db::raw_iterator_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::raw_iterator_cf_opt`].
+    /// Errors of opening tables.
     #[inline]
     pub fn raw_iterator(&self) -> Result<DbIterator> {
         self.raw_iterator_cf_opt(self.default_cf(), &READ)
     }
 
-    /// Calls [`Db::raw_iterator_cf_opt`] for the column family `default`.
+    /// Creates an iterator over the column family `default`, which can seek and has no position
+    /// before the first seek.
+    ///
+    /// Like [`Db::raw_iterator_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::raw_iterator_cf_opt`].
+    /// Errors of opening tables; invalid argument, for a snapshot of another opening of the
+    /// database.
     #[inline]
     pub fn raw_iterator_opt(&self, options: &ReadOptions) -> Result<DbIterator> {
         self.raw_iterator_cf_opt(self.default_cf(), options)
     }
 
-    /// Calls [`Db::raw_iterator_cf_opt`] with default options.
+    /// Creates an iterator over `family`, which can seek and has no position before the first seek.
+    ///
+    /// Like [`Db::raw_iterator_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::raw_iterator_cf_opt`].
+    /// Errors of opening tables; invalid argument, for a column family of another opening of the
+    /// database.
     #[inline]
     pub fn raw_iterator_cf(&self, family: &ColumnFamily) -> Result<DbIterator> {
         self.raw_iterator_cf_opt(family, &READ)
     }
 
-    /// Calls [`Db::range_cf_opt`] for the column family `default`, with default options.
+    /// Returns an iterator over copies of the entries of the column family `default` whose keys are
+    /// within `bounds`, such as `"a".."c"`, `"a"..` or `..`, in the order of the keys.
+    ///
+    /// Like [`Db::range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::range_cf_opt`].
+    /// Errors of reading, as the last item.
     #[inline]
     pub fn range(&self, bounds: impl KeyBounds) -> Entries {
         self.range_cf_opt(self.default_cf(), bounds, &READ)
     }
 
-    /// Calls [`Db::range_cf_opt`] for the column family `default`.
+    /// Returns an iterator over copies of the entries of the column family `default` whose keys are
+    /// within `bounds`, such as `"a".."c"`, `"a"..` or `..`, in the order of the keys.
+    ///
+    /// Like [`Db::range_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::range_cf_opt`].
+    /// Errors of reading, as the last item; invalid argument, as the only item, for a snapshot of
+    /// another opening of the database.
     #[inline]
     pub fn range_opt(&self, bounds: impl KeyBounds, options: &ReadOptions) -> Entries {
         self.range_cf_opt(self.default_cf(), bounds, options)
     }
 
-    /// Calls [`Db::range_cf_opt`] with default options.
+    /// Returns an iterator over copies of the entries of `family` whose keys are within `bounds`,
+    /// such as `"a".."c"`, `"a"..` or `..`, in the order of the keys.
+    ///
+    /// Like [`Db::range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::range_cf_opt`].
+    /// Errors of reading, as the last item; invalid argument, as the only item, for a column family
+    /// of another opening of the database.
     #[inline]
     pub fn range_cf(&self, family: &ColumnFamily, bounds: impl KeyBounds) -> Entries {
         self.range_cf_opt(family, bounds, &READ)
     }
 
-    /// Calls [`Db::prefix_cf_opt`] for the column family `default`, with default options.
+    /// Returns an iterator over copies of the entries of the column family `default` whose keys
+    /// begin with `prefix`, in the order of the keys.
+    ///
+    /// Like [`Db::prefix_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::prefix_cf_opt`].
+    /// Errors of reading, as the last item; not supported, as the only item, for a comparator other
+    /// than the bytewise one.
     #[inline]
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Entries {
         self.prefix_cf_opt(self.default_cf(), prefix, &READ)
     }
 
-    /// Calls [`Db::prefix_cf_opt`] for the column family `default`.
+    /// Returns an iterator over copies of the entries of the column family `default` whose keys
+    /// begin with `prefix`, in the order of the keys.
+    ///
+    /// Like [`Db::prefix_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::prefix_cf_opt`].
+    /// Errors of reading, as the last item; not supported, as the only item, for a comparator other
+    /// than the bytewise one; invalid argument, likewise, for a snapshot of another opening of the
+    /// database.
     #[inline]
     pub fn prefix_opt(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Entries {
         self.prefix_cf_opt(self.default_cf(), prefix, options)
     }
 
-    /// Calls [`Db::prefix_cf_opt`] with default options.
+    /// Returns an iterator over copies of the entries of `family` whose keys begin with `prefix`,
+    /// in the order of the keys.
+    ///
+    /// Like [`Db::prefix_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::prefix_cf_opt`].
+    /// Errors of reading, as the last item; not supported, as the only item, for a comparator other
+    /// than the bytewise one; invalid argument, likewise, for a column family of another opening of
+    /// the database.
     #[inline]
     pub fn prefix_cf(&self, family: &ColumnFamily, prefix: impl AsRef<[u8]>) -> Entries {
         self.prefix_cf_opt(family, prefix, &READ)
     }
 
-    /// Calls [`Db::put_cf_opt`] for the column family `default`, with default options.
+    /// Sets the value of `key` in the column family `default`.
+    ///
+    /// Like [`Db::put_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::put_cf_opt`].
+    /// Errors of writing, such as no space: see [`Db::put_cf_opt`].
     #[inline]
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.put_cf_opt(self.default_cf(), key, value, &WRITE)
     }
 
-    /// Calls [`Db::put_cf_opt`] for the column family `default`.
+    /// Sets the value of `key` in the column family `default`.
+    ///
+    /// Like [`Db::put_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::put_cf_opt`].
+    /// Errors of writing, such as no space; busy, if `no_slowdown` is set and writes are stalled:
+    /// see [`Db::put_cf_opt`].
     #[inline]
     pub fn put_opt(
         &self,
@@ -260,10 +343,12 @@ impl Db {
         self.put_cf_opt(self.default_cf(), key, value, options)
     }
 
-    /// Calls [`Db::put_cf_opt`] with default options.
+    /// Sets the value of `key` in `family`.
+    ///
+    /// Like [`Db::put_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::put_cf_opt`].
+    /// Errors of writing, such as no space: see [`Db::put_cf_opt`].
     #[inline]
     pub fn put_cf(
         &self,
@@ -274,73 +359,96 @@ impl Db {
         self.put_cf_opt(family, key, value, &WRITE)
     }
 
-    /// Calls [`Db::delete_cf_opt`] for the column family `default`, with default options.
+    /// Removes `key` from the column family `default`; a missing key is no error.
+    ///
+    /// Like [`Db::delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::delete_cf_opt`].
+    /// Errors of writing, such as no space: see [`Db::delete_cf_opt`].
     #[inline]
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_cf_opt(self.default_cf(), key, &WRITE)
     }
 
-    /// Calls [`Db::delete_cf_opt`] for the column family `default`.
+    /// Removes `key` from the column family `default`; a missing key is no error.
+    ///
+    /// Like [`Db::delete_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::delete_cf_opt`].
+    /// Errors of writing, such as no space; busy, if `no_slowdown` is set and writes are stalled:
+    /// see [`Db::delete_cf_opt`].
     #[inline]
     pub fn delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         self.delete_cf_opt(self.default_cf(), key, options)
     }
 
-    /// Calls [`Db::delete_cf_opt`] with default options.
+    /// Removes `key` from `family`; a missing key is no error.
+    ///
+    /// Like [`Db::delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::delete_cf_opt`].
+    /// Errors of writing, such as no space: see [`Db::delete_cf_opt`].
     #[inline]
     pub fn delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
         self.delete_cf_opt(family, key, &WRITE)
     }
 
-    /// Calls [`Db::single_delete_cf_opt`] for the column family `default`, with default options.
+    /// Removes `key`, which must have been put exactly once since it was last removed, from the
+    /// column family `default`.
+    ///
+    /// Like [`Db::single_delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::single_delete_cf_opt`].
+    /// Errors of writing, such as no space: see [`Db::single_delete_cf_opt`].
     #[inline]
     pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.single_delete_cf_opt(self.default_cf(), key, &WRITE)
     }
 
-    /// Calls [`Db::single_delete_cf_opt`] for the column family `default`.
+    /// Removes `key`, which must have been put exactly once since it was last removed, from the
+    /// column family `default`.
+    ///
+    /// Like [`Db::single_delete_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::single_delete_cf_opt`].
+    /// Errors of writing, such as no space; busy, if `no_slowdown` is set and writes are stalled:
+    /// see [`Db::single_delete_cf_opt`].
     #[inline]
     pub fn single_delete_opt(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
         self.single_delete_cf_opt(self.default_cf(), key, options)
     }
 
-    /// Calls [`Db::single_delete_cf_opt`] with default options.
+    /// Removes `key`, which must have been put exactly once since it was last removed, from
+    /// `family`.
+    ///
+    /// Like [`Db::single_delete_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::single_delete_cf_opt`].
+    /// Errors of writing, such as no space: see [`Db::single_delete_cf_opt`].
     #[inline]
     pub fn single_delete_cf(&self, family: &ColumnFamily, key: impl AsRef<[u8]>) -> Result<()> {
         self.single_delete_cf_opt(family, key, &WRITE)
     }
 
-    /// Calls [`Db::delete_range_cf_opt`] for the column family `default`, with default options.
+    /// Removes every key from `begin` up to, not including, `end` from the column family `default`.
+    ///
+    /// Like [`Db::delete_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::delete_range_cf_opt`].
+    /// Errors of writing, such as no space; invalid argument, if `end` comes before `begin`: see
+    /// [`Db::delete_range_cf_opt`].
     #[inline]
     pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
         self.delete_range_cf_opt(self.default_cf(), begin, end, &WRITE)
     }
 
-    /// Calls [`Db::delete_range_cf_opt`] for the column family `default`.
+    /// Removes every key from `begin` up to, not including, `end` from the column family `default`.
+    ///
+    /// Like [`Db::delete_range_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::delete_range_cf_opt`].
+    /// Errors of writing, such as no space; invalid argument, if `end` comes before `begin`; busy,
+    /// if `no_slowdown` is set and writes are stalled: see [`Db::delete_range_cf_opt`].
     #[inline]
     pub fn delete_range_opt(
         &self,
@@ -351,10 +459,13 @@ impl Db {
         self.delete_range_cf_opt(self.default_cf(), begin, end, options)
     }
 
-    /// Calls [`Db::delete_range_cf_opt`] with default options.
+    /// Removes every key from `begin` up to, not including, `end` from `family`.
+    ///
+    /// Like [`Db::delete_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::delete_range_cf_opt`].
+    /// Errors of writing, such as no space; invalid argument, if `end` comes before `begin`: see
+    /// [`Db::delete_range_cf_opt`].
     #[inline]
     pub fn delete_range_cf(
         &self,
@@ -365,19 +476,27 @@ impl Db {
         self.delete_range_cf_opt(family, begin, end, &WRITE)
     }
 
-    /// Calls [`Db::merge_cf_opt`] for the column family `default`, with default options.
+    /// Merges `operand` into the value of `key` in the column family `default`, with its merge
+    /// operator.
+    ///
+    /// Like [`Db::merge_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::merge_cf_opt`].
+    /// Errors of writing, such as no space; invalid argument, without a merge operator: see
+    /// [`Db::merge_cf_opt`].
     #[inline]
     pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
         self.merge_cf_opt(self.default_cf(), key, operand, &WRITE)
     }
 
-    /// Calls [`Db::merge_cf_opt`] for the column family `default`.
+    /// Merges `operand` into the value of `key` in the column family `default`, with its merge
+    /// operator.
+    ///
+    /// Like [`Db::merge_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::merge_cf_opt`].
+    /// Errors of writing, such as no space; invalid argument, without a merge operator; busy, if
+    /// `no_slowdown` is set and writes are stalled: see [`Db::merge_cf_opt`].
     #[inline]
     pub fn merge_opt(
         &self,
@@ -388,10 +507,13 @@ impl Db {
         self.merge_cf_opt(self.default_cf(), key, operand, options)
     }
 
-    /// Calls [`Db::merge_cf_opt`] with default options.
+    /// Merges `operand` into the value of `key` in `family`, with its merge operator.
+    ///
+    /// Like [`Db::merge_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::merge_cf_opt`].
+    /// Errors of writing, such as no space; invalid argument, without a merge operator: see
+    /// [`Db::merge_cf_opt`].
     #[inline]
     pub fn merge_cf(
         &self,
@@ -402,19 +524,27 @@ impl Db {
         self.merge_cf_opt(family, key, operand, &WRITE)
     }
 
-    /// Calls [`Db::compact_range_cf_opt`] for the column family `default`, with default options.
+    /// Compacts the keys of the column family `default` from `begin` to `end`, both inclusive, down
+    /// to the last level, and waits until it is done; `None` is the first or the last key.
+    ///
+    /// Like [`Db::compact_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::compact_range_cf_opt`].
+    /// Errors of flushing; corruption, for damaged tables; busy, while compactions are paused: see
+    /// [`Db::compact_range_cf_opt`].
     #[inline]
     pub fn compact_range(&self, begin: Option<&[u8]>, end: Option<&[u8]>) -> Result<()> {
         self.compact_range_cf_opt(self.default_cf(), begin, end, &CompactRangeOptions::default())
     }
 
-    /// Calls [`Db::compact_range_cf_opt`] for the column family `default`.
+    /// Compacts the keys of the column family `default` from `begin` to `end`, both inclusive, down
+    /// to the last level, and waits until it is done; `None` is the first or the last key.
+    ///
+    /// Like [`Db::compact_range_cf_opt`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::compact_range_cf_opt`].
+    /// Errors of flushing; corruption, for damaged tables; busy, while compactions are paused: see
+    /// [`Db::compact_range_cf_opt`].
     #[inline]
     pub fn compact_range_opt(
         &self,
@@ -425,10 +555,14 @@ impl Db {
         self.compact_range_cf_opt(self.default_cf(), begin, end, options)
     }
 
-    /// Calls [`Db::compact_range_cf_opt`] with default options.
+    /// Compacts the keys of `family` from `begin` to `end`, both inclusive, down to the last level,
+    /// and waits until it is done; `None` is the first or the last key.
+    ///
+    /// Like [`Db::compact_range_cf_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::compact_range_cf_opt`].
+    /// Errors of flushing; corruption, for damaged tables; busy, while compactions are paused: see
+    /// [`Db::compact_range_cf_opt`].
     #[inline]
     pub fn compact_range_cf(
         &self,
@@ -439,20 +573,27 @@ impl Db {
         self.compact_range_cf_opt(family, begin, end, &CompactRangeOptions::default())
     }
 
-    /// Calls [`Db::ingest_external_file_cf_opts`] for the column family `default`, with default
-    /// options.
+    /// Ingests tables made outside the database into the column family `default`, all or none. Of
+    /// two files with the same key, the later one takes precedence.
+    ///
+    /// Like [`Db::ingest_external_file_cf_opts`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::ingest_external_file_cf_opts`].
+    /// Not found, corruption and invalid argument, which name the file; errors of writing: see
+    /// [`Db::ingest_external_file_cf_opts`].
     #[inline]
     pub fn ingest_external_file(&self, paths: &[impl AsRef<Path>]) -> Result<Vec<IngestedFile>> {
         self.ingest_external_file_cf_opts(self.default_cf(), paths, &IngestOptions::default())
     }
 
-    /// Calls [`Db::ingest_external_file_cf_opts`] for the column family `default`.
+    /// Ingests tables made outside the database into the column family `default`, all or none. Of
+    /// two files with the same key, the later one takes precedence.
+    ///
+    /// Like [`Db::ingest_external_file_cf_opts`], with the given options.
     ///
     /// # Errors
-    /// The errors of [`Db::ingest_external_file_cf_opts`].
+    /// Not found, corruption and invalid argument, which name the file; errors of writing: see
+    /// [`Db::ingest_external_file_cf_opts`].
     #[inline]
     pub fn ingest_external_file_opts(
         &self,
@@ -462,10 +603,14 @@ impl Db {
         self.ingest_external_file_cf_opts(self.default_cf(), paths, options)
     }
 
-    /// Calls [`Db::ingest_external_file_cf_opts`] with default options.
+    /// Ingests tables made outside the database into `family`, all or none. Of two files with the
+    /// same key, the later one takes precedence.
+    ///
+    /// Like [`Db::ingest_external_file_cf_opts`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::ingest_external_file_cf_opts`].
+    /// Not found, corruption and invalid argument, which name the file; errors of writing: see
+    /// [`Db::ingest_external_file_cf_opts`].
     #[inline]
     pub fn ingest_external_file_cf(
         &self,
@@ -475,48 +620,67 @@ impl Db {
         self.ingest_external_file_cf_opts(family, paths, &IngestOptions::default())
     }
 
-    /// Calls [`Db::write_opt`] with default options.
+    /// Writes a batch atomically, and sets its sequence number.
+    ///
+    /// Like [`Db::write_opt`] with default options.
     ///
     /// # Errors
-    /// The errors of [`Db::write_opt`].
+    /// Errors of writing, such as no space; invalid argument, for a record that its column family
+    /// cannot store: see [`Db::write_opt`].
     #[inline]
     pub fn write(&self, batch: &mut WriteBatch) -> Result<()> {
         self.write_opt(batch, &WRITE)
     }
 
-    /// Calls [`Db::flush_cf`] for the column family `default`.
+    /// Flushes the memtables of the column family `default` to a table, and waits until it is
+    /// complete.
+    ///
+    /// Like [`Db::flush_cf`].
     ///
     /// # Errors
-    /// The errors of [`Db::flush_cf`].
+    /// Errors of writing; panicked, for user code that panics.
     pub fn flush(&self) -> Result<()> {
         self.flush_cf(self.default_cf())
     }
 
-    /// Calls [`Db::set_options_cf`] for the column family `default`.
+    /// Changes options of the column family `default`, each a name and a value, while the database
+    /// is open: all of them or none.
+    ///
+    /// Like [`Db::set_options_cf`].
     ///
     /// # Errors
-    /// The errors of [`Db::set_options_cf`].
+    /// Invalid argument, naming the option, and errors of writing the OPTIONS file; then nothing is
+    /// changed.
     pub fn set_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.set_options_cf(self.default_cf(), changes)
     }
 
-    /// Calls [`Db::property_value_cf`] for the column family `default`.
+    /// Returns a property of the column family `default` by its name, such as `rocksdb.levelstats`,
+    /// as text; `None` if it is unknown.
+    ///
+    /// Like [`Db::property_value_cf`]; [`PROPERTY_NAMES`](crate::PROPERTY_NAMES) lists the names.
     ///
     /// # Errors
-    /// The errors of [`Db::property_value_cf`].
+    /// Errors of opening tables, for properties derived from tables.
     pub fn property_value(&self, name: &str) -> Result<Option<String>> {
         self.property_value_cf(self.default_cf(), name)
     }
 
-    /// Calls [`Db::property_int_value_cf`] for the column family `default`.
+    /// Returns a property of the column family `default`, such as `rocksdb.num-files-at-level0`, as
+    /// a number; `None` if it is unknown. Sizes are in bytes.
+    ///
+    /// Like [`Db::property_int_value_cf`].
     ///
     /// # Errors
-    /// The errors of [`Db::property_int_value_cf`].
+    /// Errors of opening tables; invalid argument, for a property that is not a number.
     pub fn property_int_value(&self, name: &str) -> Result<Option<u64>> {
         self.property_int_value_cf(self.default_cf(), name)
     }
 
-    /// Returns a property of a column family as a number; see [`Db::property_value_cf`].
+    /// Returns a property of `family`, such as `rocksdb.num-files-at-level0`, as a number; `None`
+    /// if it is unknown. Sizes are in bytes.
+    ///
+    /// Like [`Db::property_value_cf`], parsed.
     ///
     /// # Errors
     /// The errors of [`Db::property_value_cf`]; invalid argument, for a property that is not a

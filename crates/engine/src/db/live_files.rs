@@ -53,7 +53,10 @@ impl Db {
         self.column_families().iter().flat_map(live_files_of).collect()
     }
 
-    /// Like [`Db::live_files`], with the counts of all tables: closed tables are opened for them.
+    /// Returns the current tables of all column families with their numbers of entries, for which
+    /// closed tables are opened.
+    ///
+    /// Like [`Db::live_files`] otherwise.
     ///
     /// # Errors
     /// Errors of opening tables.

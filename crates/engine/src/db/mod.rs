@@ -228,8 +228,7 @@ impl Db {
     ///
     /// # Errors
     /// Errors of reading tables and blob files, and of the merge operator; invalid argument, for a
-    /// column family or a snapshot that does not belong to this opening of the database. The other
-    /// read methods return the same errors.
+    /// column family or a snapshot that does not belong to this opening of the database.
     #[inline]
     pub fn get_cf_opt(
         &self,
@@ -254,6 +253,9 @@ impl Db {
     /// `value` is unspecified.
     ///
     /// A value in memory is copied without a lock, and without an allocation unless `value` grows.
+    ///
+    /// # Errors
+    /// The errors of [`Db::get_cf_opt`].
     #[inline]
     pub fn get_into_cf_opt(
         &self,
@@ -266,6 +268,9 @@ impl Db {
     }
 
     /// Returns a key's value, if it has one, pinned in memory rather than copied.
+    ///
+    /// # Errors
+    /// The errors of [`Db::get_cf_opt`].
     #[inline]
     pub fn get_pinned_cf_opt(
         &self,
@@ -303,6 +308,9 @@ impl Db {
 
     /// Returns the values of several keys of one column family, as of one point in time, in the
     /// order of the keys.
+    ///
+    /// # Errors
+    /// For each key, the errors of [`Db::get_cf_opt`].
     pub fn multi_get_cf_opt(
         &self,
         family: &ColumnFamily,
@@ -321,7 +329,7 @@ impl Db {
     /// Creates an iterator over a column family. It has no position before the first seek.
     ///
     /// # Errors
-    /// Errors of opening tables; invalid argument, as for [`Db::get`].
+    /// Errors of opening tables; invalid argument, as for [`Db::get_cf_opt`].
     pub fn raw_iterator_cf_opt(
         &self,
         family: &ColumnFamily,

@@ -30,8 +30,8 @@ impl Db {
     /// it cannot be opened for writing again.
     ///
     /// `create_if_missing`, `error_if_exists` and `create_missing_column_families` control what is
-    /// created. All column families are opened; those that the options do not name get RocksDB's
-    /// defaults. The contents of the logs are flushed to tables, unless
+    /// created. All column families are opened, including those that the options do not name: see
+    /// [`OpenOptions`]. The contents of the logs are flushed to tables, unless
     /// `avoid_flush_during_recovery` is set; unreadable parts of the logs are moved into the folder
     /// `lost`, and [`Db::left_out`] reports them.
     ///
@@ -47,10 +47,13 @@ impl Db {
     }
 
     /// Opens the database in `directory` for reading and writing with default options; creates it
-    /// if it is missing. See [`Db::open`].
+    /// if it is missing.
+    ///
+    /// Like [`Db::open`] with `create_if_missing`.
     ///
     /// # Errors
-    /// The errors of [`Db::open`].
+    /// Busy, if the database is open for writing elsewhere; corruption; no space and I/O: see
+    /// [`Db::open`].
     pub fn open_default(directory: impl AsRef<Path>) -> Result<Self> {
         let mut options = OpenOptions::default();
         options.set_options("create_if_missing=true")?;
@@ -82,10 +85,15 @@ impl Db {
         destroy::destroy(directory, options.sanitized(directory, false))
     }
 
-    /// Sets the value of `key`.
+    /// Sets the value of `key` in `family`. Both are arbitrary bytes, of lengths up to
+    /// [`KEY_LENGTH_MAX`] and [`VALUE_LENGTH_MAX`].
     ///
     /// # Errors
-    /// As [`Db::write`].
+    /// The errors of [`Db::write_opt`]; invalid argument, for a key or value that is too long, and
+    /// for a column family that was dropped or belongs to another opening of the database.
+    ///
+    /// [`KEY_LENGTH_MAX`]: tailwater_format::batch::KEY_LENGTH_MAX
+    /// [`VALUE_LENGTH_MAX`]: tailwater_format::batch::VALUE_LENGTH_MAX
     #[inline]
     pub fn put_cf_opt(
         &self,
@@ -97,10 +105,10 @@ impl Db {
         self.put_slices(family, key.as_ref(), value.as_ref(), options)
     }
 
-    /// Removes `key`.
+    /// Removes `key` from `family`; a missing key is no error.
     ///
     /// # Errors
-    /// As [`Db::write`].
+    /// The errors of [`Db::put_cf_opt`].
     #[inline]
     pub fn delete_cf_opt(
         &self,
@@ -111,9 +119,9 @@ impl Db {
         self.delete_slices(family, key.as_ref(), options)
     }
 
-    /// Removes `key`, which must have been put exactly once since this method last removed it, or
-    /// exactly once in total. The tombstone is dropped as soon as it meets that put, while that of
-    /// [`Db::delete`] stays until no deeper level can have the key.
+    /// Removes `key` from `family`. The key must have been put exactly once since this method last
+    /// removed it, or exactly once in total. The tombstone is dropped as soon as it meets that put,
+    /// while that of [`Db::delete`] stays until no deeper level can have the key.
     ///
     /// The contract is RocksDB's. After a key was put twice, or merged, an older value may show
     /// again, as in RocksDB. The same may happen to a key removed by both methods, once flushes or
@@ -123,7 +131,7 @@ impl Db {
     /// corruption, unless `enforce_single_del_contracts` is disabled.
     ///
     /// # Errors
-    /// As [`Db::write`].
+    /// The errors of [`Db::put_cf_opt`].
     #[inline]
     pub fn single_delete_cf_opt(
         &self,
@@ -134,10 +142,10 @@ impl Db {
         self.single_delete_slices(family, key.as_ref(), options)
     }
 
-    /// Removes every key from `begin` up to, not including, `end`.
+    /// Removes every key from `begin` up to, not including, `end` from `family`.
     ///
     /// # Errors
-    /// As [`Db::write`]; invalid argument, if `end` comes before `begin`.
+    /// The errors of [`Db::put_cf_opt`]; invalid argument, if `end` comes before `begin`.
     #[inline]
     pub fn delete_range_cf_opt(
         &self,
@@ -149,10 +157,12 @@ impl Db {
         self.delete_range_slices(family, begin.as_ref(), end.as_ref(), options)
     }
 
-    /// Merges an operand into the value of `key`.
+    /// Merges `operand` into the value of `key` in `family`, with the family's
+    /// [`MergeOperator`](crate::MergeOperator), when the key is read or compacted.
     ///
     /// # Errors
-    /// As [`Db::write`]; invalid argument, for a column family without a merge operator.
+    /// The errors of [`Db::put_cf_opt`]; invalid argument, for a column family without a merge
+    /// operator.
     #[inline]
     pub fn merge_cf_opt(
         &self,
@@ -168,11 +178,14 @@ impl Db {
     /// their IDs, which are not checked to be of this database. A batch can be written again.
     ///
     /// # Errors
-    /// Invalid argument, for a batch that names a column family that does not exist; read-only, for
-    /// a handle that was opened for reading; closed, for one that was closed; busy, if writes
-    /// are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O, after which writes
-    /// are refused with that error until [`Db::resume`] or reopening. A failed batch may be present
-    /// after reopening, like one whose process ended before it was acknowledged.
+    /// Invalid argument, for a batch that names a column family that does not exist, and for a
+    /// record that its column family cannot store, such as an operand without a merge operator; not
+    /// supported, for records of prepared transactions; limit reached, if no sequence number is
+    /// left; read-only, for a handle that was opened for reading; closed, for one that was closed;
+    /// busy, if writes are stalled and [`WriteOptions::no_slowdown`] is set; no space and I/O,
+    /// after which writes are refused with that error until [`Db::resume`] or reopening. A failed
+    /// batch may be present after reopening, like one whose process ended before it was
+    /// acknowledged.
     ///
     /// # Panics
     /// Panics if a user's comparator does. Other writers, and all later ones, then get an error.
@@ -194,7 +207,7 @@ impl Db {
     /// Flushes the memtables of all column families, and waits until the flush is complete.
     ///
     /// # Errors
-    /// As [`Db::flush`].
+    /// Errors of writing; panicked, for user code that panics.
     pub fn flush_all(&self) -> Result<()> {
         let families = self.column_families();
         self.database()?.writes.flush(&families.iter().collect::<Vec<_>>())
@@ -205,9 +218,9 @@ impl Db {
     /// before.
     ///
     /// # Errors
-    /// As [`Db::flush`]; corruption, with the file, for damaged tables, which stay as they are;
-    /// busy, while compactions are paused. After a panic of a filter or merge operator nothing has
-    /// changed, and writes continue.
+    /// The errors of [`Db::flush_cf`]; corruption, with the file, for damaged tables, which stay as
+    /// they are; busy, while compactions are paused. After a panic of a filter or merge operator
+    /// nothing has changed, and writes continue.
     pub fn compact_range_cf_opt(
         &self,
         family: &ColumnFamily,
@@ -246,10 +259,14 @@ impl Db {
         Ok(self.ingest_external_files(&[files])?.pop().unwrap_or_default())
     }
 
-    /// Like [`Db::ingest_external_file`], for several column families atomically.
+    /// Ingests tables that were made outside the database into several column families atomically:
+    /// all or none. Returns the ingested files of each element of `files`.
+    ///
+    /// Like [`Db::ingest_external_file_cf_opts`]; see [`ExternalFiles`].
     ///
     /// # Errors
-    /// As [`Db::ingest_external_file`]; invalid argument, if a column family is named twice.
+    /// The errors of [`Db::ingest_external_file_cf_opts`]; invalid argument, if a column family is
+    /// named twice.
     pub fn ingest_external_files(
         &self,
         files: &[ExternalFiles<'_>],
@@ -297,7 +314,7 @@ impl Db {
     /// everything that was logged durable.
     ///
     /// # Errors
-    /// As [`Db::write`].
+    /// No space and I/O, after which writes are refused; read-only or closed, like the handle.
     pub fn flush_wal(&self, sync: bool) -> Result<()> {
         self.database()?.writes.flush_wal(sync)
     }
@@ -330,11 +347,15 @@ impl Db {
         self.database()?.set_family_options(family, changes)
     }
 
-    /// Changes options of the database, in the way that [`Db::set_options`] changes options of a
-    /// column family.
+    /// Changes options of the database, each a name and a value, while it is open: all of them or
+    /// none.
+    ///
+    /// Takes effect like the changes of [`Db::set_options_cf`].
     ///
     /// # Errors
-    /// As [`Db::set_options`].
+    /// Invalid argument, which names the option, for one that does not exist, that is a column
+    /// family's or cannot be changed while the database is open, and for a value that is refused;
+    /// errors of writing the OPTIONS file. On an error nothing is changed.
     pub fn set_database_options(&self, changes: &[(&str, &str)]) -> Result<()> {
         self.write_side()?.set_database_options(changes)
     }

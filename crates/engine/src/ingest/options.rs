@@ -11,6 +11,28 @@ use crate::error::{Error, Result};
 ///
 /// Whole-file checksums are neither verified nor created: they need `file_checksum_gen_factory`,
 /// which has no effect.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// # let db = tailwater::Db::open_default(directory.join("db"))?;
+/// use tailwater::{IngestOptions, OpenOptions, SstFileWriter};
+///
+/// let file = directory.join("bulk.sst");
+/// let mut writer = SstFileWriter::new(&OpenOptions::default(), "default")?;
+/// writer.open(&file)?;
+/// writer.put("key", "value")?;
+/// writer.finish()?;
+///
+/// // The file becomes a table of the database, and loses its old name.
+/// let options = IngestOptions { move_files: true, ..IngestOptions::default() };
+/// let ingested = db.ingest_external_file_opts(&[&file], &options)?;
+/// assert!(!file.exists());
+/// println!("it is in level {}", ingested.first().expect("a file").level);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IngestOptions {
     /// Moves the files: they are linked into the database's directory, and their original names are
@@ -86,6 +108,33 @@ impl IngestOptions {
 
 /// Files to ingest into one column family. If several have the same key, the last one takes
 /// precedence.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// # let db = tailwater::Db::open_default(directory.join("db"))?;
+/// use tailwater::options::ColumnFamilyOptions;
+/// use tailwater::{ExternalFiles, IngestOptions, OpenOptions, SstFileWriter};
+///
+/// let by_name = db.create_cf("by_name", &ColumnFamilyOptions::default())?;
+/// let (users, names) = (directory.join("users.sst"), directory.join("names.sst"));
+/// let mut writer = SstFileWriter::new(&OpenOptions::default(), "default")?;
+/// for (file, key, value) in [(&users, "7", "ada"), (&names, "ada", "7")] {
+///     writer.open(file)?;
+///     writer.put(key, value)?;
+///     writer.finish()?;
+/// }
+/// // Readers see the data and its index, or neither.
+/// let options = IngestOptions::default();
+/// db.ingest_external_files(&[
+///     ExternalFiles { family: db.default_cf(), paths: &[&users], options },
+///     ExternalFiles { family: &by_name, paths: &[&names], options },
+/// ])?;
+/// assert!(db.get("7")?.is_some() && db.get_cf(&by_name, "ada")?.is_some());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy)]
 pub struct ExternalFiles<'a> {
     /// The column family.

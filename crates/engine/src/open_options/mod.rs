@@ -36,7 +36,10 @@ use crate::stats::Statistics;
 /// column families, and the user's objects (comparators, merge operators, caches) that an option
 /// can only refer to by name.
 ///
-/// A column family without its own options is opened with RocksDB's defaults.
+/// A column family without its own options is opened with those that
+/// [`OpenOptions::set_options`] and [`OpenOptions::other_column_families_mut`] set for all others:
+/// RocksDB's defaults, unless changed. Options that contradict each other are refused when the
+/// database is opened, whether they were set by name or by field.
 ///
 /// ```
 /// # fn main() -> tailwater::Result<()> {
@@ -54,6 +57,34 @@ use crate::stats::Statistics;
 /// let db = Db::open(directory, &options)?;
 /// let counters = db.cf_handle("counters")?;
 /// assert_eq!(counters.options().write_buffer_size, 8 << 20);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// The same options as fields, which the compiler checks:
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let directory = directory.path();
+/// use tailwater::options::{CompressionType, ObjectName};
+/// use tailwater::{Db, OpenOptions};
+///
+/// let mut options = OpenOptions::default();
+/// let database = options.database_mut();
+/// database.create_if_missing = true;
+/// database.create_missing_column_families = true;
+/// database.max_background_jobs = 4;
+/// // Before those of single column families, which begin with a copy of these.
+/// options.other_column_families_mut().compression = CompressionType::Zstd;
+/// let counters = options.column_family_mut("counters");
+/// counters.merge_operator = ObjectName::new("uint64add");
+/// counters.write_buffer_size = 8 << 20;
+///
+/// let db = Db::open(directory, &options)?;
+/// let counters = db.cf_handle("counters")?.options();
+/// assert_eq!(counters.write_buffer_size, 8 << 20);
+/// assert_eq!(counters.compression, CompressionType::Zstd);
 /// # Ok(())
 /// # }
 /// ```
@@ -145,7 +176,8 @@ impl OpenOptions {
     /// and creates it if `create_missing_column_families` is set.
     ///
     /// # Errors
-    /// As [`OpenOptions::set_options`]; invalid argument, for options of the database.
+    /// Invalid argument, naming the option, as by [`OpenOptions::set_options`], and for options of
+    /// the database. On an error no option is changed.
     pub fn set_options_cf(&mut self, name: &str, text: &str) -> Result<()> {
         let (mut database, mut family) = (self.database.clone(), self.column_family(name).clone());
         options::set_options(&mut database, &mut family, text)?;
@@ -163,12 +195,32 @@ impl OpenOptions {
         self.database = options;
     }
 
-    /// Replaces the options of one column family.
+    /// Returns the database options, to change them.
+    pub fn database_mut(&mut self) -> &mut DbOptions {
+        &mut self.database
+    }
+
+    /// Replaces the options of one column family. Opening then opens this column family, too, and
+    /// creates it if `create_missing_column_families` is set.
     pub fn set_column_family(&mut self, name: &str, options: ColumnFamilyOptions) {
-        match self.families.iter_mut().find(|(family, _)| family == name) {
-            Some((_, set)) => *set = options,
-            None => self.families.push((name.to_owned(), options)),
-        }
+        *self.column_family_mut(name) = options;
+    }
+
+    /// Returns the options of one column family, to change them. If it has none of its own, it gets
+    /// a copy of those of unnamed column families, as by [`OpenOptions::set_column_family`].
+    pub fn column_family_mut(&mut self, name: &str) -> &mut ColumnFamilyOptions {
+        let found = self.families.iter().position(|(family, _)| family == name);
+        let index = found.unwrap_or_else(|| {
+            self.families.push((name.to_owned(), self.other_families.clone()));
+            self.families.len() - 1
+        });
+        &mut self.families[index].1
+    }
+
+    /// Returns the options of the column families that have none of their own, to change them.
+    /// Column families that have their own keep them, unlike with [`OpenOptions::set_options`].
+    pub fn other_column_families_mut(&mut self) -> &mut ColumnFamilyOptions {
+        &mut self.other_families
     }
 
     /// Registers a comparator under its name. A comparator that can find keys with different bytes
@@ -217,6 +269,26 @@ impl OpenOptions {
 
     /// Sets the rate limiter of flushes and other background work, which databases may share. It
     /// takes precedence over `rate_limiter_bytes_per_sec`.
+    ///
+    /// ```
+    /// # fn main() -> tailwater::Result<()> {
+    /// # let directory = tempfile::tempdir().expect("a temporary directory");
+    /// # let directory = directory.path();
+    /// use std::sync::Arc;
+    /// use tailwater::{Db, OpenOptions, RateLimiter, SystemClock};
+    ///
+    /// // 64 MiB per second, in refills every 100 ms.
+    /// let limiter = Arc::new(RateLimiter::new(64 << 20, 100_000, Arc::new(SystemClock), 1));
+    /// let mut options = OpenOptions::default();
+    /// options.set_options("create_if_missing=true")?;
+    /// options.set_rate_limiter(Arc::clone(&limiter));
+    /// let db = Db::open(directory, &options)?;
+    ///
+    /// // The program changes the rate while the database is open.
+    /// limiter.set_bytes_per_second(16 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn set_rate_limiter(&mut self, rate_limiter: Arc<RateLimiter>) {
         self.rate_limiter = Some(rate_limiter);
     }

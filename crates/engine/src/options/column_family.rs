@@ -28,6 +28,36 @@ pub(super) const AGE_BY_DEFAULT: u64 = u64::MAX - 1;
 
 option_table! {
     /// The options of a column family. Names, defaults and units are RocksDB's.
+    ///
+    /// ```
+    /// # fn main() -> tailwater::Result<()> {
+    /// # let directory = tempfile::tempdir().expect("a temporary directory");
+    /// # let db = tailwater::Db::open_default(directory.path())?;
+    /// use tailwater::options::{
+    ///     BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, FilterPolicy, ObjectName,
+    /// };
+    ///
+    /// let options = ColumnFamilyOptions {
+    ///     write_buffer_size: 16 << 20,
+    ///     compression: CompressionType::Zstd,
+    ///     // Objects are named: this one is built in, a user's must be registered.
+    ///     merge_operator: ObjectName::new("uint64add"),
+    ///     table_factory: BlockBasedTableOptions {
+    ///         block_size: 16 << 10,
+    ///         filter_policy: FilterPolicy::Bloom { bits_per_key: 10.0 },
+    ///         ..BlockBasedTableOptions::default()
+    ///     },
+    ///     ..ColumnFamilyOptions::default()
+    /// };
+    /// let visits = db.create_cf("visits", &options)?;
+    /// db.merge_cf(&visits, "page", 1_u64.to_le_bytes())?;
+    ///
+    /// // While the database is open, an option is changed by its name.
+    /// db.set_options_cf(&visits, &[("write_buffer_size", "32M")])?;
+    /// assert_eq!(visits.options().write_buffer_size, 32 << 20);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub struct ColumnFamilyOptions {
         /// Number of range deletions after which a memtable is flushed; 0 means no limit.
         memtable_max_range_deletions: u32 = 0, Mutable, Honoured;

@@ -70,6 +70,29 @@ fn print_listeners(listeners: &[ObjectName]) -> String {
 
 option_table! {
     /// The options of a database. Names, defaults and units are RocksDB's.
+    ///
+    /// ```
+    /// # fn main() -> tailwater::Result<()> {
+    /// # let directory = tempfile::tempdir().expect("a temporary directory");
+    /// # let directory = directory.path();
+    /// use tailwater::options::DbOptions;
+    /// use tailwater::{Db, OpenOptions};
+    ///
+    /// let mut options = OpenOptions::default();
+    /// options.set_database(DbOptions {
+    ///     create_if_missing: true,
+    ///     max_background_jobs: 4,
+    ///     rate_limiter_bytes_per_sec: 64 << 20,
+    ///     ..DbOptions::default()
+    /// });
+    /// let db = Db::open(directory, &options)?;
+    ///
+    /// // While the database is open, an option is changed by its name.
+    /// db.set_database_options(&[("max_background_jobs", "8")])?;
+    /// assert_eq!(db.database_options()?.max_background_jobs, 8);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub struct DbOptions {
         /// Reads only the footer of each table when the database is opened.
         fast_sst_open: bool = false, Mutable, NoEffect("opening a table reads its footer, properties, index and filter");

@@ -17,6 +17,20 @@ pub struct AskedIoMode {
 impl DbOptions {
     /// Returns the I/O mode that the options request for a purpose. Tailwater's options take
     /// precedence over RocksDB's.
+    ///
+    /// ```
+    /// use tailwater::Purpose;
+    /// use tailwater::options::{DbOptions, IoModeChoice};
+    ///
+    /// // RocksDB's flag applies to all reads of tables; Tailwater's options exempt a purpose.
+    /// let mut options = DbOptions { use_direct_reads: true, ..DbOptions::default() };
+    /// options.tailwater.user_read_io_mode = IoModeChoice::Buffered;
+    ///
+    /// let compactions = options.io_mode(Purpose::CompactionRead);
+    /// assert_eq!(compactions.choice, IoModeChoice::Direct);
+    /// assert_eq!(compactions.option, Some("use_direct_reads"));
+    /// assert_eq!(options.io_mode(Purpose::UserRead).choice, IoModeChoice::Buffered);
+    /// ```
     pub fn io_mode(&self, purpose: Purpose) -> AskedIoMode {
         let own = &self.tailwater;
         let (choice, option) = match purpose {

@@ -14,6 +14,35 @@ use super::value::OptionValue;
 
 option_table! {
     /// Options that RocksDB does not have.
+    ///
+    /// ```
+    /// # fn main() -> tailwater::Result<()> {
+    /// # let directory = tempfile::tempdir().expect("a temporary directory");
+    /// # let directory = directory.path();
+    /// use tailwater::options::{DbOptions, IoModeChoice, TailwaterOptions};
+    /// use tailwater::{Db, OpenOptions};
+    ///
+    /// // Compactions bypass the page cache where the filesystem permits it.
+    /// let tailwater = TailwaterOptions {
+    ///     compaction_read_io_mode: IoModeChoice::Auto,
+    ///     compaction_write_io_mode: IoModeChoice::Auto,
+    ///     ..TailwaterOptions::default()
+    /// };
+    /// let mut options = OpenOptions::default();
+    /// options.set_database(DbOptions {
+    ///     create_if_missing: true,
+    ///     tailwater,
+    ///     ..DbOptions::default()
+    /// });
+    /// let db = Db::open(directory, &options)?;
+    ///
+    /// // For each purpose: the requested mode, the option that requests it, the mode in effect.
+    /// let modes = db.property_value("tailwater.io-modes")?.unwrap_or_default();
+    /// assert!(modes.contains("asked auto by compaction_read_io_mode"));
+    /// assert!(modes.contains("user_read: asked buffered by default, effective buffered"));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub struct TailwaterOptions {
         /// I/O mode of users' reads of tables: by default the mode selected by `use_direct_reads`.
         user_read_io_mode: IoModeChoice = Unset, Fixed, Honoured;

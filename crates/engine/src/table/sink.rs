@@ -48,6 +48,22 @@ impl Sink for Vec<u8> {
 ///
 /// It keeps only that block in memory; compactions and flushes continue. A value from a memtable or
 /// blob file, or merged from operands, is a copy.
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let db = tailwater::Db::open_default(directory.path())?;
+/// db.put("key", "value")?;
+/// db.flush()?;
+/// let value = db.get_pinned("key")?.expect("a value");
+///
+/// // It derefs to bytes, which stay valid whatever happens to the key.
+/// db.delete("key")?;
+/// db.compact_range(None, None)?;
+/// assert_eq!(&*value, b"value");
+/// # Ok(())
+/// # }
+/// ```
 pub struct PinnedValue(Pin);
 
 enum Pin {

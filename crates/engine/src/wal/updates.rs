@@ -47,6 +47,29 @@ use crate::error::{Error, ErrorKind, Result};
 /// The iterator can be sent between threads. It does not delay writers.
 ///
 /// [`Db::updates_since`]: crate::Db::updates_since
+///
+/// ```
+/// # fn main() -> tailwater::Result<()> {
+/// # let directory = tempfile::tempdir().expect("a temporary directory");
+/// # let db = tailwater::Db::open_default(directory.path())?;
+/// db.put("apple", "red")?;
+/// let mut updates = db.updates_since(db.latest_sequence_number())?;
+/// let batch = updates.next().expect("a batch")?;
+/// assert_eq!((batch.sequence(), batch.count()), (db.latest_sequence_number(), 1));
+/// assert!(updates.next().is_none(), "nothing more has been written");
+///
+/// // The iterator continues with later writes.
+/// db.delete("apple")?;
+/// for batch in &mut updates {
+///     let batch = batch?;
+///     for record in batch.reader()? {
+///         let record = record?;
+///         println!("{}: {:?} {}", batch.sequence(), record.kind, record.key.escape_ascii());
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Updates {
     /// Returns the last sequence number that reads see.
     published_now: Box<dyn Fn() -> Sequence + Send + Sync>,

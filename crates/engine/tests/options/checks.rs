@@ -1,9 +1,13 @@
 //! Options that are rejected when a database is opened.
 
+use std::sync::Arc;
+
 use tailwater::options::{
     ColumnFamilyOptions, DbOptions, DbPath, Problem, check_column_family, check_database,
     check_for_reading, set_options,
 };
+use tailwater::{Db, ErrorKind, OpenOptions};
+use tailwater_io::sim::SimStorage;
 
 /// Returns the result of opening with these option strings.
 fn open(text: &str) -> Result<(), String> {
@@ -363,4 +367,54 @@ fn mmap_and_direct_modes_conflict() {
         let error = open(text).expect_err(text);
         assert!(error.contains(option), "{text}: {error}");
     }
+}
+
+/// An option string, and the same change of a field.
+type Change = (&'static str, fn(&mut OpenOptions));
+
+#[test]
+fn options_set_by_field_are_refused_like_options_set_by_name() {
+    let cases: [Change; 4] = [
+        ("allow_2pc=true", |options| options.database_mut().allow_2pc = true),
+        ("keep_log_file_num=0", |options| options.database_mut().keep_log_file_num = 0),
+        ("persist_user_defined_timestamps=false", |options| {
+            options.other_column_families_mut().persist_user_defined_timestamps = false;
+        }),
+        ("memtable_protection_bytes_per_key=3", |options| {
+            options.column_family_mut("default").memtable_protection_bytes_per_key = 3;
+        }),
+    ];
+    let defaults = || {
+        let mut options = OpenOptions::new(Arc::new(SimStorage::new(1)));
+        options.database_mut().create_if_missing = true;
+        options
+    };
+    Db::open("/db", &defaults()).expect("defaults are accepted");
+    for (text, set) in cases {
+        let (mut by_name, mut by_field) = (defaults(), defaults());
+        by_name.set_options(text).expect(text);
+        set(&mut by_field);
+        let [by_name, by_field] = [by_name, by_field].map(|options| {
+            let error = Db::open("/db", &options).expect_err(text);
+            (error.kind(), error.to_string())
+        });
+        assert_eq!(by_name, by_field);
+        assert!([ErrorKind::NotSupported, ErrorKind::InvalidArgument].contains(&by_name.0));
+        assert!(by_name.1.contains(text.split('=').next().expect("a name")), "{}", by_name.1);
+    }
+}
+
+#[test]
+fn a_column_family_begins_with_the_options_of_the_others() {
+    let mut options = OpenOptions::default();
+    options.other_column_families_mut().num_levels = 5;
+    options.column_family_mut("own").write_buffer_size = 1 << 20;
+    options.other_column_families_mut().num_levels = 4;
+    assert_eq!(options.column_families().collect::<Vec<_>>(), ["own"]);
+    let own = options.column_family_mut("own").clone();
+    assert_eq!((own.num_levels, own.write_buffer_size), (5, 1 << 20));
+    assert_eq!(options.column_family("other").num_levels, 4);
+    options.set_options("num_levels=3").expect("an option");
+    assert_eq!(options.column_family("own").num_levels, 3, "set_options reaches every family");
+    assert_eq!(options.column_family("other").num_levels, 3);
 }

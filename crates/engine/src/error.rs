@@ -1,4 +1,4 @@
-//! Errors of the engine, classified by what the caller must do about them.
+//! The engine's errors, classified by what the caller must do about them.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -325,8 +325,8 @@ impl std::error::Error for Error {
 }
 
 impl From<format::Error> for Error {
-    /// Converts an error of a [`WriteBatch`](crate::WriteBatch): a refused record is an invalid
-    /// argument. Errors of decoding a file are converted by [`Error::decoding`], which names the
+    /// Converts an error from a [`WriteBatch`](crate::WriteBatch): a refused record is an invalid
+    /// argument. Errors from decoding a file are converted by [`Error::decoding`], which names the
     /// file.
     fn from(error: format::Error) -> Self {
         let kind = match &error {

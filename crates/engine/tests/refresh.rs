@@ -152,7 +152,8 @@ fn a_scan_that_refreshes_itself_keeps_nothing_that_is_obsolete() {
     }
 }
 
-/// The same moving backward, and with tables as the first source.
+/// Regression test: a backward scan, too, kept every memtable and table that became obsolete before
+/// the scan ended. Its first source is a table.
 #[test]
 fn a_backward_scan_that_refreshes_itself_keeps_nothing_either() {
     for refreshes in [true, false] {

@@ -56,7 +56,7 @@ fn every_entry_of_the_golden_tables_is_read() {
                 assert_eq!(stored, value(found), "{}", golden.name);
                 found += 1;
             }
-            // The same into a slice of the right length; an error for any other length.
+            // `decompress_into` needs a slice of the right length; any other length is an error.
             let framed = CompressedBlock::parse(compression, bytes).unwrap();
             let mut slice = vec![0; framed.uncompressed_length() + 1];
             assert!(

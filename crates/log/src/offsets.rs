@@ -133,7 +133,7 @@ impl Offsets {
     /// Clamps offsets to the last message of a partition that was truncated, durably.
     ///
     /// # Errors
-    /// Errors of the journal.
+    /// Errors from the journal.
     pub(crate) fn clamp(&self, id: PartitionId, incarnation: u64, end: u64) -> Result<()> {
         let beyond = self.all(id, incarnation).into_iter().filter(|(_, offset)| *offset >= end);
         let set = |(consumer, _)| self.set(id, incarnation, consumer, end.checked_sub(1), true);

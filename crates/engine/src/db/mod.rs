@@ -227,9 +227,9 @@ impl Db {
     /// Returns a copy of a key's value, if it has one.
     ///
     /// # Errors
-    /// Errors of reading tables and blob files, and of the merge operator; invalid argument, for a
-    /// column family or a snapshot that does not belong to this opening of the database. The other
-    /// read methods return the same errors.
+    /// Errors from reading tables and blob files, and from the merge operator; invalid argument,
+    /// for a column family or a snapshot that does not belong to this opening of the database. The
+    /// other read methods return the same errors.
     #[inline]
     pub fn get_cf_opt(
         &self,
@@ -321,7 +321,7 @@ impl Db {
     /// Creates an iterator over a column family. It has no position before the first seek.
     ///
     /// # Errors
-    /// Errors of opening tables; invalid argument, as for [`Db::get`].
+    /// Errors from opening tables; invalid argument, as for [`Db::get`].
     pub fn raw_iterator_cf_opt(
         &self,
         family: &ColumnFamily,

@@ -4,7 +4,7 @@
 //!
 //! 1. Writes wait: resuming leads the write queue.
 //! 2. After a failure of the MANIFEST, a new one is written from memory.
-//! 3. After a shortage in the log, a new log is begun; nothing more is written to the old ones.
+//! 3. After a shortage in the log, a new log is started; nothing more is written to the old ones.
 //! 4. The memtables of all column families are flushed, since the failed log may hold less than
 //!    they do.
 //! 5. One group of edits adds the tables and states that no column family needs a log before the

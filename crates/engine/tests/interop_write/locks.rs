@@ -10,7 +10,7 @@ const STEPS: usize = 300;
 
 #[test]
 fn who_writes_keeps_the_other_from_writing() {
-    in_laboratory("who writes keeps the other from writing", |laboratory| {
+    in_laboratory("a writing engine keeps the other from writing", |laboratory| {
         let shape = Shape::new("", "");
         let context = laboratory.context.clone();
         let place = laboratory.next_place();

@@ -122,7 +122,7 @@ fn only_what_a_checkpoint_left_itself_is_removed() {
 }
 
 /// Regression test: a second checkpoint at the same path removed the files of the first, which was
-/// reported as made.
+/// nevertheless reported as successful.
 #[test]
 fn two_checkpoints_cannot_be_assembled_in_one_place() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -143,8 +143,8 @@ fn two_checkpoints_cannot_be_assembled_in_one_place() {
     assert_eq!(get(&copy, "a").as_deref(), Some("1"));
 }
 
-/// Regression test: a file created at a checkpoint's path while the checkpoint was made was taken
-/// for it, and files in it were renamed.
+/// Regression test: a file created at a checkpoint's path while the checkpoint was being made was
+/// mistaken for it, and files in it were renamed.
 #[test]
 fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
     let disk = SimStorage::new(1);
@@ -167,7 +167,7 @@ fn what_comes_to_be_at_a_checkpoints_path_stays_as_it_is() {
 }
 
 /// Regression test: a power cut brought back the mark of a checkpoint that had been reported as
-/// made, and if its name ended in `.tmp` the next checkpoint of the name without that suffix
+/// complete, and if its name ended in `.tmp` the next checkpoint of the name without that suffix
 /// removed it.
 #[test]
 fn a_checkpoint_that_was_made_is_not_taken_for_one_that_was_not() {

@@ -187,7 +187,7 @@ fn snapshots_of_others_are_refused() {
     }
 }
 
-/// The same calls accept the database's own handles.
+/// Every call that refuses foreign handles accepts the database's own.
 #[test]
 fn handles_of_ones_own_are_taken() {
     let (_disk, db, _, _, _other) = scene(Origin::OtherDatabase);

@@ -43,7 +43,7 @@ fn a_database_may_be_given_further_directories() {
 }
 
 /// Regression test: the remains of an older log after the end of the one that overwrote it stayed
-/// when the next log was begun. Replay took them for the end of all logs, and a database did not
+/// when the next log was started. Replay took them for the end of all logs, and a database did not
 /// open if tables of one column family held later writes.
 #[test]
 fn a_recycled_log_that_is_complete_has_nothing_behind_its_end() {

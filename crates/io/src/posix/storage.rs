@@ -102,7 +102,7 @@ fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
     with_relief(|| rustix::fs::open(path, flags, Mode::empty()))
 }
 
-/// Visits the names in a directory; `failed` converts errors of reading it.
+/// Visits the names in a directory; `failed` converts errors from reading it.
 fn visit_directory(
     path: &Path,
     failed: impl Fn(Errno) -> Error,

@@ -146,7 +146,7 @@ impl Progress {
 /// The next step of the owner.
 enum Step {
     Persist(Group),
-    /// Appends batches of a dead process for which the disk had no space.
+    /// Appends batches that a dead process left in shared memory and that did not fit on the disk.
     Recover,
     Command(Command),
     Space,
@@ -242,7 +242,7 @@ impl Partition {
         }
     }
 
-    /// Returns the error with which appends fail; `None` if appends are accepted.
+    /// Returns the error that appends return; `None` if appends are accepted.
     pub fn failure(&self) -> Option<Error> {
         self.owner.lock().health.error(self.id)
     }
